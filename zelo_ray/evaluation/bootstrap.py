@@ -77,13 +77,13 @@ def intervals(
 
 def _quantile(ordered: Floats, share: Floats) -> Floats:
     """Return a quantile of each row, sorted and with any NaN last, at the row's share, [rows]."""
-    kept = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
-    place = (kept - 1) * share
+    counts = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
+    place = (counts - 1) * share
     below = np.floor(place).astype(np.intp)
-    each = np.arange(len(ordered))
-    first, second = ordered[each, below], ordered[each, np.minimum(below + 1, kept - 1)]
-    found: Floats = first + (second - first) * (place - below)
-    return found
+    rows = np.arange(len(ordered))
+    first, second = ordered[rows, below], ordered[rows, np.minimum(below + 1, counts - 1)]
+    quantiles: Floats = first + (second - first) * (place - below)
+    return quantiles
 
 
 def _resampled(rows: Rows, resamples: int, seed: int) -> Iterator[tuple[slice, Floats]]:
@@ -96,15 +96,15 @@ def _resampled(rows: Rows, resamples: int, seed: int) -> Iterator[tuple[slice, F
     if not rows.alone.any():
         shared, cells = [*_weighed(rows, resamples, seed)], chance.CHUNK_CELLS
     for part in parts(len(rows), resamples, cells):
-        found, start = np.empty((part.stop - part.start, resamples)), 0
+        means, start = np.empty((part.stop - part.start, resamples)), 0
         for under in shared or _weighed(rows, resamples, seed):  # the same samples for each part
             sums = rows.sums(part, under)
             stop = start + sums.shape[1]
             with np.errstate(invalid="ignore"):
                 count = rows.queries if rows.whole else rows.counts(part, under)
-                found[:, start:stop] = sums / count
+                means[:, start:stop] = sums / count
             start = stop
-        yield part, found
+        yield part, means
 
 
 def _weighed(rows: Rows, resamples: int, seed: int) -> Iterator[Weighed]:

@@ -80,24 +80,24 @@ def gate(
         labelled: how many queries have labels of people that tell each arm from the baseline, where
             the values rest on these.
     """
-    known = np.where(answered, values, np.nan)
+    metrics = np.where(answered, values, np.nan)
     base = arms.index(baseline)
     others = [n for n in range(len(arms)) if n != base]
-    apart = known[others] - known[base]
-    found = []
+    apart = metrics[others] - metrics[base]
+    decisions = []
     for row, arm in enumerate(others):
-        kept = ~np.isnan(apart[row])
-        here = apart[row, kept]
+        mask = ~np.isnan(apart[row])
+        differences = apart[row, mask]
         under = np.empty(0)  # mean differences under draws of the labels
-        if drawn is not None and here.size:
-            under = mean_of((drawn[:, arm] - drawn[:, base])[:, kept])
+        if drawn is not None and differences.size:
+            under = mean_of((drawn[:, arm] - drawn[:, base])[:, mask])
         lost = int((answered[base] & ~answered[arm]).sum())
-        own = None if labelled is None else labelled[arm]
-        ends = limits(here, confidence, own)
-        verdict, reason = _decided(ends, here.size, margin, under, lost)
-        if own is not None and own < FEWEST <= here.size:
+        labelled_queries = None if labelled is None else labelled[arm]
+        ends = limits(differences, confidence, labelled_queries)
+        verdict, reason = _decided(ends, differences.size, margin, under, lost)
+        if labelled_queries is not None and labelled_queries < FEWEST <= differences.size:
             reason = "too few labels of people tell the two apart"
-        found.append(
+        decisions.append(
             Gated(
                 run=arms[arm],
                 baseline=baseline,
@@ -107,15 +107,15 @@ def gate(
                 confidence=confidence,
                 verdict=verdict,
                 reason=reason,
-                difference=float(here.mean()) if here.size else np.nan,
+                difference=float(differences.mean()) if differences.size else np.nan,
                 low=ends[0],
                 high=ends[1],
                 labels=float((under >= -margin).mean()) if under.size else np.nan,
-                queries=here.size,
-                enough=enough(here, margin, confidence),
+                queries=differences.size,
+                enough=enough(differences, margin, confidence),
             )
         )
-    return found
+    return decisions
 
 
 def limits(
@@ -130,11 +130,11 @@ def limits(
     freedom, where a difference rests on labels of these.
     """
     n = len(differences)
-    known = n if labelled is None else min(n, labelled)
-    if known < FEWEST:
+    size = n if labelled is None else min(n, labelled)
+    if size < FEWEST:
         return nan, nan
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
-    t = float(stdtrit(known - 1, confidence))
+    t = float(stdtrit(size - 1, confidence))
     cubes = float(((differences - mean) ** 3).mean())
     lean = cubes / spread**2 / (6 * n) * (1 + 2 * t * t) if spread > TIE else 0.0
     out = t * spread / sqrt(n)
@@ -164,16 +164,16 @@ def _decided(
     def agreed(draws: NDArray[np.bool_]) -> bool:
         return not draws.size or float(draws.mean()) >= LABELS_SURE
 
-    found: Gate = "not enough data"
+    verdict: Gate = "not enough data"
     if low > 0 and agreed(under > 0):
-        found = "better"
+        verdict = "better"
     elif low >= -margin and agreed(under >= -margin):
-        found = "not worse"
+        verdict = "not worse"
     elif low < -margin and high < 0 and agreed(under < 0):
-        found = "worse"
-    if found == "not enough data":
+        verdict = "worse"
+    if verdict == "not enough data":
         unsure = low >= -margin or high < 0
-        return found, "the labels are too unsure" if unsure else "the interval is too wide"
-    if found != "worse" and lost:
+        return verdict, "the labels are too unsure" if unsure else "the interval is too wide"
+    if verdict != "worse" and lost:
         return "not enough data", f"it did not rank {lost:,} of the baseline's queries"
-    return found, ""
+    return verdict, ""

@@ -51,8 +51,8 @@ class Rows:
         """Build rows of A minus B, for pairs of arms [pairs, 2] in each table [arms, queries]."""
         starts = np.arange(len(tables)) * len(tables[0])
         a, b = ((starts[:, np.newaxis] + side).ravel() for side in pairs.T)
-        known = [~np.isnan(table) for table in tables]
-        alone = np.any([each.any(axis=0) & ~each.all(axis=0) for each in known], axis=0)
+        masks = [~np.isnan(table) for table in tables]
+        alone = np.any([mask.any(axis=0) & ~mask.all(axis=0) for mask in masks], axis=0)
         return cls(np.concatenate(tables), a, b, alone)
 
     def __len__(self) -> int:
@@ -80,39 +80,39 @@ class Rows:
         """Compute what `sums` and, if ``counted``, `counts` need under weights [draws, queries]."""
         if self.b is None:
             return Weighed(weights.T, NOTHING, NOTHING)
-        shared, together, own = self.table, weights, NOTHING
+        shared, together, weights_alone = self.table, weights, NOTHING
         if self.alone.any():  # else nothing needs to be copied
             shared, together = self.table[:, ~self.alone], weights[:, ~self.alone]
-            own = weights[:, self.alone].T
+            weights_alone = weights[:, self.alone].T
         counts = (~np.isnan(shared)).astype(np.float64) @ together.T if counted else NOTHING
-        return Weighed(own, np.nan_to_num(shared) @ together.T, counts)
+        return Weighed(weights_alone, np.nan_to_num(shared) @ together.T, counts)
 
     def sums(self, part: slice, under: Weighed) -> Floats:
         """Return weighted sums of some rows, of shape [part, draws]."""
         if self.b is None:
             return np.nan_to_num(self.values(part)) @ under.own
-        found = np.take(under.sums, self.a[part], axis=0)
-        found -= np.take(under.sums, self.b[part], axis=0)
+        totals = np.take(under.sums, self.a[part], axis=0)
+        totals -= np.take(under.sums, self.b[part], axis=0)
         if len(under.own):
-            found += np.nan_to_num(self._of(self._own, part)) @ under.own
-        return found
+            totals += np.nan_to_num(self._of(self._own, part)) @ under.own
+        return totals
 
     def counts(self, part: slice, under: Weighed) -> Floats:
         """Return the weights of the values that some rows have, of shape [part, draws]."""
         if self.b is None:
             return (~np.isnan(self.values(part))).astype(np.float64) @ under.own
-        found = np.take(under.counts, self.a[part], axis=0)
+        totals = np.take(under.counts, self.a[part], axis=0)
         if len(under.own):
-            found += (~np.isnan(self._of(self._own, part))).astype(np.float64) @ under.own
-        return found
+            totals += (~np.isnan(self._of(self._own, part))).astype(np.float64) @ under.own
+        return totals
 
     @cached_property
     def _own(self) -> Floats:
         return self.table[:, self.alone]
 
     def _of(self, table: Floats, part: slice) -> Floats:
-        found = table[self.a[part]]
+        metrics = table[self.a[part]]
         if self.b is not None:
-            found -= table[self.b[part]]
-            found[np.abs(found) <= TIE] = 0.0
-        return found
+            metrics -= table[self.b[part]]
+            metrics[np.abs(metrics) <= TIE] = 0.0
+        return metrics

@@ -43,13 +43,16 @@ def sign_flip(differences: Floats, *, resamples: int, seed: int) -> Floats:
 def flipped(rows: Rows, *, resamples: int, seed: int) -> Floats:
     """Run `sign_flip` on rows of differences."""
     p, far = np.ones(len(rows)), np.empty(len(rows))
-    many = np.zeros(len(rows), dtype=bool)
+    sampled = np.zeros(len(rows), dtype=bool)
     for part in parts(len(rows), rows.queries):
         filled = np.nan_to_num(rows.values(part))
         far[part] = np.abs(filled.sum(axis=1)) - TIE * rows.queries
-        many[part] = np.count_nonzero(filled, axis=1) > EXACT
-        p[part] = [1.0 if one else _exact(row) for row, one in zip(filled, many[part], strict=True)]
-    p[many] = _drawn(rows.take(many), far[many], resamples, seed)
+        sampled[part] = np.count_nonzero(filled, axis=1) > EXACT
+        p[part] = [
+            1.0 if is_sampled else _exact(row)
+            for row, is_sampled in zip(filled, sampled[part], strict=True)
+        ]
+    p[sampled] = _drawn(rows.take(sampled), far[sampled], resamples, seed)
     return p
 
 
@@ -72,8 +75,8 @@ def flipped_for_many(rows: Rows, tests: int, *, resamples: int, seed: int) -> Fl
         settled = bound < 1 / (draws + 1)
         p[near[settled]] = np.minimum(p[near[settled]], bound[settled])
         if draws > resamples:
-            rest = near[~settled]
-            p[rest] = flipped(rows.take(rest), resamples=draws, seed=seed)
+            places = near[~settled]
+            p[places] = flipped(rows.take(places), resamples=draws, seed=seed)
     return p
 
 

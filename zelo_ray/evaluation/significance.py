@@ -117,10 +117,10 @@ def compare(
     corrected[differ] = holm(p[differ])
     low, high = intervals(rows, count, resamples=resamples, confidence=confidence, seed=seed)
     redrawn = zip(*(drawn[name] for name in values), strict=True) if drawn else ()
-    p_labels = _share_above((_among(tables, each, pairs) for each in redrawn), len(rows))
+    p_labels = _share_above((_among(tables, draw, pairs) for draw in redrawn), len(rows))
     numbers = (mean_a, mean_b, difference, low, high, p, corrected, p_better, p_labels, count)
-    told = zip(*numbers, *signs, strict=True)
-    return [Comparison(*name, *_plain(row)) for name, row in zip(names, told, strict=True)]
+    records = zip(*numbers, *signs, strict=True)
+    return [Comparison(*name, *_plain(row)) for name, row in zip(names, records, strict=True)]
 
 
 def label_draws(relevance: Floats, std_error: Floats, draws: int, seed: int) -> Iterator[Floats]:
@@ -166,24 +166,26 @@ def chance_above(differences: Floats) -> Floats:
 
 def _described(rows: Rows) -> Sequence[Any]:
     """Return, by row: means of A, B and A - B, ``p_better``, queries, wins, ties, losses."""
-    found = []
+    blocks = []
     for part in parts(len(rows), rows.queries):
         apart = rows.values(part)
         sides = [np.where(np.isnan(apart), np.nan, side) for side in rows.sides(part)]
-        means_of = [mean_of(each) for each in (*sides, apart)]
-        signs = [each.sum(axis=1) for each in (apart > 0, apart == 0, apart < 0)]
-        found.append([*means_of, chance_above(apart), count_of(apart), *signs])
-    return [np.concatenate(column) for column in zip(*found, strict=True)]
+        means_of = [mean_of(table) for table in (*sides, apart)]
+        signs = [mask.sum(axis=1) for mask in (apart > 0, apart == 0, apart < 0)]
+        blocks.append([*means_of, chance_above(apart), count_of(apart), *signs])
+    return [np.concatenate(column) for column in zip(*blocks, strict=True)]
 
 
 def _among(tables: Sequence[Floats], drawn: Sequence[Floats], pairs: Indices) -> Floats:
     """Return mean differences under drawn labels, on the queries that are compared, [rows]."""
-    kept = [np.where(np.isnan(own), np.nan, each) for own, each in zip(tables, drawn, strict=True)]
-    rows, once = Rows.apart(kept, pairs), np.ones((1, tables[0].shape[1]))
-    under, whole = rows.weighed(once, counted=True), slice(0, len(rows))
+    metrics = [
+        np.where(np.isnan(table), np.nan, draw) for table, draw in zip(tables, drawn, strict=True)
+    ]
+    rows, once = Rows.apart(metrics, pairs), np.ones((1, tables[0].shape[1]))
+    under, part = rows.weighed(once, counted=True), slice(0, len(rows))
     with np.errstate(invalid="ignore"):
-        found: Floats = rows.sums(whole, under) / rows.counts(whole, under)
-    return found[:, 0]
+        differences: Floats = rows.sums(part, under) / rows.counts(part, under)
+    return differences[:, 0]
 
 
 def _share_above(draws: Iterable[Floats], rows: int) -> Floats:

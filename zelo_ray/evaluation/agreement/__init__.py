@@ -74,6 +74,6 @@ def chosen(names: Iterable[str]) -> dict[str, Coefficient]:
     """
     wanted = tuple(names) or tuple(COEFFICIENTS)
     if unknown := [name for name in wanted if name not in COEFFICIENTS]:
-        known, near = ", ".join(COEFFICIENTS), meant(unknown[0], COEFFICIENTS)
-        raise OptionError(f"unknown coefficient {unknown[0]!r}{near}; there are {known}")
+        choices, near = ", ".join(COEFFICIENTS), meant(unknown[0], COEFFICIENTS)
+        raise OptionError(f"unknown coefficient {unknown[0]!r}{near}; there are {choices}")
     return {name: COEFFICIENTS[name] for name in wanted}

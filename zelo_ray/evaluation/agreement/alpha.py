@@ -30,9 +30,9 @@ def values(table: Floats, weights: Weights) -> Floats:
         midranks = np.cumsum(counts, axis=-1) - (counts + judgments[..., np.newaxis]) / 2
         chance = total(counts * midranks**2)
         products = total((table @ midranks[..., np.newaxis])[..., 0] * midranks)
-        seen, chance = (chance - products) * (judgments - 1), chance * judgments
+        disagreement, chance = (chance - products) * (judgments - 1), chance * judgments
     else:
         distance = distances(table.shape[-1], weights)
-        seen = weighed(table, distance) * (judgments - 1)
+        disagreement = weighed(table, distance) * (judgments - 1)
         chance = total(counts @ distance * counts)
-    return one_minus(seen, chance, counts, counts)
+    return one_minus(disagreement, chance, counts, counts)

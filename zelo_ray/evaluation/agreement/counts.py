@@ -78,12 +78,12 @@ def ratings_of(grades: pa.Table, levels: int) -> Ratings:
 
 def of_pair(ratings: Ratings, a: int, b: int) -> Counts:
     """Count the confusion of two raters, by their rows, on the items that both judged."""
-    both = np.flatnonzero((ratings.grades[a] >= 0) & (ratings.grades[b] >= 0))
-    names, queries = np.unique(ratings.queries[both], return_inverse=True)
+    items = np.flatnonzero((ratings.grades[a] >= 0) & (ratings.grades[b] >= 0))
+    names, queries = np.unique(ratings.queries[items], return_inverse=True)
     levels = ratings.levels
-    cells = (queries * levels + ratings.grades[a, both]) * levels + ratings.grades[b, both]
+    cells = (queries * levels + ratings.grades[a, items]) * levels + ratings.grades[b, items]
     counted = np.bincount(cells, minlength=len(names) * levels**2).astype(np.float64)
-    return Counts({"confusion": counted.reshape(len(names), levels, levels)}, len(both))
+    return Counts({"confusion": counted.reshape(len(names), levels, levels)}, len(items))
 
 
 def of_panel(ratings: Ratings, rows: Ints) -> Counts:
@@ -93,14 +93,14 @@ def of_panel(ratings: Ratings, rows: Ints) -> Counts:
     names, queries = np.unique(ratings.queries[several], return_inverse=True)
     levels = ratings.levels
     counted = np.stack([(grades[:, several] == level).sum(axis=0) for level in range(levels)], 1)
-    many = counted.sum(axis=1)
+    sizes = counted.sum(axis=1)
     by_items = np.zeros((len(names), levels, levels))
     by_ratings = np.zeros_like(by_items)
     for k in range(levels):
         for m in range(levels):
             pairs = counted[:, k] * (counted[:, m] - (k == m))
-            by_items[:, k, m] = np.bincount(queries, pairs / (many * (many - 1)), len(names))
-            by_ratings[:, k, m] = np.bincount(queries, pairs / (many - 1), len(names))
+            by_items[:, k, m] = np.bincount(queries, pairs / (sizes * (sizes - 1)), len(names))
+            by_ratings[:, k, m] = np.bincount(queries, pairs / (sizes - 1), len(names))
     return Counts({"by_items": by_items, "by_ratings": by_ratings}, len(several))
 
 
@@ -124,8 +124,8 @@ def views(tables: dict[Kind, Floats]) -> dict[Kind, Floats]:
     if "confusion" not in tables:
         return tables
     confusion = tables["confusion"]
-    both = confusion + np.swapaxes(confusion, -1, -2)
-    return {"confusion": confusion, "by_items": both / 2, "by_ratings": both}
+    coincidences = confusion + np.swapaxes(confusion, -1, -2)
+    return {"confusion": confusion, "by_items": coincidences / 2, "by_ratings": coincidences}
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.object_], Ints]:

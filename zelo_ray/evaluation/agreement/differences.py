@@ -62,15 +62,19 @@ def differences(
         By pair, scale and coefficient, in the order given; NaN, of no items, for two raters that
         judged nothing in common with the people.
     """
-    of_two = {name: each for name, each in coefficients.items() if each.raters != "many"}
-    cuts = [each for each in thresholds if ratings.levels > 2]
-    found: list[Difference] = []
+    of_two = {
+        name: coefficient
+        for name, coefficient in coefficients.items()
+        if coefficient.raters != "many"
+    }
+    cuts = [threshold for threshold in thresholds if ratings.levels > 2]
+    rows: list[Difference] = []
     for pair in pairs:
-        own = _common(ratings, [ratings.raters.index(name) for name in (human, *pair)])
-        both = (scales(of_pair(own, 0, i), own.levels, cuts) for i in (1, 2))
-        for (scale, one), (_, other) in zip(*both, strict=True):
-            found += _measure((*pair, scale), (one, other), of_two, resamples, seed)
-    return found
+        pair_ratings = _common(ratings, [ratings.raters.index(name) for name in (human, *pair)])
+        sides = (scales(of_pair(pair_ratings, 0, i), pair_ratings.levels, cuts) for i in (1, 2))
+        for (scale, first), (_, second) in zip(*sides, strict=True):
+            rows += _measure((*pair, scale), (first, second), of_two, resamples, seed)
+    return rows
 
 
 def _common(ratings: Ratings, rows: Sequence[int]) -> Ratings:
@@ -91,9 +95,9 @@ def _measure(
     items, queries = both[0].items, both[0].queries
     enough = resamples if queries >= FEWEST else 0
     tables = [_tables(counts, enough, seed) for counts in both]
-    for name, each in coefficients.items():
+    for name, coefficient in coefficients.items():
         (a, *sampled_a), (b, *sampled_b) = (
-            np.concatenate([each.of(part) for part in parts]).tolist() for parts in tables
+            np.concatenate([coefficient.of(part) for part in parts]).tolist() for parts in tables
         )
         apart = a - b
         values = np.subtract(sampled_a, sampled_b)
@@ -104,5 +108,5 @@ def _measure(
 
 def _tables(counts: Counts, resamples: int, seed: int) -> list[dict[Kind, Floats]]:
     """Return the tables of all queries, and then those of samples of them."""
-    whole = {kind: table.sum(axis=0, keepdims=True) for kind, table in counts.tables.items()}
-    return [views(each) for each in (whole, *sampled(counts.tables, resamples, seed))]
+    totals = {kind: table.sum(axis=0, keepdims=True) for kind, table in counts.tables.items()}
+    return [views(sums) for sums in (totals, *sampled(counts.tables, resamples, seed))]

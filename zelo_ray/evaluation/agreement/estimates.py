@@ -45,18 +45,18 @@ def estimate(
         resamples: how many samples of queries are drawn.
         seed: determines which.
     """
-    own = tables[known]
-    queries = len(own)
+    rows = tables[known]
+    queries = len(rows)
     if not queries:
         return Estimate(np.nan, np.nan, np.nan, 0)
     weights = draws(queries, resamples, seed)
-    value = float(of(own.sum(axis=0, keepdims=True))[0])
-    low, high = interval(of(np.tensordot(weights, own, axes=1)), queries)
+    value = float(of(rows.sum(axis=0, keepdims=True))[0])
+    low, high = interval(of(np.tensordot(weights, rows, axes=1)), queries)
     return Estimate(value, low, high, queries)
 
 
 def quotient(sums: Floats) -> Floats:
     """Return the first of two sums over the second, [..., 2] to [...]; NaN where that is 0."""
-    part, whole = sums[..., 0], sums[..., 1]
-    found: Floats = np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
-    return found
+    part, total = sums[..., 0], sums[..., 1]
+    share: Floats = np.divide(part, total, out=np.full_like(part, np.nan), where=total > 0)
+    return share

@@ -29,7 +29,7 @@ def values(table: Floats, weights: Weights) -> Floats:
     distance = distances(levels, weights)
     closeness = 1 - distance / distance.max()
     counts, _, items = margins(table)
-    seen = weighed(table, 1 - closeness) * items
+    disagreement = weighed(table, 1 - closeness) * items
     spread = total(counts * (items[..., np.newaxis] - counts))
     chance = closeness.sum() / (levels * (levels - 1)) * spread
-    return one_minus(seen, items**2 - chance, counts, counts)
+    return one_minus(disagreement, items**2 - chance, counts, counts)

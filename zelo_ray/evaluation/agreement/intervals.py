@@ -46,10 +46,10 @@ def interval(values: Floats, queries: int) -> tuple[float, float]:
     narrow for few queries. NaN with fewer than 5 queries, or if the coefficient is undefined in
     more than one sample of 20: then what is left is a choice among them.
     """
-    known = values[~np.isnan(values)]
-    if queries < FEWEST or len(known) < (1 - _UNDEFINED) * len(values) or not len(known):
+    samples = values[~np.isnan(values)]
+    if queries < FEWEST or len(samples) < (1 - _UNDEFINED) * len(values) or not len(samples):
         return np.nan, np.nan
     wider = np.sqrt(queries / (queries - 1)) * stdtrit(queries - 1, (1 + CONFIDENCE) / 2)
-    steps = np.arange(len(known))  # what np.quantile does, at a tenth of its time
-    low, high = np.interp(ndtr([-wider, wider]) * steps[-1], steps, np.sort(known))
+    steps = np.arange(len(samples))  # what np.quantile does, at a tenth of its time
+    low, high = np.interp(ndtr([-wider, wider]) * steps[-1], steps, np.sort(samples))
     return float(low), float(high)

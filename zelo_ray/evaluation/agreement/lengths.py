@@ -29,15 +29,15 @@ def length_terms(
     """
     columns = [np.log2(length)]
     if level is not None:
-        columns += [(level == each).astype(np.float64) for each in np.unique(level)[1:]]
+        columns += [(level == category).astype(np.float64) for category in np.unique(level)[1:]]
     table = np.stack([*columns, grade], axis=1)
     count = np.bincount(query, minlength=queries)[:, np.newaxis]
     sums = np.zeros((queries, table.shape[1]))
     np.add.at(sums, query, table)
     centred = table - (sums / np.maximum(count, 1))[query]
-    found = np.zeros((queries, table.shape[1], table.shape[1]))
-    np.add.at(found, query, centred[:, :, np.newaxis] * centred[:, np.newaxis, :])
-    return found
+    products = np.zeros((queries, table.shape[1], table.shape[1]))
+    np.add.at(products, query, centred[:, :, np.newaxis] * centred[:, np.newaxis, :])
+    return products
 
 
 def length_slope(terms: Floats) -> Floats:
@@ -54,8 +54,8 @@ def length_slope(terms: Floats) -> Floats:
     # sample lacks is a column of zeros, which the pseudo-inverse passes over.
     levels = np.linalg.pinv(products[..., 1:, 1:], rcond=1e-10, hermitian=True)
     across = products[..., :1, 1:] @ levels
-    rest = products[..., 0, 0] - (across @ products[..., 1:, :1])[..., 0, 0]
+    residual = products[..., 0, 0] - (across @ products[..., 1:, :1])[..., 0, 0]
     with_grade = terms[..., 0, -1] - (across @ terms[..., 1:-1, -1:])[..., 0, 0]
-    told = rest > 1e-9 * np.maximum(products[..., 0, 0], 1e-9)
-    slope: Floats = np.where(told, with_grade / np.where(told, rest, 1.0), np.nan)
+    mask = residual > 1e-9 * np.maximum(products[..., 0, 0], 1e-9)
+    slope: Floats = np.where(mask, with_grade / np.where(mask, residual, 1.0), np.nan)
     return slope

@@ -105,22 +105,22 @@ def agreements(
         Coefficients by pair (the rater that comes first in the ratings is A), then by panel; scales
         and coefficients in the order given. Confusions of the same pairs and scales, zeros too.
     """
-    found: list[Agreement] = []
+    records: list[Agreement] = []
     confused: list[Confused] = []
-    cuts = [each for each in thresholds if ratings.levels > 2]
+    cuts = [threshold for threshold in thresholds if ratings.levels > 2]
     for a, b in combinations(range(len(ratings.raters)), 2):
         names = ratings.raters[a], ratings.raters[b]
         of_two = {n: c for n, c in coefficients.items() if c.raters != "many"}
         for scale, counts in scales(of_pair(ratings, a, b), ratings.levels, cuts):
-            found += _measure((*names, scale), counts, of_two, resamples, seed)
+            records += _measure((*names, scale), counts, of_two, resamples, seed)
             confused += _cells(names, scale, counts)
     of_many = {n: c for n, c in coefficients.items() if c.raters != "two"}
     for panel, raters in panels.items():
         if len(raters) > 2:
             rows = np.array([ratings.raters.index(rater) for rater in raters])
             for scale, counts in scales(of_panel(ratings, rows), ratings.levels, cuts):
-                found += _measure((panel, "", scale), counts, of_many, resamples, seed)
-    return found, confused
+                records += _measure((panel, "", scale), counts, of_many, resamples, seed)
+    return records, confused
 
 
 def scale_name(levels: int, threshold: int | None = None) -> str:
@@ -142,18 +142,21 @@ def _measure(
     resamples: int,
     seed: int,
 ) -> Iterator[Agreement]:
-    whole = views({kind: t.sum(axis=0, keepdims=True) for kind, t in counts.tables.items()})
+    totals = views({kind: t.sum(axis=0, keepdims=True) for kind, t in counts.tables.items()})
     enough = resamples if counts.queries >= FEWEST else 0
     drawn = [views(tables) for tables in sampled(counts.tables, enough, seed)]
-    known: dict[tuple[str, Weights], tuple[float, float, float]] = {}
-    for name, each in coefficients.items():
-        key = each.module.__name__, each.weighing(whole[each.module.TABLE].shape[-1])
-        if key not in known:
-            value = float(each.of(whole)[0])
-            samples = [each.of(tables) for tables in drawn]
+    estimates: dict[tuple[str, Weights], tuple[float, float, float]] = {}
+    for name, coefficient in coefficients.items():
+        key = (
+            coefficient.module.__name__,
+            coefficient.weighing(totals[coefficient.module.TABLE].shape[-1]),
+        )
+        if key not in estimates:
+            value = float(coefficient.of(totals)[0])
+            samples = [coefficient.of(tables) for tables in drawn]
             ends = interval(np.concatenate([np.empty(0), *samples]), counts.queries)
-            known[key] = value, *((np.nan, np.nan) if isnan(value) else ends)
-        yield Agreement(*where, name, *known[key], counts.items, counts.queries)
+            estimates[key] = value, *((np.nan, np.nan) if isnan(value) else ends)
+        yield Agreement(*where, name, *estimates[key], counts.items, counts.queries)
 
 
 def _cells(raters: tuple[str, str], scale: str, counts: Counts) -> Iterator[Confused]:

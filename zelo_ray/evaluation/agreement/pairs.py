@@ -44,9 +44,9 @@ def first_named(cast: Ballots, people: pa.Table) -> Ints:
         cast: the votes, of which those of the people come first.
         people: their votes.
     """
-    named = np.where(pc.less(people["doc_id_a"], people["doc_id_b"]).to_numpy(), 1, -1)
-    pair = cast.pair[: len(named)]
-    sums = np.bincount(pair, named, len(cast.pairs))
+    direction = np.where(pc.less(people["doc_id_a"], people["doc_id_b"]).to_numpy(), 1, -1)
+    pair = cast.pair[: len(direction)]
+    sums = np.bincount(pair, direction, len(cast.pairs))
     if (np.abs(sums) < np.bincount(pair, minlength=len(cast.pairs))).any():
         return np.ones(len(cast.pairs), np.int64)
     return np.where(sums < 0, -1, 1)
@@ -69,9 +69,12 @@ def with_people(
     for row in range(1, len(ratings.raters)):
         names = (ratings.raters[0], ratings.raters[row])
         two = Ratings(names, ratings.grades[[0, row]], ratings.queries, ratings.levels)
-        for each in (two, _decided(two)):
+        for judgments in (two, _decided(two)):
             yield from agreements(
-                *(each, {}, coefficients), thresholds=[A_BETTER], resamples=resamples, seed=seed
+                *(judgments, {}, coefficients),
+                thresholds=[A_BETTER],
+                resamples=resamples,
+                seed=seed,
             )[0]
 
 
@@ -94,10 +97,10 @@ def differ(
     """
     pairs = [*combinations(raters, 2)]
     return [
-        one
-        for each in (ratings, _decided(ratings))
-        for one in differences(
-            *(each, ratings.raters[0], pairs, coefficients),
+        difference
+        for judgments in (ratings, _decided(ratings))
+        for difference in differences(
+            *(judgments, ratings.raters[0], pairs, coefficients),
             resamples=resamples,
             seed=seed,
             thresholds=[A_BETTER],

@@ -60,14 +60,18 @@ def precisions(
     confusion = counts.tables["confusion"]
     for place, label in labels.items():
         hits = confusion[:, place, place]
-        said, right = confusion[:, :, place].sum(axis=1), confusion[:, place].sum(axis=1)
-        parts = {"precision": (hits, said), "recall": (hits, right), "f1": (2 * hits, said + right)}
+        predicted, right = confusion[:, :, place].sum(axis=1), confusion[:, place].sum(axis=1)
+        parts = {
+            "precision": (hits, predicted),
+            "recall": (hits, right),
+            "f1": (2 * hits, predicted + right),
+        }
         for measure in MEASURES:
             table = np.stack(parts[measure], axis=1)
-            known = np.ones(len(table), dtype=bool)
-            found = estimate(table, known, quotient, resamples=resamples, seed=seed)
-            ends = (found.value, found.low, found.high)
-            sizes = (round(float(said.sum())), round(float(right.sum())))
+            mask = np.ones(len(table), dtype=bool)
+            ratio = estimate(table, mask, quotient, resamples=resamples, seed=seed)
+            ends = (ratio.value, ratio.low, ratio.high)
+            sizes = (round(float(predicted.sum())), round(float(right.sum())))
             yield Precision(
                 judge, scale, label, measure, *ends, *sizes, counts.items, counts.queries
             )

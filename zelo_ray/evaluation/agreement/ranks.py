@@ -14,11 +14,11 @@ def kendall(tables: Floats) -> Floats:
     NaN where one of the two gives one grade throughout.
     """
     above = _beyond(tables)
-    left = np.flip(_beyond(np.flip(tables, -1)), -1)
-    apart = np.sum(tables * (above - left), axis=(-2, -1))
-    whole = _pairs(tables.sum(axis=(-2, -1)))
+    discordant = np.flip(_beyond(np.flip(tables, -1)), -1)
+    apart = np.sum(tables * (above - discordant), axis=(-2, -1))
+    pairs = _pairs(tables.sum(axis=(-2, -1)))
     ties = [_pairs(tables.sum(axis=axis)).sum(axis=-1) for axis in (-2, -1)]
-    return _over(apart, np.sqrt((whole - ties[0]) * (whole - ties[1])))
+    return _over(apart, np.sqrt((pairs - ties[0]) * (pairs - ties[1])))
 
 
 def spearman(tables: Floats) -> Floats:
@@ -26,9 +26,9 @@ def spearman(tables: Floats) -> Floats:
     total = tables.sum(axis=(-2, -1))[..., np.newaxis]
     first, second = (tables.sum(axis=axis) for axis in (-1, -2))
     x, y = ((np.cumsum(n, axis=-1) - n / 2) - total / 2 for n in (first, second))
-    both = np.einsum("...ij,...i,...j->...", tables, x, y)
-    own = [np.sum(n * rank**2, axis=-1) for n, rank in ((first, x), (second, y))]
-    return _over(both, np.sqrt(own[0] * own[1]))
+    covariance = np.einsum("...ij,...i,...j->...", tables, x, y)
+    variances = [np.sum(n * rank**2, axis=-1) for n, rank in ((first, x), (second, y))]
+    return _over(covariance, np.sqrt(variances[0] * variances[1]))
 
 
 COEFFICIENTS = {"kendall": kendall, "spearman": spearman}
@@ -37,9 +37,9 @@ COEFFICIENTS = {"kendall": kendall, "spearman": spearman}
 def _beyond(tables: Floats) -> Floats:
     """Return for each cell the sum of those that are greater by both."""
     sums = np.flip(np.cumsum(np.cumsum(np.flip(tables, (-2, -1)), axis=-2), axis=-1), (-2, -1))
-    found = np.zeros_like(sums)
-    found[..., :-1, :-1] = sums[..., 1:, 1:]
-    return found
+    shifted = np.zeros_like(sums)
+    shifted[..., :-1, :-1] = sums[..., 1:, 1:]
+    return shifted
 
 
 def _pairs(counts: Floats) -> Floats:
@@ -47,5 +47,5 @@ def _pairs(counts: Floats) -> Floats:
 
 
 def _over(part: Floats, whole: Floats) -> Floats:
-    found: Floats = np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
-    return found
+    ratio: Floats = np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
+    return ratio

@@ -23,7 +23,7 @@ def repeats(query: Ints, item: Ints, grade: Floats, queries: int) -> Floats:
         Of shape [queries, 3]: documents graded more than once; the sum over them of the share of
         pairs of grades that are equal; and of their mean absolute difference.
     """
-    found = np.zeros((queries, 3))
+    totals = np.zeros((queries, 3))
     order = np.lexsort((grade, item))
     query, item, grade = query[order], item[order], grade[order]
     starts = np.flatnonzero(np.diff(item, prepend=-1))
@@ -34,5 +34,5 @@ def repeats(query: Ints, item: Ints, grade: Floats, queries: int) -> Floats:
         i, j = np.triu_indices(size, 1)
         apart = np.abs(table[:, i] - table[:, j])
         sums = [np.ones(len(rows)), (apart == 0).mean(axis=1), apart.mean(axis=1)]
-        np.add.at(found, query[rows], np.stack(sums, axis=1))
-    return found
+        np.add.at(totals, query[rows], np.stack(sums, axis=1))
+    return totals

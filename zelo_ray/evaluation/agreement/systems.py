@@ -95,9 +95,9 @@ def _in_parts(of: Callable[[Floats, Floats], Floats], one: Floats, other: Floats
 
 def _tau_b(one: Floats, other: Floats) -> Floats:
     i, j = np.triu_indices(one.shape[-1], 1)
-    left, right = (_signs(side[..., i] - side[..., j]) for side in (one, other))
-    net = (left * right).sum(axis=-1)
-    pairs = np.sqrt(np.abs(left).sum(axis=-1) * np.abs(right).sum(axis=-1))
+    signs_a, signs_b = (_signs(side[..., i] - side[..., j]) for side in (one, other))
+    net = (signs_a * signs_b).sum(axis=-1)
+    pairs = np.sqrt(np.abs(signs_a).sum(axis=-1) * np.abs(signs_b).sum(axis=-1))
     tau: Floats = np.where(pairs > 0, net / np.where(pairs > 0, pairs, 1), np.nan)
     return tau
 
@@ -116,8 +116,8 @@ def _tau_ap(truth: Floats, estimate: Floats) -> Floats:
     # At each of these ranks, half of those tied that come before are right.
     among = (np.where(before > 0, tied, tied - 1) - before * weights) / 2
     total = ((right * weights + among) / tied).sum(axis=-1)
-    told = (better.any(axis=(1, 2))) & (above.any(axis=(1, 2)))
-    tau: Floats = np.where(told, 2 * total / max(1, systems - 1) - 1, np.nan)
+    has_order = (better.any(axis=(1, 2))) & (above.any(axis=(1, 2)))
+    tau: Floats = np.where(has_order, 2 * total / max(1, systems - 1) - 1, np.nan)
     return tau
 
 

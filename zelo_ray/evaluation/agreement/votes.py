@@ -93,9 +93,9 @@ def first_shown(cast: Ballots) -> Ints:
     Returns:
         Of shape [judges, queries, 3]; votes whose order is unknown are left out.
     """
-    known = cast.shown != 0
-    outcome = (cast.sign * cast.shown)[known] + 1
-    return _counts(cast, cast.judge[known], cast.pairs[cast.pair[known], 0], outcome)
+    mask = cast.shown != 0
+    outcome = (cast.sign * cast.shown)[mask] + 1
+    return _counts(cast, cast.judge[mask], cast.pairs[cast.pair[mask], 0], outcome)
 
 
 def both_orders(cast: Ballots) -> Ints:
@@ -108,14 +108,14 @@ def both_orders(cast: Ballots) -> Ints:
         Of shape [judges, queries, 3].
     """
     cells = cast.judge * len(cast.pairs) + cast.pair
-    seen = []
+    verdicts = []
     for order in (1, -1):
-        mine = cast.shown == order
-        cell, place = np.unique(cells[mine], return_inverse=True)
-        each = np.bincount(3 * place.reshape(-1) + cast.sign[mine] + 1, minlength=3 * len(cell))
-        seen.append((cell, most(each.reshape(-1, 3)).astype(np.int64)))
-    (one, first), (other, second) = seen
-    cell, i, j = np.intersect1d(one, other, assume_unique=True, return_indices=True)
+        rows = cast.shown == order
+        cell, place = np.unique(cells[rows], return_inverse=True)
+        counts = np.bincount(3 * place.reshape(-1) + cast.sign[rows] + 1, minlength=3 * len(cell))
+        verdicts.append((cell, most(counts.reshape(-1, 3)).astype(np.int64)))
+    (first_cells, first), (second_cells, second) = verdicts
+    cell, i, j = np.intersect1d(first_cells, second_cells, assume_unique=True, return_indices=True)
     apart = np.abs(first[i] - second[j])  # 0 the same, 2 another winner, 1 one tie
     judge, pair = np.divmod(cell, max(1, len(cast.pairs)))
     return _counts(cast, judge, cast.pairs[pair, 0], np.array([0, 2, 1])[apart])
@@ -123,8 +123,8 @@ def both_orders(cast: Ballots) -> Ints:
 
 def tally(cast: Ballots, judge: int) -> Ints:
     """Count a judge's votes on each pair: for its second document, ties, its first, [pairs, 3]."""
-    mine = cast.judge == judge
-    cells = cast.pair[mine] * 3 + cast.sign[mine] + 1
+    rows = cast.judge == judge
+    cells = cast.pair[rows] * 3 + cast.sign[rows] + 1
     return np.bincount(cells, minlength=3 * len(cast.pairs)).reshape(-1, 3)
 
 
@@ -142,8 +142,8 @@ def words(cast: Ballots) -> Floats:
 
 def majority(said: Floats) -> Floats:
     """Return the panel's verdict on each pair, by most of its judges, [pairs]; see `words`."""
-    each = np.stack([(said == sign).sum(axis=0) for sign in (-1, 0, 1)], axis=1)
-    return most(each)
+    counts = np.stack([(said == sign).sum(axis=0) for sign in (-1, 0, 1)], axis=1)
+    return most(counts)
 
 
 def circles(cast: Ballots, said: Floats) -> Ints:
@@ -159,14 +159,14 @@ def circles(cast: Ballots, said: Floats) -> Ints:
     Returns:
         Of shape [queries, 3].
     """
-    found = np.zeros((len(cast.query_ids), 3), np.int64)
-    known = np.flatnonzero(~np.isnan(said))
-    query = cast.pairs[known, 0]  # ascending, for pairs are sorted
+    counts = np.zeros((len(cast.query_ids), 3), np.int64)
+    places = np.flatnonzero(~np.isnan(said))
+    query = cast.pairs[places, 0]  # ascending, for pairs are sorted
     starts = np.flatnonzero(np.diff(query, prepend=-1))
-    for rows in np.split(known, starts[1:]):
+    for rows in np.split(places, starts[1:]):
         if len(rows) >= 3:
-            found[cast.pairs[rows[0], 0]] = _circles(cast.pairs[rows, 1:], said[rows])
-    return found
+            counts[cast.pairs[rows[0], 0]] = _circles(cast.pairs[rows, 1:], said[rows])
+    return counts
 
 
 def crossed(cast: Ballots, one: int, other: int) -> Floats:
@@ -184,9 +184,9 @@ def crossed(cast: Ballots, one: int, other: int) -> Floats:
     fewer = np.minimum(first.sum(axis=1), second.sum(axis=1))
     products = first[:, :, np.newaxis] * second[:, np.newaxis, :]
     shares: Floats = products / np.maximum(fewer, 1)[:, np.newaxis, np.newaxis]
-    found = np.zeros((len(cast.query_ids), 3, 3))
-    np.add.at(found, cast.pairs[:, 0], shares)
-    return found
+    totals = np.zeros((len(cast.query_ids), 3, 3))
+    np.add.at(totals, cast.pairs[:, 0], shares)
+    return totals
 
 
 def confusion(cast: Ballots, one: Floats, other: Floats) -> Ints:
@@ -200,8 +200,8 @@ def confusion(cast: Ballots, one: Floats, other: Floats) -> Ints:
     Returns:
         Of shape [queries, 3, 3]: by the sign (-1, 0, 1) of the one and of the other.
     """
-    both = ~np.isnan(one) & ~np.isnan(other)
-    at = [cast.pairs[both, 0], *((side[both] + 1).astype(np.int64) for side in (one, other))]
+    mask = ~np.isnan(one) & ~np.isnan(other)
+    at = [cast.pairs[mask, 0], *((side[mask] + 1).astype(np.int64) for side in (one, other))]
     shape = (len(cast.query_ids), 3, 3)
     cells = np.ravel_multi_index(at, shape)
     return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
@@ -215,9 +215,9 @@ def _counts(cast: Ballots, judge: Ints, query: Ints, outcome: Ints) -> Ints:
 
 def most(each: Ints) -> Floats:
     """Return the sign whose column is the greatest, 0 if none is, NaN without votes, [rows]."""
-    most = each.max(axis=1, keepdims=True)
-    word: Floats = np.where((each == most).sum(axis=1) == 1, each.argmax(axis=1) - 1.0, 0.0)
-    word[most[:, 0] == 0] = np.nan
+    maximum = each.max(axis=1, keepdims=True)
+    word: Floats = np.where((each == maximum).sum(axis=1) == 1, each.argmax(axis=1) - 1.0, 0.0)
+    word[maximum[:, 0] == 0] = np.nan
     return word
 
 
@@ -234,5 +234,5 @@ def _circles(pairs: Ints, said: Floats) -> tuple[int, int, int]:
     # A closed walk of three steps is a triple: a circle has three beginnings, an undirected triple
     # two directions, too.
     circular = round(float(np.sum(beats @ beats * beats.T)) / 3)
-    clear, whole = (round(float(np.sum(m @ m * m)) / 6) for m in (decided, judged))
-    return circular, clear - circular, whole - clear
+    clear, triples = (round(float(np.sum(m @ m * m)) / 6) for m in (decided, judged))
+    return circular, clear - circular, triples - clear

@@ -114,41 +114,43 @@ def parse_measure(text: str) -> Measure:
     Raises:
         MeasureError: there is no such measure; the message, one line, says what there is.
     """
-    name, given = _split(text)
+    name, arguments = _split(text)
     name = ALIASES.get(name, name)
     kind = load_measure(name)
-    cutoff = given.pop("cutoff", None)
+    cutoff = arguments.pop("cutoff", None)
     if cutoff is not None and kind.cutoff == "none":
         raise MeasureError(f"{text!r}: {name} has no cutoff")
     if cutoff is None and kind.cutoff == "required":
         raise MeasureError(f"{text!r}: {name} needs a cutoff, such as {name}@10")
     if cutoff is not None and (type(cutoff) is not int or cutoff < 1):
         raise MeasureError(f"{text!r}: a cutoff is a whole number from 1, not {cutoff!r}")
-    for unknown in given.keys() - kind.parameters.keys():
-        known = ", ".join(kind.parameters) or "none"
-        raise MeasureError(f"{text!r}: {name} has no parameter {unknown!r}; it has {known}")
-    kept = []
+    for unknown in arguments.keys() - kind.parameters.keys():
+        choices = ", ".join(kind.parameters) or "none"
+        raise MeasureError(f"{text!r}: {name} has no parameter {unknown!r}; it has {choices}")
+    parameters = []
     for key, parameter in kind.parameters.items():
-        value = given.get(key, parameter.default)
+        value = arguments.get(key, parameter.default)
         if value is REQUIRED:
             raise MeasureError(f"{text!r}: {name} needs {key}, {parameter.what}")
-        if key in given and not parameter.accepts(value):
+        if key in arguments and not parameter.accepts(value):
             raise MeasureError(f"{text!r}: {key} is {parameter.what}, not {value!r}")
         if value != parameter.default:
-            whole = isinstance(value, float) and value.is_integer()
-            kept.append((key, int(value) if whole else value))
-    if len(kept) > 1 and kind.exclusive:
-        raise MeasureError(f"{text!r}: {' and '.join(key for key, _ in kept)} exclude each other")
-    return Measure(name, cutoff, tuple(kept))
+            is_integer = isinstance(value, float) and value.is_integer()
+            parameters.append((key, int(value) if is_integer else value))
+    if len(parameters) > 1 and kind.exclusive:
+        raise MeasureError(
+            f"{text!r}: {' and '.join(key for key, _ in parameters)} exclude each other"
+        )
+    return Measure(name, cutoff, tuple(parameters))
 
 
 def _split(text: str) -> tuple[str, dict[str, Any]]:
     """Split a measure into its name and its parameters, one of which is the cutoff, as written."""
-    where, is_own, rest = text.strip().partition(":")
+    where, is_own, expression = text.strip().partition(":")
     if not is_own or "(" in where:  # a colon in what a parameter is given
-        where, rest = "", text.strip()
+        where, expression = "", text.strip()
     try:
-        node = ast.parse(rest, mode="eval").body
+        node = ast.parse(expression, mode="eval").body
         written: list[tuple[str | None, Any]] = []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             written.append(("cutoff", ast.literal_eval(node.right)))
@@ -156,9 +158,9 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
         if isinstance(node, ast.Call) and not node.args:
             written += [(k.arg, ast.literal_eval(k.value)) for k in node.keywords]
             node = node.func
-        given = {key: value for key, value in written if key}
-        if isinstance(node, ast.Name) and len(given) == len(written):
-            return f"{where}:{node.id}" if where else node.id, given
+        arguments = {key: value for key, value in written if key}
+        if isinstance(node, ast.Name) and len(arguments) == len(written):
+            return f"{where}:{node.id}" if where else node.id, arguments
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass  # it is told below, in words that speak of measures and not of Python
     raise MeasureError(
@@ -174,8 +176,8 @@ def load_measure(name: str) -> MeasureKind:
         MeasureError: there is none of that name, or what is there is no measure.
     """
     if name in MEASURES:
-        found: MeasureKind = import_module(MEASURES[name]).MEASURE
-        return found
+        kind: MeasureKind = import_module(MEASURES[name]).MEASURE
+        return kind
     if ":" in name:
         return find_own(name, MeasureKind, MeasureError)
     raise MeasureError(
@@ -203,11 +205,17 @@ def evaluate(
         MeasureError: a measure of the user's own fails.
         ValueError: the relevance has another number of rows than the truth, or is not finite.
     """
-    own = ranking.truth.relevance
-    given = own if relevance is None else np.asarray(relevance, np.float64)
-    if given.ndim not in (1, 2) or given.shape[-1] != len(own) or not np.isfinite(given).all():
-        raise ValueError(f"relevance must be finite, of shape [{len(own)}] or [draws, {len(own)}]")
-    draws = np.pad(np.atleast_2d(given), ((0, 0), (0, 1)), constant_values=np.nan)
+    default = ranking.truth.relevance
+    labels = default if relevance is None else np.asarray(relevance, np.float64)
+    if (
+        labels.ndim not in (1, 2)
+        or labels.shape[-1] != len(default)
+        or not np.isfinite(labels).all()
+    ):
+        raise ValueError(
+            f"relevance must be finite, of shape [{len(default)}] or [draws, {len(default)}]"
+        )
+    draws = np.pad(np.atleast_2d(labels), ((0, 0), (0, 1)), constant_values=np.nan)
     metrics = np.empty((len(draws), len(measures), len(ranking.truth.query_ids)))
     for block in ranking.blocks:
         step = max(1, CHUNK_CELLS // (block.rows.size + block.judged.size))
@@ -217,7 +225,7 @@ def evaluate(
                 metrics[start : start + step, i, block.queries] = _values(measure, lists)
     # The digits past the twelfth are rounding, which must not break a tie of two runs.
     metrics = np.round(metrics, 12)
-    return metrics[0] if given.ndim == 1 else metrics
+    return metrics[0] if labels.ndim == 1 else metrics
 
 
 def linear_of(measure: Measure) -> Linear:
@@ -228,8 +236,8 @@ def linear_of(measure: Measure) -> Linear:
     """
     kind = load_measure(measure.name)
     if kind.linear is None:
-        known = ", ".join(name for name in MEASURES if load_measure(name).linear)
-        raise MeasureError(f"{measure} is not linear in the labels; these are: {known}")
+        names = ", ".join(name for name in MEASURES if load_measure(name).linear)
+        raise MeasureError(f"{measure} is not linear in the labels; these are: {names}")
     return kind.linear(measure.cutoff, **_parameters(measure, kind))
 
 
@@ -262,7 +270,7 @@ def default_measures(truth: Truth) -> tuple[Measure, ...]:
     if truth.kind == "scores":
         return parse_measures(["nDCG(dcg='zelo')@10", "Pairs", "R(k_gt=5)@10", "Judged@10"])
     half = float(np.ceil(truth.relevance.max(initial=0))) / 2
-    whole = (truth.relevance == np.floor(truth.relevance)).all()
-    rel = max(1, int(np.ceil(half))) if whole else half  # 1.5 of mean grades up to 3
+    is_integer = (truth.relevance == np.floor(truth.relevance)).all()
+    rel = max(1, int(np.ceil(half))) if is_integer else half  # 1.5 of mean grades up to 3
     of_relevant = [f"AP(rel={rel})", f"RR(rel={rel})@10", f"R(rel={rel})@20"]
     return parse_measures(["nDCG@10", *of_relevant, "Judged@10"])

@@ -8,10 +8,10 @@ from zelo_ray.evaluation.measures.spec import MeasureKind
 
 def _metrics(lists: Lists, cutoff: int | None) -> Floats:
     """Return the share, divided by the run's length if that is below k, as ir_measures does."""
-    known = (~np.isnan(lists.ranked(cutoff))).astype(np.float64)
+    judged = (~np.isnan(lists.ranked(cutoff))).astype(np.float64)
     retrieved = lists.block.retrieved
     length = np.minimum(retrieved, cutoff or retrieved)
-    return ratio(lists.expected(known, cutoff).sum(axis=-1), length)
+    return ratio(lists.expected(judged, cutoff).sum(axis=-1), length)
 
 
 MEASURE = MeasureKind(metrics=_metrics, of_labels=True)

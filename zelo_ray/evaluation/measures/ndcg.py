@@ -42,8 +42,8 @@ def _metrics(lists: Lists, cutoff: int | None, dcg: str) -> Floats:
     judged = np.nan_to_num(lists.judged, nan=0.0)
     top = judged.max(axis=-1, keepdims=True)
     ideal = -np.sort(-_GAINS[dcg](judged, top), axis=-1)[..., :cutoff]
-    found = _GAINS[dcg](np.nan_to_num(lists.ranked(cutoff), nan=0.0), top)
-    return ratio(_discounted(lists.expected(found, cutoff)), _discounted(ideal))
+    gains = _GAINS[dcg](np.nan_to_num(lists.ranked(cutoff), nan=0.0), top)
+    return ratio(_discounted(lists.expected(gains, cutoff)), _discounted(ideal))
 
 
 def _discounted(gains: Floats) -> Floats:

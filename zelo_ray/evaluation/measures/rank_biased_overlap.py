@@ -20,18 +20,20 @@ def _metrics(lists: Lists, cutoff: None, p: float) -> Floats:  # noqa: ARG001 - 
     short, long = np.minimum(length, depth), np.maximum(length, depth)
     weights = _Weights(p, int(long.max()))
     run, truth = _run_ranks(lists), _truth_ranks(lists.judged)
-    found = block.place >= 0
+    retrieved = block.place >= 0
     overlaps = [
-        np.where(found, _share(run, at) * _share(truth, at), 0).sum(axis=-1)
+        np.where(retrieved, _share(run, at) * _share(truth, at), 0).sum(axis=-1)
         for at in (short[:, np.newaxis], long[:, np.newaxis])
     ]
-    seen = np.where(found, _weighted(weights, run, truth, long[:, np.newaxis]), 0).sum(axis=-1)
+    weighted_sum = np.where(retrieved, _weighted(weights, run, truth, long[:, np.newaxis]), 0).sum(
+        axis=-1
+    )
     at_short, at_long = overlaps
     size = np.maximum(short, 1)
     # The sum over d from short + 1 to long of (d - short) / (short d) p^d, from its two parts.
     tail = (p ** (short + 1) - p ** (long + 1)) / (1 - p) / size - weights.between(0, short, long)
     beyond = ((at_long - at_short) / np.maximum(long, 1) + at_short / size) * p**long
-    values: Floats = (1 - p) / p * (seen + at_short * tail) + beyond
+    values: Floats = (1 - p) / p * (weighted_sum + at_short * tail) + beyond
     return values
 
 

@@ -19,8 +19,8 @@ def _metrics(lists: Lists, cutoff: int | None, p: float, rel: float) -> Floats:
     """Return the chance that a user who goes on with chance p stops at a relevant document."""
     relevant = (lists.ranked(cutoff) >= rel).astype(np.float64)
     gains = lists.expected(relevant, cutoff)
-    found: Floats = gains @ _discounts(gains.shape[-1], p)
-    return found
+    precision: Floats = gains @ _discounts(gains.shape[-1], p)
+    return precision
 
 
 def _discounts(ranks: int, p: float) -> Floats:

@@ -100,19 +100,19 @@ def rank(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
     scores = numbers(run, "score", RunError)
     strange = np.flatnonzero(~np.isfinite(scores))
     if strange.size:
-        named = _name(query_ids, doc_ids, int(strange[0]))
-        raise RunError(f"{named} has the score {scores[strange[0]]}")
+        pair = _name(query_ids, doc_ids, int(strange[0]))
+        raise RunError(f"{pair} has the score {scores[strange[0]]}")
     query = truth.queries_of(query_ids)
-    known = np.flatnonzero(query >= 0)
+    entries = np.flatnonzero(query >= 0)
     foreign = query_ids.filter(pa.array(query < 0))
     documents = doc_ids.dictionary_encode()
     codes = documents.indices.to_numpy()
-    twice = _first_twice(query[known] * max(1, len(documents.dictionary)) + codes[known])
+    twice = _first_twice(query[entries] * max(1, len(documents.dictionary)) + codes[entries])
     if twice is not None:
-        raise RunError(f"{_name(query_ids, doc_ids, int(known[twice]))} is ranked twice")
-    keys = _keys(query[known], scores[known])
-    order = _order(keys, doc_ids, known)
-    positions = known[order]
+        raise RunError(f"{_name(query_ids, doc_ids, int(entries[twice]))} is ranked twice")
+    keys = _keys(query[entries], scores[entries])
+    order = _order(keys, doc_ids, entries)
+    positions = entries[order]
     keys, query, codes = keys[order], query[positions], codes[positions]
     rows = truth.rows_of(query, codes, documents.dictionary)
     counts = np.bincount(query, minlength=len(truth.query_ids))
@@ -201,9 +201,9 @@ def _blocks(
         of_truth = _Cells(truth_starts[queries], widths[queries], width)
         first = last = None
         if bounds is not None:
-            own = np.arange(depth)
+            ranks = np.arange(depth)
             first, last = (
-                np.where(cells.inside, cells.of(b) - starts[queries, np.newaxis], own)
+                np.where(cells.inside, cells.of(b) - starts[queries, np.newaxis], ranks)
                 for b in bounds
             )
             if (first == last).all():

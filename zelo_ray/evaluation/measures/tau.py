@@ -13,10 +13,10 @@ def _metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure 
     A run that lacks the query, or tells no two of its documents apart, has no order to compare: it
     gets 0, where the truth has one. Else to abstain would pay.
     """
-    judged, found, level = lists.judged, lists.block.place >= 0, levels(lists)
-    net, unequal = count_pairs(np.where(found, judged, np.nan), level)
-    # Found documents come first: each stands apart from those that precede its ties.
-    apart = np.where(found, tie_bounds(level)[0], 0).sum(axis=-1)
+    judged, retrieved, level = lists.judged, lists.block.place >= 0, levels(lists)
+    net, unequal = count_pairs(np.where(retrieved, judged, np.nan), level)
+    # Retrieved documents come first: each stands apart from those that precede its ties.
+    apart = np.where(retrieved, tie_bounds(level)[0], 0).sum(axis=-1)
     values = ratio(net, np.sqrt(unequal * apart), np.nan)
     varied = np.nanmax(judged, axis=-1) > np.nanmin(judged, axis=-1)
     return np.where(np.isnan(values) & varied, 0.0, values)

@@ -55,8 +55,8 @@ class Truth:
         below = self.relevance[self.relevance < 0]
         if (below != np.floor(below)).any() or (below < -2).any():
             return "scores"
-        whole = (self.relevance == np.floor(self.relevance)).all()
-        return "binary" if whole and self.relevance.max(initial=0) <= 1 else "grades"
+        is_integer = (self.relevance == np.floor(self.relevance)).all()
+        return "binary" if is_integer and self.relevance.max(initial=0) <= 1 else "grades"
 
     def labels(self, query: int) -> dict[str, float]:
         """Return the relevance of the judged documents of a query, for the query's place."""
@@ -66,8 +66,8 @@ class Truth:
 
     def queries_of(self, query_ids: pa.Array) -> Ints:
         """Return the places of queries in ``query_ids``; -1 where the truth lacks one."""
-        found = pc.index_in(query_ids, value_set=pa.array(self.query_ids, query_ids.type))
-        return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+        places = pc.index_in(query_ids, value_set=pa.array(self.query_ids, query_ids.type))
+        return np.asarray(places.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
     def rows_of(self, query: Ints, doc_codes: Ints, doc_ids: pa.Array) -> Ints:
         """Return the rows in which documents are judged for queries; -1 where they are not.
@@ -77,8 +77,8 @@ class Truth:
             doc_codes: places of documents in ``doc_ids``.
             doc_ids: distinct ids.
         """
-        known = pc.index_in(doc_ids, value_set=self._documents).fill_null(-1)
-        documents = known.to_numpy(zero_copy_only=False)[doc_codes]
+        codes = pc.index_in(doc_ids, value_set=self._documents).fill_null(-1)
+        documents = codes.to_numpy(zero_copy_only=False)[doc_codes]
         if not len(self._sorted):
             return np.full(len(query), -1, np.int64)
         keys = self._keys(query, documents)

@@ -42,8 +42,8 @@ def corrected(
         Of shape [arms, queries]. Only differences of two arms are without bias: documents that all
         arms rank alike have no label.
     """
-    told = foretold(frame, gain, whole_queries=whole_queries)
-    return frame.by_query(frame.weight * (told + _weighted(gain - told, probability)))
+    predictions = foretold(frame, gain, whole_queries=whole_queries)
+    return frame.by_query(frame.weight * (predictions + _weighted(gain - predictions, probability)))
 
 
 def people_alone(frame: Frame, gain: Floats, probability: Floats) -> Floats:
@@ -75,16 +75,18 @@ def foretold(frame: Frame, gain: Floats, *, whole_queries: bool = False) -> Floa
     query are above it: they like some queries' documents better throughout. Where documents of a
     query were drawn together, that would not be independent of the draw, and is left out.
     """
-    told = panel_gains(frame)
+    predictions = panel_gains(frame)
     labelled = ~np.isnan(gain)
     if labelled.sum() < FEWEST:
-        return told
+        return predictions
     edges = np.linspace(0, len(frame.query_ids), FOLDS + 1).round().astype(np.int64)
     for low, high in pairwise(edges):
-        own = (frame.query >= low) & (frame.query < high)
-        told[own] = _learned(frame.panel, gain, labelled & ~own, own, told[own])
+        fold = (frame.query >= low) & (frame.query < high)
+        predictions[fold] = _learned(frame.panel, gain, labelled & ~fold, fold, predictions[fold])
     return (
-        told if whole_queries else told + _of_query(frame, np.where(labelled, gain - told, np.nan))
+        predictions
+        if whole_queries
+        else predictions + _of_query(frame, np.where(labelled, gain - predictions, np.nan))
     )
 
 
@@ -98,22 +100,24 @@ def _of_query(frame: Frame, rest: Floats) -> Floats:
         frame: of the contest.
         rest: what is left of a label, [rows]; NaN where there is none.
     """
-    known = ~np.isnan(rest)
-    own, size = np.where(known, rest, 0.0), len(frame.query_ids)
-    count, total, squares = (np.bincount(frame.query, each, size) for each in (known, own, own**2))
+    labelled = ~np.isnan(rest)
+    residuals, size = np.where(labelled, rest, 0.0), len(frame.query_ids)
+    count, total, squares = (
+        np.bincount(frame.query, column, size) for column in (labelled, residuals, residuals**2)
+    )
     several = count > 1
     if not several.any():
         return np.zeros(len(rest))
     apart = squares[several] - total[several] ** 2 / count[several]
     within = apart.sum() / (count[several] - 1).sum()
-    between = rest[known].var() - within
+    between = rest[labelled].var() - within
     if between <= 0:
         return np.zeros(len(rest))
-    others = count[frame.query] - known
+    others = count[frame.query] - labelled
     weight = others + within / between
-    found = np.zeros(len(rest))  # also where no other label says anything
-    np.divide(total[frame.query] - own, weight, out=found, where=others > 0)
-    return found
+    means = np.zeros(len(rest))  # also where no other label says anything
+    np.divide(total[frame.query] - residuals, weight, out=means, where=others > 0)
+    return means
 
 
 def _learned(
@@ -123,19 +127,19 @@ def _learned(
     wanted: NDArray[np.bool_],
     otherwise: Floats,
 ) -> Floats:
-    found = otherwise.copy()
+    gains = otherwise.copy()
     for judged in (True, False):
         of_kind = ~np.isnan(panel) if judged else np.isnan(panel)
-        here = known & of_kind
+        rows = known & of_kind
         at = of_kind[wanted]
-        if not here.any() or not at.any():
+        if not rows.any() or not at.any():
             continue
         if not judged:
-            found[at] = gain[here].mean()
+            gains[at] = gain[rows].mean()
             continue
-        grades, place = np.unique(panel[here], return_inverse=True)
+        grades, place = np.unique(panel[rows], return_inverse=True)
         count = np.bincount(place)
-        means = np.bincount(place, gain[here]) / count
+        means = np.bincount(place, gain[rows]) / count
         steps = isotonic_regression(means, weights=count).x
-        found[at] = np.interp(panel[wanted][at], grades, steps)
-    return found
+        gains[at] = np.interp(panel[wanted][at], grades, steps)
+    return gains

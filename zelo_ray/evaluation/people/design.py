@@ -31,8 +31,8 @@ def priorities(query_ids: Iterable[str], doc_ids: Iterable[str], size: Floats, s
         Of shape [rows].
     """
     chances = [_chance(seed, *ids) for ids in zip(query_ids, doc_ids, strict=True)]
-    found: Floats = size / np.array(chances, dtype=np.float64)
-    return found
+    priority: Floats = size / np.array(chances, dtype=np.float64)
+    return priority
 
 
 def inclusion(size: Floats, threshold: float) -> Floats:

@@ -47,8 +47,8 @@ class Frame:
         """Return the rows of some documents; -1 where no arm has one within the measure's depth."""
         pairs = zip((self.query_ids[q] for q in self.query), self.doc_ids, strict=True)
         place = {pair: row for row, pair in enumerate(pairs)}
-        found = [place.get(pair, -1) for pair in zip(query_ids, doc_ids, strict=True)]
-        return np.array(found, np.int64)
+        rows = [place.get(pair, -1) for pair in zip(query_ids, doc_ids, strict=True)]
+        return np.array(rows, np.int64)
 
 
 def frame_of(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
@@ -99,10 +99,10 @@ def sizes(frame: Frame, floor: float = 0.25) -> Floats:
     It is the largest possible change; if above 0, at least ``floor`` of the mean, so that no weight
     explodes.
     """
-    there = frame.answered[:, frame.query]
-    high = np.where(there, frame.weight, -np.inf).max(axis=0)
-    low = np.where(there, frame.weight, np.inf).min(axis=0)
-    apart = np.where(there.sum(axis=0) > 1, high - low, 0.0)
+    answered = frame.answered[:, frame.query]
+    high = np.where(answered, frame.weight, -np.inf).max(axis=0)
+    low = np.where(answered, frame.weight, np.inf).min(axis=0)
+    apart = np.where(answered.sum(axis=0) > 1, high - low, 0.0)
     counts = apart > 0
     if counts.any():
         apart[counts] = np.maximum(apart[counts], floor * apart[counts].mean())
@@ -133,8 +133,8 @@ def _of_arm(ranking: Ranking, linear: Linear) -> _Part:
     counts = ranking.counts
     longest = int(counts.max(initial=1))
     discounts = np.zeros(longest)
-    told = linear.discounts(longest if linear.depth is None else min(linear.depth, longest))
-    discounts[: len(told)] = told
+    weights = linear.discounts(longest if linear.depth is None else min(linear.depth, longest))
+    discounts[: len(weights)] = weights
     query = np.repeat(np.arange(len(counts)), counts)
     discount = discounts[ranking.places]
     if ranking.bounds is not None:  # the mean over all orders of tied documents
@@ -157,7 +157,7 @@ def _ideals(truth: Truth, grades: Floats, linear: Linear) -> Floats:
     rank = np.arange(len(order)) - starts[query]
     inside = np.ones(len(order), np.bool_) if linear.depth is None else rank < linear.depth
     discounts = linear.discounts(int(rank.max(initial=0)) + 1)
-    own = gains[order[inside]] * discounts[rank[inside]]
-    sums = np.bincount(query[inside], own, len(truth.query_ids))
-    found: Floats = np.maximum(sums, LEAST_IDEAL * linear.gains(np.ones(1))[0])
-    return found
+    terms = gains[order[inside]] * discounts[rank[inside]]
+    sums = np.bincount(query[inside], terms, len(truth.query_ids))
+    ideals: Floats = np.maximum(sums, LEAST_IDEAL * linear.gains(np.ones(1))[0])
+    return ideals

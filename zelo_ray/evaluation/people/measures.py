@@ -19,16 +19,16 @@ def for_people(
     Without any such measure it is nDCG@10.
     """
     chosen, left_out = list[Measure](), dict[str, str]()
-    for each in measures:
+    for measure in measures:
         try:
-            linear_of(each)
+            linear_of(measure)
         except MeasureError:
-            if not each.of_labels:
-                left_out[str(each)] = "not linear in the labels"
+            if not measure.of_labels:
+                left_out[str(measure)] = "not linear in the labels"
             continue
-        if scores and "rel" in load_measure(each.name).parameters:
-            left_out[str(each)] = "its rel is a score, and people give grades"
+        if scores and "rel" in load_measure(measure.name).parameters:
+            left_out[str(measure)] = "its rel is a score, and people give grades"
             continue
-        zelo = ("dcg", "zelo") in each.parameters
-        chosen.append(replace(each, parameters=()) if zelo else each)
+        zelo = ("dcg", "zelo") in measure.parameters
+        chosen.append(replace(measure, parameters=()) if zelo else measure)
     return tuple(dict.fromkeys(chosen)) or (parse_measure(OTHERWISE),), left_out

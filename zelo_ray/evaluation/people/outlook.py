@@ -52,25 +52,25 @@ def outlook(
         told: differences of what is foretold of people, without their labels, [queries].
         aim: the standard error that is wanted.
     """
-    queries, known = len(values), ~np.isnan(rest) & (size > 0)
+    queries, labelled = len(values), ~np.isnan(rest) & (size > 0)
     now = float(values.var(ddof=1)) / queries
-    squares, had = rest[known] ** 2, chance[known]
+    squares, had = rest[labelled] ** 2, chance[labelled]
     drawn = float((squares * (1 - had) / had**2).sum()) / queries**2
     lower, upper = sorted((max(now - drawn, 0.0), min(now, float(told.var(ddof=1)) / queries)))
-    known_size, many = size[known], int((size > 0).sum())
+    labelled_size, documents = size[labelled], int((size > 0).sum())
 
     def error(labels: int, least: float) -> float:
-        then = inclusion(known_size, threshold_for(size, labels))
+        then = inclusion(labelled_size, threshold_for(size, labels))
         return float(np.sqrt(least + (squares * (1 - then) / (then * had)).sum() / queries**2))
 
-    labels, more = int(known.sum()), None
-    never = error(many, lower) > aim
+    labels, more = int(labelled.sum()), None
+    never = error(documents, lower) > aim
     if now <= aim**2:
         more = 0
-    elif error(many, upper) <= aim:
+    elif error(documents, upper) <= aim:
         enough = partial(_is_enough, error, upper, aim)
-        more = max(1, bisect_left(range(labels, many), True, key=enough))
-    return Outlook(float(np.sqrt(now)), error(many, upper), many, more, aim, never)
+        more = max(1, bisect_left(range(labels, documents), True, key=enough))
+    return Outlook(float(np.sqrt(now)), error(documents, upper), documents, more, aim, never)
 
 
 def _is_enough(error: Callable[[int, float], float], least: float, aim: float, n: int) -> bool:
@@ -82,6 +82,6 @@ def threshold_for(size: Floats, labels: int) -> float:
     ordered = -np.sort(-size[size > 0])
     if labels >= len(ordered):
         return 0.0
-    rest = np.cumsum(ordered[::-1])[::-1][:labels]  # of those that are not sure to be drawn
-    thresholds = rest / (labels - np.arange(labels))
+    tail = np.cumsum(ordered[::-1])[::-1][:labels]  # of those that are not sure to be drawn
+    thresholds = tail / (labels - np.arange(labels))
     return float(thresholds[np.argmax(ordered[:labels] <= thresholds)])

@@ -43,24 +43,26 @@ def compared(
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     columns = []
     for measure, table in values.items():
-        one, other = table[first], table[second]
-        common = ~(np.isnan(one) | np.isnan(other))
+        metrics_a, metrics_b = table[first], table[second]
+        common = ~(np.isnan(metrics_a) | np.isnan(metrics_b))
         count = common.sum(axis=1)
-        own = labelled[measure][first, second]
-        low, high, p, above = student(np.where(common, one - other, np.nan), own, confidence)
-        sides = (np.where(common, side, 0.0).sum(axis=1) for side in (one, other))
+        label_counts = labelled[measure][first, second]
+        low, high, p, above = student(
+            np.where(common, metrics_a - metrics_b, np.nan), label_counts, confidence
+        )
+        sides = (np.where(common, side, 0.0).sum(axis=1) for side in (metrics_a, metrics_b))
         with np.errstate(invalid="ignore"):
             mean_a, mean_b = (side / count for side in sides)
         columns.append((mean_a, mean_b, mean_a - mean_b, low, high, p, above, count))
     joined = (np.concatenate(column) for column in zip(*columns, strict=True))
     mean_a, mean_b, apart, low, high, p, above, count = joined
-    known = ~np.isnan(p)
+    mask = ~np.isnan(p)
     corrected = np.ones(len(p))
-    corrected[known] = holm(p[known])
+    corrected[mask] = holm(p[mask])
     names = [(arms[a], arms[b], measure) for measure in values for a, b in pairs]
     floats = (mean_a, mean_b, apart, low, high, p, corrected, above, np.full(len(p), np.nan))
     wins = ties = losses = np.zeros(len(p), np.int64)
-    plain = (each.tolist() for each in (*floats, count, wins, ties, losses))
+    plain = (column.tolist() for column in (*floats, count, wins, ties, losses))
     rows: Any = zip(*plain, [estimate] * len(p), strict=True)
     return [Comparison(*name, *row) for name, row in zip(names, rows, strict=True)]
 
@@ -89,6 +91,8 @@ def student(
         t = np.where(np.abs(mean) <= TIE, 0.0, mean / error)
     half = stdtrit(free, (1 + confidence) / 2) * error
     above = stdtr(free, t)
-    found = (mean - half, mean + half, 2 * stdtr(free, -np.abs(t)), above)
-    low, high, p, chance = (np.where(free >= FEWEST - 1, each, np.nan) for each in found)
+    statistics = (mean - half, mean + half, 2 * stdtr(free, -np.abs(t)), above)
+    low, high, p, chance = (
+        np.where(free >= FEWEST - 1, statistic, np.nan) for statistic in statistics
+    )
     return low, high, p, chance
