@@ -1,1 +1,1 @@
-"""What people see: lines of a terminal, and pages."""
+"""Output for people: lines of a terminal, and HTML pages."""

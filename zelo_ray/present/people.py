@@ -1,4 +1,4 @@
-"""What labels of people change in a contest, in words. The terminal and the page say the same."""
+"""Say what people's labels change in a contest, the same on the terminal and the page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
@@ -19,7 +19,7 @@ _WHOSE: tuple[tuple[Estimate, str], ...] = (
 
 
 def by_estimate(rows: Sequence[Comparison], measure: str) -> dict[Estimate, list[Comparison]]:
-    """The comparisons by one measure, by whose word they are: of scores, as they are as grades."""
+    """Group comparisons by one measure by their estimate; drop ``panel`` if there is ``graded``."""
     found: dict[Estimate, list[Comparison]] = {}
     for one in rows:
         if one.measure == measure:
@@ -30,7 +30,7 @@ def by_estimate(rows: Sequence[Comparison], measure: str) -> dict[Estimate, list
 
 
 def heading(people: Mapping[str, Any]) -> str:
-    """Whose labels of what these are, in one sentence."""
+    """Say in one sentence how many labels there are, by whom, and how they were drawn."""
     who = f"{counted(people['persons'], 'person', 'people')} labelled" if people["persons"] else ""
     ways = {
         "drawn": "drawn by chance, with known probabilities",
@@ -43,7 +43,7 @@ def heading(people: Mapping[str, Any]) -> str:
 
 
 def sentences(found: By, people: Mapping[str, Any], confidence: float) -> Iterator[str]:
-    """The arm that leads by the corrected word, against each other one.
+    """Compare the leader by the corrected estimate with each other arm.
 
     Args:
         found: of `by_estimate`, by the leading measure.
@@ -68,7 +68,7 @@ def sentences(found: By, people: Mapping[str, Any], confidence: float) -> Iterat
 
 
 def remarks(people: Mapping[str, Any]) -> Iterator[str]:
-    """What a reader has to know of the labels."""
+    """Yield what a reader has to know of the labels."""
     if people["refused"]:
         yield f"People's labels correct nothing: {people['refused']}."
     looked = [f"the sample was made larger {counted(people['stages'] - 1, 'time')}"]
@@ -104,7 +104,7 @@ def remarks(people: Mapping[str, Any]) -> Iterator[str]:
 
 
 def leading(corrected: Sequence[Comparison], best: str) -> list[Comparison]:
-    """The arm that leads, as A, against each other one; the nearest first."""
+    """Return the comparisons of the leader, as A, with each other arm, the nearest first."""
     own = [_seen(one, best) for one in corrected if best in (one.run_a, one.run_b)]
     return sorted(own, key=lambda one: one.difference)
 
@@ -138,7 +138,7 @@ def _amount(one: Comparison) -> str:
 
 
 def _next(one: Comparison, outlook: Mapping[str, Any] | None) -> str:
-    """What more labels would do."""
+    """Say what more labels would do."""
     if outlook is None:
         return ""
     if significance_of(one).is_significant:

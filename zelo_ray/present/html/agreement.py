@@ -30,7 +30,7 @@ SECTIONS = (
 
 
 def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
-    """The page of judges that were measured."""
+    """Build the page of `agree`."""
     measured = Measured(source, record)
     many = _judges(measured)
     beside = " with people" if measured.people or people.best_first(measured) else ""
@@ -45,7 +45,7 @@ def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
 
 
 def tiles(measured: Measured) -> list[tuple[str, str]]:
-    """Figures at a glance, the most telling first."""
+    """Return the figures at the top of the page, the most telling first."""
     counts = measured.record["counts"]
     shown = [("judges", f"{_judges(measured):,}")]
     shown += [
@@ -66,12 +66,12 @@ def tiles(measured: Measured) -> list[tuple[str, str]]:
 
 
 def _judges(measured: Measured) -> int:
-    """How many judges graded, or else how many voted."""
+    """Count the judges that graded, or else those that voted."""
     return len(measured.panel) or len(measured.record.get("voters", ()))
 
 
 def _outcome(measured: Measured) -> str:
-    """The answer: who agrees with people, and how well."""
+    """Say which judges agree with people most and least, and how well."""
     if not measured.people:
         return ""
     scale, name = measured.scales[0], measured.leading
@@ -100,7 +100,7 @@ def _outcome(measured: Measured) -> str:
 
 
 def _whole(measured: Measured) -> str:
-    """How far all judges agree."""
+    """Say how far all judges agree."""
     names = [n for n in ("alpha-ordinal", "fleiss") if n in measured.coefficients("two")]
     if not (measured.panels and names):
         return ""

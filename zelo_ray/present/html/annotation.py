@@ -36,7 +36,7 @@ _LONGEST = 40  # characters of an option that is named
 
 
 def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
-    """The page of a run that judged the documents of queries."""
+    """Build the page of an annotation run."""
     summary, options, annotation = run["summary"], run["options"], Annotation(source, run)
     spent = paid(summary["dollars_in_all"], summary["unpriced"])
     split = annotation.ambiguous.num_rows
@@ -70,7 +70,7 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
 
 
 def _outcome(annotation: Annotation) -> str:
-    """What the judgments come to, in a sentence."""
+    """Summarize the judgments in a sentence."""
     if annotation.gives(Contest):
         return _won(annotation)
     if annotation.gives(Verdict):
@@ -110,13 +110,13 @@ def _decided(annotation: Annotation) -> str:
 
 
 def _reading(annotation: Annotation) -> str:
-    """What a score is."""
+    """Explain what a score means."""
     explain = annotation.protocol.score.explain
     told = explain if isinstance(explain, str) else explain(annotation.run["options"])
     return f"{told.removesuffix('.')}." if told else ""
 
 
 def _is_word(value: object) -> bool:
-    """Whether an option can be named in a line."""
+    """Return whether an option's value is short enough to be shown in a line."""
     plain = isinstance(value, int | float) and not isinstance(value, bool)
     return plain or (isinstance(value, str) and len(value) <= _LONGEST and "\n" not in value)

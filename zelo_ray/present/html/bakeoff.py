@@ -14,7 +14,7 @@ from zelo_ray.present.html.source import Source, bare
 
 
 def told_section(contest: Contest) -> Section | None:
-    """What rerankers that take a prompt were told counts as relevant."""
+    """Show the instructions in the prompts of rerankers that take one."""
     where = "These words stood in the prompts of those rerankers that take one."
     return told_by(contest.run["options"], where)
 
@@ -43,7 +43,7 @@ _KINDS = {
 
 
 def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
-    """The page of a contest between rerankers."""
+    """Build the page of a bake-off."""
     contest = Contest(source, run)
     truth, arms = contest.summary["truth"], contest.summary["arms"]
     queries = plural(truth["queries"], "query", "queries")
@@ -72,7 +72,7 @@ def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
 
 
 def tiles(contest: Contest) -> list[tuple[str, str]]:
-    """Figures at a glance, the most telling first."""
+    """Return the figures at the top of the page, the most telling first."""
     truth, arms = contest.summary["truth"], contest.summary["arms"]
     shown = [
         ("arms", f"{len(arms):,}"),
@@ -91,7 +91,7 @@ def tiles(contest: Contest) -> list[tuple[str, str]]:
 
 
 def _made(run: Mapping[str, Any]) -> str:
-    """How the page's numbers can be made again."""
+    """Describe how to reproduce the page's numbers."""
     options, draws = run["options"], run["summary"]["label_draws"]
     labels = f"{draws:,} draws of the labels" if draws else "labels taken as they are"
     return (

@@ -102,19 +102,19 @@ _FAIR = {"leniency": 0.0, "length": 0.0, "first": 0.5, "flips": 0.5, "circles": 
 
 
 def grading_section(measured: Measured) -> Section | None:
-    """How harsh judges are, whether length sways them, and if they waver."""
+    """Show how harsh judges are, how much length sways them, and how consistent they are."""
     charts = [*_biases(measured.rows("grading"), measured, _GRADING)]
     return Section("grading", "How the judges grade", charts) if charts else None
 
 
 def voting_section(measured: Measured) -> Section | None:
-    """How judges vote on pairs."""
+    """Show how judges vote on pairs."""
     charts = [*_biases(measured.rows("voting"), measured, _VOTING), *_votes(measured)]
     return Section("voting", "How the judges vote on pairs", charts) if charts else None
 
 
 def _biases(rows: Iterable[Row], measured: Measured, told: Sequence[_Told]) -> Iterable[Chart]:
-    """A chart for each figure that is known of any judge, the judges in one order."""
+    """Draw a chart for each bias that is known of any judge, with the judges in one order."""
     place = {judge: i for i, judge in enumerate(measured.best_first)}
     by_bias: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -129,7 +129,7 @@ def _biases(rows: Iterable[Row], measured: Measured, told: Sequence[_Told]) -> I
 
 
 def _votes(measured: Measured) -> list[Chart]:
-    """How far judges agree on pairs."""
+    """Draw how far judges agree on pairs."""
     found: dict[tuple[str, ...], dict[tuple[str, str], float]] = {}
     for row in measured.rows("pairs"):
         if row["items"]:
@@ -154,7 +154,7 @@ def _two(value: float) -> str:
 
 
 def systems_section(measured: Measured) -> Section | None:
-    """Whether systems stand in the same order by a judge's labels."""
+    """Show whether a judge's labels put systems in the same order."""
     orders = sorted(measured.rows("systems"), key=lambda row: -np.nan_to_num(row["tau_b"], nan=-2))
     if not orders:
         return None

@@ -22,7 +22,7 @@ _SLICES = 30
 
 
 def distribution_section(contest: Contest) -> Section | None:
-    """How the leading measure is distributed over queries, arm by arm."""
+    """Show the distribution of the leading measure over queries, arm by arm."""
     query_ids, values = contest.values
     leading = contest.summary["leading"]
     if not query_ids:
@@ -53,7 +53,7 @@ def distribution_section(contest: Contest) -> Section | None:
 
 
 def curves_section(contest: Contest) -> Section | None:
-    """Recall and its like against depth."""
+    """Show recall and similar measures against depth."""
     found = contest.run.get("curves") or {}
     arms, charts = contest.arms[: len(PALETTE)], []
     for name, lines in found.items():
@@ -72,7 +72,7 @@ def curves_section(contest: Contest) -> Section | None:
 
 
 def _to_depth(points: Sequence[Sequence[float]], depth: int | None) -> list[Sequence[float]]:
-    """The points of a curve up to the end of a ranking, from where it has nothing to add."""
+    """Cut a curve at the depth of a ranking, beyond which its value stays the same."""
     if depth is None or depth >= points[-1][0]:
         return list(points)
     beyond = next(value for k, value in points if k >= depth)
@@ -84,7 +84,7 @@ def _best(contest: Contest) -> str:
 
 
 def slices_section(contest: Contest) -> Section | None:
-    """Means over parts of the queries."""
+    """Show means over parts of the queries."""
     if not contest.source.has("slices.parquet"):
         return None
     leading = contest.summary["leading"]
@@ -114,7 +114,7 @@ def slices_section(contest: Contest) -> Section | None:
 
 
 def difficulty_section(contest: Contest) -> Section | None:
-    """From the hardest query to the easiest."""
+    """Show the leading measure from the hardest query to the easiest."""
     query_ids, values = contest.values
     told = np.flatnonzero(~np.isnan(values).all(axis=1))
     if not len(told):
@@ -154,7 +154,7 @@ def difficulty_section(contest: Contest) -> Section | None:
 
 
 def contrasts_section(contest: Contest) -> Section | None:
-    """Where two arms differ most, with their documents side by side."""
+    """Show where two arms differ most, with their documents side by side."""
     pairs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     # Scores know no threshold: where their 0 is depends on the query's other documents.
     marked = contest.summary["truth"]["kind"] != "scores"

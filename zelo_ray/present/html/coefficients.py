@@ -21,7 +21,7 @@ _SCALE = ("coefficient", "scale")
 
 
 def people_section(measured: Measured) -> Section | None:
-    """Each judge beside the people."""
+    """Show the agreement of each judge with people."""
     if not measured.people:
         return None
     figures: dict[tuple[str, ...], Figure] = {}
@@ -51,7 +51,7 @@ def people_section(measured: Measured) -> Section | None:
 
 
 def panel_section(measured: Measured) -> Section | None:
-    """All judges together."""
+    """Show the agreement of all judges together."""
     names = measured.coefficients("two")
     if not (measured.panels and names):
         return None
@@ -77,7 +77,7 @@ def panel_section(measured: Measured) -> Section | None:
 
 
 def between_section(measured: Measured) -> Section | None:
-    """Judges beside each other."""
+    """Show the agreement of judges with each other."""
     names = [*([HUMAN] if measured.people else []), *measured.best_first]
     if len(measured.judges) < 2 or not measured.scales:
         return None
@@ -123,7 +123,7 @@ def _two(value: float) -> str:
 
 
 def confusion_section(measured: Measured) -> Section | None:
-    """Which grades of one rater meet which of another."""
+    """Show which grades of one rater meet which grades of another."""
     if measured.people:
         pairs = {judge: (HUMAN, judge) for judge in measured.best_first}
     elif len(measured.judges) <= _CONFUSIONS:

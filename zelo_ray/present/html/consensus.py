@@ -24,17 +24,17 @@ TRUST = 0.97
 
 
 def of_judges(measured: Measured) -> Section | None:
-    """That of ``agree``."""
+    """Show how far to trust the panel, for `agree`."""
     return _section(_records(measured.rows("consensus")), _trust(measured), _voters(measured))
 
 
 def of_run(annotation: Annotation) -> Section | None:
-    """That of a graded run with people's grades."""
+    """Show how far to trust the panel, for a graded run with people's grades."""
     return _section(_records(annotation.learned("consensus")), TRUST, 0)
 
 
 def answers(measured: Measured) -> str:
-    """The answer: when the panel's word can be taken blindly; of documents on the whole scale."""
+    """Say when to trust the panel without people; for documents on the whole scale only."""
     told = []
     for (about, scale), rows in kinds(_records(measured.rows("consensus"))).items():
         said = answer(rows, _trust(measured), called(about, _voters(measured)))

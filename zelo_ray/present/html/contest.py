@@ -1,4 +1,4 @@
-"""What a bake-off left: each of its files read once, when a section first asks for it."""
+"""Read the files of a bake-off, each once, when a section first asks for it."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -25,7 +25,7 @@ class Contest:
 
     @cached_property
     def means(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Rows of means by measure and arm; the leading measure first."""
+        """Return the rows of means by measure and arm, the leading measure first."""
         rows = self.source.table("means").to_pylist() if self.source.has("means.parquet") else []
         leading = self.summary["leading"]
         rows = [row for row in rows if row.get("estimate", "panel") == "panel"]
@@ -37,20 +37,20 @@ class Contest:
 
     @cached_property
     def arms(self) -> list[str]:
-        """The arms that have a mean, best first by the leading measure."""
+        """Return the arms that have a mean, best first by the leading measure."""
         means = self.means.get(self.summary["leading"], {})
         return [arm for arm in self.summary["standing"] if arm in means]
 
     def best(self, measure: str) -> str:
-        """The arm with the highest mean; the first of the standing where it is shared."""
+        """Return the arm with the highest mean, of equal ones the first of the standing."""
         means = {arm: self.means[measure][arm]["mean"] for arm in self.arms}
         return max(self.arms, key=lambda arm: -np.inf if isnan(means[arm]) else means[arm])
 
     @cached_property
     def comparisons(self) -> dict[str, list[Comparison]]:
-        """By measure, the leading one first; A has the higher mean where both answered.
+        """Return comparisons by measure, the leading one first, with the better arm as A.
 
-        Where they are equal, A is the first of the standing.
+        Where two arms are equal, A is the first of the standing.
         """
         place = {arm: i for i, arm in enumerate(self.summary["standing"])}
         found: dict[str, list[Comparison]] = {measure: [] for measure in self.means}
@@ -64,31 +64,31 @@ class Contest:
 
     @cached_property
     def every_comparison(self) -> list[Comparison]:
-        """Those by people's labels, too, as they are stored."""
+        """Return the comparisons as stored, those by people's labels too."""
         if not self.source.has("comparisons.parquet"):
             return []
         return [Comparison(**row) for row in self.source.table("comparisons").to_pylist()]
 
     def rivals(self, measure: str, arm: str) -> list[Comparison]:
-        """An arm, as A, against each other one in the order of the standing."""
+        """Return comparisons of an arm, as A, with each other one, in the order of the standing."""
         rows = self.comparisons.get(measure, ())
         seen = {one.run_b: one for one in rows if one.run_a == arm}
         seen |= {one.run_a: turned(one) for one in rows if one.run_b == arm}
         return [seen[name] for name in self.arms if name in seen]
 
     def common(self, one: Comparison) -> str:
-        """On how many queries two arms are compared, in words, if not on all; else nothing."""
+        """Say on how many queries two arms are compared; return "" if on all."""
         whole = self.means[one.measure][one.run_a]["queries"]
         return f" (on {one.queries:,} common queries)" if one.queries < whole else ""
 
     @cached_property
     def unanswered(self) -> dict[str, int]:
-        """How many queries of the truth each arm did not answer."""
+        """Return, by arm, the number of queries of the truth that it did not answer."""
         return {arm["name"]: arm["missing"] for arm in self.summary["arms"]}
 
     @cached_property
     def values(self) -> tuple[list[str], np.ndarray]:
-        """Query ids, and the leading measure [queries, arms]: NaN if undefined or not answered."""
+        """Return query ids and the leading measure [queries, arms]; NaN if there is no value."""
         if not (self.source.has("metrics.parquet") and self.arms):
             return [], np.empty((0, 0))
         where = (pc.field("measure") == self.summary["leading"]) & pc.field("run").isin(self.arms)
@@ -109,12 +109,12 @@ class Contest:
 
     @cached_property
     def depths(self) -> dict[str, int]:
-        """How many documents each arm ranks for a query, at most."""
+        """Return, by arm, the largest number of documents that it ranks for a query."""
         rows = self._ranked.group_by("run").aggregate([("documents", "max")]).to_pylist()
         return {row["run"]: row["documents_max"] for row in rows}
 
     def documents(self, depth: int) -> dict[str, int]:
-        """How many documents each arm ranks down to some depth, in all."""
+        """Count, by arm, the documents that it ranks down to some depth, over all queries."""
         counts = pc.min_element_wise(self._ranked["documents"], depth)
         cut = pa.table({"run": self._ranked["run"], "documents": counts})
         rows = cut.group_by("run").aggregate([("documents", "sum")]).to_pylist()
@@ -122,7 +122,7 @@ class Contest:
 
     @cached_property
     def _ranked(self) -> pa.Table:
-        """How many documents each arm ranks for each query: run and documents."""
+        """Count the documents that each arm ranks for each query: columns run and documents."""
         keys = ["run", "query_id"]
         there = self.source.has("runs.parquet")
         counts = [
@@ -136,16 +136,16 @@ class Contest:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Texts of queries, where they are known."""
+        """Return the texts of queries, where they are known."""
         return {each["query_id"]: each["query"] for each in self.run.get("contrasts", [])}
 
     def named(self, query_id: str) -> str:
-        """A query as a chart names it: its id, and its text if that is known."""
+        """Return a query's name for a chart: its id, and its text if that is known."""
         text = self.texts.get(query_id)
         return short(f"{query_id}: {text}" if text else query_id, 110)
 
 
 def spans(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means and the ends of their intervals, each [rows]; NaN where a row has none."""
+    """Return means and the ends of their intervals, each [rows]; NaN where a row has none."""
     mean, low, high = (np.array([row.get(n, np.nan) for row in rows], dtype=float) for n in _SPAN)
     return mean, low, high

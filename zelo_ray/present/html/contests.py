@@ -26,7 +26,7 @@ _PLACES = 30
 
 
 def winners_section(annotation: Annotation) -> Section | None:
-    """Who won, where the same names answer many queries."""
+    """Show which answers won, where the same names answer many queries."""
     tournaments = ended(annotation.tournaments)
     best = win_shares(wins(tournaments))
     if not best:
@@ -41,7 +41,7 @@ def winners_section(annotation: Annotation) -> Section | None:
 
 
 def tournaments_section(annotation: Annotation) -> Section | None:
-    """How tournaments ended, whether it helps to be early, and how far their winners agree."""
+    """Show how tournaments ended, whether an early place helps, and how far winners agree."""
     tournaments = annotation.tournaments
     if not tournaments:
         return None
@@ -51,7 +51,7 @@ def tournaments_section(annotation: Annotation) -> Section | None:
 
 
 def _places(annotation: Annotation) -> Chart:
-    """How often the winner stood at which place of the order."""
+    """Draw how often the winner was at each place of the order."""
     over = ended(annotation.tournaments)
     longest = min(_PLACES, max(len(each.line) for each in over))
     won, reached, even = np.zeros((3, longest))
@@ -88,7 +88,7 @@ def _places(annotation: Annotation) -> Chart:
 
 
 def _agreement(tournaments: Sequence[Tournament]) -> list[Chart]:
-    """On how many tournaments two judges have the same winner."""
+    """Draw on how many tournaments two judges have the same winner."""
     courts = sorted({each.court for each in tournaments})
     if len(courts) < 2:
         return []

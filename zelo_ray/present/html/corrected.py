@@ -21,7 +21,7 @@ _LEAD, _OPEN = 3, 30
 
 
 def people_sentences(contest: Contest) -> list[str]:
-    """What stands on top of the page."""
+    """Return the sentences on people's labels for the top of the page."""
     people = contest.summary.get("people")
     if not people:
         return []
@@ -34,7 +34,7 @@ def people_sentences(contest: Contest) -> list[str]:
 
 
 def people_section(contest: Contest) -> Section | None:
-    """The difference of each two arms by the panel, by people, and by both together."""
+    """Show the difference of every two arms by the panel, by people, and by both together."""
     people = contest.summary.get("people")
     if not (people and people["way"]):
         return None
@@ -71,7 +71,7 @@ def _forest(found: dict[Estimate, list[Comparison]], measure: str, best: str) ->
 
 
 def _table(contest: Contest, rows: Sequence[Comparison]) -> Table:
-    """Every corrected comparison beside what the panel alone said."""
+    """List every corrected comparison beside that of the panel alone."""
     alone = {
         (one.run_a, one.run_b, one.measure): one
         for measure in {row.measure for row in rows}

@@ -1,4 +1,4 @@
-"""How judges decide between two answers: sums over the verdicts of a run."""
+"""Count how judges decide between two answers, over the verdicts of a run."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ _COLUMNS = (*_ITEM, "winner", "average_scores", "rounds", "swapped")
 
 @dataclass(slots=True)
 class Decisions:
-    """What one judge decided by one method. Both orders of a pair are one word."""
+    """Decisions of one judge by one method. Both orders of a pair count as one."""
 
     winners: Counter[str] = field(default_factory=Counter)
     """how often ``model_a``, ``model_b``, ``tie``"""
@@ -29,12 +29,12 @@ class Decisions:
 
     @property
     def pairs(self) -> int:
-        """How many pairs have a verdict."""
+        """Count the pairs that have a verdict."""
         return self.winners.total()
 
     @property
     def flipped(self) -> int:
-        """Pairs of which the two orders differ."""
+        """Count the pairs with a different winner in each order."""
         return self.turned + self.half_tied
 
     def add(self, other: "Decisions") -> None:
@@ -58,7 +58,7 @@ class Debates:
 
     @property
     def whole(self) -> Decisions:
-        """What all judges decided."""
+        """Return the decisions of all judges together."""
         summed = Decisions()
         for each in self.by_judge.values():
             summed.add(each)

@@ -1,4 +1,4 @@
-"""What a query holds when a person opens it: packed for the page, as far as there is room."""
+"""Pack what a page shows of a query when it is opened, as far as there is room."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class Entry:
 
 
 def entries(lines: Iterable[bytes], in_all: int, telling: Sequence[str], seed: int) -> list[Entry]:
-    """The queries that a page lists: all, or the most telling ones and some by chance.
+    """Choose the queries that a page lists: all, or the most telling ones and a random sample.
 
     Args:
         lines: of ``annotated.jsonl``.
@@ -73,7 +73,7 @@ def entries(lines: Iterable[bytes], in_all: int, telling: Sequence[str], seed: i
 
 
 def _query_in(line: bytes) -> str:
-    """The id of a line's query, read faster than the whole of it is checked."""
+    """Return the query id of a line, without checking the whole line."""
     try:
         return str(orjson.loads(line)["query"]["id"])
     except (ValueError, TypeError, KeyError):
@@ -112,7 +112,7 @@ def pack(listed: list[Entry], judgments: Iterable[tuple[Judgments, Iterable[pa.T
 
 
 def by_query(chunks: Iterable[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each query, of chunks that divide none."""
+    """Yield the rows of each query, from chunks that do not divide a query."""
     for chunk in chunks:
         first = starts(chunk)
         for start, end in zip(first, np.append(first[1:], chunk.num_rows), strict=True):
@@ -128,7 +128,7 @@ _ADDED = (
 
 
 def _documents(entry: Entry) -> list[list[Any]]:
-    """By document: id, text, what is fitted, and if there is more to its score, that by name."""
+    """Return, by document, its id, text, fitted values, and any further values by name."""
     rows: Mapping[str, Mapping[str, Any]] = {}
     if entry.scores is not None:
         rows = {row["doc_id"]: row for row in entry.scores.to_pylist()}
@@ -144,12 +144,12 @@ def _documents(entry: Entry) -> list[list[Any]]:
 
 
 def _plain(value: float) -> float | None:
-    """A number with as many digits as are shown; None for NaN."""
+    """Round a number to the digits that are shown; return None for NaN."""
     return round(value, 4) if np.isfinite(value) else None
 
 
 def _told(entry: Entry, kind: Judgments, table: pa.Table) -> tuple[str, dict[str, Any]]:
-    """What the page knows judgments of a query as, and how they are packed."""
+    """Return the name of judgments in the page's data, and the judgments of a query, packed."""
     if kind.record is Grade:
         return "grades", _grades(entry, table)
     rows = [kind.record(**row) for row in table.to_pylist()]
@@ -177,7 +177,7 @@ def _votes(entry: Entry, kind: Judgments, votes: pa.Table, rows: Sequence[Any]) 
 
 
 def _said(entry: Entry, kind: Judgments, rows: Sequence[Any]) -> dict[str, Any]:
-    """Judgments of which no more is known than their words."""
+    """Pack judgments of other kinds by their text."""
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
     found = [

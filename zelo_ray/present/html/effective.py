@@ -1,4 +1,4 @@
-"""How many judges the panel of a run is worth, in words."""
+"""Say how many independent judges the panel of a run is worth."""
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
@@ -15,7 +15,7 @@ _UNKNOWN = frozenset({"unknown"})
 
 
 def told(annotation: Annotation) -> str:
-    """How many judges that err apart the panel counts for, where that is no finding."""
+    """Say how many independent judges the panel counts for, unless a warning says so."""
     (low, high), names = worth(annotation), names_of(annotation)
     if isnan(low) or lessened(low, high, len(names)) or say_the_same(*same(annotation)):
         return ""
@@ -38,7 +38,7 @@ def told(annotation: Annotation) -> str:
 
 
 def worth(annotation: Annotation) -> tuple[float, float]:
-    """For how many judges that err apart the panel counts, from and to.
+    """Return the lowest and highest number of independent judges that the panel counts for.
 
     Both are NaN where nothing can be told, the upper end alone where all are of one family; it is
     infinite where the family of none is known.
@@ -52,7 +52,7 @@ def worth(annotation: Annotation) -> tuple[float, float]:
 
 
 def same(annotation: Annotation) -> tuple[float, int]:
-    """The mean agreement on votes, or correlation of grades, of two judges, and the fewest items.
+    """Return two judges' mean agreement on votes, or correlation of grades, and the fewest items.
 
     It is NaN where it is not known of every two.
     """
@@ -67,12 +67,12 @@ def same(annotation: Annotation) -> tuple[float, int]:
 
 
 def family_of(name: str) -> frozenset[str]:
-    """The families of a judge; a recording is called by its file, which tells none."""
+    """Return the families of a judge; unknown for a recording, which has the name of its file."""
     return _UNKNOWN if name.startswith("recorded:") else families_of(name)
 
 
 def _said(annotation: Annotation) -> np.ndarray:
-    """How what judges said correlates, [judges, judges]; NaN where that is not known."""
+    """Return the correlations of judgments, [judges, judges]; NaN where they are unknown."""
     names, gradings, panel = names_of(annotation), annotation.gradings, annotation.panel
     if gradings.counts:
         empty = np.zeros((1, 1))
@@ -81,12 +81,12 @@ def _said(annotation: Annotation) -> np.ndarray:
 
 
 def names_of(annotation: Annotation) -> list[str]:
-    """The judges that graded, or else those that voted."""
+    """Return the judges that graded, or else those that voted."""
     return sorted(annotation.gradings.counts or annotation.panel.votes)
 
 
 def _matrix(names: Sequence[str], of_two: Callable[[str, str], float]) -> np.ndarray:
-    """Correlations of what judges said, of names in ascending order."""
+    """Build the matrix of judges' correlations; ``names`` are in ascending order."""
     found = np.eye(len(names))
     for (i, one), (j, other) in combinations(enumerate(names), 2):
         found[i, j] = found[j, i] = of_two(one, other)

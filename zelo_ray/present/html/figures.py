@@ -15,7 +15,7 @@ _SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star", 
 
 
 def categories(names: Sequence[str], notes: Sequence[str] = (), **more: Any) -> dict[str, Any]:
-    """An axis with one place a name, by number, as names may look like numbers or dates."""
+    """Build an axis with one numbered place per name, as names may look like numbers or dates."""
     return {
         "tickvals": list(range(len(names))),
         "ticktext": [*map("".join, zip_longest(labels(names), notes, fillvalue=""))],
@@ -25,7 +25,7 @@ def categories(names: Sequence[str], notes: Sequence[str] = (), **more: Any) -> 
 
 
 def histogram(values: np.ndarray, title: str, of: str, bins: int = 40) -> Figure:
-    """How many values lie where; ``of`` names what is counted."""
+    """Draw a histogram of values; ``of`` names what is counted."""
     counts, edges = np.histogram(values, bins=bins)
     bars = {
         "type": "bar",
@@ -55,7 +55,7 @@ def intervals(
     notes: Sequence[str] = (),
     hollow: Collection[int] = (),
 ) -> Figure:
-    """Points with intervals, one row a name, one colour a series of (value, low, high).
+    """Draw points with intervals: one row per name, one colour per series of (value, low, high).
 
     ``notes`` follow the names; ``hollow`` are the places of those whose points are rings.
     """
@@ -106,7 +106,7 @@ def intervals(
 
 
 def ridges(names: Sequence[str], values: np.ndarray, title: str, bins: int = 20) -> Figure:
-    """A histogram for each name, one under the other on one scale; ``values`` [queries, names]."""
+    """Draw one histogram per name, all on one scale; ``values`` is [queries, names]."""
     data: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
     highest = max(1.0, float(np.nanmax(values, initial=0)))
@@ -146,7 +146,7 @@ def ridges(names: Sequence[str], values: np.ndarray, title: str, bins: int = 20)
 
 
 def curves(lines: Mapping[str, Sequence[Sequence[float]]], x: str, y: str) -> Figure:
-    """One line a name through its points (x, y), where x counts on a logarithmic scale."""
+    """Draw one line per name through its points (x, y), with a logarithmic x axis."""
     called = labels(list(lines))
     data = [
         {
@@ -169,7 +169,7 @@ def curves(lines: Mapping[str, Sequence[Sequence[float]]], x: str, y: str) -> Fi
 
 
 def band(low: np.ndarray, middle: np.ndarray, high: np.ndarray, hover: list[str], y: str) -> Figure:
-    """A line of values in order, and the span around each of them."""
+    """Draw a line of values in order, with the range around each of them."""
     places = np.arange(1, len(middle) + 1)
     around = {
         "type": "scatter",

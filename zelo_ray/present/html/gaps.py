@@ -7,7 +7,7 @@ _ROWS, _OPEN = 200, 10
 
 
 def failures_section(contest: Contest) -> Section | None:
-    """The queries that an arm did not answer, and why."""
+    """List the queries that an arm did not answer, and why."""
     if not contest.source.has("failures.parquet"):
         return None
     failures, in_all = contest.source.head("failures", _ROWS)
@@ -29,7 +29,7 @@ def failures_section(contest: Contest) -> Section | None:
 
 
 def holes_section(contest: Contest) -> Section | None:
-    """Documents that arms rank high and nobody has judged."""
+    """List documents that arms rank high and nobody has judged."""
     if not contest.source.has("holes.parquet"):
         return None
     holes = contest.source.table("holes")

@@ -18,7 +18,7 @@ _SAID: dict[Gate, str] = {
 
 
 def gate_section(contest: Contest) -> Section | None:
-    """Each candidate against the baseline."""
+    """Compare each candidate with the baseline."""
     found = [_read(row) for row in contest.summary.get("gate", ())]
     if not found:
         return None
@@ -62,6 +62,6 @@ def gate_section(contest: Contest) -> Section | None:
 
 
 def _read(row: Mapping[str, Any]) -> Gated:
-    """JSON knows no NaN."""
+    """Read a verdict of the gate, with null as NaN."""
     known: dict[str, Any] = {k: nan if v is None else v for k, v in row.items()}
     return Gated(**known)

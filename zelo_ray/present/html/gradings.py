@@ -1,4 +1,4 @@
-"""How the judges of a panel grade, and how far they agree: sums over all their grades."""
+"""Count the grades of a panel's judges and their agreement, over all grades."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Gradings:
     """of a judge asked several times: documents; those that it always gave the same grade"""
 
     def agreement(self, one: str, other: str, coefficient: str) -> tuple[float, int]:
-        """A coefficient of two judges (NaN if undefined), and on how many documents it rests."""
+        """Return a coefficient of two judges (NaN if undefined), and its number of documents."""
         table = self.confusion.get((min(one, other), max(one, other)))
         if table is None or not table.any():
             return float("nan"), 0

@@ -21,7 +21,7 @@ def matrix(
     low: float = 0.0,
     form: Callable[[float], str] = chance,
 ) -> Figure:
-    """A square of values up to 1, blank where NaN, with the numbers if there is room.
+    """Draw a square of values up to 1, blank where NaN, with the numbers if there is room.
 
     Args:
         names: of the rows, and of the columns.
@@ -69,7 +69,7 @@ def matrix(
 
 
 def confusion(counts: np.ndarray, across: str, upright: str) -> Figure:
-    """How often which grade of one rater met which of another; colours are shares of a row.
+    """Draw how often grades of two raters meet; colours are shares of a row.
 
     Args:
         counts: [grades of the rater upright, grades of the rater across].

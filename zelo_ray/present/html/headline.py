@@ -1,4 +1,4 @@
-"""What a contest allows to say, in sentences: who leads, and how sure that is."""
+"""Say which arm leads a contest, and how sure that is."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ _NAMED = 5
 
 
 def outcome(contest: Contest) -> Iterator[str]:
-    """Who leads, how it stands to the next arm, and then to the others."""
+    """Yield sentences on the leader, its lead over the next arm, and over the others."""
     leading, arms = contest.summary["leading"], contest.arms
     if not arms:
         yield "No arm has a result."
@@ -41,7 +41,7 @@ def outcome(contest: Contest) -> Iterator[str]:
 
 
 def absences(contest: Contest) -> Iterator[str]:
-    """The arms that have a note; of those that did not answer every query a warning tells."""
+    """Yield the notes on arms; a warning covers arms that did not answer every query."""
     told = [arm for arm in contest.summary["arms"] if arm["note"]]
     for arm in told[:_NAMED]:
         yield f"{arm['name']}: {short(arm['note'], 300)}."
@@ -50,7 +50,7 @@ def absences(contest: Contest) -> Iterator[str]:
 
 
 def _next(who: str, one: Comparison, contest: Contest) -> str:
-    """The leader, A, against the arm that comes after it."""
+    """Compare the leader, A, with the next arm."""
     rival = f"the next, {one.run_b}{contest.common(one)}"
     side = "above" if one.difference > 0 else "below"
     match significance_of(one):
@@ -76,7 +76,7 @@ def _next(who: str, one: Comparison, contest: Contest) -> str:
 
 
 def _others(who: str, rivals: Sequence[Comparison], contest: Contest) -> Iterator[str]:
-    """The leader, A, against the arms that come later."""
+    """Compare the leader, A, with the arms that come later."""
     said = []
     for kind, phrase in PHRASES.items():
         alike = [one.run_b + contest.common(one) for one in rivals if significance_of(one) is kind]
@@ -88,6 +88,6 @@ def _others(who: str, rivals: Sequence[Comparison], contest: Contest) -> Iterato
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names in a sentence, of many the first and the number of the others."""
+    """Join names in a sentence; of many, the first ones and the number of the others."""
     shown = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -20,7 +20,7 @@ _MARK = b'content="zelo-ray index"'
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Where the page is, over how many runs it goes, and what was given that is no run."""
+    """Place of the index page, number of its runs, and the given places that are no run."""
 
     place: str
     runs: int
@@ -28,7 +28,7 @@ class Index:
 
 
 def holds_runs(place: str) -> bool:
-    """Whether a directory or URL is no run itself, but some of its subdirectories are."""
+    """Return whether a directory or URL is no run itself, but a subdirectory of it is."""
     names = listing(place) or []
     return not set(RECORDS) & {*names} and any(
         set(RECORDS) & {*(listing(f"{place}/{name}") or ())} for name in names
@@ -61,7 +61,7 @@ def write_index(places: Sequence[str], out: str | None = None) -> Index:
 
 
 def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:
-    """The runs, each once and the latest first; and why the other places are none."""
+    """Find the runs, each once and the latest first, and why other places are no run."""
     runs, others = dict[str, Past](), list[str]()
     for place in dict.fromkeys(each.rstrip("/") or "/" for each in places):
         seen = len(others)
@@ -79,13 +79,13 @@ def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:
 
 
 def _within(place: str) -> list[str]:
-    """A run itself; or what is in a directory of runs."""
+    """Return a run itself, or the contents of a directory of runs."""
     names = listing(place) or []
     return [place] if set(RECORDS) & {*names} else [f"{place}/{name}" for name in names]
 
 
 def _default(runs: Sequence[Past]) -> str:
-    """``index.html`` beside the runs."""
+    """Return the path of ``index.html`` in the directory above all runs."""
     split = [whole_path(run.place).split("://", 1) for run in runs]
     schemes = {scheme for scheme, _ in split}
     above = posixpath.commonpath([posixpath.dirname(f"/{path.lstrip('/')}") for _, path in split])
@@ -101,6 +101,6 @@ def _default(runs: Sequence[Past]) -> str:
 
 
 def _near(folder: str) -> str:
-    """A directory as seen from here, if it is below."""
+    """Return a directory's path relative to the current one, if it is below."""
     path = Path(folder)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

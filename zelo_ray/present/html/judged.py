@@ -1,4 +1,4 @@
-"""What an annotation run left: each of its files read once, when a section first asks for it."""
+"""Read the files of an annotation run, each once, when a section first asks for it."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -33,13 +33,13 @@ LEAST = 10
 
 
 def told(name: str, text: str) -> str:
-    """An id, and the beginning of the text that it stands for, in one line."""
+    """Return an id and the beginning of its text, in one line."""
     begins = " ".join(text[: 4 * _TEXT].split())
     return f"{short(name, 60)}: {short(begins, _TEXT)}" if begins else short(name, 80)
 
 
 def worst(values: Mapping[str, float], sign: int) -> list[str]:
-    """The least certain queries by some measure, of which less is worse if the sign is 1."""
+    """Return the least certain queries; with sign 1, the smallest values are the least certain."""
     return nsmallest(LEAST, values, key=lambda query_id: sign * values[query_id])
 
 
@@ -54,7 +54,7 @@ class Scores:
     """the numbers of `zelo_ray.records.Score` and of what adds to it, [documents] each"""
 
     def means(self, name: str) -> dict[str, float]:
-        """By query, the mean over its documents whose value is known; without queries of none."""
+        """Return, by query, the mean of the known values of its documents, where there are any."""
         values = self.columns.get(name)
         if values is None or not len(values):
             return {}
@@ -65,13 +65,13 @@ class Scores:
         return {query_id: float(total / count) for query_id, total, count in told if count}
 
     def counts(self, levels: int = 4) -> np.ndarray:
-        """How many documents of a query have each grade, [queries, levels]."""
+        """Count the documents of each query with each grade, [queries, levels]."""
         grades = self.columns["grade"]
         each = [(grades == level).astype(np.int64) for level in range(levels)]
         return np.stack([np.add.reduceat(one, self.first) for one in each], axis=1)
 
     def known(self, name: str) -> np.ndarray:
-        """The values of a column that are known."""
+        """Return the known values of a column."""
         values = self.columns.get(name, np.empty(0))
         known: np.ndarray = values[np.isfinite(values)]
         return known
@@ -85,12 +85,12 @@ class Annotation:
 
     @cached_property
     def protocol(self) -> Protocol:
-        """What tells what the judgments and scores are."""
+        """Return the protocol, which says what the judgments and scores are."""
         return of_record(self.run)
 
     @cached_property
     def kinds(self) -> dict[str, Judgments]:
-        """By table, the kinds of judgments whose files are there; those on one document first."""
+        """Return, by table, the kinds of judgments that have a file, single documents first."""
         there = {
             name: kind
             for name, kind in self.protocol.counted.items()
@@ -99,22 +99,22 @@ class Annotation:
         return dict(sorted(there.items(), key=lambda item: len(item[1].documents)))
 
     def gives(self, *records: type) -> bool:
-        """Whether some of the judgments are of one of these kinds."""
+        """Return whether some of the judgments are of one of these kinds."""
         return any(kind.record in records for kind in self.kinds.values())
 
     @cached_property
     def graded(self) -> bool:
-        """Whether scores are grades of a panel."""
+        """Return whether scores are grades of a panel."""
         return self.protocol.score.record is GradedScore
 
     @cached_property
     def unit(self) -> str:
-        """What scores are in."""
+        """Return the unit of scores."""
         return self.protocol.score.unit
 
     @cached_property
     def listed(self) -> list[details.Entry]:
-        """The queries of the page, in the order of the input, with their scores."""
+        """Return the queries that the page lists, in the order of the input, with their scores."""
         telling = self._telling() if self.sampled else []
         in_all, seed = self.run["summary"]["queries"], self.run["options"].get("seed", 0)
         listed = details.entries(self.source.lines("annotated.jsonl"), in_all, telling, seed)
@@ -126,17 +126,17 @@ class Annotation:
 
     @property
     def sampled(self) -> bool:
-        """Whether the page lists some of the queries only."""
+        """Return whether the page lists only some of the queries."""
         return bool(self.run["summary"]["queries"] > details.QUERIES)
 
     def rows_of(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
-        """The rows of a table about the queries that are listed, or about more."""
+        """Yield the rows of a table for the given queries; for all if the page lists all."""
         if self.sampled:
             return self.source.of_queries(name, query_ids)
         return self.source.chunks(name, self.source.columns(name))
 
     def _telling(self) -> list[str]:
-        """The queries to look at first: uncertain, without scores, failed, or split over."""
+        """Return the queries to look at first: uncertain, without scores, failed, or disputed."""
         found = list[str]()
         for sign, values in (
             *((-1, self.scores.means(name)) for name in ("std_error", "disagreement")),
@@ -151,17 +151,17 @@ class Annotation:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where a query stands in the list."""
+        """Return, by query, its place in the list."""
         return {entry.query_id: place for place, entry in enumerate(self.listed)}
 
     @cached_property
     def scores(self) -> Scores:
-        """All scores."""
+        """Return all scores."""
         return self._read[0]
 
     @cached_property
     def ambiguous(self) -> pa.Table:
-        """The scores of documents on which the judges are split, most of all first."""
+        """Return the scores of documents on which judges are split, the most split first."""
         return self._read[1]
 
     @cached_property
@@ -193,12 +193,12 @@ class Annotation:
 
     @property
     def stretches(self) -> int:
-        """Of how many stretches of votes one is looked at for how judges agree: 1, but of many."""
+        """Return n, where every n-th stretch of votes is read to measure agreement."""
         return max(1, int(self.run["summary"]["judgments"]) // VOTES)
 
     @cached_property
     def panel(self) -> panel.Panel:
-        """The judges' words on pairs, summed up."""
+        """Return the votes of the judges on pairs, counted."""
         for name, kind in self.kinds.items():
             if kind.as_votes:
                 columns = kind.columns or schema_of(kind.record).names
@@ -208,7 +208,7 @@ class Annotation:
 
     @cached_property
     def tournaments(self) -> list[tournaments.Tournament]:
-        """What contests came to."""
+        """Return the tournaments of the run; none without contests."""
         there = self.source.has("contests.parquet", "winners.parquet", "failures.parquet")
         if not (there and self.gives(Contest)):
             return []
@@ -221,21 +221,21 @@ class Annotation:
 
     @cached_property
     def debates(self) -> debates.Debates:
-        """What judges decided, summed up."""
+        """Return the verdicts of the judges, counted."""
         if not self.gives(Verdict):
             return debates.Debates()
         return debates.debates_of(self.source.out)
 
     @cached_property
     def gradings(self) -> gradings.Gradings:
-        """The judges' grades, summed up."""
+        """Return the grades of the judges, counted."""
         if not self.gives(Grade):
             return gradings.Gradings()
         return gradings.gradings_of(self.source.chunks("grades", gradings.COLUMNS))
 
     @cached_property
     def failed(self) -> dict[str, dict[str, int]]:
-        """By judge, how many requests gave no judgment, by status."""
+        """Count the requests without a judgment, by judge and status."""
         counts: dict[str, dict[str, int]] = {}
         if not self.source.has("failures.parquet"):
             return counts
@@ -247,13 +247,13 @@ class Annotation:
         return counts
 
     def learned(self, name: str) -> list[dict[str, Any]]:
-        """A table of what all grades say, whole; nothing where scores take no grades."""
+        """Return the rows of a table fitted to all grades; none where scores use no grades."""
         present = self.protocol.fits_from and self.source.has(f"{name}.parquet")
         rows: list[dict[str, Any]] = self.source.table(name).to_pylist() if present else []
         return rows
 
     def rows_by_judge(self, name: str) -> dict[str, int]:
-        """How many rows of a table each judge has."""
+        """Count the rows of a table by judge."""
         counts = Counter[str]()
         for chunk in self.source.chunks(name, ("query_id", "judge")):
             for row in chunk["judge"].value_counts().to_pylist():
@@ -261,14 +261,14 @@ class Annotation:
         return dict(counts)
 
     def link(self, query_id: str) -> str | Link:
-        """A query's id and text, which lead to it if the page lists it; else its id."""
+        """Return a link to a query by its id and text if the page lists it, else its id."""
         if query_id not in self.places:
             return short(query_id, 60)
         place = self.places[query_id]
         return Link(told(query_id, self.listed[place].query), f"q{place}")
 
     def named(self, query_id: str, doc_id: str) -> str:
-        """A document's id, and how its text begins if the page lists its query."""
+        """Return a document's id, with the beginning of its text if the page lists its query."""
         listed = query_id in self.places
         documents = self.listed[self.places[query_id]].documents if listed else ()
         return told(doc_id, dict(documents).get(doc_id, ""))

@@ -18,7 +18,7 @@ _LINES = 12  # of instructions that are not folded away
 
 
 def told_section(annotation: Annotation) -> Section | None:
-    """What counts as relevant, in the words of those who asked."""
+    """Show the instructions that say what counts as relevant."""
     judges, shown = annotation.run["judges"], "people who label are shown them."
     if not (deaf := heedless(judges)):
         where = f"These words stood in every prompt, and {shown}"
@@ -30,7 +30,7 @@ def told_section(annotation: Annotation) -> Section | None:
 
 
 def told_by(options: Mapping[str, Any], where: str) -> Section | None:
-    """The instructions and fields of queries that options name; None if they name none.
+    """Show the instructions and query fields in the options; None if there are none.
 
     Args:
         options: of a run.
@@ -49,7 +49,7 @@ def told_by(options: Mapping[str, Any], where: str) -> Section | None:
 
 
 def judges_section(annotation: Annotation) -> Section:
-    """What each judge gave, failed and cost."""
+    """Show the judgments, failures and cost of each judge."""
     failed = annotation.failed
     statuses = sorted({status for counts in failed.values() for status in counts})
     asked = annotation.run["judges"]
@@ -117,7 +117,7 @@ def _spent(tally: Mapping[str, Any]) -> list[str]:
 
 
 def agreement_section(annotation: Annotation) -> Section | None:
-    """How often judges agree, and how far the order of presentation sways them."""
+    """Show how often judges agree, and how far the order of presentation sways them."""
     names = sorted(annotation.panel.votes)
     if not names:
         return None

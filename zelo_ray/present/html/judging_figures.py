@@ -48,7 +48,7 @@ def judging_figures(annotation: Annotation) -> JudgingFigures:
 
 
 def _flat(annotation: Annotation) -> dict[str, str]:
-    """Judges that said one thing of everything, often enough that it is no chance."""
+    """Find judges that said the same of everything, too often to be chance."""
     panel, found = annotation.panel, dict[str, str]()
     for name, counts in sorted(annotation.gradings.counts.items()):
         if counts.sum() >= FEWEST and counts.max() == counts.sum():
@@ -60,14 +60,14 @@ def _flat(annotation: Annotation) -> dict[str, str]:
 
 
 def _documents(annotation: Annotation) -> int:
-    """How many documents most queries have at most: the median."""
+    """Return the median number of documents of a query."""
     scores = annotation.scores
     sizes = np.diff(np.append(scores.first, len(scores.columns.get("score", ()))))
     return int(np.median(sizes)) if len(sizes) else 0
 
 
 def _more(own: Collection[str], options: Mapping[str, Any], documents: int) -> str:
-    """What makes scores surer, of the options of a protocol."""
+    """Say which options of the protocol make scores more certain."""
     again = "--repeats 2 and more judges ask more" if "repeats" in own else "More judges ask more"
     if "cycles" in own and (cycles := options.get("cycles")):
         if 2 * cycles >= documents - 1:  # every pair is asked
@@ -79,14 +79,14 @@ def _more(own: Collection[str], options: Mapping[str, Any], documents: int) -> s
 
 
 def _orders(own: Collection[str]) -> str:
-    """What asks each pair in both orders, of the options of a protocol."""
+    """Say which option of the protocol asks each pair in both orders; "" if none does."""
     if "both_orders" in own:
         return "Ask each pair in both orders (--both-orders)"
     return "Ask each pair in both orders (--repeats 2)" if "repeats" in own else ""
 
 
 def _alike(annotation: Annotation) -> dict[tuple[str, str], Span]:
-    """The correlation of two judges' grades and its interval (Fisher's z)."""
+    """Return the correlation of every two judges' grades, with its interval (Fisher's z)."""
     found = {}
     for two, table in sorted(annotation.gradings.confusion.items()):
         r, items = correlation_of(table), int(table.sum())
@@ -97,7 +97,7 @@ def _alike(annotation: Annotation) -> dict[tuple[str, str], Span]:
 
 
 def _spread(annotation: Annotation) -> float:
-    """The root mean square of the standard deviations of scores in a query; NaN where unknown."""
+    """Return the root mean square of scores' standard deviations per query; NaN where unknown."""
     scores = annotation.scores
     values, first = scores.columns.get("score"), scores.first
     if values is None or not len(values):

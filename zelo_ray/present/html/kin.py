@@ -11,14 +11,14 @@ _FILE = "kin.parquet"
 
 
 def told_on_top(contest: Contest) -> Iterator[str]:
-    """Which arms have kin among the judges; nothing where none has."""
+    """Say which arms are of the same family as a judge; yield nothing if none is."""
     arms = _kin(contest).get("arms", {})
     judges = {arm: own["judges"] for arm, own in arms.items()}
     return kin_told(judges, lambda arm: arms[arm]["families"])
 
 
 def kin_section(contest: Contest) -> Section | None:
-    """The means and places of the arms without each family of judges, and the judges' families."""
+    """Show the arms' means and places without each family of judges, and the judges' families."""
     kin = _kin(contest)
     if not kin.get("judges"):
         return None

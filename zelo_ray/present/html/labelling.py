@@ -8,7 +8,7 @@ from zelo_ray.present.html.page import asset, digest, embedded
 
 
 def labelling_page(work: Work, token: str) -> tuple[str, str]:
-    """The page, and the Content-Security-Policy that lets its own script and style work alone.
+    """Return the page and the Content-Security-Policy that allows only its own script and style.
 
     Args:
         work: whose rubric it shows; nothing else of it is in the page.

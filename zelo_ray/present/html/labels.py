@@ -11,13 +11,13 @@ _AROUND = 10
 
 
 def label(name: str, length: int = LABEL) -> str:
-    """A name as a chart has it: cut in its middle, and nothing that a chart takes for markup."""
+    """Return a name for a chart: cut in its middle, without anything read as markup."""
     half = length // 2
     return plain(name if len(name) <= length else f"{name[: half - 1]}…{name[-half:]}")
 
 
 def labels(names: Sequence[str], length: int = LABEL) -> list[str]:
-    """Names as a chart has them, and as different as they are.
+    """Return names for a chart, shortened but still distinct.
 
     Where names that are cut in the middle look alike, what all of them begin and end with is cut;
     where that does not help, nothing is.
@@ -34,7 +34,7 @@ def labels(names: Sequence[str], length: int = LABEL) -> list[str]:
 
 
 def _alike(names: Sequence[str]) -> int:
-    """How many characters all names begin with."""
+    """Count the characters that all names begin with."""
     letters = enumerate(zip(*names, strict=False))
     shortest = min(map(len, names), default=0)
     return next((i for i, found in letters if len(set(found)) > 1), shortest)

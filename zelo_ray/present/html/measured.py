@@ -1,4 +1,4 @@
-"""What ``agree`` left: its tables, each read once, when a section first asks for it."""
+"""Read the tables of ``agree``, each once, when a section first asks for it."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -25,7 +25,7 @@ class Measured:
         self.panel = [judge for judge in self.judges if judge not in record.get("pooled", ())]
 
     def rows(self, name: str) -> list[Row]:
-        """A table, whole; nothing if it is absent."""
+        """Read a whole table; return no rows if it is absent."""
         present = self.source.has(f"{name}.parquet")
         rows: list[Row] = self.source.table(name).to_pylist() if present else []
         return rows
@@ -41,21 +41,21 @@ class Measured:
 
     @cached_property
     def people(self) -> bool:
-        """Whether there are human grades."""
+        """Return whether there are human grades."""
         return any(HUMAN in key[:2] for key in self._found)
 
     @cached_property
     def panels(self) -> list[str]:
-        """The names of what is measured as a whole."""
+        """Return the names of the panels measured as a whole."""
         return list(dict.fromkeys(a for a, b, *_ in self._found if a and not b))
 
     @cached_property
     def scales(self) -> list[str]:
-        """The whole scale, and where it is cut in two."""
+        """Return the names of the whole scale and of its cuts in two."""
         return list(dict.fromkeys(key[2] for key in self._found))
 
     def coefficients(self, excluded: str) -> list[str]:
-        """Those that were computed, but for those of ``two`` raters, or of ``many``."""
+        """Return the computed coefficients, without those of ``two`` raters, or of ``many``."""
         names = dict.fromkeys(key[3] for key in self._found)
         return sorted(
             (name for name in names if COEFFICIENTS[name].raters != excluded),
@@ -64,16 +64,16 @@ class Measured:
 
     @cached_property
     def leading(self) -> str:
-        """The coefficient of two raters by which judges are put in order."""
+        """Return the coefficient of two raters by which judges are put in order."""
         return next(iter(self.coefficients("many")), "")
 
     def of(self, a: str, b: str, scale: str, coefficient: str) -> Row:
-        """What was measured of two raters, or of a panel; NaN if nothing was."""
+        """Return the measured agreement of two raters, or of a panel; NaN if there is none."""
         unknown = {"value": nan, "low": nan, "high": nan, "items": 0, "queries": 0}
         return self._found.get((a, b, scale, coefficient), unknown)
 
     def ordered(self, scale: str, coefficient: str) -> list[str]:
-        """The judges, best first by a coefficient with the people; else as they came."""
+        """Return the judges, best first by a coefficient with people, else in their given order."""
 
         def place(judge: str) -> float:
             value = self.of(HUMAN, judge, scale, coefficient)["value"]
@@ -83,18 +83,18 @@ class Measured:
 
     @cached_property
     def best_first(self) -> list[str]:
-        """The judges by the leading coefficient, on the whole scale."""
+        """Return the judges in order of the leading coefficient, on the whole scale."""
         return self.ordered(self.scales[0], self.leading) if self.scales else self.judges
 
 
 def spans(
     rows: Sequence[Row], names: Sequence[str] = ("value", "low", "high")
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values and the ends of their intervals, each [rows]."""
+    """Return values and the ends of their intervals, each [rows]."""
     value, low, high = (np.array([row[name] for row in rows], dtype=float) for name in names)
     return value, low, high
 
 
 def said(row: Row) -> str:
-    """A value and its interval, in a table."""
+    """Format a value and its interval, for a table."""
     return estimate(row["value"], row["low"], row["high"])

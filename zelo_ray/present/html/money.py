@@ -1,10 +1,10 @@
-"""What something cost, as a page says it."""
+"""Amounts of money as a page shows them."""
 
 from zelo_ray.engine.bookkeeping import money
 
 
 def paid(dollars: float, unpriced: int = 0) -> str:
-    """An amount; ``free`` where nothing was charged, ``?`` where no price is known.
+    """Format an amount; ``free`` where nothing was charged, ``?`` where no price is known.
 
     Args:
         dollars: US dollars that are known.

@@ -23,7 +23,7 @@ _NONE = "\N{EN DASH}"
 
 
 def overview(runs: Sequence[Past], others: Sequence[str], folder: str) -> Page:
-    """The page over some runs, to stand in a directory or URL."""
+    """Build the index page over some runs, for a directory or URL."""
     paid, unpriced = spent_in_all(runs)
     states = [run.state for run in runs]
     open_ = len([state for state in states if state in ("at work", "interrupted")])
@@ -50,7 +50,7 @@ def overview(runs: Sequence[Past], others: Sequence[str], folder: str) -> Page:
 
 
 def spent_in_all(runs: Sequence[Past]) -> tuple[float, int]:
-    """Dollars, and calls of unknown price: what a ledger holds counts once."""
+    """Sum US dollars and calls of unknown price, counting each ledger once."""
     books = defaultdict[str, list[tuple[float, int]]](list)
     for run in runs:
         books[whole_path(run.books)].append(run.spent)
@@ -83,7 +83,7 @@ def _runs_section(runs: Sequence[Past], folder: str) -> Section:
 
 
 def _differences_section(runs: Sequence[Past]) -> Section | None:
-    """Per command, the options in which its runs differ."""
+    """Show, by command, the options in which its runs differ."""
     alike = defaultdict[str, list[tuple[Past, str]]](list)
     for run, name in zip(runs, _names(runs), strict=True):
         alike[run.command].append((run, name))
@@ -92,7 +92,7 @@ def _differences_section(runs: Sequence[Past]) -> Section | None:
 
 
 def differing(runs: Sequence[Past]) -> list[str]:
-    """The options in which some runs differ, and the version if it does."""
+    """Return the options in which some runs differ, and the version if it differs."""
     names = dict.fromkeys(name for run in runs for name in run.options if name not in _PLACES)
     told = [_told(run) for run in runs]
     return [n for n in (*names, "version") if len({_written(one.get(n)) for one in told}) > 1]
@@ -139,7 +139,7 @@ def _calls_section(runs: Sequence[Past]) -> Section | None:
 
 
 def _names(runs: Sequence[Past]) -> list[str]:
-    """What runs are called: their paths without what they have in common."""
+    """Return names of runs: their paths without the part that all share."""
     split = [whole_path(run.place).split("://", 1) for run in runs]
     if len({scheme for scheme, _ in split}) > 1:
         return [run.place for run in runs]
@@ -148,7 +148,7 @@ def _names(runs: Sequence[Past]) -> list[str]:
 
 
 def _link(run: Past, name: str, folder: str) -> Text | Away:
-    """The name of a run, which leads to its page if there is one that a browser can open."""
+    """Link a run's name to its page, if it has one that a browser can open."""
     if _PAGE not in (listing(run.place) or ()):
         return Text(f"{name} (no {_PAGE} yet)")
     page, here = f"{whole_path(run.place)}/{_PAGE}", whole_path(folder)
@@ -159,7 +159,7 @@ def _link(run: Past, name: str, folder: str) -> Text | Away:
 
 
 def _written(value: Any) -> str:
-    """An option as a file of options has it."""
+    """Write an option's value as a config file would have it."""
     if value is None:
         return _NONE
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -171,7 +171,7 @@ def _option(value: Any) -> Text:
 
 
 def _span(seconds: float | None) -> str:
-    """Hours, minutes and seconds, so that they sort."""
+    """Format seconds as hours, minutes and seconds, in a form that sorts."""
     if seconds is None:
         return _NONE
     whole = round(seconds)

@@ -1,4 +1,4 @@
-"""What a page is made of, whatever the run: sections of charts and tables; and its rendering.
+"""Build pages from sections of charts and tables, for any kind of run, and render them.
 
 Whatever comes from data is escaped on its way: by jinja in the page's text, as JSON without ``<``
 in its data, and by `plain` where a chart would read it as markup of its own.
@@ -69,7 +69,7 @@ class Chart:
 
     @property
     def selects(self) -> list[tuple[str, list[str]]]:
-        """Each choice, with the names that it has."""
+        """Return each choice with its names."""
         choices = (self.choice,) if isinstance(self.choice, str) else self.choice
         keys = [(key,) if isinstance(key, str) else key for key in self.figures]
         names = [[*dict.fromkeys(column)] for column in zip(*keys, strict=True)]
@@ -153,7 +153,7 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """The page as one HTML text, with all it needs."""
+    """Render the page as one HTML text, with all that it needs."""
     loader = PackageLoader("zelo_ray.present.html")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -171,62 +171,62 @@ def render(page: Page) -> str:
 
 
 def asset(environment: Environment, name: str) -> str:
-    """The text of a script or style of ours."""
+    """Read a script or style of this package."""
     assert environment.loader is not None  # noqa: S101 - for the type checker
     return environment.loader.get_source(environment, name)[0]
 
 
 def digest(script: str) -> str:
-    """What a Content-Security-Policy calls a script or style."""
+    """Return the hash of a script or style for a Content-Security-Policy."""
     # A browser hashes what it parsed, in which a carriage return has become a newline.
     text = script.replace("\r\n", "\n").replace("\r", "\n")
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def embedded(value: Any) -> Markup:
-    """A value as JSON that can stand in a script element; NaN becomes null."""
+    """Encode a value as JSON that is safe inside a script element; NaN becomes null."""
     text = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704 - nothing can close the element
 
 
 def packed(value: Any) -> str:
-    """A value as JSON, gzip and base64, for data that are read only when asked for."""
+    """Encode a value as JSON, gzip and base64, for data that are read only when asked for."""
     return base64.b64encode(gzip.compress(orjson.dumps(value), 9, mtime=0)).decode()
 
 
 def plain(text: str) -> str:
-    """Text that a chart shows as it is: its only markup is ``<br>``, and entities."""
+    """Escape text for a chart, whose only markup is ``<br>`` and entities."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def short(text: str, length: int) -> str:
-    """Text cut to some length, with an ellipsis where it goes on."""
+    """Cut text to a length, with an ellipsis where it goes on."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def number(value: float | None, form: str = ".3f") -> str:
-    """A number as a format has it; an en dash for NaN, which is null in JSON."""
+    """Format a number; return an en dash for NaN, which is null in JSON."""
     return "\N{EN DASH}" if value is None or isnan(value) else f"{value:{form}}"
 
 
 def interval(low: float | None, high: float | None, form: str = ".3f") -> str:
-    """An interval: [0.700, 0.812]; an en dash where there is none."""
+    """Format an interval, such as [0.700, 0.812]; return an en dash where there is none."""
     return "\N{EN DASH}" if low is None or isnan(low) else f"[{low:{form}}, {high:{form}}]"
 
 
 def estimate(value: float | None, low: float | None, high: float | None, form: str = ".3f") -> str:
-    """A number and its interval, as far as they are known."""
+    """Format a number and its interval, as far as they are known."""
     known = low is not None and not isnan(low)
     return number(value, form) + (f" {interval(low, high, form)}" if known else "")
 
 
 def chance(value: float) -> str:
-    """A chance in percent, which is never rounded to none or to all."""
+    """Format a probability in percent, never rounded to 0% or 100%."""
     if 0 < value < 0.001:
         return "<0.1%"
     return ">99.9%" if 0.999 < value < 1 else number(value, ".1%")
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:
-    """A number with its noun: 1 query, 2,000 queries."""
+    """Format a number with its noun: 1 query, 2,000 queries."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

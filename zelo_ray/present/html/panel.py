@@ -1,4 +1,4 @@
-"""How the judges of a panel stand to each other, and to the order in which they were shown."""
+"""Count how judges of a panel agree on pairs, and how the order of presentation sways them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Panel:
     """the share of agreement over all pairs of documents and of judges in a query"""
 
     def agreement(self, one: str, other: str) -> tuple[float, int]:
-        """On which share of pairs two judges agree (NaN without any), and how many pairs."""
+        """Return the share of pairs on which two judges agree (NaN without any), and the number."""
         key = (min(one, other), max(one, other))
         pairs = self.pairs.get(key, 0)
         return (self.agreed[key] / pairs if pairs else float("nan")), pairs

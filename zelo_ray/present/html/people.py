@@ -21,7 +21,7 @@ _PAIRS, _OPEN, _DOCUMENTS = 60, 12, 40  # what there is room for
 
 
 def outcomes_section(measured: Measured) -> Section | None:
-    """How far each judge says of pairs what the people say."""
+    """Show how far each judge agrees with people on pairs."""
     found = _by_key(measured.rows("outcomes"))
     judges = best_first(measured)
     if not judges:
@@ -54,7 +54,7 @@ def outcomes_section(measured: Measured) -> Section | None:
 
 
 def differences_section(measured: Measured) -> Section | None:
-    """Which of two judges is nearer to the people."""
+    """Show which of two judges agrees more with people."""
     rows = [row for row in measured.rows("differences") if row["items"]]
     pairs = [*dict.fromkeys((row["rater_a"], row["rater_b"]) for row in rows)][:_PAIRS]
     if not pairs:
@@ -95,7 +95,7 @@ def differences_section(measured: Measured) -> Section | None:
 
 
 def wins_section(measured: Measured) -> Section | None:
-    """How often each document wins, by a judge and by the people."""
+    """Show how often each document wins, by a judge and by people."""
     by_judge: dict[str, list[Row]] = {}
     for row in measured.rows("wins"):
         by_judge.setdefault(row["judge"], []).append(row)
@@ -117,7 +117,7 @@ def wins_section(measured: Measured) -> Section | None:
 
 
 def outcome(measured: Measured) -> str:
-    """The answer: whose verdicts are nearest to the people's."""
+    """Say whose verdicts are nearest to the people's."""
     judges = best_first(measured)
     if not judges:
         return ""
@@ -131,7 +131,7 @@ def outcome(measured: Measured) -> str:
 
 
 def best_first(measured: Measured) -> list[str]:
-    """The judges that judged pairs as the people did, by alpha."""
+    """Return the judges with pairs that people judged too, best first by alpha."""
     rows = _by_key(measured.rows("outcomes")).get(("alpha-nominal", "0-2"), {})
     judged = [row for row in rows.values() if row["items"]]
     judged.sort(key=lambda row: -np.nan_to_num(row["value"], nan=-2.0))
@@ -139,7 +139,7 @@ def best_first(measured: Measured) -> list[str]:
 
 
 def _by_key(rows: list[Row]) -> dict[tuple[str, str], dict[str, Row]]:
-    """By coefficient and scale, what each judge has."""
+    """Group rows by coefficient and scale, then by judge."""
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
         found.setdefault((row["coefficient"], row["scale"]), {})[row["rater_b"]] = row
@@ -147,7 +147,7 @@ def _by_key(rows: list[Row]) -> dict[tuple[str, str], dict[str, Row]]:
 
 
 def _ordered(keys: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Coefficients and scales of words, the leading ones first."""
+    """Return the coefficients and scales of outcomes, the leading ones first."""
     scales = [*_OF]
     words = [key for key in keys if key[1] in scales]
     return sorted(words, key=lambda key: (_LEADING.index(key[0]), scales.index(key[1])))

@@ -8,7 +8,7 @@ _OPEN = 12
 
 
 def precision_section(measured: Measured) -> Section | None:
-    """How often judges are right in what they say, and what they miss."""
+    """Show the precision, recall and F1 of judges."""
     found: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in measured.rows("precision"):
         key = row["measure"], row["scale"], row["label"]

@@ -20,7 +20,7 @@ _ANSWERS = " What a judge saw as A and B it calls Answer 1 and Answer 2."
 
 
 def uncertain_section(annotation: Annotation) -> Section | None:
-    """The queries that deserve a second look."""
+    """List the queries that need a second look."""
     if not len(annotation.scores.query_ids):
         return None
     errors, differ = (annotation.scores.means(name) for name in ("std_error", "disagreement"))
@@ -53,7 +53,7 @@ def uncertain_section(annotation: Annotation) -> Section | None:
 
 
 def ambiguous_section(annotation: Annotation) -> Section | None:
-    """The documents on which the judges are split, with the grade of each."""
+    """List the documents on which the judges are split, with the grades given."""
     split = annotation.ambiguous
     if not split.num_rows:
         return None
@@ -96,7 +96,7 @@ def ambiguous_section(annotation: Annotation) -> Section | None:
 def _given(
     annotation: Annotation, items: Set[tuple[str, str]]
 ) -> dict[tuple[str, str], dict[str, list[int]]]:
-    """What each judge said of some documents."""
+    """Return, by document, the grades that each judge gave it."""
     found: dict[tuple[str, str], dict[str, list[int]]] = {}
     if not annotation.gives(Grade):
         return found
@@ -110,7 +110,7 @@ def _given(
 
 
 def unscored_section(annotation: Annotation) -> Section | None:
-    """The queries without scores, and why."""
+    """List the queries without scores, and why."""
     unscored = annotation.run["summary"]["unscored"]
     first = list(unscored.items())[:ROWS]
     rows: list[Cells] = [[annotation.link(name), Text(row["message"])] for name, row in first]
@@ -120,7 +120,7 @@ def unscored_section(annotation: Annotation) -> Section | None:
 
 
 def failures_section(annotation: Annotation) -> Section | None:
-    """The requests that gave no judgment, and why."""
+    """List the requests that gave no judgment, and why."""
     if not annotation.source.has("failures.parquet"):
         return None
     failures, in_all = annotation.source.head("failures", ROWS)
@@ -139,14 +139,14 @@ def failures_section(annotation: Annotation) -> Section | None:
 
 
 def _named(annotation: Annotation, query_id: str, doc_ids: Sequence[str]) -> str:
-    """Documents by id; of up to two, the beginnings of their texts as well."""
+    """Name documents by id; for one or two, with the beginnings of their texts."""
     if len(doc_ids) > 2:
         return short(", ".join(doc_ids), 120)
     return " / ".join(annotation.named(query_id, doc_id) for doc_id in doc_ids)
 
 
 def queries_section(annotation: Annotation) -> Section:
-    """Every query with its documents, and their judgments at a click."""
+    """List every query with its documents, and their judgments at a click."""
     source, notes, kings = annotation.source, _notes(annotation), _kings(annotation)
     kinds = annotation.kinds
     chunks = [(kind, annotation.rows_of(name, annotation.places)) for name, kind in kinds.items()]
@@ -190,7 +190,7 @@ def queries_section(annotation: Annotation) -> Section:
 
 
 def _kings(annotation: Annotation) -> dict[str, Counter[str]]:
-    """By query, how many of its tournaments which document won."""
+    """Count, by query, the tournaments that each document won."""
     found: dict[str, Counter[str]] = {}
     for each in ended(annotation.tournaments):
         found.setdefault(each.query_id, Counter())[each.winner_id] += 1
@@ -198,7 +198,7 @@ def _kings(annotation: Annotation) -> dict[str, Counter[str]]:
 
 
 def _winner(kings: Counter[str]) -> list[str]:
-    """Who won a query's tournaments, or most of them."""
+    """Say which document won a query's tournaments, or most of them."""
     return [
         f"won by {short(name, 60)}" + (f" ({won} of {kings.total()})" if kings.total() > 1 else "")
         for name, won in kings.most_common(1)
@@ -208,7 +208,7 @@ def _winner(kings: Counter[str]) -> list[str]:
 def _notes(
     annotation: Annotation,
 ) -> list[tuple[Mapping[str, float], Callable[[float], str]]]:
-    """What is said of a query beside its text: values by query, and how one is said."""
+    """Return the notes beside a query's text: values by query, and how to format each."""
     scores = annotation.scores
     found: list[tuple[Mapping[str, float], Callable[[float], str]]] = []
     if annotation.graded:

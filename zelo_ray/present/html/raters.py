@@ -29,12 +29,12 @@ _PLAIN = "The panel's word takes every judge alike, and does not take this out."
 
 
 def _weight(row: Mapping[str, Any]) -> float:
-    """The heaviest first, and last those of unknown weight."""
+    """Return a sort key that puts the heaviest judges first and unknown weights last."""
     return 1.0 if isnan(row["weight"]) else -float(row["weight"])
 
 
 def raters_section(annotation: Annotation) -> Section | None:
-    """How severe and how steady each judge is, and what it weighs."""
+    """Show the severity, spread and weight of each judge."""
     raters = sorted(annotation.learned("raters"), key=_weight)
     if not raters:
         return None
@@ -98,7 +98,7 @@ def _pair(row: Mapping[str, Any], name: str, form: str) -> str:
 
 
 def _said(row: Mapping[str, Any]) -> str:
-    """A judge in plain words."""
+    """Describe a judge in plain words."""
     severity, spread = row["severity"], row["spread"]
     if spread > _RANDOM:
         return "as good as random, and hardly heard"
@@ -109,7 +109,7 @@ def _said(row: Mapping[str, Any]) -> str:
 
 
 def grades_section(annotation: Annotation) -> Section | None:
-    """How often each judge gives which grade, how far judges agree, and with themselves."""
+    """Show how often each judge gives each grade, and agreement within and between judges."""
     counts = annotation.gradings.counts
     names = sorted(counts)
     if not names:

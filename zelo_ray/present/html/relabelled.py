@@ -49,22 +49,22 @@ class Relabelling:
 
     @cached_property
     def standings(self) -> list[Row]:
-        """Runs under both labels, best first by the new ones."""
+        """Return the runs under both labels, best first by the new ones."""
         return self._rows("leaderboards")
 
     @cached_property
     def siblings(self) -> list[Row]:
-        """Neighbours on a leaderboard, and the gaps between them."""
+        """Return neighbours on a leaderboard, and the gaps between them."""
         return self._rows("siblings")
 
     @cached_property
     def contradictions(self) -> list[Row]:
-        """Documents of which the new labels say what the old ones deny, the worst queries first."""
+        """Return documents whose old labels the new ones contradict, the worst queries first."""
         return self._rows("contradictions")
 
 
 def leaderboards_section(relabelling: Relabelling) -> Section | None:
-    """Runs under both labels."""
+    """Show the runs under both labels."""
     rows = relabelling.standings
     if not rows:
         return None
@@ -114,7 +114,7 @@ def _spans(rows: Sequence[Row], side: str) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def siblings_section(relabelling: Relabelling) -> Section | None:
-    """Whether neighbours are farther apart than they were."""
+    """Show whether the gaps between neighbours have grown."""
     rows = [row for row in relabelling.siblings if row["board"] != "old"]
     if not rows:
         return None
@@ -166,7 +166,7 @@ def _size(value: float) -> str:
 
 
 def contradictions_section(relabelling: Relabelling) -> Section | None:
-    """Documents of which the new labels say what the old ones deny."""
+    """List documents whose old labels the new ones contradict."""
     found = relabelling.contradictions
     if not found:
         return None

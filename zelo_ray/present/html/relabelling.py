@@ -17,7 +17,7 @@ SECTIONS = (
 
 
 def relabelling_page(source: Source, record: Mapping[str, Any]) -> Page:
-    """The page of two sets of labels."""
+    """Build the page of `compare-labels`."""
     relabelling = Relabelling(source, record)
     options, counts = record["options"], record["counts"]
     kinds = {
@@ -52,7 +52,7 @@ def relabelling_page(source: Source, record: Mapping[str, Any]) -> Page:
 
 
 def _moved(relabelling: Relabelling) -> str:
-    """What became of the order of the runs."""
+    """Say how the order of the runs changed."""
     rows, counts = relabelling.standings, relabelling.record["counts"]
     if not rows:
         return ""
@@ -87,7 +87,7 @@ def _places(moved: int) -> str:
 
 
 def _against(relabelling: Relabelling) -> str:
-    """What the new labels deny."""
+    """Say how far the new labels contradict the old ones."""
     options, counts = relabelling.record["options"], relabelling.record["counts"]
     best = sum(row["best"] for row in relabelling.contradictions)
     beaten = len({row["query_id"] for row in relabelling.contradictions if row["best"]})

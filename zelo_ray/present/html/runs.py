@@ -1,4 +1,4 @@
-"""What the record of a run says of it: when, by whom, on what, at what cost, how well."""
+"""Read from the record of a run its time, judges, data, cost and result."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -44,28 +44,28 @@ class Past:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options it ran under."""
+        """Return the options of the run."""
         return _dict(self.record.get("options"))
 
     @property
     def command(self) -> str:
-        """The command that ran."""
+        """Return the command that ran."""
         kind = str(self.record.get("kind", ""))
         return _COMMANDS.get(kind, kind)
 
     @property
     def protocol(self) -> str:
-        """The protocol of a run that judged; else nothing."""
+        """Return the protocol of a run that judged; else ""."""
         return str(self.options.get("protocol") or "")
 
     @property
     def finished(self) -> bool:
-        """Whether it came to its end."""
+        """Return whether the run has finished."""
         return is_finished(self.record)
 
     @cached_property
     def state(self) -> str:
-        """How far it has come."""
+        """Return the state of the run: at work, interrupted, incomplete or finished."""
         if not self.finished:
             return "at work" if _known(at_work, self.place) else "interrupted"
         return "incomplete" if self._lacking else "finished"
@@ -76,18 +76,18 @@ class Past:
 
     @property
     def started(self) -> str:
-        """When it started, in UTC; empty where nothing says so."""
+        """Return the start time in UTC; "" where it is unknown."""
         found = _BEGUN.match(str(self.record.get("run_id", "")))
         return _moment(datetime.strptime(f"{found[0]}+0000", "%Y%m%dT%H%M%SZ%z")) if found else ""
 
     @cached_property
     def written(self) -> str:
-        """When its record was written last, in UTC; empty where the storage does not say."""
+        """Return when the record was last written, in UTC; "" where the storage does not say."""
         return _known(_written, f"{self.place}/{self.name}") or ""
 
     @property
     def seconds(self) -> float | None:
-        """How long its last process worked, in seconds."""
+        """Return how long the run's last process worked, in seconds."""
         laps = self._summary.get("seconds") or self.record.get("seconds")
         each = _dict(laps).values()
         return sum(lap for lap in each if isinstance(lap, int | float)) if each else None
@@ -98,7 +98,7 @@ class Past:
 
     @property
     def who(self) -> list[str]:
-        """The judges; or the arms or labels, where none were asked."""
+        """Return the judges; or the arms or labels, where there were no judges."""
         told = self.record.get("panel") or self.record.get("judges")
         if self.command == "annotate" and isinstance(told, list):
             return [str(_dict(each).get("judge", each)) for each in told]
@@ -108,7 +108,7 @@ class Past:
 
     @property
     def queries(self) -> int | None:
-        """How many queries it was about."""
+        """Return the number of queries."""
         counts = _dict(self.record.get("counts"))
         graded = [_dict(each).get("queries", 0) for each in counts.values()]
         truth = _dict(self._summary.get("truth"))
@@ -118,12 +118,12 @@ class Past:
 
     @property
     def documents(self) -> int | None:
-        """How many documents it was about."""
+        """Return the number of documents."""
         return _first(self._summary, _dict(self._summary.get("truth")), of="documents")
 
     @property
     def failures(self) -> int | None:
-        """How many requests, or queries of arms, have no answer."""
+        """Count the requests, or queries of arms, without an answer."""
         if self.command == "bakeoff" and self.finished:
             return sum(int(_dict(arm).get("missing", 0)) for arm in self._summary.get("arms", ()))
         if self.command == "compare-protocols":
@@ -133,7 +133,7 @@ class Past:
 
     @cached_property
     def spent(self) -> tuple[float, int]:
-        """Dollars that were spent on its ledger, and how many calls have no price."""
+        """Return the US dollars spent on the ledger, and the number of calls without a price."""
         if self.command == "bakeoff" and self.finished:
             arms = [_dict(arm) for arm in self._summary.get("arms", ())]
             return sum(a.get("dollars") or 0 for a in arms), sum(a.get("unpriced", 0) for a in arms)
@@ -147,14 +147,14 @@ class Past:
 
     @property
     def books(self) -> str:
-        """Where its replies are kept: runs that share a ledger share what they spent."""
+        """Return where replies are kept: runs with the same ledger share what they spent."""
         ledger = self.options.get("ledger")
         own = not ledger or ledger == self.options.get("out")
         return self.place if own else str(ledger).rstrip("/")
 
     @property
     def calls(self) -> Mapping[str, int]:
-        """Replies and tokens of its last process, and replies that it knew from before."""
+        """Count replies and tokens of the last process, and replies known from before."""
         judges = self.record.get("judges")
         each = [_dict(one) for one in judges.values()] if isinstance(judges, Mapping) else []
         names = ("answered", "known", "input_tokens", "output_tokens")
@@ -162,14 +162,14 @@ class Past:
 
     @cached_property
     def headline(self) -> str:
-        """What it came to, in a few words."""
+        """Return the result of the run in a few words."""
         if not self.finished:
             return ""
         return _known(_headline, self) or ""
 
 
 def past(place: str) -> Past | None:
-    """The run in a directory or URL, if there is one.
+    """Return the run in a directory or URL, if there is one.
 
     Raises:
         InputError: its record cannot be read.
@@ -180,7 +180,7 @@ def past(place: str) -> Past | None:
 
 
 def whole_path(place: str) -> str:
-    """A place by one name, whichever way it was given."""
+    """Return the full URL of a place, the same however the place was written."""
     fs, path = fsspec.url_to_fs(place)
     return str(fs.unstrip_protocol(path))
 
@@ -206,7 +206,7 @@ def _headline(run: Past) -> str:
 
 
 def _known(find: Any, *given: Any) -> Any:
-    """What a function finds; None where the files are damaged, of another version or not there."""
+    """Return what a function finds; None where files are damaged, missing or of another version."""
     try:
         return find(*given)
     except (ZeloError, OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
@@ -239,6 +239,6 @@ def _words(value: Any) -> Iterable[str]:
 
 
 def _first(*places: Mapping[str, Any], of: str) -> int | None:
-    """The first number that is called so."""
+    """Return the first integer under the name ``of``."""
     found = (place[of] for place in places if isinstance(place.get(of), int))
     return next(found, None)

@@ -20,7 +20,7 @@ _BOTH = (
 
 
 def scores_section(annotation: Annotation) -> Section | None:
-    """How scores and their errors are distributed; of two or three answers that tells nothing."""
+    """Show the distribution of scores and their errors; None for contests and verdicts."""
     if not len(annotation.scores.query_ids) or annotation.gives(Contest, Verdict):
         return None
     make = _of_grades if annotation.graded else _of_battles if annotation.gives(Vote) else _plain
@@ -28,7 +28,7 @@ def scores_section(annotation: Annotation) -> Section | None:
 
 
 def _plain(annotation: Annotation) -> list[Chart]:
-    """Scores of which no more is known than what they are in."""
+    """Draw scores of which only the unit is known, and their errors."""
     unit, scores = annotation.unit, annotation.scores
     charts = [
         Chart(
@@ -42,7 +42,7 @@ def _plain(annotation: Annotation) -> list[Chart]:
 
 
 def _errors(annotation: Annotation, called: str, caption: str) -> Chart:
-    """How the errors of scores are distributed, and those about people where they are told."""
+    """Draw the distribution of score errors, and of errors about people where they are known."""
     scores, unit = annotation.scores, annotation.unit
     panel = histogram(scores.known("std_error"), f"{called}, in {unit}", "documents")
     if not len(beyond := scores.known("truth_error")):
@@ -129,7 +129,7 @@ def _of_grades(annotation: Annotation) -> list[Chart]:
 
 
 def shares_section(annotation: Annotation) -> Section | None:
-    """How many documents are relevant, by the panel alone and set right by humans."""
+    """Show the share of relevant documents, by the panel alone and corrected by human labels."""
     rows = annotation.learned("shares")
     if not rows:
         return None

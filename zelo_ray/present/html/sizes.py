@@ -18,7 +18,7 @@ _KINDS = {"zelo, all judges vote": "all", "zelo, judges in turn": "one", "lean":
 
 
 def sizes_page(sized: Sized) -> Page:
-    """A page that needs no network."""
+    """Build the page of `size`, which needs no network."""
     priced = not isnan(sized.dollars_a_call)
     tiles = [("documents a query", f"{sized.documents:,}"), ("queries", f"{sized.queries:,}")]
     if priced:

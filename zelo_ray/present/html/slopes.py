@@ -21,7 +21,7 @@ def slopes(
     sides: tuple[str, str],
     form: str = ".3f",
 ) -> Figure:
-    """Two leaderboards side by side: names by their means, the highest at the top.
+    """Draw two leaderboards side by side: names by their means, the highest at the top.
 
     Args:
         names: of what is ranked.

@@ -86,34 +86,34 @@ class Source:
         self.out, self.shown = out, shown or out
 
     def record(self, name: str) -> dict[str, Any]:
-        """What a JSON file holds, such as ``run.json``."""
+        """Read a JSON file, such as ``run.json``."""
         return record(self._url(name))
 
     def has(self, *names: str) -> bool:
-        """Whether all these files are there."""
+        """Return whether all these files exist."""
         return all(pieces(self._url(name)) for name in names)
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """The lines of a text file, one by one."""
+        """Yield the lines of a text file."""
         for _, line in lines(self._url(name)):
             yield line
 
     def table(self, name: str, where: Any = None) -> pa.Table:
-        """A table, or its rows that a filter of pyarrow lets through."""
+        """Read a table, or its rows that pass a pyarrow filter."""
         stored = self._stored(name)
         return stored.read() if where is None else stored.where(where)
 
     def columns(self, name: str) -> list[str]:
-        """The names of a table's columns."""
+        """Return the names of a table's columns."""
         return self._stored(name).names
 
     def head(self, name: str, rows: int) -> tuple[list[dict[str, Any]], int]:
-        """The first rows of a table, and how many there are in all."""
+        """Return the first rows of a table, and the number of all its rows."""
         stored = self._stored(name)
         return stored.head(rows).to_pylist(), stored.rows
 
     def chunks(self, name: str, columns: Sequence[str], every: int = 1) -> Iterator[pa.Table]:
-        """A table in order, in parts of some ten thousand rows that divide no query.
+        """Yield a table in order, in parts of about ten thousand rows that do not divide a query.
 
         The rows of a query must stand together, as they do in all files of a run. With ``every``
         only some stretches of rows are read, such as each 5th, which may divide a query.
@@ -121,7 +121,7 @@ class Source:
         yield from _undivided(self._stored(name).batches(_ROWS, columns, every), columns)
 
     def of_queries(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
-        """The rows of some queries in order, in parts that divide no query."""
+        """Yield the rows of some queries in order, in parts that do not divide a query."""
         stored = self._stored(name)
         found = (part.cast(stored.schema) for part in stored.of_queries(query_ids))
         yield from _undivided(found, stored.names)
@@ -134,7 +134,7 @@ class Source:
 
 
 def _undivided(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The same rows, cut where a query begins."""
+    """Yield the same rows, in tables that begin where a query begins."""
     held: list[pa.Table] = []
     for each in tables:
         table = pa.concat_tables([*held, each.select(list(columns))])
@@ -146,18 +146,18 @@ def _undivided(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[p
 
 
 def _schemas(name: str) -> list[pa.Schema]:
-    """What a table may be."""
+    """Return the schemas that a table may have."""
     return [schema_of(record) for record in _TABLES.get(name, ())]
 
 
 def starts(table: pa.Table) -> np.ndarray:
-    """The places in a table where another query begins, the first among them."""
+    """Return the rows of a table where another query begins, with the first row."""
     codes = codes_of(table["query_id"])[0]
     return np.flatnonzero(np.diff(codes, prepend=-1))
 
 
 def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """A column of strings as numbers of its distinct values, and these values."""
+    """Return a string column as codes of its distinct values, and these values."""
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
@@ -165,7 +165,7 @@ def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
 
 
 def bare(url: str) -> str:
-    """A path or URL as a page may show it: without a name, a password or a token."""
+    """Return a path or URL without user name, password or token."""
     scheme, found, rest = url.partition("://")
     if not found:
         return url

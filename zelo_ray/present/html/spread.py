@@ -29,7 +29,7 @@ class Axis:
 
 
 def spread(names: Sequence[str], across: Axis, up: Axis) -> Figure:
-    """Points, named in a legend; of an axis to the right that spans much, logarithms."""
+    """Draw points named in a legend; the x axis is logarithmic if its values span much."""
     low, high = np.nanmin([across.value, across.low]), np.nanmax([across.value, across.high])
     log = low > 0 and across.value.max() > _WIDE * across.value.min()
     data = [
@@ -47,7 +47,7 @@ def spread(names: Sequence[str], across: Axis, up: Axis) -> Figure:
 
 
 def _logarithmic(low: float, high: float) -> dict[str, Any]:
-    """An axis with a mark at 1, 2, 5, 10 and so on."""
+    """Build a logarithmic axis with a mark at 1, 2, 5, 10 and so on."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     marks = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
     return {"type": "log", "tickvals": marks, "ticktext": [f"{mark:,.12g}" for mark in marks]}

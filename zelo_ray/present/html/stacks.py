@@ -17,7 +17,7 @@ _TOLD = 0.06  # a share that has room for its number
 
 
 def columns(counts: np.ndarray, of: str) -> Figure:
-    """How many there are of each grade, [grades]; ``of`` names what is counted."""
+    """Draw the number of documents of each grade; ``counts`` is [grades], ``of`` names its unit."""
     shares = counts / max(1, counts.sum())
     bars = {
         "type": "bar",
@@ -42,7 +42,7 @@ def columns(counts: np.ndarray, of: str) -> Figure:
 
 
 def rows(names: Sequence[str], counts: np.ndarray) -> Figure:
-    """One bar a name, of the shares of its grades; ``counts`` is [names, grades]."""
+    """Draw one bar per name, of the shares of its grades; ``counts`` is [names, grades]."""
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
     data: list[dict[str, Any]] = [
         {
@@ -73,7 +73,7 @@ def rows(names: Sequence[str], counts: np.ndarray) -> Figure:
 
 
 def across(names: Sequence[str], counts: np.ndarray, title: str) -> Figure:
-    """A thin column a name, side by side, of the shares of its grades: [names, grades]."""
+    """Draw one thin column per name, of the shares of its grades; ``counts`` is [names, grades]."""
     shares = np.round(counts / np.maximum(1, counts.sum(axis=1, keepdims=True)), 4)
     data: list[dict[str, Any]] = [
         {

@@ -32,7 +32,7 @@ _ROWS, _OPEN = 1000, 30
 
 
 def leaderboard_section(contest: Contest) -> Section | None:
-    """Means with their intervals, and what each arm did and cost."""
+    """Show the means of arms with intervals, and what each arm did and cost."""
     if not contest.arms:
         return None
     figures = {}
@@ -86,7 +86,7 @@ def _dollars(arm: Mapping[str, Any]) -> str:
 
 
 def differences_section(contest: Contest) -> Section | None:
-    """Which differences are real."""
+    """Show which differences between arms are real."""
     if not (contest.comparisons and contest.arms):
         return None
     forests = {measure: _forest(contest, measure) for measure in contest.comparisons}

@@ -1,4 +1,4 @@
-"""How the tournaments of a run went: who challenged in which order, and who was king at the end."""
+"""Read the tournaments of a run: the order of the challengers, and the last king."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ class Tournament:
 
 
 def tournaments_of(out: str, *, decide: str, repeats: int) -> list[Tournament]:
-    """Every tournament of a run, those without a winner too.
+    """Return all tournaments of a run, those without a winner too.
 
     Args:
         out: where the results are.
@@ -63,18 +63,18 @@ def tournaments_of(out: str, *, decide: str, repeats: int) -> list[Tournament]:
 
 
 def _line(pairs: Mapping[int, tuple[str, str]]) -> tuple[str, ...]:
-    """The first king and all challengers, of kings and challengers by round."""
+    """Return the first king and all challengers, from kings and challengers by round."""
     rounds = sorted(pairs)
     return (pairs[rounds[0]][0], *(pairs[number][1] for number in rounds)) if rounds else ()
 
 
 def ended(tournaments: Iterable[Tournament]) -> list[Tournament]:
-    """Those that have a winner, who was in a contest."""
+    """Return the tournaments with a winner that was in a contest."""
     return [each for each in tournaments if each.winner_id in each.line]
 
 
 def wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]:
-    """By answer and query, 1 for each tournament that it won, 0 for each other one it was in.
+    """Return, by answer and query, 1 for each tournament won and 0 for each other one played.
 
     Tournaments without a winner say nothing.
     """
@@ -87,7 +87,7 @@ def wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]
 
 
 def chances(tournaments: Iterable[Tournament]) -> dict[str, float]:
-    """By answer, its share of `wins` by chance: the more are in its tournaments, the smaller."""
+    """Return, by answer, its share of `wins` by chance: smaller in larger tournaments."""
     met: dict[str, dict[str, list[float]]] = {}
     for each in ended(tournaments):
         for doc_id in each.line:
@@ -100,14 +100,14 @@ def chances(tournaments: Iterable[Tournament]) -> dict[str, float]:
 
 
 def stayed(tournaments: Iterable[Tournament]) -> tuple[int, float, int]:
-    """How often the first king won, how often by chance, and of how many that have a winner."""
+    """Count the wins of the first king, those expected by chance, and tournaments with a winner."""
     over = ended(tournaments)
     won = sum(each.winner_id == each.line[0] for each in over)
     return won, sum(1 / len(each.line) for each in over), len(over)
 
 
 def alike(tournaments: Iterable[Tournament]) -> tuple[int, int]:
-    """How often all tournaments of a court on a query have one winner, and of how many courts.
+    """Count the courts with one winner in all tournaments on a query, and all courts counted.
 
     Only courts count of which two or more tournaments on the query have a winner.
     """
@@ -119,7 +119,7 @@ def alike(tournaments: Iterable[Tournament]) -> tuple[int, int]:
 
 
 def agreeing(tournaments: Iterable[Tournament], courts: Sequence[str]) -> np.ndarray:
-    """On how many tournaments two courts have a winner both, and the same: [2, courts, courts].
+    """Count the tournaments where two courts both have a winner, and the same: [2, courts, courts].
 
     Tournaments belong together by query and repeat.
     """

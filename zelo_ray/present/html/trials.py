@@ -32,7 +32,7 @@ _SCALES = {WITH_TIES: "with ties", A_OR_NOT: "A is better", DECIDED: "both decid
 
 
 class Trials:
-    """What a comparison left: its tables, each read once."""
+    """Tables of a comparison of protocols, each read once."""
 
     def __init__(self, source: Source, record: Mapping[str, Any]) -> None:
         self.source, self.record = source, record
@@ -40,24 +40,24 @@ class Trials:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """A row a protocol, the closest to people first."""
+        """Return one row per protocol, the closest to people first."""
         rows: list[Row] = self.source.table("trials").to_pylist()
         return rows
 
     @cached_property
     def differences(self) -> list[Row]:
-        """A row a pair of protocols, scale and coefficient."""
+        """Return one row per pair of protocols, scale and coefficient."""
         rows: list[Row] = self.source.table("differences").to_pylist()
         return rows
 
     @property
     def names(self) -> list[str]:
-        """The protocols, the closest to people first."""
+        """Return the protocols, the closest to people first."""
         return [row["protocol"] for row in self.rows]
 
 
 def trials_page(source: Source, record: Mapping[str, Any]) -> Page:
-    """The page of protocols that were compared."""
+    """Build the page of `compare-protocols`."""
     trials = Trials(source, record)
     items = plural(record["items"], "item")
     return Page(
@@ -71,7 +71,7 @@ def trials_page(source: Source, record: Mapping[str, Any]) -> Page:
 
 
 def tiles(trials: Trials) -> list[tuple[str, str]]:
-    """Figures at a glance, the most telling first."""
+    """Return the figures at the top of the page, the most telling first."""
     record, best = trials.record, trials.rows[0]
     paid = Bill(**record["paid"])
     shown = [
@@ -86,7 +86,7 @@ def tiles(trials: Trials) -> list[tuple[str, str]]:
 
 
 def _outcome(trials: Trials) -> str:
-    """Which protocol is the closest to people, and which gives a correct verdict for least."""
+    """Say which protocol is closest to people, and which gives a correct verdict for least."""
     best, unit = trials.rows[0], trials.unit
     if isnan(best["agreement"]):
         return "No protocol gave a word on any item."
@@ -105,7 +105,7 @@ def _outcome(trials: Trials) -> str:
 
 
 def _alike(trials: Trials) -> list[str]:
-    """The protocols that may agree with people as far as the one that stands first."""
+    """Return the protocols that may agree with people as well as the first one."""
     found = told_apart(Difference(**row) for row in trials.differences if row["items"])
     first = trials.names[0]
     others = {one.rater_b for one in found.sure if one.rater_a == first}
@@ -131,7 +131,7 @@ def _reading(trials: Trials) -> str:
 
 
 def cost_section(trials: Trials) -> Section | None:
-    """Agreement against cost, and the figures."""
+    """Show agreement against cost, and the figures."""
     known = [row for row in trials.rows if not (isnan(row["agreement"]) or isnan(row[trials.unit]))]
     parts: list[Chart | Table] = []
     if known:
@@ -175,7 +175,7 @@ def cost_section(trials: Trials) -> Section | None:
 
 
 def differences_section(trials: Trials) -> Section | None:
-    """Every two protocols on the items that both judged."""
+    """Compare every two protocols on the items that both judged."""
     rows = [row for row in trials.differences if row["items"]]
     if not rows:
         return None

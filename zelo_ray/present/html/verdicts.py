@@ -13,7 +13,7 @@ from zelo_ray.records import TIE, Side
 
 
 def verdicts_section(annotation: Annotation) -> Section | None:
-    """What each judge decided, who won, and by how much."""
+    """Show the verdicts of each judge, the winners, and the differences of scores."""
     found = annotation.debates
     if not found.by_judge:
         return None
@@ -33,7 +33,7 @@ def verdicts_section(annotation: Annotation) -> Section | None:
 
 
 def _gaps(by_judge: dict[tuple[str, str], Decisions]) -> Chart:
-    """How the differences of mean scores are distributed."""
+    """Draw the distribution of differences of mean scores."""
     told = {judge: each.gaps for (_, judge), each in by_judge.items()}
     if len(told) > 1:
         told = {"all judges": [gap for gaps in told.values() for gap in gaps], **told}

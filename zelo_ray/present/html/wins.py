@@ -1,4 +1,4 @@
-"""How often answers win, where the same names answer many queries, as those of assistants do."""
+"""Count how often answers win where the same names, such as assistants, answer many queries."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +16,7 @@ Wins = Mapping[str, Mapping[str, Sequence[float]]]
 
 
 def win_shares(wins: Wins) -> list[tuple[str, float, int]]:
-    """Each answer with its share of wins, a mean over queries, and how many these are.
+    """Return each answer with its share of wins, a mean over queries, and their number.
 
     The best come first. There are none where the answers are in fewer than two queries each, on
     average: then ids name no more than the answers to one query.
@@ -36,7 +36,7 @@ def shares_chart(
     caption: str,
     by_chance: Mapping[str, float],
 ) -> Chart:
-    """What `win_shares` found, each with its 95% interval over queries.
+    """Draw the shares of `win_shares`, each with its 95% interval over queries.
 
     Args:
         best: at least one answer.

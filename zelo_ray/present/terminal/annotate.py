@@ -1,4 +1,4 @@
-"""What a run of annotate says at its end, in lines of a terminal."""
+"""Summarize an annotation run at its end, in lines for the terminal."""
 
 import math
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _NAMED = 10
 
 
 def closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
-    """What was scored, what is missing and why, and how the judges grade."""
+    """Yield what was scored, what is missing and why, and how the judges grade."""
     yield from map(printable, _closing(summary, options))
 
 
@@ -85,14 +85,14 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
 
 
 def _beyond(summary: Summary) -> str:
-    """Of which error that is, and the other one."""
+    """Say which error a figure is, and add the error about people if it is known."""
     if summary.truth_error is None:
         return " if the same judges answered again"
     return f" if the same judges answered again; {summary.truth_error:.2f} about people"
 
 
 def _tournaments(options: AnnotateOptions) -> Iterator[str]:
-    """How tournaments ended, and what of it is the order's doing."""
+    """Yield how tournaments ended, and how far their order matters."""
     decide, repeats = getattr(options, "decide", "each"), getattr(options, "repeats", 1)
     found = tournaments.tournaments_of(options.out, decide=decide, repeats=repeats)
     over = tournaments.ended(found)
@@ -112,7 +112,7 @@ def _tournaments(options: AnnotateOptions) -> Iterator[str]:
 
 
 def _ranking(wins: Wins) -> Iterator[str]:
-    """How often the same names won over many queries, with 95% intervals over these."""
+    """Yield how often each name won over many queries, with a 95% interval over these."""
     best = win_shares(wins)
     shown = [(printable(name), share, queries) for name, share, queries in best[:_WINNERS]]
     width = max((len(name) for name, _, _ in shown), default=0)
@@ -125,7 +125,7 @@ def _ranking(wins: Wins) -> Iterator[str]:
 
 
 def _verdicts(options: AnnotateOptions) -> Iterator[str]:
-    """Who won, and how often the two orders differ."""
+    """Yield who won, and how often the two orders differ."""
     found = debates_of(options.out)
     whole = found.whole
     if not whole.pairs:
@@ -145,7 +145,7 @@ def _verdicts(options: AnnotateOptions) -> Iterator[str]:
 
 
 def _raters(raters: list[Rater], options: AnnotateOptions) -> Iterator[str]:
-    """How each judge of a panel grades beside the others."""
+    """Yield how each judge of a panel grades compared with the others."""
     if len(raters) < 2:
         return
     names = [printable(rater.judge) for rater in raters[:_RATERS]]
@@ -168,7 +168,7 @@ def _raters(raters: list[Rater], options: AnnotateOptions) -> Iterator[str]:
 
 
 def _shares(shares: list[Share]) -> Iterator[str]:
-    """What human labels say of the panel's means."""
+    """Yield what human labels say of the panel's means."""
     for share in shares:
         if share.humans and math.isfinite(share.mean):
             what = "mean grade" if share.measure == "grade" else f"share of grades {share.measure}"

@@ -1,4 +1,4 @@
-"""What a person reads on the terminal after a bake-off: the table, and what it allows to say."""
+"""Show the result of a bake-off on the terminal: the table, and what follows from it."""
 
 from collections.abc import Iterator, Sequence
 from math import isnan
@@ -25,7 +25,7 @@ _NAME = 30  # characters of an arm before it is broken into lines
 
 
 def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
-    """The arms by the leading measure, then in words which differences are real.
+    """Yield a table of arms by the leading measure, then sentences on real differences.
 
     Args:
         outcome: of the contest.
@@ -61,7 +61,7 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
 
 
 def _table(outcome: Outcome, width: int) -> Table:
-    """The means; where there is no room, intervals are left out, from the right."""
+    """Build the table of means; where there is no room, intervals are left out, from the right."""
     queries = len(outcome.truth.query_ids)
     means = {(each.run, each.measure): each for each in outcome.means}
     names = [str(each) for each in outcome.measures]
@@ -90,7 +90,7 @@ def _table(outcome: Outcome, width: int) -> Table:
 
 
 def _cell(mean: Mean, queries: int, *, whole: bool) -> str:
-    """A mean; if whole with its interval, and over how many queries, if not over all."""
+    """Format a mean; if whole, with its interval and its number of queries, if not all."""
     if isnan(mean.mean):
         return "-"
     if not whole:
@@ -107,7 +107,7 @@ def _labels(outcome: Outcome) -> str:
 
 
 def _differences(outcome: Outcome) -> Iterator[str]:
-    """The best arm against each other, by the leading measure; the nearest first."""
+    """Compare the best arm with each other by the leading measure, the nearest first."""
     found = {(c.run_a, c.run_b): c for c in outcome.comparisons if c.measure == outcome.leading}
     best, *others = outcome.standing
     against = [found.get((best, other)) or turned(found[other, best]) for other in others if found]
@@ -122,7 +122,7 @@ def _differences(outcome: Outcome) -> Iterator[str]:
 
 
 def _among(outcome: Outcome, others: Sequence[str]) -> Iterator[str]:
-    """Which of the other arms differ significantly from each other, the better one first."""
+    """Say which of the other arms differ significantly from each other, the better one first."""
     place = {arm: n for n, arm in enumerate(others)}
     pairs = [c for c in outcome.comparisons if c.measure == outcome.leading]
     pairs = [
@@ -138,7 +138,7 @@ def _among(outcome: Outcome, others: Sequence[str]) -> Iterator[str]:
 
 
 def _figures(one: Comparison, queries: int) -> str:
-    """The figures behind a sentence."""
+    """Return the figures for a sentence."""
     score = f"wins {one.wins:,}, ties {one.ties:,}, losses {one.losses:,}"
     if significance_of(one) is Significance.TOO_FEW_QUERIES:
         return score

@@ -13,7 +13,7 @@ _BY_FILE = {"judge_options", "prices", "api_key_env"}
 
 
 def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
-    """A command as it was typed, with other flags.
+    """Return a command as it was typed, with other flags.
 
     Args:
         words: what was typed behind ``zelo-ray``.
@@ -30,7 +30,7 @@ def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
 
 
 def typed(words: Sequence[str], flag: str) -> str:
-    """The one value that was typed behind a flag; empty if there is none."""
+    """Return the one value typed after a flag; "" if there is none."""
     for word, after in pairwise([*words, ""]):
         if word.partition("=")[0] == flag:
             return word.partition("=")[2] or after
@@ -59,7 +59,7 @@ def command_from_options(name: str, options: CommandOptions) -> str:
 
 
 def beside(place: str, what: str) -> str:
-    """A new place next to another, of the same kind: a path or a URL."""
+    """Return a new place next to another one, a path or a URL like it."""
     stem = place.rstrip("/")
     for ending in (".gz", ".zst", ".jsonl", ".txt", ".tsv", ".csv", ".parquet", ".qrels"):
         stem = stem.removesuffix(ending)
@@ -67,23 +67,23 @@ def beside(place: str, what: str) -> str:
 
 
 def flag_of(field: str) -> str:
-    """The flag of an option."""
+    """Return the flag of an option."""
     return f"--{field.replace('_', '-')}"
 
 
 def values_of(value: Any) -> list[str]:
-    """The words behind a flag."""
+    """Return the words after a flag."""
     many = value if isinstance(value, tuple | list) else [value]
     return [str(each).removesuffix(".0") if isinstance(each, float) else str(each) for each in many]
 
 
 def command_of(*words: str) -> str:
-    """The words of a command of this package, quoted."""
+    """Return a command of this package from its words, quoted."""
     return " ".join(map(_quoted, ["zelo-ray", *words]))
 
 
 def _quoted(word: str) -> str:
-    """A word for a shell; what could steer a terminal stands as bash and zsh escape it."""
+    """Quote a word for a shell, with control characters escaped as in bash and zsh."""
     if word.isprintable():
         return shlex.quote(word)
     return "$'" + "".join(map(_escaped, word)) + "'"

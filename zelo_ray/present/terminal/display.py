@@ -1,4 +1,4 @@
-"""What a person sees of a run: one live table on a terminal, else a line now and then."""
+"""Show the progress of a run: one live table on a terminal, else a line now and then."""
 
 import time
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class Display:
         self._console.print(printable(line), soft_wrap=True, markup=False, emoji=False)
 
     def budget(self, cap: float, spent: float) -> None:
-        """Dollars may come to a cap, and so many of them were spent before this run."""
+        """Set the cap in US dollars, and the part of it spent before this run."""
         self._cap = (cap, spent)
 
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
@@ -73,7 +73,7 @@ class Display:
         self._live.update(table_of(sums, width, height, time.time()), refresh=True)
 
     def _is_due(self, now: float, sums: Sums) -> bool:
-        """Whether there is news, or the last line was long ago."""
+        """Return whether there is news, or the last line was long ago."""
         done = all(each.ended for each in sums.standings)
         news = {(each.name, what) for each in sums.standings for what in _news(each)}
         nothing_new = news <= self._told and (self._done or not done)
@@ -84,7 +84,7 @@ class Display:
 
 
 def _news(standing: Standing) -> list[str]:
-    """What of a judge is told at once when it begins."""
+    """Return the kinds of a judge's news that are shown at once."""
     tally = standing.tally
     begun = {
         "trouble": tally.trouble.reason,

@@ -1,4 +1,4 @@
-"""What `doctor` found, in lines of a terminal."""
+"""Show the findings of `doctor` in lines for the terminal."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ _WHAT = 28
 
 
 def told(findings: Sequence[Finding], width: int) -> Iterator[str]:
-    """A line for each check, what to do below it, and how many are wrong."""
+    """Yield a line for each check, with what to do below it, and how many are wrong."""
     wide = min(_WHAT, max((len(printable(each.what)) for each in findings), default=0))
     for each in findings:
         what, found = printable(each.what), printable(each.found)

@@ -17,7 +17,7 @@ _NARROW = 40
 
 
 def on_screen(parts: Sequence[Part], width: int, height: int, whole: str) -> Iterator[str]:
-    """The paragraphs as lines, cut to a terminal.
+    """Yield the paragraphs as lines, cut to fit the terminal.
 
     Args:
         parts: of the explanation.
@@ -56,7 +56,7 @@ def _cut(one: Part, width: int) -> list[str]:
 
 
 def _judgments(parts: Sequence[Part], width: int, room: int, whole: str) -> list[str]:
-    """The first paragraphs that there is room for, one at least, and how many more there are."""
+    """Return the first paragraphs that fit, at least one, and the number of the others."""
     shown = list[str]()
     for number, one in enumerate(parts):
         lines = [line for each in one.lines for line in _said(each, width)]
@@ -72,7 +72,7 @@ def _said(line: str, width: int) -> list[str]:
 
 
 def _few(line: str, width: int, most: int) -> list[str]:
-    """The first lines of a running text, and how many words they leave out."""
+    """Return the first lines of a text, and the number of words left out."""
     words, ahead = line.split(), line[: len(line) - len(line.lstrip())]
     begun = wrapped(ahead + " ".join(words[: most * width])[: 4 * most * width], width, ahead)
     if len(begun) <= most and len(words) <= most * width:
@@ -89,7 +89,7 @@ def _few(line: str, width: int, most: int) -> list[str]:
 
 
 def wrapped(line: str, width: int, ahead: str | None = None) -> list[str]:
-    """A line as several that fit, by the cells that its characters take."""
+    """Wrap a line into several that fit, by the cells that its characters take."""
     start = line[: len(line) - len(line.lstrip())]
     ahead = f"{start}    " if ahead is None and start else ahead or ""
     lines, now = list[str](), start

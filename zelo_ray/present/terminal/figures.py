@@ -1,4 +1,4 @@
-"""How far each judge is, how fast it goes, and how long that will take."""
+"""Compute the progress of each judge, its rate, and the time left."""
 
 import math
 from collections import deque
@@ -39,11 +39,11 @@ class Pace:
 
     @property
     def seconds(self) -> float:
-        """From the first call to the last answer."""
+        """Return the seconds from the first call to the last answer."""
         return self._seen[-1][0] - self._began if self._seen else 0.0
 
     def rate(self, now: float) -> float:
-        """Answers a second; 0 where too little was seen."""
+        """Return the answers per second; 0 where too little was seen."""
         if not self._seen or now - self._seen[0][0] < 1:
             return 0.0
         (began, before), (_, answered) = self._seen[0], self._seen[-1]
@@ -52,7 +52,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far one judge is."""
+    """Progress of one judge."""
 
     name: str
     tally: Tally
@@ -69,17 +69,17 @@ class Standing:
 
     @property
     def failures(self) -> int:
-        """Requests that ended without an answer that counts."""
+        """Count the requests that ended without an answer that counts."""
         return sum(count for status, count in self.tally.statuses.items() if status != "ok")
 
     @property
     def ended(self) -> bool:
-        """Whether it will be asked nothing more."""
+        """Return whether the judge will be asked nothing more."""
         return self.seconds == 0
 
 
 def standing_of(name: str, tally: Tally, planned: int, rate: float, span: float = 0.0) -> Standing:
-    """How far a judge is with the requests that were planned for it."""
+    """Compute a judge's progress with its planned requests."""
     needed = max(0, planned - tally.spared)
     done = min(needed, tally.known + tally.answered)  # a block that is run again counts twice
     left, seconds = "…", math.inf
@@ -106,7 +106,7 @@ class Sums:
 
     @property
     def whole(self) -> Standing:
-        """All together; they run side by side, so that the slowest tells the time that is left."""
+        """Return the progress of all judges together; the slowest gives the time left."""
         summed = Tally()
         for each in self.standings:
             summed.add(each.tally)
@@ -128,7 +128,7 @@ class Sums:
 
     @property
     def troubled(self) -> Standing | None:
-        """The judge with the last trouble, if any has had one."""
+        """Return the judge with the last trouble, if any has had one."""
         last = max(self.standings, key=lambda each: each.tally.trouble)
         return last if last.tally.trouble.reason else None
 
@@ -140,13 +140,13 @@ class Sums:
 
 
 def _how_late(standing: Standing) -> tuple[float, int]:
-    """What orders judges by the time that is left; words of the same time by how much they say."""
+    """Return a sort key by time left; words of the same time by how much they say."""
     words = ("nothing to ask", "done", "stopped", "…", "up to a day")
     return standing.seconds, words.index(standing.left) if standing.left in words else 0
 
 
 def duration(seconds: float) -> str:
-    """A span of time in the two units that matter."""
+    """Format a span of time in its two largest units."""
     seconds = round(seconds)
     if seconds < 60:
         return f"{seconds} s"

@@ -1,4 +1,4 @@
-"""What a person reads on the terminal of families: who leads without whose judges."""
+"""Say on the terminal how arms stand without each family of judges."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ _MOVED = 5
 
 
 def without_kin(outcome: Outcome) -> Iterator[str]:
-    """Where the order of the arms is another without a family of judges, and what is not told."""
+    """Yield how the order of arms changes without each family of judges, and what is not known."""
     if outcome.kin is None:
         return
     for family, rows in outcome.kin.by_family:
@@ -21,7 +21,7 @@ def without_kin(outcome: Outcome) -> Iterator[str]:
 
 
 def _moved(standing: Sequence[str], rows: Sequence[LeftOut]) -> list[str]:
-    """The arms whose place is another, the best first."""
+    """Return the arms whose place has changed, the best first."""
     was = {arm: place for place, arm in enumerate(standing, 1)}
     moved = [row for row in rows if row.rank != was[row.run]]
     told = [f"{row.run} is {_nth(row.rank)}, not {_nth(was[row.run])}" for row in moved[:_MOVED]]

@@ -1,4 +1,4 @@
-"""What a person reads on the terminal after a comparison of labels; 100 characters are enough."""
+"""Show a comparison of labels on the terminal, in at most 100 characters a line."""
 
 from collections.abc import Iterator, Sequence
 from math import isnan
@@ -14,7 +14,7 @@ _QUERY = ("query", "queries")
 
 
 def told(compared: Compared) -> list[str]:
-    """All that is to be printed."""
+    """Return all lines to print."""
     found, cuts = compared.boards, (compared.positive, compared.relevant)
     lines = [*board_lines(found, compared.measure), "", *sibling_lines(found), ""] if found else []
     lines += contradiction_lines(compared.contradictions, compared.queries, *cuts)
@@ -22,7 +22,7 @@ def told(compared: Compared) -> list[str]:
 
 
 def board_lines(boards: Boards, measure: str) -> Iterator[str]:
-    """Both leaderboards side by side, and what moved."""
+    """Yield both leaderboards side by side, with the runs that moved."""
     queries = counted(boards.queries, *_QUERY)
     yield f"{measure} over the {queries} that both labels know, 95% intervals"
     head = ("run", "old", "", "rank", "new", "", "rank", "moved")
@@ -48,7 +48,7 @@ def board_lines(boards: Boards, measure: str) -> Iterator[str]:
 
 
 def sibling_lines(boards: Boards) -> Iterator[str]:
-    """The gaps between neighbours of the new leaderboard, under both labels."""
+    """Yield the gaps between neighbours of the new leaderboard, under both labels."""
     by_new = [each for each in boards.siblings if each.board != "old"]
     if not by_new:
         return
@@ -71,7 +71,7 @@ def sibling_lines(boards: Boards) -> Iterator[str]:
 def contradiction_lines(
     found: Sequence[Contradiction], queries: int, positive: float, relevant: float
 ) -> Iterator[str]:
-    """The queries whose old labels the new ones contradict, worst first."""
+    """Yield the queries whose old labels the new ones contradict, worst first."""
     by_query = [*of_queries(found)]
     kinds = [each.kind for each in found]
     beaten = sum(group[0].best for _, group in by_query)
@@ -101,7 +101,7 @@ def contradiction_lines(
 
 
 def table(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
-    """Rows in columns, two blanks apart; ``sides`` are < for left and > for right, one a column."""
+    """Yield rows in columns, two blanks apart; ``sides`` has < (left) or > (right) per column."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, sides, widths, strict=True)

@@ -16,7 +16,7 @@ _CENTS = 100.0  # dollars below which cents are always told
 
 
 def line_of(sums: Sums, now: float) -> str:
-    """The total, then each judge, then what went wrong last; ``now`` in seconds since 1970."""
+    """Return the total, each judge, and the last trouble; ``now`` is in seconds since 1970."""
     whole = sums.whole
     tally = whole.tally
     called = shortened([each.name for each in sums.standings], _NAME)
@@ -40,7 +40,7 @@ def line_of(sums: Sums, now: float) -> str:
 
 
 def cached_share(tally: Tally) -> str:
-    """The share of the input that was read from the provider's cache, and billed so."""
+    """Return the share of input tokens that were billed as cached by the provider."""
     return f"{tally.cached_tokens / tally.input_tokens:.0%}" if tally.cached_tokens else ""
 
 
@@ -50,14 +50,14 @@ def _progress(standing: Standing) -> str:
 
 
 def earlier_line(sums: Sums, width: int) -> list[str]:
-    """Why the total is more than the judges' dollars, if it is."""
+    """Say how much of the budget was spent before this run, if any was."""
     if not (sums.cap and sums.cap[1]):
         return []
     return [beginning(f"{money(sums.cap[1])} of the budget was spent before this run", width)]
 
 
 def trouble_line(sums: Sums, called: Mapping[str, str], now: float, width: int) -> list[str]:
-    """The reason of the last failure or retry, if there was one, in so many cells."""
+    """Return the reason of the last failure or retry, if any, in at most ``width`` cells."""
     standing = sums.troubled
     if standing is None:
         return []
@@ -70,7 +70,7 @@ def trouble_line(sums: Sums, called: Mapping[str, str], now: float, width: int) 
 
 
 def disabled_lines(sums: Sums, called: Mapping[str, str], width: int) -> list[str]:
-    """Who is asked nothing more and why, each reason once."""
+    """Return which judges are asked nothing more and why, one line per reason."""
     lines = []
     for reason, names in sums.disabled.items():
         judges = ", ".join(called[name] for name in names)
@@ -84,14 +84,14 @@ def _in_one_line(reason: str) -> str:
 
 
 def dollars(amount: float, unpriced: int = 0) -> str:
-    """An amount of money, and whether calls of unknown price come on top of it."""
+    """Format US dollars, with a mark if calls of unknown price come on top."""
     return money(amount) + (" + ?" if unpriced else "")
 
 
 def money_of(
     standing: Standing, cap: tuple[float, float] | None = None, *, exact: bool = True
 ) -> str:
-    """What was spent; where there is a cap, by all runs that it holds for, and the cap."""
+    """Return the dollars spent; under a cap, by all runs that share it, with the cap."""
     before = cap[1] if cap else 0.0
     more = " + ?" if standing.tally.unpriced else ""
     spent = _money(standing.tally.dollars + before, exact=exact) + more
@@ -105,7 +105,7 @@ def _money(amount: float, *, exact: bool) -> str:
 
 
 def short(number: int) -> str:
-    """A count in few digits where it is large: never more than it is."""
+    """Format a count, a large one in few digits, rounded down."""
     if number < _LONG:
         return f"{number:,}"
     return f"{number // 1000:,}k" if number < 10 * _LONG else f"{number // _LONG / 10:,.1f}M"

@@ -27,7 +27,7 @@ _LEAST = 6  # cells; with fewer, a name is a number
 
 
 def forms(names: Sequence[str]) -> Iterator[Mapping[str, str]]:
-    """Ever shorter names, as far as they differ, by the whole name."""
+    """Yield shorter and shorter names that still differ, by the whole name."""
     found = {name: printable(name) for name in names}
     yield found
     for pattern, by in _SHORTER:
@@ -37,7 +37,7 @@ def forms(names: Sequence[str]) -> Iterator[Mapping[str, str]]:
 
 
 def shortened(names: Sequence[str], width: int) -> Mapping[str, str]:
-    """Names of so many cells at most, all different.
+    """Shorten names to at most ``width`` cells, all different.
 
     Where no form of theirs fits, their middle is left out, and those that are then alike get the
     number that they have on the panel.
@@ -55,5 +55,5 @@ def shortened(names: Sequence[str], width: int) -> Mapping[str, str]:
 
 
 def widest(form: Mapping[str, str]) -> int:
-    """Cells that the longest of the names takes."""
+    """Return the cells that the longest of the names takes."""
     return max(map(cell_len, form.values()), default=0)

@@ -1,4 +1,4 @@
-"""What the terminal says of people's labels after a bake-off."""
+"""Show on the terminal what people's labels change in a bake-off."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -15,7 +15,7 @@ _SENTENCES = 8
 
 
 def of_people(outcome: Outcome, people: Corrections, width: int) -> Iterator[Table | str]:
-    """The arms by the corrected measure, what that changes, and what more labels would do."""
+    """Yield the arms by the corrected measure, what that changes, and what more labels would do."""
     told = people.told()
     yield ""
     if people.way:
@@ -28,7 +28,7 @@ def of_people(outcome: Outcome, people: Corrections, width: int) -> Iterator[Tab
 
 
 def _table(outcome: Outcome, people: Corrections, measure: str, width: int) -> Table:
-    """Means by the panel alone and as people's labels correct it, the best first."""
+    """Build the table of means by the panel alone and corrected by people's labels, best first."""
     means = {
         (each.run, each.estimate): each.mean
         for each in (*outcome.means, *people.means)

@@ -1,4 +1,4 @@
-"""What a person reads on the terminal after a comparison of protocols."""
+"""Show a comparison of protocols on the terminal."""
 
 from collections.abc import Iterator
 from math import isnan
@@ -17,7 +17,7 @@ _SENTENCES = 10
 
 
 def terminal(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
-    """The protocols by agreement with people; then which differences are sure, and what is missing.
+    """Yield the protocols by agreement with people, the sure differences, and what is missing.
 
     Args:
         outcome: of the comparison.
@@ -59,7 +59,7 @@ def _table(outcome: Outcome, width: int) -> Table:
 
 
 def _row(trial: Trial, unit: str, whole: int) -> list[str]:
-    """The cells of a protocol, of which the first few that have an interval show it."""
+    """Return the cells of a protocol; the first ``whole`` with an interval show it."""
     figures = trial.figures
     return [
         printable(trial.protocol),
@@ -74,7 +74,7 @@ def _row(trial: Trial, unit: str, whole: int) -> list[str]:
 
 
 def _cell(figure: Estimate, form: str, *, whole: bool = False) -> str:
-    """A figure; if whole, with its interval."""
+    """Format a figure; if whole, with its interval."""
     if isnan(figure.value):
         return "-"
     ends = [_number(end, form) for end in (figure.low, figure.high) if whole and not isnan(end)]
@@ -82,7 +82,7 @@ def _cell(figure: Estimate, form: str, *, whole: bool = False) -> str:
 
 
 def _number(value: float, form: str) -> str:
-    """A number; one with two digits that matter is never written with an exponent."""
+    """Format a number; one with two significant digits is never written with an exponent."""
     if not form.endswith("g"):
         return f"{value:{form}}"
     if value >= 100:
@@ -91,7 +91,7 @@ def _number(value: float, form: str) -> str:
 
 
 def _shared(outcome: Outcome) -> Iterator[str]:
-    """What was asked once for several."""
+    """Say how many calls several protocols shared, and what was paid in all."""
     sums = Bill()
     for trial in outcome.trials:
         sums.add(trial.bill)
@@ -108,7 +108,7 @@ def _shared(outcome: Outcome) -> Iterator[str]:
 
 
 def _differences(outcome: Outcome) -> Iterator[str]:
-    """Which of two protocols agrees more with people, where that is sure."""
+    """Say which of two protocols agrees more with people, where that is sure."""
     found = told_apart(outcome.differences)
     known = len(found.sure) + len(found.alike)
     for one in found.sure[:_SENTENCES]:
@@ -131,7 +131,7 @@ def _differences(outcome: Outcome) -> Iterator[str]:
 
 
 def sentence(one: Difference) -> str:
-    """A difference in words, with its figures."""
+    """Say a difference in words, with its figures."""
     return (
         f"{one.rater_a} agrees more with people than {one.rater_b}: {one.value_a:.2f} against "
         f"{one.value_b:.2f}, {one.difference:+.2f} ({one.low:+.2f} to {one.high:+.2f}) on "

@@ -1,4 +1,4 @@
-"""What a person reads on the terminal after a fit of comparisons."""
+"""Show the scores fitted to comparisons on the terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -14,7 +14,7 @@ _HEAD = ("rank", "item", "score", "error", "comparisons", "wins")
 
 
 def told(fitted: Fitted, options: FitOptions) -> list[str]:
-    """All that is to be printed."""
+    """Return all lines to print."""
     effects = {query: [*own] for query, own in groupby(fitted.effects.to_pylist(), _query_of)}
     queries = [(query, [*own]) for query, own in groupby(fitted.scores.to_pylist(), _query_of)]
     lines = [_heading(options)]

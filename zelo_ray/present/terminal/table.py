@@ -39,12 +39,12 @@ class _Column:
 
     @property
     def width(self) -> int:
-        """Cells that it takes, with the gap before it; they hardly change during a run."""
+        """Return the cells that the column takes, with the gap before it; hardly changes."""
         return _GAP + max(self.least, len(self.head), *map(len, self.cells))
 
 
 def table_of(sums: Sums, width: int, height: int | None, now: float) -> Group:
-    """What is shown on a terminal.
+    """Build the table that a terminal shows.
 
     Args:
         sums: the figures.
@@ -74,7 +74,7 @@ def table_of(sums: Sums, width: int, height: int | None, now: float) -> Group:
 
 
 def _shown(standings: Sequence[Standing], room: int | None) -> list[int]:
-    """Which judges have a line: where there is no room for all, those that are not done."""
+    """Return which judges have a line: where not all fit, those not done first."""
     if room is None or len(standings) <= room:
         return list(range(len(standings)))
     by_need = sorted(range(len(standings)), key=lambda at: standings[at].ended)
@@ -82,7 +82,7 @@ def _shown(standings: Sequence[Standing], room: int | None) -> list[int]:
 
 
 def _columns(sums: Sums, width: int, names: Sequence[str]) -> tuple[list[_Column], int]:
-    """The columns that there is room for, and the room for names.
+    """Choose the columns that fit, and return them with the width left for names.
 
     Before a column is left out, long numbers are shortened, and then names.
     """
@@ -107,7 +107,7 @@ def _total(columns: dict[str, _Column], names: Sequence[str]) -> int:
 
 
 def _cells(sums: Sums, *, exact: bool) -> dict[str, _Column]:
-    """Every column that there may be, with a cell a judge and one for the total."""
+    """Build all possible columns, with a cell per judge and one for the total."""
     rows = [*sums.standings, sums.whole]
     number = (lambda n: f"{n:,}") if exact else short
     columns = {
@@ -132,6 +132,6 @@ def _cells(sums: Sums, *, exact: bool) -> dict[str, _Column]:
 
 
 def _limit(standing: Standing) -> str:
-    """Calls a second that are allowed."""
+    """Return the calls per second that are allowed; "" if unknown."""
     limits = standing.tally.limits
     return f"{limits['rpm'] / 60:,.1f}" if "rpm" in limits else ""

@@ -78,12 +78,12 @@ def _alike(figures: JudgingFigures) -> Iterator[ResultWarning]:
 
 
 def say_the_same(same: float, items: int) -> bool:
-    """Whether judges agree so far that more than one tells next to nothing."""
+    """Return whether judges agree so much that more than one adds next to nothing."""
     return same >= SAME and items >= MANY
 
 
 def lessened(low: float, high: float, judges: int) -> bool:
-    """Whether a panel is worth much less than its number, even at the end that is known best."""
+    """Return whether a panel is worth far less than its number, by its more certain bound."""
     return (low if isnan(high) else high) < WORTH * judges
 
 
@@ -97,7 +97,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _of(value: float, low: float, high: float) -> str:
-    """A figure and its interval: .37 [.34, .40]."""
+    """Format a figure and its interval: .37 [.34, .40]."""
     return f"{_short(value)} [{_short(low)}, {_short(high)}]"
 
 
