@@ -26,7 +26,7 @@ _ABSENT = "-"
 
 
 class Run(Results):
-    """What `annotate` came to.
+    """Results of `annotate`.
 
     Its tables are `Table` objects: ``scores``, ``failures``, ``rejected``, and the judgments of its
     protocol: ``votes``, ``grades``, ``contests`` and ``winners``, or ``verdicts``.
@@ -51,7 +51,7 @@ class Run(Results):
         self._stands = summary.stands
 
     def explain(self, query: str, doc: str | None = None) -> Text:
-        """Why a document has its score; without a document, how the query went.
+        """Explain why a document has its score or, without a document, how its query was judged.
 
         Args:
             query: its id.
@@ -63,7 +63,7 @@ class Run(Results):
         return Text(explain(self.out, str(query), None if doc is None else str(doc)))
 
     def kept_at(self, out: str) -> "Run":
-        """The same, told as it is now, of results that lie elsewhere from now on."""
+        """Return a copy for results moved to ``out``, with the text that it shows now."""
         lines = self.told().split("\n")
         run = Run(out, self.summary, self.options, self.tables, self.so_far)
         run._parts = lambda _width: lines
@@ -140,7 +140,7 @@ def annotate(
 def judged(
     settings: AnnotateOptions, progress: "Watch | bool | None" = True, told: Sequence[str] = ()
 ) -> Run:
-    """The same as `annotate`, by options; ``told`` is said first."""
+    """Annotate as `annotate` does, by an options object; show the lines ``told`` first."""
     from zelo_ray.on_ray.annotate import annotate as run  # noqa: PLC0415 - it takes a second
 
     with watching(progress) as watch, leaving_no_trace(settings.out, settings.books):
@@ -157,7 +157,7 @@ def estimate(
     config: Place | None = None,
     **options: Any,
 ) -> Text:
-    """What `annotate` would take: requests, tokens, dollars and hours. It makes no call.
+    """Estimate the requests, tokens, dollars and hours of `annotate`, without making a call.
 
     Args:
         inputs: as for `annotate`.
@@ -181,7 +181,7 @@ def estimate(
 
 
 def run_of(out: str, record: Mapping[str, Any], tables: Mapping[str, Table], told: str = "") -> Run:
-    """A run from its record.
+    """Build a `Run` from its record.
 
     Args:
         out: directory or URL.

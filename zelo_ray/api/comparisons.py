@@ -36,7 +36,7 @@ _ABSENT = "-"
 
 
 class ProtocolComparison(Results):
-    """What `compare_protocols` came to: the tables ``trials``, ``costs`` and ``differences``.
+    """Results of `compare_protocols`: the tables ``trials``, ``costs`` and ``differences``.
 
     Attributes:
         best: the protocol that agrees with people most.
@@ -46,15 +46,15 @@ class ProtocolComparison(Results):
 
 
 class RaterAgreement(Results):
-    """What `agree` came to: the table ``agreement`` and others, by what the judgments are."""
+    """Results of `agree`: the table ``agreement``, and others that depend on the judgments."""
 
 
 class LabelComparison(Results):
-    """What `compare_labels` came to: ``leaderboards``, ``siblings`` and ``contradictions``."""
+    """Results of `compare_labels`: ``leaderboards``, ``siblings`` and ``contradictions``."""
 
 
 class JudgeDrift(Results):
-    """What `drift` came to: the tables ``drift`` and ``changes``; ``moved`` if a judge did."""
+    """Results of `drift`: the tables ``drift`` and ``changes``; ``moved`` if a judge changed."""
 
     moved = False
 
@@ -68,7 +68,7 @@ def compare_protocols(
     config: Place | None = None,
     **options: Any,
 ) -> ProtocolComparison:
-    """Run several ways of judging on what people labelled: how often is each right, at what cost?
+    """Compare protocols on items that people labelled: how often is each right, at what cost?
 
     Args:
         inputs: pools, as for `annotate`.
@@ -108,7 +108,7 @@ def compare_protocols(
 def protocols_compared(
     settings: CompareProtocolsOptions, progress: "Watch | bool | None" = True
 ) -> ProtocolComparison:
-    """The same as `compare_protocols`, by options."""
+    """Compare protocols as `compare_protocols` does, by an options object."""
     from zelo_ray.on_ray import compare_protocols as on_ray  # noqa: PLC0415 - Ray takes seconds
 
     with leaving_no_trace(settings.out, settings.books):
@@ -127,7 +127,7 @@ def protocols_compared(
 def agree(
     sources: Any, *, human: Any = None, out: Place | None = None, **options: Any
 ) -> RaterAgreement:
-    """How far judges agree with people and with each other, and which way they are biased.
+    """Measure how far judges agree with people and with each other, and their biases.
 
     Args:
         sources: judgments: a `Run`, a path or URL as the command takes it, also ``NAME=path``; a
@@ -163,7 +163,7 @@ def agree(
 
 
 def agreed(settings: AgreeOptions) -> RaterAgreement:
-    """The same as `agree`, by options."""
+    """Measure agreement as `agree` does, by an options object."""
     told = agreeing.agree(settings)
     found = RaterAgreement(
         settings.out or "",
@@ -178,7 +178,7 @@ def agreed(settings: AgreeOptions) -> RaterAgreement:
 def compare_labels(
     *, old: Any, new: Any, runs: Any = None, out: Place | None = None, **options: Any
 ) -> LabelComparison:
-    """What changes about a benchmark when it is labelled anew.
+    """Compare old and new labels of a benchmark: leaderboards, gaps and contradictions.
 
     Args:
         old: labels as they were: a `Run`, a path or URL of qrels of any kind, a frame (query_id,
@@ -211,7 +211,7 @@ def compare_labels(
 
 
 def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> JudgeDrift:
-    """Which judges of a panel changed between two outputs of `annotate` on the same pools.
+    """Find the judges of a panel that changed between two runs of `annotate` on the same pools.
 
     Args:
         old: a `Run`, or the path or URL of what `annotate` wrote then.
@@ -230,7 +230,7 @@ def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> Ju
 
 
 def drifted(settings: DriftOptions) -> JudgeDrift:
-    """The same as `drift`, by options."""
+    """Measure drift as `drift` does, by an options object."""
     told = drifting.drift(settings)
     found = JudgeDrift(
         settings.out or "",
@@ -244,7 +244,7 @@ def drifted(settings: DriftOptions) -> JudgeDrift:
 
 
 def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:
-    """The same as `compare_labels`, by options."""
+    """Compare labels as `compare_labels` does, by an options object."""
     compared = comparing.compare_labels(settings)
     tables = {name: Table(table) for name, table in comparing.tables_of(compared).items()}
     found = LabelComparison(
@@ -265,7 +265,7 @@ def _told(found: Found) -> Found:
 
 @contextmanager
 def _beside(out: Place | None) -> Iterator[str]:
-    """Where frames are written: below the results; for the time of the call if there are none."""
+    """Yield the folder for files of frames: ``out``, or a temporary one if it is None."""
     with TemporaryDirectory() as folder:
         yield str(out) if out else folder
 
@@ -283,7 +283,7 @@ def _named(name: str, source: Any, folder: str) -> str:
 
 
 def _judgments_in(given: Any, what: str, folder: str) -> str:
-    """Where judgments lie: as they were given, or in a file that this writes."""
+    """Return the path of judgments: the one given, or that of a file written here."""
     if isinstance(given, Results):
         return given.out
     if is_place(given):

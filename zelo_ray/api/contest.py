@@ -34,7 +34,7 @@ RANKED = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score"
 
 
 class Contest(Results):
-    """What a bake-off came to.
+    """Results of a bake-off.
 
     Its tables are `Table` objects: ``comparisons`` (two arms by one measure: difference, interval,
     p; with labels of people once for each ``estimate``), ``metrics`` (arm, query, measure, value),
@@ -46,7 +46,7 @@ class Contest(Results):
 
     @property
     def standings(self) -> Table:
-        """One row an arm, the best first by the leading measure.
+        """Return one row per arm, best first by the leading measure.
 
         Columns: run; the leading measure's mean and the ends ``low`` and ``high`` of its interval;
         the means of the others; the queries that the arm ranked, and the dollars that it cost.
@@ -129,7 +129,7 @@ def bakeoff(
 def contested(
     settings: BakeoffOptions, progress: "Watch | bool | None" = True, told: Sequence[str] = ()
 ) -> Contest:
-    """The same as `bakeoff`, by options; ``told`` is said first."""
+    """Compare rerankers as `bakeoff` does, by an options object; show the lines ``told`` first."""
     from zelo_ray.on_ray.bakeoff import bakeoff as run  # noqa: PLC0415 - Ray takes seconds to import
 
     with watching(progress) as watch, leaving_no_trace(settings.out, settings.books):
@@ -149,7 +149,7 @@ def contested(
 
 
 def truth_in(truth: Any, out: str) -> str:
-    """Where a truth lies: as it was given, or in a file that this writes.
+    """Return the path of a truth: the one given, or that of a file written here.
 
     Raises:
         InputError: it is none.
@@ -162,7 +162,7 @@ def truth_in(truth: Any, out: str) -> str:
 
 
 def labels_in(labels: Any, out: str) -> str:
-    """Where people's labels lie: as they were given, or in a file that this writes.
+    """Return the path of people's labels: the one given, or that of a file written here.
 
     Raises:
         InputError: they are none.
@@ -173,7 +173,7 @@ def labels_in(labels: Any, out: str) -> str:
 
 
 def runs_in(runs: Any, out: str) -> tuple[str, ...]:
-    """Where runs lie: as they were given, or in files that this writes.
+    """Return the paths of runs: those given, or those of files written here.
 
     Raises:
         InputError: one is none.
@@ -187,7 +187,7 @@ def runs_in(runs: Any, out: str) -> tuple[str, ...]:
 
 
 def run_of(run: Any, what: str) -> pa.Table:
-    """A run as a table of `RANKED`: from a frame, a nested mapping, or a file of one run.
+    """Return a frame, a nested mapping or a file of one run as a table of `RANKED`.
 
     Raises:
         InputError: it is none.
@@ -203,7 +203,7 @@ def run_of(run: Any, what: str) -> pa.Table:
 
 
 def qrels_of(truth: Any, what: str) -> pa.Table:
-    """Qrels as a table: query_id, doc_id, relevance, and std_error where it is known.
+    """Return qrels as a table: query_id, doc_id, relevance, and std_error where it is known.
 
     The error is that about people, ``truth_error``, where the frame has it.
 

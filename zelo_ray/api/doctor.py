@@ -16,7 +16,7 @@ from zelo_ray.present.terminal import doctor as terminal
 
 
 class Findings(Table):
-    """What was checked, a row a check: ``what``, ``state``, ``found``, ``do``.
+    """Findings of `doctor`, one row per check: ``what``, ``state``, ``found``, ``do``.
 
     States are ok, warn, wrong, and - where nothing is needed.
     """
@@ -30,16 +30,16 @@ class Findings(Table):
 
     @property
     def wrong(self) -> bool:
-        """Whether something is wrong."""
+        """Return whether a check found something wrong."""
         return any(each.state == "wrong" for each in self.findings)
 
     @property
     def none(self) -> bool:
-        """Whether nobody was named, and no key calls for a judge."""
+        """Return whether no judge was named and there is no key for one."""
         return any(each.what == "judges" and each.state == "warn" for each in self.findings)
 
     def told(self, width: int = 100) -> Text:
-        """What the terminal shows."""
+        """Return the findings as the text that the terminal shows."""
         return Text("\n".join(terminal.told(self.findings, width)))
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ def doctor(*, out: Place | None = None, config: Place | None = None, **options: 
 
 
 def doctored(options: DoctorOptions, say: Callable[[str], None] = lambda _: None) -> Findings:
-    """The same as `doctor`, by options; ``say`` is told what calls cost before they are made."""
+    """Check as `doctor` does, by an options object; ``say`` gets the price of calls beforehand."""
 
     def look() -> Iterator[Finding]:
         from zelo_ray.on_ray.doctor import look_at_ray  # noqa: PLC0415 - Ray takes seconds

@@ -1,4 +1,4 @@
-"""What callers hold in memory, as Arrow tables and as pools: frames, lists of rows, mappings."""
+"""Convert frames, lists of rows and mappings in memory to Arrow tables and pools."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -32,12 +32,12 @@ _ROWS = 2**14
 
 
 def is_frame(value: object) -> bool:
-    """Whether it is a table: of pandas, Arrow, polars, or one of ours."""
+    """Return whether a value is a table of pandas, Arrow, polars or this package."""
     return isinstance(value, pa.Table) or hasattr(value, "__arrow_c_stream__")
 
 
 def table_of(value: Any, what: str, *columns: str) -> pa.Table:
-    """A frame, a list of rows, or a mapping of columns as an Arrow table; whole ids become texts.
+    """Convert a frame, a list of rows or a mapping of columns to Arrow, with integer ids as text.
 
     Args:
         value: the frame.
@@ -65,7 +65,7 @@ def table_of(value: Any, what: str, *columns: str) -> pa.Table:
 
 
 def nested_table(nested: Mapping[str, Mapping[str, float]], value: str) -> pa.Table:
-    """Numbers by query and document as a table, whose last column is called ``value``."""
+    """Convert numbers by query and document to a table, whose last column is called ``value``."""
     for query_id, each in nested.items():
         for id_ in (query_id, *each):
             refuse_lossy(f"query {query_id}", "the id", id_)
@@ -77,19 +77,19 @@ def nested_table(nested: Mapping[str, Mapping[str, float]], value: str) -> pa.Ta
 
 
 def is_nested(value: object) -> bool:
-    """Whether it is a mapping of queries to mappings of documents to numbers."""
+    """Return whether a value maps queries to mappings from documents to numbers."""
     return isinstance(value, Mapping) and all(isinstance(v, Mapping) for v in value.values())
 
 
 def pool_lines(pools: Any) -> bytes:
-    """Pools in memory as JSON lines; see `pools_told`."""
+    """Convert pools in memory to JSON lines; see `pools_told`."""
     return pools_told(pools, {})[0]
 
 
 def pools_told(
     given: Any, columns: Mapping[str, str], show: Sequence[str] = ()
 ) -> tuple[bytes, list[str]]:
-    """Pools in memory as JSON lines, and what was made up or left out.
+    """Convert pools in memory to JSON lines; return them and what was made up or left out.
 
     Args:
         given: rows of a document or a query each, as a frame or a list of dicts; pools, as a list
@@ -126,7 +126,7 @@ def pools_told(
 
 
 def is_dataset(value: object) -> bool:
-    """Whether it is iterated over as ``ir_datasets`` gives data sets."""
+    """Return whether a value is a data set with the iterators of ``ir_datasets``."""
     return hasattr(value, "docs_iter") and hasattr(value, "queries_iter")
 
 
@@ -169,7 +169,7 @@ def _as_line(pool: Pool) -> dict[str, Any]:
 
 
 def _is_row(first: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
-    """Whether a dict is a row of a table; if not, it is to be a pool."""
+    """Return whether a dict is a row of a table rather than a pool."""
     if isinstance(first.get("query"), Mapping):
         return False
     return is_wide(first, list_column([*first], columns)) or _is_long(
@@ -188,7 +188,7 @@ def _of_rows(
     left: Left,
     show: Sequence[str],
 ) -> Iterator[dict[str, Any]]:
-    """Pools of rows of a document, or of a query, each."""
+    """Yield pools from rows of one document, or of one query, each."""
     listed, rows = list_column(names, given), iter(rows)
     first = next(rows, None)
     every = chain([first] if first else [], rows)
@@ -204,7 +204,7 @@ def _of_rows(
 
 
 def _with_index(given: Any) -> Any:
-    """A frame with the levels of its index that have names as columns, as pandas tells them.
+    """Return a pandas frame with the named levels of its index as columns.
 
     Raises:
         InputError: it is one column alone.
@@ -230,7 +230,7 @@ def _names(frame: Any) -> list[str]:
 
 
 def _rows(frame: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a frame as plain values, a piece at a time; None for what is missing."""
+    """Yield the rows of a frame as plain values, with None for missing ones, read in pieces."""
     number = 0
     if hasattr(frame, "reset_index"):
         names = [str(name) for name in frame.columns]

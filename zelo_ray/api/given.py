@@ -1,4 +1,4 @@
-"""What callers hold in memory goes into files below the results, so that a later run finds it.
+"""Write what callers hold in memory to files below the results, so that a later run finds it.
 
 The name of a file follows from its content: the same call writes the same file, and asks the same.
 """
@@ -24,7 +24,7 @@ Asking = TypeVar("Asking", bound=AskingOptions)
 
 
 def places_of(given: Any) -> tuple[str, ...] | None:
-    """Paths and URLs as texts; None for what is no such thing."""
+    """Return paths and URLs as texts; None for anything else."""
     if is_place(given):
         return (os.fspath(given),)
     if not isinstance(given, list | tuple | set | frozenset):
@@ -44,7 +44,7 @@ def pools_in(
     say: Callable[[str], None] = lambda _: None,
     show: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Where pools lie: as they were given, or in a file that this writes.
+    """Return the paths of pools: those given, or that of a file written here.
 
     Args:
         given: paths, globs and URLs; a frame or a list of dicts, of rows or of pools; a list of
@@ -76,7 +76,7 @@ def pools_in(
 def with_pools(
     settings: Asking, name: str, given: Any, out: str, say: Callable[[str], None]
 ) -> Asking:
-    """The options with what a caller gave for pools under one of them.
+    """Return options with pools from a caller set under one option.
 
     Args:
         settings: the options.

@@ -26,7 +26,7 @@ _KINDS: Mapping[str, tuple[type[Results], Callable[[Mapping[str, Any]], bool]]] 
 
 
 def load_run(out: Place) -> Any:
-    """The results in a directory or URL, as the function that wrote them returned them.
+    """Load the results in a directory or URL, as the function that wrote them returned them.
 
     Args:
         out: directory or URL.
@@ -71,7 +71,7 @@ def _run(place: str, told: Mapping[str, Any]) -> Any:
 
 
 def _parts(place: str, names: list[str]) -> Callable[[int], Parts]:
-    """What the terminal showed, as far as it is known."""
+    """Return a function that gives the text shown on the terminal, or else the tables' names."""
 
     def parts(_width: int) -> Parts:
         if TEXT in names:

@@ -1,4 +1,4 @@
-"""Who is told how a run goes: the terminal, somebody of the caller's, or nobody."""
+"""Choose who is shown the progress of a run: the terminal, a caller's object, or nobody."""
 
 import logging
 import warnings
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Silence:
-    """Tells nobody anything."""
+    """Watch that shows nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -26,17 +26,17 @@ class Silence:
         pass
 
     def say(self, line: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def budget(self, cap: float, spent: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def watching(progress: "Watch | bool | None") -> "AbstractContextManager[Watch]":
-    """The watch over a run that a caller wants."""
+    """Return a context manager for the display of progress that a caller asks for."""
     if progress is None or progress is False:
         return Silence()
     return Display() if progress is True else nullcontext(progress)

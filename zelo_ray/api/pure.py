@@ -49,10 +49,10 @@ class Scores(Table):
 
 
 class Metrics(Table):
-    """One row a query of the truth: ``query_id``, and a column for each measure."""
+    """Table of measures, one row per query of the truth: ``query_id`` and a column per measure."""
 
     def means(self) -> dict[str, float]:
-        """The mean of each measure over the queries that define it; NaN where none does."""
+        """Return the mean of each measure over the queries that define it; NaN where none does."""
         found = {}
         for name in self.columns[1:]:
             values = self.to_arrow()[name].to_numpy()
@@ -163,7 +163,7 @@ def agreement(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Table:
-    """How far raters agree: coefficients of every two of them, and of all of them together.
+    """Compute agreement coefficients of every two raters, and of all raters together.
 
     The coefficients and their conventions are those of `zelo_ray.evaluation.agreement`. Intervals
     are expanded percentiles over samples of queries (Hesterberg 2015, Am. Stat. 69:371).
@@ -224,7 +224,7 @@ def _qrels(qrels: Any) -> pa.Table:
 
 
 def _graded(labels: Any, levels: int, scales: Mapping[str, Scale]) -> pa.Table:
-    """Labels with whole grades of the scale."""
+    """Return labels as a table with integer grades of the scale."""
     table = table_of(labels, "labels", *_GRADE).select(_GRADE)
     try:
         grades = table["grade"].cast(pa.float64()).to_numpy()

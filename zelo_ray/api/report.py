@@ -25,7 +25,7 @@ def report(*dirs: Place, index: Place | None = None) -> str:
 
 
 def reported(options: ReportOptions) -> tuple[list[str], str]:
-    """The same, by options: the lines that there are to say, and where the page is."""
+    """Write a report as `report` does, by an options object; return lines to print and its path."""
     first = options.dir[0].rstrip("/") or "/"
     if len(options.dir) > 1 or options.index or holds_runs(first):
         index = write_index(options.dir, options.index)

@@ -12,7 +12,7 @@ _NO_LABEL = str.maketrans(dict.fromkeys(":/=@", "_"))
 
 
 def named_rerankers(rerankers: Any, out: str) -> tuple[str, ...]:
-    """The arms as the command line would write them.
+    """Return the arms as the command line would write them.
 
     Args:
         rerankers: one or several: texts, classes, objects or functions; or a mapping from names.

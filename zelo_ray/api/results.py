@@ -1,4 +1,4 @@
-"""What every command returns: its tables, its report, and what the terminal shows at the end."""
+"""Results of every command: tables, a report, and the text for the terminal."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
@@ -56,14 +56,14 @@ class Results:
         return [*super().__dir__(), *self.tables]
 
     def parts(self, width: int) -> Parts:
-        """What the terminal shows at the end, as lines and tables."""
+        """Yield what the terminal shows at the end, as lines and tables."""
         yield from self._parts(width)
         yield from terminal_lines(self._warnings)
         if self.out and self._files:
             yield f"results: {self.out}/{', '.join(self._files)}"
 
     def told(self, width: int = WIDTH) -> Text:
-        """What the terminal shows at the end.
+        """Return the text that the terminal shows at the end.
 
         Args:
             width: characters that a line of a table may take.
@@ -94,13 +94,13 @@ class Results:
 
 
 def _is_younger(folder: Path, page: str, record: str) -> bool:
-    """Whether a page was written after a record, as far as a disk tells."""
+    """Return whether a page was written after a record, by the times of the local files."""
     there = (folder / page).exists() and (folder / record).exists()
     return there and (folder / page).stat().st_mtime_ns > (folder / record).stat().st_mtime_ns
 
 
 def plain(parts: Parts, width: int) -> Text:
-    """Lines and tables as plain text; an id of somebody's cannot steer a terminal."""
+    """Render lines and tables as plain text, with control characters made harmless."""
     lines: list[str] = []
     for part in parts:
         if isinstance(part, str):

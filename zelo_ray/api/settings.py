@@ -25,7 +25,7 @@ Loaded = TypeVar("Loaded", bound=CommandOptions)
 
 
 def options_of(kind: type[Kind], given: Mapping[str, Any], config: Place | None = None) -> Kind:
-    """The options of a command.
+    """Load the options of a command.
 
     Args:
         kind: its model.
@@ -39,12 +39,12 @@ def options_of(kind: type[Kind], given: Mapping[str, Any], config: Place | None 
 
 
 def annotate_options(given: Mapping[str, Any], config: Place | None) -> AnnotateOptions:
-    """The same of annotate, with those of its protocol."""
+    """Load the options of annotate, with those of its protocol."""
     return _loaded(load_annotate, given, config)
 
 
 def compare_options(given: Mapping[str, Any], config: Place | None) -> CompareProtocolsOptions:
-    """The same of compare-protocols, with those of all protocols."""
+    """Load the options of compare-protocols, with those of all protocols."""
     return _loaded(load_compare, given, config)
 
 
@@ -68,12 +68,12 @@ def _loaded(
 
 
 def is_place(value: object) -> TypeGuard[Place]:
-    """Whether it is a path or URL."""
+    """Return whether a value is a path or URL."""
     return isinstance(value, str | os.PathLike)
 
 
 def known_place(url: str) -> str:
-    """The path or URL itself, if there is a file system for it.
+    """Return a path or URL unchanged if there is a file system for it.
 
     Raises:
         OptionError: there is none.
@@ -85,7 +85,7 @@ def known_place(url: str) -> str:
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, with paths as text."""
+    """Return the options that were given, with paths as text."""
     return {name: _text(value) for name, value in given.items() if value is not None}
 
 

@@ -20,7 +20,7 @@ PAGE, TABLE = "size.html", "size"
 
 
 class Sizing(Table):
-    """What plans of calls come to, a row a plan.
+    """Table of the cost and error of plans of calls, one row per plan.
 
     Attributes:
         answer: which plan reaches the error that was asked for; empty if none was.
@@ -33,7 +33,7 @@ class Sizing(Table):
         self._sized, self._out = sized, out
 
     def parts(self, width: int) -> Parts:
-        """What the terminal shows, as lines and a table."""
+        """Yield what the terminal shows, as lines and a table."""
         del width  # a row takes as much as it takes
         yield from self._parts()
 
@@ -63,7 +63,7 @@ class Sizing(Table):
             yield f"results: {self._out}/{PAGE}, {TABLE}.parquet"
 
     def told(self, width: int = WIDTH) -> Text:
-        """What the terminal shows."""
+        """Return the text that the terminal shows."""
         return plain(self.parts(width), width)
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class Sizing(Table):
 
 
 def size(*, out: Place | None = None, config: Place | None = None, **options: object) -> Sizing:
-    """Say, without any call, how many calls an error takes, and what fewer calls lose.
+    """Estimate, without any call, how many calls an error takes, and what fewer calls lose.
 
     Pools and votes are simulated, plans of both protocols are played on them, and their scores are
     compared with the truth and with those of all pairs.
@@ -102,7 +102,7 @@ def size(*, out: Place | None = None, config: Place | None = None, **options: ob
 
 
 def sized(options: SizeOptions) -> Sizing:
-    """The same as `size`, by options."""
+    """Size plans as `size` does, by an options object."""
     found = simulated(options)
     if options.out:
         out = options.out.rstrip("/")

@@ -45,7 +45,7 @@ class Table:
         self._source = source
 
     def to_arrow(self) -> pa.Table:
-        """The whole table as Arrow has it.
+        """Return the whole table as an Arrow table.
 
         Raises:
             InputError: the file is not there, or damaged.
@@ -55,7 +55,7 @@ class Table:
         return self._source
 
     def to_pandas(self) -> "pd.DataFrame":
-        """The whole table as a data frame.
+        """Return the whole table as a pandas data frame.
 
         Raises:
             InputError: the file is not there, or damaged.
@@ -65,14 +65,14 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns."""
+        """Return the names of the columns."""
         return list(self._head()[0].column_names)
 
     def __len__(self) -> int:
         return self._head()[1]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows, each by the names of the columns."""
+        """Yield the rows as dicts from column name to value."""
         for batch in self.to_arrow().to_batches():
             yield from batch.to_pylist()
 
@@ -93,7 +93,7 @@ class Table:
         return f"\n… {rows:,} rows in all" if rows > _SHOWN else ""
 
     def _head(self) -> tuple[pa.Table, int]:
-        """The first rows, and how many there are in all."""
+        """Return the first rows and the number of all rows."""
         if not isinstance(self._source, str):
             return self._source.slice(0, _SHOWN), len(self._source)
         stored = Stored(self._source)
@@ -101,6 +101,6 @@ class Table:
 
 
 def tables_in(out: str) -> dict[str, Table]:
-    """The tables of a directory or URL, by name."""
+    """Return the tables in a directory or URL, by name."""
     names = [name for name in listing(out) or () if name.endswith(_SUFFIX)]
     return {name.removesuffix(_SUFFIX): Table(f"{out.rstrip('/')}/{name}") for name in names}
