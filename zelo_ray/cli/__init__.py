@@ -122,7 +122,7 @@ def _refuse_odd_bytes(words: Sequence[str]) -> None:
 
 
 def _help() -> Iterator[str]:
-    """The commands by what they are for, and the first three that a newcomer types."""
+    """Yield the help: commands grouped by purpose, and the first three for a newcomer."""
     yield "usage: zelo-ray COMMAND ..., or zelo-ray COMMAND --help"
     yield ""
     yield (zelo_ray.__doc__ or "").partition("\n")[0]

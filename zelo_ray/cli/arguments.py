@@ -1,4 +1,4 @@
-"""What the words of a command line mean."""
+"""Parse the words of a command line."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ _LOAD = {"annotate": "load_annotate", "compare-protocols": "load_compare"}
 def parse(
     words: Sequence[str], warn: Callable[[str], None] = lambda _: None
 ) -> tuple[str, CommandOptions]:
-    """The command that the words name, and its options.
+    """Parse the command that the words name, and its options.
 
     Args:
         words: the command line.
@@ -61,7 +61,7 @@ def parse(
 
 
 def _own_protocols(words: Sequence[str]) -> list[str]:
-    """Protocols of the user's among the words, whose options are flags as well."""
+    """Return the user's own protocols among the words; their options are flags as well."""
     found, within = list[str](), False
     for word in words:
         flag, _, value = word.partition("=")
@@ -83,7 +83,7 @@ def _chosen(words: Sequence[str], prog: str, known: Sequence[str]) -> str:
 
 
 def known_values(command: str) -> Mapping[str, Collection[str]]:
-    """By option, the values that its help names."""
+    """Return, by option, the values that its help lists."""
     if command in ("annotate", "compare-protocols"):
         from zelo_ray.protocols import PROTOCOLS
 

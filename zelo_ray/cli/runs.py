@@ -1,4 +1,4 @@
-"""What each command does with its options: call, print, return an exit status."""
+"""Run each command with its options: call, print, return an exit status."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -192,7 +192,7 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
 
 
 def _queries(options: "ExplainOptions") -> int:
-    """The first queries, and the command that explains one."""
+    """Print the first queries and the command that explains one; return the exit status."""
     from zelo_ray.commands.explain.queries import listed
     from zelo_ray.present.terminal import next_step
 

@@ -1,4 +1,4 @@
-"""What commands print, and the exit statuses that they return."""
+"""Printing of commands, and the exit statuses that they return."""
 
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ def show_next(command: str | None) -> None:
 
 
 def console() -> "Console":
-    """The terminal, or a wide page where there is none."""
+    """Return a console for the terminal, or a wide one where there is none."""
     from rich.console import Console
 
     console = Console(highlight=False)
