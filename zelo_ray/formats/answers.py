@@ -40,13 +40,13 @@ class Answer:
 
     def line(self) -> bytes:
         """Return the answer as a JSON line, as it is stored, with its line break."""
-        kept = asdict(self)
+        row = asdict(self)
         for name in ("undo", "note"):
-            if not kept[name]:
-                del kept[name]
+            if not row[name]:
+                del row[name]
         if self.undo:
-            del kept["grade"]
-        return orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
+            del row["grade"]
+        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def read_answers(url: str) -> tuple[list[Answer], int]:
@@ -60,7 +60,7 @@ def read_answers(url: str) -> tuple[list[Answer], int]:
     """
     with reading(url) as file:
         data: bytes = file.read()
-    found, end = list[Answer](), 0
+    answers, end = list[Answer](), 0
     lines = data.splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:
@@ -70,8 +70,8 @@ def read_answers(url: str) -> tuple[list[Answer], int]:
                 raise InputError(f"{url}:{number}: is no answer of a person") from None
             break
         end += len(line)
-        found.extend([answer] if answer else [])
-    return found, end
+        answers.extend([answer] if answer else [])
+    return answers, end
 
 
 Standing = dict[Pair, dict[str, Answer]]
@@ -80,14 +80,14 @@ Standing = dict[Pair, dict[str, Answer]]
 
 def standing(answers: Iterable[Answer]) -> Standing:
     """Return the answers that are still valid: by document and person, the last one not undone."""
-    said: Standing = {}
+    by_pair: Standing = {}
     for answer in answers:
-        by = said.setdefault(answer.pair, {})
+        by = by_pair.setdefault(answer.pair, {})
         if answer.undo:
             by.pop(answer.person, None)
         else:
             by[answer.person] = answer
-    return {pair: by for pair, by in said.items() if by}
+    return {pair: by for pair, by in by_pair.items() if by}
 
 
 def _answer(line: bytes) -> Answer:
@@ -95,7 +95,7 @@ def _answer(line: bytes) -> Answer:
     texts = {name: row[name] for name in ("at", "person", "query_id", "doc_id")}
     undo, note = row.get("undo", False), row.get("note", "")
     grade = None if undo else row["grade"]
-    if not all(isinstance(each, str) for each in (*texts.values(), note)):
+    if not all(isinstance(text, str) for text in (*texts.values(), note)):
         raise TypeError("ids and names are texts")
     if isinstance(grade, bool) or not isinstance(grade, int | float | None):
         raise TypeError("a grade is a number or null")

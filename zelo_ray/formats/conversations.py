@@ -18,14 +18,16 @@ def conversation(queries: Sequence[str], answers: Sequence[Sequence[str]]) -> tu
     """
     if len(queries) == 1:
         return queries[0], [answer for (answer,) in answers]
-    code = code_for(*queries, *(text for each in answers for text in each))
-    told = (
+    code = code_for(*queries, *(text for replies in answers for text in replies))
+    introduction = (
         f"This is a conversation of {len(queries)} turns, and an answer is the whole of it as one "
         f"assistant led it. In an answer each line that opens a turn carries the code {code}; a "
         "line without it opens none."
     )
     turns = (f"Turn {number}: {query}" for number, query in enumerate(queries, 1))
-    return "\n\n".join([told, *turns]), [_led(queries, each, code) for each in answers]
+    return "\n\n".join([introduction, *turns]), [
+        _led(queries, replies, code) for replies in answers
+    ]
 
 
 def _led(queries: Sequence[str], answers: Sequence[str], code: str) -> str:

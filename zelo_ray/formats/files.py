@@ -86,11 +86,11 @@ def record(url: str) -> dict[str, Any]:
     Raises:
         InputError: it is none, or cannot be read.
     """
-    found = json_object(url)
+    content = json_object(url)
     for name in ("options", "summary"):
-        if not isinstance(found.get(name, {}), dict):
+        if not isinstance(content.get(name, {}), dict):
             raise InputError(f"{url}: its {name} are no JSON object; {_ANEW}")
-    return found
+    return content
 
 
 def json_object(url: str) -> dict[str, Any]:
@@ -103,12 +103,12 @@ def json_object(url: str) -> dict[str, Any]:
         data = file.read()
     do = f"; {_ANEW}" if url.endswith("/run.json") else ""
     try:
-        found = orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise InputError(f"{url}: is no JSON ({short(error)}){do}") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise InputError(f"{url}: is no JSON object{do}")
-    return found
+    return value
 
 
 def pieces(url: str) -> list[str]:
@@ -130,12 +130,12 @@ def pieces(url: str) -> list[str]:
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         raise InputError(f"{url}: cannot be reached ({short(error)})") from None
     names = {name.rsplit("/", 1)[-1] for name in inside}
-    found = [name for name in names if PART.fullmatch(name) and name.endswith(ending)]
-    found.sort(key=lambda name: (len(name), name))
-    for number, name in enumerate(found):
+    parts = [name for name in names if PART.fullmatch(name) and name.endswith(ending)]
+    parts.sort(key=lambda name: (len(name), name))
+    for number, name in enumerate(parts):
         if name != part_name(number, ending):
             raise InputError(f"{stem_}: lacks {part_name(number, ending)}")
-    return [f"{stem_}/{name}" for name in found]
+    return [f"{stem_}/{name}" for name in parts]
 
 
 def part_name(number: int, ending: str) -> str:
@@ -156,8 +156,8 @@ def listing(url: str) -> list[str] | None:
         if not fs.isdir(path):
             return None
         names = set[str]()
-        for each in fs.ls(path, detail=True):
-            name, folder = each["name"].rstrip("/"), each["type"] == "directory"
+        for entry in fs.ls(path, detail=True):
+            name, folder = entry["name"].rstrip("/"), entry["type"] == "directory"
             held = [e for e in _PARTED if folder and fs.exists(f"{name}/{part_name(0, e)}")]
             names.add(name.rsplit("/", 1)[-1] + (f".{held[0]}" if held else ""))
         return sorted(names)

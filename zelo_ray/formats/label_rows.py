@@ -68,10 +68,10 @@ def _documents(table: pa.Table) -> set[tuple[str, str]]:
 
 def _refuse_repeated(table: pa.Table, place: Callable[[int], str]) -> None:
     """Refuse a second label of one document by the same person."""
-    seen = dict[tuple[str, ...], int]()
+    first_rows = dict[tuple[str, ...], int]()
     ids = (table[name].to_pylist() for name in ("query_id", "doc_id", "person"))
     for row, label in enumerate(zip(*ids, strict=True)):
-        if (first := seen.setdefault(label, row)) != row:
+        if (first := first_rows.setdefault(label, row)) != row:
             raise InputError(
                 f"{place(row)}: the document of {place(first)} again, by the same person"
             )

@@ -68,14 +68,14 @@ def read_labels(place: str) -> PeoplesLabels:
     """
     if LABEL in (listing(place) or ()):
         return _of_sample(place.rstrip("/"))
-    found = read_rows(place)
-    if found is None:
+    labels = read_rows(place)
+    if labels is None:
         qrels = read_truth(place)
         blank = {"person": pa.array([""] * len(qrels)), "probability": pa.nulls(len(qrels))}
         columns = {"query_id": qrels["query_id"], "doc_id": qrels["doc_id"]}
         grades = {"grade": qrels["relevance"]}
-        found = pa.table({**columns, **grades, **blank}).select(ROWS.names).cast(ROWS), 0, 0
-    rows, unsure, blanks = found
+        labels = pa.table({**columns, **grades, **blank}).select(ROWS.names).cast(ROWS), 0, 0
+    rows, unsure, blanks = labels
     if not len(rows):
         raise InputError(f"{place}: holds no label")
     drawn = rows["probability"].null_count == 0
@@ -93,19 +93,19 @@ def by_person(place: str) -> tuple[pa.Table, int] | None:
     Raises:
         InputError: it cannot be read, or there is no grade.
     """
-    there = listing(place)
-    if there is None:
+    names = listing(place)
+    if names is None:
         columns = look(place).columns
         if not {"query_id", "doc_id", "person"} <= columns or {"judge", "preference"} & columns:
             return None
         labels = read_labels(place)
         rows, blank = labels.rows, labels.blank
-    elif LABEL not in there:
+    elif LABEL not in names:
         return None
     else:
-        said = standing(_answers(place, there))
-        rows = grades_of(said)
-        blank = sum(map(len, said.values())) - len(rows)
+        answers = standing(_answers(place, names))
+        rows = grades_of(answers)
+        blank = sum(map(len, answers.values())) - len(rows)
     if not len(rows):
         raise InputError(f"{place}: holds no grade of a person")
     return rows.select(["query_id", "doc_id", "person", "grade"]), blank
@@ -115,9 +115,9 @@ def grades_of(said: Standing) -> pa.Table:
     """Return all valid grades in the columns of ``ROWS``, without chances."""
     return _table(
         [
-            (*pair, each.person, each.grade, None)
+            (*pair, answer.person, answer.grade, None)
             for pair, by in sorted(said.items())
-            for each in _graded(by)
+            for answer in _graded(by)
         ]
     )
 
@@ -141,22 +141,22 @@ def _of_sample(place: str) -> PeoplesLabels:
     columns = (*FRAME.names, "priority")
     documents = Stored(f"{place}/{DOCUMENTS}", FRAME).read(columns)
     pairs = frame_pairs(documents)
-    said = standing(_answers(place, listing(place) or ()))
-    if strange := said.keys() - set(pairs):
+    answers = standing(_answers(place, listing(place) or ()))
+    if strange := answers.keys() - set(pairs):
         query_id, doc_id = min(strange)
         raise InputError(
             f"{place}/{ANSWERS}: document {doc_id!r} of query {query_id!r} is not among the "
             f"documents of {DOCUMENTS}"
         )
     stages = about.get("stages", ())
-    done = next((row for row, pair in enumerate(pairs) if pair not in said), len(pairs))
+    done = next((row for row, pair in enumerate(pairs) if pair not in answers), len(pairs))
     sizes, priorities = (documents[name].to_numpy() for name in ("size", "priority"))
-    graded = [_graded(said[pair]) for pair in pairs[:done]]
+    graded = [_graded(answers[pair]) for pair in pairs[:done]]
     chances = _chances(sizes, priorities, done, sum(map(bool, graded)))
     rows = [
-        (*pair, each.person, each.grade, chance)
+        (*pair, answer.person, answer.grade, chance)
         for pair, grades, chance in zip(pairs[:done], graded, chances, strict=True)
-        for each in grades
+        for answer in grades
     ]
     return PeoplesLabels(
         _table(rows),
@@ -164,8 +164,8 @@ def _of_sample(place: str) -> PeoplesLabels:
         top=float(about.get("top", 3)),
         frame=documents.select(FRAME.names),
         stages=len(stages),
-        unsure=sum(not each for each in graded),
-        ahead=len(said) - done,
+        unsure=sum(not grades for grades in graded),
+        ahead=len(answers) - done,
         measure=str(about.get("measure") or ""),
         truth=str((about.get("truth") or {}).get("digest") or ""),
         place=place,

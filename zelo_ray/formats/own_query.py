@@ -79,7 +79,7 @@ def without_own(
         pools: of which some may be bad.
         notes: get what was met, at the end.
     """
-    own = OwnQueries()
+    own_queries = OwnQueries()
     for pool in pools:
         query, documents = pool.get("query"), pool.get("documents")
         about = query if isinstance(query, Mapping) else {}
@@ -87,18 +87,18 @@ def without_own(
         if not (isinstance(id_, str) and isinstance(text, str) and isinstance(documents, list)):
             yield pool
             continue
-        kept = [each for each in documents if not _is_own(own, id_, text, each)]
-        if len(kept) == len(documents):
+        candidates = [row for row in documents if not _is_own(own_queries, id_, text, row)]
+        if len(candidates) == len(documents):
             yield pool
-        elif kept:
-            yield {**pool, "documents": kept, **mark_of(id_, (id_,))}
-    notes |= dict.fromkeys(own.notes())
+        elif candidates:
+            yield {**pool, "documents": candidates, **mark_of(id_, (id_,))}
+    notes |= dict.fromkeys(own_queries.notes())
 
 
 def left_out_of(line: bytes) -> list[str]:
     """Return the ids that a line of pools lists as the query itself, left out."""
-    found = json.loads(line).get(_KEY) if _KEY.encode() in line else None
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    ids = json.loads(line).get(_KEY) if _KEY.encode() in line else None
+    return [id_ for id_ in ids if isinstance(id_, str)] if isinstance(ids, list) else []
 
 
 def mark_of(query_id: str, own: Collection[str]) -> dict[str, list[str]]:
@@ -115,8 +115,8 @@ def _is_own(own: OwnQueries, query_id: str, query: str, row: object) -> bool:
     if id_ != query_id and not content.endswith(query):  # as most are
         return False
     metadata = row.get("metadata")
-    known = metadata if isinstance(metadata, Mapping) else {}
-    return own.meet(query_id, query, Document(id_, content, known))
+    fields = metadata if isinstance(metadata, Mapping) else {}
+    return own.meet(query_id, query, Document(id_, content, fields))
 
 
 def _of(ids: list[str]) -> str:

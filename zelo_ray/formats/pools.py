@@ -73,7 +73,7 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
     Raises:
         InputError: a pattern names nothing, or its storage cannot be reached.
     """
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for pattern in patterns:
         try:
             fs, path = fsspec.url_to_fs(pattern)
@@ -82,18 +82,18 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
                 names = [n for n in fs.find(path) if is_lines(n) and "/." not in n[len(root) :]]
             else:
                 names = [path] if fs.exists(path) else fs.glob(path)
-            own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
+            prefix = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
         except Exception as error:  # noqa: BLE001 - every storage has its own errors
             raise InputError(f"{pattern}: cannot be reached ({short(error)})") from None
         if out and names != [path]:
-            names = [name for name in names if not name.startswith(own)]
+            names = [name for name in names if not name.startswith(prefix)]
         if not names:
             raise InputError(f"{pattern}: no such file, and no {' or '.join(_LINES)} file there")
         if odd := next((name for name in names if not is_utf8(name)), ""):
             raise InputError(no_utf8(odd))
         local = "file" in fs.protocol
-        found.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in sorted(names)))
-    return list(found)
+        files.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in sorted(names)))
+    return list(files)
 
 
 def plain_name(url: str) -> str:
@@ -139,8 +139,8 @@ def read_lines(file: str, limits: Limits, number: int = 1, offset: int = 0) -> I
                         raw = stream.readline(limits.line)
                         offset += len(raw)
                 elif raw.strip():
-                    found = parse_line(file, number, raw.rstrip(b"\r\n"), limits)
-                    yield replace(found, offset=at)
+                    line = parse_line(file, number, raw.rstrip(b"\r\n"), limits)
+                    yield replace(line, offset=at)
     except UNREADABLE as error:
         yield Line(file, number + 1, b"", reason=f"the file cannot be read further: {short(error)}")
 
@@ -180,7 +180,7 @@ def open_plain(file: str, offset: int = 0) -> Iterator[Any]:
             yield io.BufferedReader(plain, _BUFFER_BYTES)
     elif file.lower().endswith(".zip"):  # of which fsspec reads the first file, however many are in
         with fsspec.open(file, "rb") as raw, zipfile.ZipFile(raw) as archive:
-            names = [each for each in archive.namelist() if not each.endswith("/")]
+            names = [name for name in archive.namelist() if not name.endswith("/")]
             if len(names) != 1:
                 raise OSError(f"{len(names):,} files are in it: unpack it")
             with archive.open(names[0]) as plain:
@@ -203,19 +203,19 @@ def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
         return Line(file, number, raw, reason=_told(error))
     except ValueError as error:
         return Line(file, number, raw, reason=f"Invalid JSON: {error}")
-    query, given = parsed["query"], parsed.get("documents", [])
+    query, rows = parsed["query"], parsed.get("documents", [])
     if size := _too_long(query["query"], limits.query):
         reason = f"the query is {size:,} bytes; the limit is {limits.query:,}"
         return Line(file, number, raw, reason=reason)
-    seen: set[str] = set()
-    for document in given:
-        if (name := document["id"]) in seen:
+    ids: set[str] = set()
+    for document in rows:
+        if (name := document["id"]) in ids:
             return Line(file, number, raw, reason=f"document id {name!r} appears twice")
-        seen.add(name)
+        ids.add(name)
         if size := _too_long(document["content"], limits.document):
             reason = f"document {name!r} is {size:,} bytes; the limit is {limits.document:,}"
             return Line(file, number, raw, reason=reason)
-    documents = tuple(Document(d["id"], d["content"], d.get("metadata") or {}) for d in given)
+    documents = tuple(Document(d["id"], d["content"], d.get("metadata") or {}) for d in rows)
     session = _session(parsed.get("session_id"), query.get("session_id"))
     about = {name: value for name, value in query.items() if name not in OF_THE_LINE}
     return Line(file, number, raw, Pool(query["id"], query["query"], documents, session, about))
@@ -226,10 +226,10 @@ def _told(error: ValidationError) -> str:
     first, message = error.errors(include_url=False)[0], first_error(error)
     if first["type"] != "string_type" or first["loc"][-1] != "id":
         return message
-    given = first["input"]
-    if isinstance(given, float) and abs(given) >= 2**53:
+    id_ = first["input"]
+    if isinstance(id_, float) and abs(id_) >= 2**53:
         return message.replace(first["msg"], "must be a text; as a number it may have lost digits")
-    shown = given if isinstance(given, int | float) and not isinstance(given, bool) else 1
+    shown = id_ if isinstance(id_, int | float) and not isinstance(id_, bool) else 1
     return message.replace(first["msg"], f'must be a text: write "id": "{shown}"')
 
 
@@ -257,14 +257,14 @@ def session_in(raw: bytes) -> str:
     """Return the session of a line that may be bad, as far as it can be read; else ""."""
     try:
         line = json.loads(raw)
-        told = (line.get("session_id"), line["query"].get("session_id"))
+        sessions = (line.get("session_id"), line["query"].get("session_id"))
     except (ValueError, KeyError, AttributeError, TypeError):
         return ""
-    return _session(*told)
+    return _session(*sessions)
 
 
 def _session(*told: object) -> str:
-    return next((str(each) for each in told if isinstance(each, str | int)), "")
+    return next((str(id_) for id_ in told if isinstance(id_, str | int)), "")
 
 
 def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: str) -> bytes:
@@ -281,8 +281,8 @@ def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: 
         for name in names:
             if name in document:
                 document.setdefault(f"input_{name}", document.pop(name))
-        told = found.get(document["id"], {})
-        document.update({name: value for name, value in told.items() if math.isfinite(value)})
+        values = found.get(document["id"], {})
+        document.update({name: value for name, value in values.items() if math.isfinite(value)})
     return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 

@@ -37,8 +37,8 @@ def begin(out: str, name: str, told: Mapping[str, Any]) -> None:
 
 def judgment_tables(out: str) -> list[str] | None:
     """Return the tables of judgments that a run writes, if its record says so."""
-    found: list[str] | None = (_read(out, RUN) or {}).get("judgments")
-    return found
+    tables: list[str] | None = (_read(out, RUN) or {}).get("judgments")
+    return tables
 
 
 def former_tables(out: str) -> set[str]:
@@ -55,14 +55,14 @@ def record_of_results(out: str) -> dict[str, Any] | None:
     Returns:
         The record; None where there is none, or it came to no judgment.
     """
-    found = last_record(out)
-    return found if (found.get("summary") or {}).get("judgments") else None
+    last_run = last_record(out)
+    return last_run if (last_run.get("summary") or {}).get("judgments") else None
 
 
 def last_record(out: str) -> dict[str, Any]:
     """Read the record of the last run on a directory or URL that came to its end, if any did."""
-    found = _read(out, RUN) or {}
-    return (found if is_finished(found) else found.get("before")) or {}
+    run = _read(out, RUN) or {}
+    return (run if is_finished(run) else run.get("before")) or {}
 
 
 def is_finished(told: Mapping[str, Any]) -> bool:
@@ -73,8 +73,8 @@ def is_finished(told: Mapping[str, Any]) -> bool:
 def unfinished(out: str) -> dict[str, Any] | None:
     """Return the record of the run at a directory or URL, if it is not finished; else None."""
     for name in (RUN, PROTOCOLS):
-        if found := _read(out, name):
-            return None if is_finished(found) else found
+        if run := _read(out, name):
+            return None if is_finished(run) else run
     return None
 
 
@@ -96,8 +96,8 @@ def options_at(url: str) -> dict[str, Any] | None:
     """Return the options of a run, given by its directory or a file of its results, or None."""
     out = run_at(url)
     name = next((name for name in (RUN, PROTOCOLS) if name in (listing(out) or ())), None)
-    found = record(f"{out}/{name}").get("options") if name else None
-    return found if isinstance(found, dict) else None
+    options = record(f"{out}/{name}").get("options") if name else None
+    return options if isinstance(options, dict) else None
 
 
 def asked_otherwise(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _read(out: str, name: str) -> dict[str, Any] | None:
     fs, root = fsspec.url_to_fs(out)
     path = f"{root.rstrip('/')}/{name}"
     try:
-        found = json.loads(fs.cat_file(path)) if fs.exists(path) else None
+        content = json.loads(fs.cat_file(path)) if fs.exists(path) else None
     except (OSError, ValueError):  # such as a file, or no JSON: then it is no record of ours
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None

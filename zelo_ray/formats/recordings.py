@@ -132,10 +132,10 @@ def sources(where: str) -> list[str]:
         raise InputError(f"{where}: no such file{_near(where)}")
     if names is None or "run.json" in names:
         return [where]
-    found = [f"{where.rstrip('/')}/{name}" for name in names if is_lines(name)]
-    if not found:
+    recordings = [f"{where.rstrip('/')}/{name}" for name in names if is_lines(name)]
+    if not recordings:
         raise InputError(f"{where}: this folder holds no recording (.jsonl or .ndjson)")
-    return found
+    return recordings
 
 
 def digest_of(source: str) -> str:
@@ -144,13 +144,13 @@ def digest_of(source: str) -> str:
     Raises:
         InputError: it is not there, or cannot be read.
     """
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for table in _tables(source):
         for piece in pieces(table) or [table]:
             with reading(piece) as stream:
                 while block := stream.read(2**20):
-                    told.update(block)
-    return told.hexdigest()[:16]
+                    digest.update(block)
+    return digest.hexdigest()[:16]
 
 
 @cache  # whatever the size of the panel: reading one again would hold up every answer
@@ -162,7 +162,7 @@ def read_recording(source: str, digest: str) -> dict[str, Opinions]:
     """
     if digest_of(source) != digest:
         raise InputError(f"{source}: has changed since the run began")
-    found, first = defaultdict[str, Opinions](dict), dict[tuple[str, ...], str]()
+    opinions, first = defaultdict[str, Opinions](dict), dict[tuple[str, ...], str]()
     for table in _tables(source):
         for place, row in rows(table):
             of, opinion = _row(place, row)
@@ -171,10 +171,10 @@ def read_recording(source: str, digest: str) -> dict[str, Opinions]:
                 what = f"{' and '.join(opinion.about)} of query {of.query_id}"
                 earlier = first[of.judge, *about]
                 raise InputError(f"{place}: a second opinion on {what}; the first is {earlier}")
-            found[of.judge].setdefault(about, []).append(opinion)
-    if not found:
+            opinions[of.judge].setdefault(about, []).append(opinion)
+    if not opinions:
         raise InputError(f"{source}: holds no opinion")
-    return dict(found)
+    return dict(opinions)
 
 
 def whole_place(source: str) -> str:
@@ -188,8 +188,8 @@ def _tables(source: str) -> list[str]:
     names = _inside(source)
     if names is None:
         return [source]
-    if found := [f"{source.rstrip('/')}/{name}" for name in _TABLES if name in names]:
-        return found
+    if tables := [f"{source.rstrip('/')}/{name}" for name in _TABLES if name in names]:
+        return tables
     raise InputError(f"{source}: this run has neither {' nor '.join(_TABLES)}")
 
 
@@ -197,10 +197,10 @@ def _near(where: str) -> str:
     """Return a hint on a file with a similar name, as the end of a message."""
     folder, slash, name = where.rstrip("/").rpartition("/")
     try:
-        beside = listing(folder or slash or ".") or []
+        siblings = listing(folder or slash or ".") or []
     except InputError:
         return ""
-    places = {stem(each): f"{folder}{slash}{each}" for each in beside}
+    places = {stem(sibling): f"{folder}{slash}{sibling}" for sibling in siblings}
     near = difflib.get_close_matches(stem(name), places, 1)
     return f" (did you mean {places[near[0]]!r}?)" if near else ""
 
@@ -211,9 +211,9 @@ def _inside(place: str) -> list[str] | None:
 
 
 def _row(place: str, row: Mapping[str, Any]) -> tuple[_Row, Opinion | Comparison]:
-    given = {name: value for name, value in row.items() if value is not None}
+    fields = {name: value for name, value in row.items() if value is not None}
     try:
-        kind = Comparison if "doc_id_a" in given else Opinion
-        return _Row.model_validate(given), kind.model_validate(given)
+        kind = Comparison if "doc_id_a" in fields else Opinion
+        return _Row.model_validate(fields), kind.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{place}: {first_error(error)}") from None

@@ -170,8 +170,8 @@ def remove_parts(out: str, names: Iterable[str], kept: int = 0) -> None:
             continue
         for path in fs.ls(folder, detail=False):
             called = path.rstrip("/").rsplit("/", 1)[-1]
-            if (found := PART.match(called)) and (
-                called.endswith(_PARTIAL) or int(found["number"]) >= kept
+            if (part := PART.match(called)) and (
+                called.endswith(_PARTIAL) or int(part["number"]) >= kept
             ):
                 fs.rm_file(path)
         with contextlib.suppress(OSError):  # it holds something else
@@ -185,10 +185,10 @@ def drop_scores(out: str, schema: pa.Schema) -> None:
     try:
         if not pieces(url):
             return
-        found = Stored(url).names
+        columns = Stored(url).names
     except InputError:  # what is damaged is of no use to anybody
-        found = []
-    if found != schema.names:
+        columns = []
+    if columns != schema.names:
         remove_tables(out, ["scores"])
         if fs.exists(f"{root}/annotated.jsonl"):
             fs.rm_file(f"{root}/annotated.jsonl")
@@ -202,18 +202,18 @@ def write_text(out: str, name: str, text: str) -> None:
     if "file" not in fs.protocol:
         fs.pipe_file(path, text.encode())
         return
-    beside = Path(path + _PARTIAL)
+    draft = Path(path + _PARTIAL)
     try:
-        with beside.open("wb") as file:
+        with draft.open("wb") as file:
             file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        draft.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            draft.unlink()
         raise OSError(error.errno, error.strerror, path) from None
-    handle = os.open(beside.parent, os.O_RDONLY)
+    handle = os.open(draft.parent, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -228,7 +228,7 @@ def write_json(out: str, name: str, value: Mapping[str, Any]) -> None:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _finite(one) for name, one in value.items()}
+        return {name: _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -28,8 +28,8 @@ def line_of(reply: Reply) -> bytes:
     row = {column.name: getattr(reply, column.name) for column in _COLUMNS}
     for name in ("text", "reason", "model"):  # half an emoji is no UTF-8, and no reason to fail
         row[name] = str(row[name]).encode("utf-8", "replace").decode()
-    told = orjson.dumps(row)[:-1]
-    return told + _CHECKSUM % zlib.crc32(told)
+    body = orjson.dumps(row)[:-1]
+    return body + _CHECKSUM % zlib.crc32(body)
 
 
 def row_of(line: bytes) -> dict[str, Any] | None:

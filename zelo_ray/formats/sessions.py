@@ -74,10 +74,10 @@ def join_sessions(shards: Sequence[str], out: str) -> Joined:
             results.add_line(FILE, raw)
             joined.sessions += 1
             stay = {document.id for document in _contestants(session.turns)}
-            named = dict.fromkeys(
+            doc_ids = dict.fromkeys(
                 document.id for turn in session.turns for document in turn.documents
             )
-            joined.left_out += [f"{name} ({session.id})" for name in named if name not in stay]
+            joined.left_out += [f"{name} ({session.id})" for name in doc_ids if name not in stay]
     if not joined.sessions:
         why = joined.first_rejection or "it is empty"
         raise InputError(f"the input holds no session; {why}")
@@ -86,7 +86,7 @@ def join_sessions(shards: Sequence[str], out: str) -> Joined:
 
 def _read(shards: Sequence[str]) -> Iterator[tuple[Line, str]]:
     """Yield every line, and what is wrong with it, or ""."""
-    seen = set[tuple[str, str]]()
+    turns = set[tuple[str, str]]()
     for line in (line for shard in shards for line in read_lines(shard, Limits())):
         if line.pool is None:
             yield line, line.reason
@@ -94,10 +94,10 @@ def _read(shards: Sequence[str]) -> Iterator[tuple[Line, str]]:
         turn = (line.pool.session_id, line.pool.query_id)
         if not turn[0]:
             yield line, "it has no session_id; give it one, or judge with --blocks query"
-        elif turn in seen:
+        elif turn in turns:
             yield line, f"query id {turn[1]!r} has come before in session {turn[0]!r}; rename one"
         else:
-            seen.add(turn)
+            turns.add(turn)
             yield line, ""
 
 
@@ -125,7 +125,7 @@ def _sessions(shards: Sequence[str], turns: Counter[str]) -> Iterator[_Session]:
 
 def _contestants(turns: Sequence[Pool]) -> list[Document]:
     """Return the assistants of the first turn that answer in every other turn, too."""
-    everywhere = set.intersection(*({each.id for each in turn.documents} for turn in turns))
+    everywhere = set.intersection(*({document.id for document in turn.documents} for turn in turns))
     return [document for document in turns[0].documents if document.id in everywhere]
 
 
@@ -133,14 +133,14 @@ def _line(turns: Sequence[Pool]) -> bytes:
     """Return a session as an input line."""
     session_id, contestants = turns[0].session_id, _contestants(turns)
     answers = [[_answer(turn, first.id) for turn in turns] for first in contestants]
-    asked, led = conversation([turn.query for turn in turns], answers)
+    question, led = conversation([turn.query for turn in turns], answers)
     documents = [
         {"id": first.id, "content": content, "metadata": first.metadata}
         for first, content in zip(contestants, led, strict=True)
     ]
-    query = {"id": session_id, "query": asked, "session_id": session_id}
-    whole = {"query": query, "turns": [turn.query_id for turn in turns], "documents": documents}
-    return json.dumps(whole, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    query = {"id": session_id, "query": question, "session_id": session_id}
+    line = {"query": query, "turns": [turn.query_id for turn in turns], "documents": documents}
+    return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def _answer(turn: Pool, doc_id: str) -> str:

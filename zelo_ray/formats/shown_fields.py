@@ -60,21 +60,21 @@ class ShownFields:
         Raises:
             OptionError: there is one.
         """
-        for name in (each for each in self._names if self._seen and not self._there[each]):
-            there = [e for e in dict.fromkeys([*self._there, *beside]) if e not in OF_THE_LINE]
+        for name in (field for field in self._names if self._seen and not self._there[field]):
+            fields = [e for e in dict.fromkeys([*self._there, *beside]) if e not in OF_THE_LINE]
             nothing = "they have no more than their text"
             if self._noun == "document":
                 nothing += " (of a table, only what stands in a column metadata is such a field)"
-            has = f"there are {', '.join(there)}" if there else nothing
+            has = f"there are {', '.join(fields)}" if fields else nothing
             raise OptionError(
                 f"{source}: no {self._noun} has the field {name!r} of {self._option}; {has}"
-                f"{meant(name, there)}"
+                f"{meant(name, fields)}"
             )
 
     def told(self) -> list[str]:
         """Describe the fields that only some queries or documents have."""
-        many = "queries have" if self._noun == "query" else "documents have"
-        every = counted(self._seen, f"{self._noun} has", many)
+        plural = "queries have" if self._noun == "query" else "documents have"
+        every = counted(self._seen, f"{self._noun} has", plural)
         return [
             f"{self._there[name]:,} of {every} the field {name!r} of {self._option}"
             for name in self._names

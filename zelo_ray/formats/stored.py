@@ -54,40 +54,40 @@ class Stored:
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Read all rows, with those of the columns that the table has; with all columns if None."""
-        wanted, found = self._known(columns), []
+        wanted, tables = self._known(columns), []
         for place in self.places:
             with self._open(place) as file:
                 # A thread of Arrow's may let go of the file after Python's end, which then aborts.
-                many = file.metadata.num_rows > _MANY
-                found.append(file.read(wanted, use_threads=many))
-        return pa.concat_tables(found)
+                is_large = file.metadata.num_rows > _MANY
+                tables.append(file.read(wanted, use_threads=is_large))
+        return pa.concat_tables(tables)
 
     def batches(
         self, size: int, columns: Sequence[str] | None = None, every: int = 1
     ) -> Iterator[pa.Table]:
         """Yield all rows, at most ``size`` at a time; with ``every`` 5, of each 5th row group."""
-        wanted, seen = self._known(columns), 0
+        wanted, offset = self._known(columns), 0
         for place in self.places:
             with self._open(place) as file:
-                groups = [n for n in range(file.num_row_groups) if (seen + n) % every == 0]
-                seen += file.num_row_groups
+                groups = [n for n in range(file.num_row_groups) if (offset + n) % every == 0]
+                offset += file.num_row_groups
                 for batch in file.iter_batches(size, groups, wanted) if groups else ():
                     yield pa.Table.from_batches([batch])
 
     def head(self, size: int) -> pa.Table:
         """Read the first ``size`` rows, or all if there are fewer."""
-        found = [self.schema.empty_table()]
+        tables = [self.schema.empty_table()]
         for batch in self.batches(size):
-            found.append(batch)
-            if sum(each.num_rows for each in found) >= size:
+            tables.append(batch)
+            if sum(table.num_rows for table in tables) >= size:
                 break
-        return pa.concat_tables(found).slice(0, size)
+        return pa.concat_tables(tables).slice(0, size)
 
     def where(self, condition: pc.Expression) -> pa.Table:
         """Read the rows that meet a condition of pyarrow."""
         # Not by Arrow's read_table: its threads may let go of the file after Python's end.
-        found = [batch.filter(condition) for batch in self.batches(_ROWS)]
-        return pa.concat_tables([self.schema.empty_table(), *found])
+        tables = [batch.filter(condition) for batch in self.batches(_ROWS)]
+        return pa.concat_tables([self.schema.empty_table(), *tables])
 
     def of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries, in order.
@@ -107,14 +107,14 @@ class Stored:
 
     def query_ids(self) -> list[str]:
         """Return the ids of the queries, each once, in the order of their first rows."""
-        found = dict[str, None]()
+        query_ids = dict[str, None]()
         for place in self.places:
             with self._open(place, read_dictionary=[_QUERY]) as file:
                 for group in range(file.num_row_groups):
                     ids = file.read_row_group(group, [_QUERY], use_threads=False)[_QUERY]
                     for chunk in ids.chunks:
-                        found |= dict.fromkeys(chunk.unique().to_pylist())
-        return list(found)
+                        query_ids |= dict.fromkeys(chunk.unique().to_pylist())
+        return list(query_ids)
 
     def _open(self, place: str, **options: Any) -> AbstractContextManager[pq.ParquetFile]:
         return _opened(place, self._schemas, **options)
@@ -149,7 +149,7 @@ def _opened(url: str, schemas: Sequence[pa.Schema], **options: Any) -> Iterator[
 
 
 def _refuse_others(url: str, found: pa.Schema, schemas: Sequence[pa.Schema]) -> None:
-    kinds = {each.name: _kind(each.type) for each in found}
+    kinds = {field.name: _kind(field.type) for field in found}
     lacks = [[e for e in schema if kinds.get(e.name) != _kind(e.type)] for schema in schemas]
     if lacks and all(lacks):
         first = min(lacks, key=len)[0]

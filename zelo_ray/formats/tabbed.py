@@ -93,16 +93,16 @@ class _Lines:
 def _row(text: str, lines: _Lines, width: int) -> list[str]:
     """Return the cells of the row that begins with a line; take further lines of the row."""
     cells, is_open = joined, goes_on = _cells(without_end(text), width)
-    seen = [text]
+    texts = [text]
     while goes_on:
-        if not _is_closed_after(seen, lines, width):
+        if not _is_closed_after(texts, lines, width):
             break
-        joined, goes_on = _cells(without_end("".join(seen)), width)
-    is_one = is_open and not goes_on and not (_are_rows(seen, width) and not lines.are_quoted)
+        joined, goes_on = _cells(without_end("".join(texts)), width)
+    is_one = is_open and not goes_on and not (_are_rows(texts, width) and not lines.are_quoted)
     if is_one and (len(joined) == width or len(cells) != width):
         lines.has_quoted = True
         return joined
-    lines.put_back(seen[1:])
+    lines.put_back(texts[1:])
     lines.learn(without_end(text), cells)
     return cells
 

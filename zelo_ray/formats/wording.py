@@ -35,7 +35,7 @@ def shown_text(value: Any) -> str:
     """Return a text, number or list of texts as judges are shown it; "" for anything else."""
     if isinstance(value, float) and value.is_integer():  # such as a whole number beside a null
         value = int(value)
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
         value = "\n".join(value)
     if not isinstance(value, str | int | float) or value != value:  # noqa: PLR0124 - NaN
         return ""
@@ -72,13 +72,13 @@ def beginning(text: str, width: int) -> str:
     """Shorten a text to a width in cells, with a mark where its end is left out."""
     if _cells(text) <= width:
         return text
-    kept, room = "", width - 1
+    head, room = "", width - 1
     for char in text:
         room -= _cells(char)
         if room < 0:
             break
-        kept += char
-    return kept + "…" if width > 0 else ""
+        head += char
+    return head + "…" if width > 0 else ""
 
 
 def _cells(text: str) -> int:

@@ -69,25 +69,25 @@ def brought(
         InputError: the input is of no known kind, or wrong.
         OptionError: it lacks texts, and no option says where they are, or what is to be shown.
     """
-    given: tuple[str, ...] = getattr(options, name)
-    if not given:
+    patterns: tuple[str, ...] = getattr(options, name)
+    if not patterns:
         return options
-    asked = Asked(
+    request = Asked(
         options.corpus,
         options.queries,
         split_columns(options.columns),
         options.typed(name),
         options.show_query,
     )
-    found = bring(given, out, asked)
-    for line in found.lines(keep=keep):
+    pools = bring(patterns, out, request)
+    for line in pools.lines(keep=keep):
         say(line)
-    if found.places == given:
+    if pools.places == patterns:
         if unused := [f"--{n}" for n in ("corpus", "queries") if getattr(options, n)]:
             say(f"not used, since the input holds its texts: {', '.join(unused)}")
         return options
     plain = {"corpus": None, "queries": None, "columns": ()}
-    return options.model_copy(update={name: found.places, **plain})
+    return options.model_copy(update={name: pools.places, **plain})
 
 
 def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
@@ -104,36 +104,36 @@ def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
     """
     places = places_of(patterns, out)
     shards, held = _looked_at(places, asked)
-    left = places.told()
-    note_left_out(out, left)
+    notes = places.told()
+    note_left_out(out, notes)
     if not held and not places.folders:
         as_named = shards == find_shards(patterns, out)
-        return Brought(tuple(patterns) if as_named else tuple(shards), tuple(left))
-    sources = [*(folder.url for folder in places.folders), *(each.sight.url for each in held)]
-    beside = [each for each in (asked.corpus, asked.queries) if each]
+        return Brought(tuple(patterns) if as_named else tuple(shards), tuple(notes))
+    sources = [*(folder.url for folder in places.folders), *(file.sight.url for file in held)]
+    texts = [url for url in (asked.corpus, asked.queries) if url]
     told_of = (_VERSION, asked.corpus, asked.queries, asked.columns, *asked.show)
-    mark = mark_of([*sources, *beside], out, *told_of)
+    mark = mark_of([*sources, *texts], out, *told_of)
     if made := remembered(out, mark):
-        return Brought((*shards, made[0]), (*made[1], *left), made[0])
-    told = _make(places.folders, held, asked, out, mark)
-    return Brought((*shards, told[0]), (*told[1], *left), told[0])
+        return Brought((*shards, made[0]), (*made[1], *notes), made[0])
+    output = _make(places.folders, held, asked, out, mark)
+    return Brought((*shards, output[0]), (*output[1], *notes), output[0])
 
 
 def _make(
     folders: Sequence[Collection], held: Sequence[Known], asked: Asked, out: str, mark: str
 ) -> tuple[str, list[str]]:
     """Write pools from input of other kinds; return where they are, and messages on them."""
-    left, names = Left(), [name for each in held for name in each.sight.names]
-    what, pools = made_of(folders, held, asked, left)
-    source = [*(folder.url for folder in folders), *(each.sight.url for each in held)][0]
-    pools = ShownFields(asked.show).watched(watched(pools, left), source, names)
+    notes, names = Left(), [name for file in held for name in file.sight.names]
+    what, pools = made_of(folders, held, asked, notes)
+    source = [*(folder.url for folder in folders), *(file.sight.url for file in held)][0]
+    pools = ShownFields(asked.show).watched(watched(pools, notes), source, names)
     place, queries, documents = keep_lines(out, pools)
     if not documents:
-        raise InputError("; ".join([f"{source}: no query has a document", *left.told()]))
-    told = [f"{what}: {long.counts(queries, documents)}", *left.told()]
-    note_beside(place, told[1:])
-    remember(out, mark, place, told)
-    return place, told
+        raise InputError("; ".join([f"{source}: no query has a document", *notes.told()]))
+    messages = [f"{what}: {long.counts(queries, documents)}", *notes.told()]
+    note_beside(place, messages[1:])
+    remember(out, mark, place, messages)
+    return place, messages
 
 
 def pools_of(patterns: Sequence[str], asked: Asked, left: Left) -> tuple[str, Iterator[Pool]]:
@@ -173,8 +173,8 @@ def _looked_at(places: Places, asked: Asked) -> tuple[list[str], list[Known]]:
     if places.folders:
         return [], held
     held = _without_ranked(held, places, shards)
-    shards += [each.sight.url for each in held if each.kind == "pools"]
-    return sorted(shards, key=files.index), [each for each in held if each.kind != "pools"]
+    shards += [file.sight.url for file in held if file.kind == "pools"]
+    return sorted(shards, key=files.index), [file for file in held if file.kind != "pools"]
 
 
 def _without_ranked(
@@ -185,18 +185,18 @@ def _without_ranked(
     Raises:
         InputError: such a file was named.
     """
-    of_pools = [*shards, *(each.sight.url for each in held if each.kind not in RANKED)]
-    kept = list[Known]()
-    for each in held:
-        if not of_pools or each.kind not in RANKED:
-            kept.append(each)
+    of_pools = [*shards, *(source.sight.url for source in held if source.kind not in RANKED)]
+    files = list[Known]()
+    for file in held:
+        if not of_pools or file.kind not in RANKED:
+            files.append(file)
             continue
-        url = each.sight.url
+        url = file.sight.url
         if not places.files[url]:
             others = f"{url} and {of_pools[0]} are of different kinds"
             raise InputError(f"{others}: bring one kind at a time")
-        places.leave(InputError(f"{url}: is {each.what}, and other files there hold pools"), url)
-    return kept
+        places.leave(InputError(f"{url}: is {file.what}, and other files there hold pools"), url)
+    return files
 
 
 def _is_pools(file: str, asked: Asked) -> bool:

@@ -41,8 +41,8 @@ class Asked:
         Raises:
             InputError: they cannot be read.
         """
-        named = {to: self.columns.get(role, "") for to, role in _ROLES[part].items()}
-        return read_texts(getattr(self, part), part, wanted, named)
+        columns = {to: self.columns.get(role, "") for to, role in _ROLES[part].items()}
+        return read_texts(getattr(self, part), part, wanted, columns)
 
     def refuse_unfound(self, names: Collection[str]) -> None:
         """Refuse a named column that neither the input nor the files of texts have.
@@ -54,13 +54,13 @@ class Asked:
             InputError: there is one.
         """
         for part, roles in _ROLES.items():
-            given = [self.columns[role] for role in roles.values() if role in self.columns]
-            strange, place = [name for name in given if name not in names], getattr(self, part)
-            there = columns_in(place, part, given) if strange and place else strange
-            for name in (name for name in strange if name not in there):
+            columns = [self.columns[role] for role in roles.values() if role in self.columns]
+            strange, place = [name for name in columns if name not in names], getattr(self, part)
+            header = columns_in(place, part, columns) if strange and place else strange
+            for name in (name for name in strange if name not in header):
                 raise InputError(
-                    f"{place}: has no column {name!r}; it has {', '.join(there) or 'none'}"
-                    f"{meant(name, there)}"
+                    f"{place}: has no column {name!r}; it has {', '.join(header) or 'none'}"
+                    f"{meant(name, header)}"
                 )
 
     def refuse_unmatched(
@@ -80,12 +80,12 @@ class Asked:
         wanted, place = frozenset(ids), getattr(self, part)
         held = iter(self.texts(part))
         first = next(held, None)
-        if first is None or first.id in wanted or any(each.id in wanted for each in held):
+        if first is None or first.id in wanted or any(text.id in wanted for text in held):
             return
         message = (
             f"no id of {source} is in {place}: {source} has {min(wanted)!r}, "
             f"{place} has {first.id!r}"
         )
-        swapped = any(each.id in others for each in self.texts(part))
+        swapped = any(text.id in others for text in self.texts(part))
         more = "; are --corpus and --queries swapped?" if swapped else ""
         raise InputError(message + more)

@@ -53,12 +53,12 @@ def pools(
     """
     turns = [turn for place, row in rows for turn in _turns(place, row, show)]
     shared = _is_shared(turns)
-    found: dict[Key, list[_Turn]] = {}
+    groups: dict[Key, list[_Turn]] = {}
     for turn in turns:
         key = (turn.session, turn.qa_id) if shared else (turn.qa_id, turn.query)
-        found.setdefault(key, []).append(turn)
-    ids = Counter(group[0].qa_id for group in found.values())
-    for group in found.values():
+        groups.setdefault(key, []).append(turn)
+    ids = Counter(group[0].qa_id for group in groups.values())
+    for group in groups.values():
         first = group[0]
         alone = ids[first.qa_id] == 1
         query_id = first.qa_id if alone else f"{first.session}:{first.qa_id}"
@@ -77,15 +77,15 @@ def _turns(place: str, row: Mapping[str, Any], show: Sequence[str]) -> Iterator[
     conversation = row.get("conversation")
     if assistant is None or not isinstance(conversation, list):
         raise InputError(f"{place}: wants assistant_id, and a conversation of qa_id and query")
-    for each in conversation:
-        qa_id = text_of(each.get("qa_id")) if isinstance(each, Mapping) else None
-        query = each.get("query") if qa_id is not None else None
+    for turn in conversation:
+        qa_id = text_of(turn.get("qa_id")) if isinstance(turn, Mapping) else None
+        query = turn.get("query") if qa_id is not None else None
         if qa_id is None or not isinstance(query, str):
             raise InputError(f"{place}: a turn of its conversation has no qa_id or no query")
-        answer = each.get("assistant")
+        answer = turn.get("assistant")
         session = text_of(row.get("session_id")) or ""
         text = answer if isinstance(answer, str) else ""
-        about = some_fields(each, show)
+        about = some_fields(turn, show)
         yield _Turn(place, session, qa_id, query, assistant, text, about)
 
 
@@ -98,19 +98,19 @@ def _is_shared(turns: Sequence[_Turn]) -> bool:
 
 
 def _answers(group: Sequence[_Turn], left: Left) -> list[Pool]:
-    found: dict[str, Pool] = {}
+    answers: dict[str, Pool] = {}
     for turn in group:
         if turn.query != group[0].query:
             raise InputError(
                 f"{turn.place}: qa_id {turn.qa_id!r} has another query before: "
                 f"sessions {group[0].session!r} and {turn.session!r} must ask the same"
             )
-        if turn.assistant in found:
+        if turn.assistant in answers:
             raise InputError(
                 f"{turn.place}: assistant {turn.assistant!r} answers {turn.qa_id!r} twice"
             )
         if not usable(turn.answer):
             left.out("empty answers", f"{turn.assistant} ({turn.qa_id})")
             continue
-        found[turn.assistant] = {"id": turn.assistant, "content": turn.answer}
-    return [*found.values()]
+        answers[turn.assistant] = {"id": turn.assistant, "content": turn.answer}
+    return [*answers.values()]

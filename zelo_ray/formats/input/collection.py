@@ -71,8 +71,8 @@ def collection_at(url: str) -> Collection | None:
     runs = [n for n in names if stem_of(n) == "scoreddocs" or plain_name(n).endswith(_RUNS)]
     runs = [n for n in runs if stem_of(n) != "qrels"]
     ranked = "top_ranked" in stems and listing(f"{root}/top_ranked") != []
-    known = {*_CORPUS, *_QUERIES, "qrels", "top_ranked", *(stem_of(n) for n in runs if not ranked)}
-    others = [n for n in names if is_data(n) and stem_of(n) not in known and RUN not in names]
+    parts = {*_CORPUS, *_QUERIES, "qrels", "top_ranked", *(stem_of(n) for n in runs if not ranked)}
+    others = [n for n in names if is_data(n) and stem_of(n) not in parts and RUN not in names]
     return Collection(
         root,
         judged=tuple(f"{root}/{name}" for name in names if stem_of(name) == "qrels"),
@@ -94,14 +94,14 @@ def of_collection(found: Collection) -> Filled:
 
 
 def _of_parts(found: Collection) -> Filled:
-    asked = Asked(found.url, found.url)
+    request = Asked(found.url, found.url)
     if found.ranked:
         return beir.read_pools(found.url)
     if found.runs:
-        return of_runs(found.runs, (), asked)
+        return of_runs(found.runs, (), request)
     if found.judged:
         qrels = _judged(found)
-        made = filled(pooled({}, 0, qrels), asked, found.url)
+        made = filled(pooled({}, 0, qrels), request, found.url)
         return replace(made, notes=[*_poor(qrels, made, found.url), *made.notes])
     raise InputError(f"{found.url}: has a corpus and queries, but nothing says what to judge")
 
@@ -118,16 +118,16 @@ def _poor(qrels: pa.Table, made: Filled, url: str) -> Iterator[str]:
 
 def of_runs(runs: Sequence[str], judged: Sequence[str], asked: Asked) -> Filled:
     """Make pools of runs, to a depth, and of judgments, in an order that does not reveal these."""
-    given = read_runs(runs, ranks=True)
-    tables = without_ranks(given)
+    rankings = read_runs(runs, ranks=True)
+    tables = without_ranks(rankings)
     qrels = read_truth(judged[0]) if judged else None
     if judged[1:]:
         raise InputError(f"{judged[1]}: there are judgments in {judged[0]} already; name one file")
-    found = filled(pooled(tables, DEPTH, qrels), asked, [*runs, *judged][0])
+    pools = filled(pooled(tables, DEPTH, qrels), asked, [*runs, *judged][0])
     cut = [name for name, table in tables.items() if len(top(table, DEPTH)) < len(table)]
-    told = notes_on(given, DEPTH)
-    told += [f"took the first {DEPTH} documents of each query of {', '.join(cut)}"] if cut else []
-    return replace(found, notes=[*told, *found.notes])
+    notes = notes_on(rankings, DEPTH)
+    notes += [f"took the first {DEPTH} documents of each query of {', '.join(cut)}"] if cut else []
+    return replace(pools, notes=[*notes, *pools.notes])
 
 
 def filled(candidates: Candidates, asked: Asked, source: str) -> Filled:
@@ -137,21 +137,21 @@ def filled(candidates: Candidates, asked: Asked, source: str) -> Filled:
         InputError: no query, or no document, has the id of a candidate.
     """
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
-    known, idle = dict[str, Document](), list[str]()
+    queries, idle = dict[str, Document](), list[str]()
     for query in asked.texts("queries"):
         if query.id in candidates:
-            known[query.id] = query
+            queries[query.id] = query
         else:
             idle.append(query.id)
-    if not known:
+    if not queries:
         asked.refuse_unmatched("queries", source, candidates, wanted)
-    found = fill(candidates, known, asked.texts("corpus", wanted))
-    if not any(pool.documents for pool in found.pools):
+    drafts = fill(candidates, queries, asked.texts("corpus", wanted))
+    if not any(pool.documents for pool in drafts.pools):
         asked.refuse_unmatched("corpus", source, wanted, candidates)
-    idle += [pool.query_id for pool in found.pools if not pool.documents]
+    idle += [pool.query_id for pool in drafts.pools if not pool.documents]
     lacking = note("queries without candidates", idle)
-    pools = [pool for pool in found.pools if pool.documents]
-    return Filled(pools, [*found.notes, *([lacking] if lacking else [])], found.own)
+    pools = [pool for pool in drafts.pools if pool.documents]
+    return Filled(pools, [*drafts.notes, *([lacking] if lacking else [])], drafts.own)
 
 
 def lines_of(found: Filled, left: Left) -> Iterator[Pool]:
@@ -160,7 +160,7 @@ def lines_of(found: Filled, left: Left) -> Iterator[Pool]:
     for pool in found.pools:
         session = {"session_id": pool.session_id} if pool.session_id else {}
         query = {**query_row(pool), **session}
-        documents = [document_row(each) for each in pool.documents]
+        documents = [document_row(document) for document in pool.documents]
         yield {"query": query, "documents": documents, **mark_of(pool.query_id, found.own)}
 
 
@@ -171,12 +171,12 @@ def texts_at(asked: Asked, lacks: AbstractSet[str], rows: pa.Table, source: str)
         InputError: none of them is where it is to be.
     """
     ids = {part: {*rows[name].to_pylist()} - {None} for part, name in _OF.items() if part in lacks}
-    found: dict[str, dict[str, Document]] = {}
+    texts: dict[str, dict[str, Document]] = {}
     for part, wanted in ids.items():
-        found[part] = by_id(asked.texts(part, wanted))
-        if wanted and not found[part]:
+        texts[part] = by_id(asked.texts(part, wanted))
+        if wanted and not texts[part]:
             asked.refuse_unmatched(part, source, wanted, ids.get(_OTHER[part], ()))
-    return Texts(queries=found.get("queries"), corpus=found.get("corpus"))
+    return Texts(queries=texts.get("queries"), corpus=texts.get("corpus"))
 
 
 def beside(url: str) -> tuple[str, str]:
@@ -187,11 +187,11 @@ def beside(url: str) -> tuple[str, str]:
     except InputError:
         names = []
     prefix = f"{folder}/" if folder else ""
-    found = []
+    urls = []
     for usual, word in ((_CORPUS, "CORPUS"), (_QUERIES, "QUERIES")):
-        there = [name for name in names if stem_of(name) in usual]
-        found.append(f"{prefix}{there[0]}" if there else word)
-    return found[0], found[1]
+        matches = [name for name in names if stem_of(name) in usual]
+        urls.append(f"{prefix}{matches[0]}" if matches else word)
+    return urls[0], urls[1]
 
 
 def _judged(found: Collection) -> pa.Table:

@@ -42,19 +42,19 @@ def split_columns(given: Iterable[str]) -> dict[str, str]:
     Raises:
         OptionError: there is no such role.
     """
-    found, last = dict[str, str](), ""
-    for each in (part for text in given for part in _SEVERAL.split(text)):
-        role, mark, name = each.partition("=")
+    columns, last = dict[str, str](), ""
+    for pair in (part for text in given for part in _SEVERAL.split(text)):
+        role, mark, name = pair.partition("=")
         if last and not mark:  # the rest of a name that a shell took apart
-            quoted = f"--columns '{last}={found[last]} {each}'"
-            raise OptionError(f"columns: {each!r} is not ROLE=NAME; quote it: {quoted}")
+            quoted = f"--columns '{last}={columns[last]} {pair}'"
+            raise OptionError(f"columns: {pair!r} is not ROLE=NAME; quote it: {quoted}")
         if not (mark and name) or role not in _ROLES:
             raise OptionError(
-                f"columns: {each!r} is not ROLE=NAME; roles are {', '.join(_ROLES)}"
+                f"columns: {pair!r} is not ROLE=NAME; roles are {', '.join(_ROLES)}"
                 f"{meant(role, NAMES)}"
             )
-        found[role], last = name, role
-    return found
+        columns[role], last = name, role
+    return columns
 
 
 def naming(what: str, role: str, name: str) -> str:
@@ -83,22 +83,22 @@ def columns_of(
         if name not in names:
             have = ", ".join(names) or "none"
             raise InputError(f"{what}: has no column {name!r}; it has {have}{meant(name, names)}")
-    found = dict(given)
+    columns = dict(given)
     for role, usual in ((role, NAMES[role]) for role in roles):
-        there = [name for name in names if plain(name) in usual and name not in found.values()]
-        exact = [name for name in there if plain(name) == role]
-        if role in found or not there:
+        matches = [name for name in names if plain(name) in usual and name not in columns.values()]
+        exact = [name for name in matches if plain(name) == role]
+        if role in columns or not matches:
             continue
-        if len(there) > 1 and not exact:
+        if len(matches) > 1 and not exact:
             raise InputError(
-                f"{what}: has {_listed(there)}: say which is the {_CALLED.get(role, role)}: "
-                f"{naming(what, role, there[0])}"
+                f"{what}: has {_listed(matches)}: say which is the {_CALLED.get(role, role)}: "
+                f"{naming(what, role, matches[0])}"
             )
-        found[role] = (exact or there)[0]
-    if "doc_id" in roles and "doc_id" not in found:
-        free = [name for name in names if name in _DOCUMENT_IDS and name not in found.values()]
-        found |= {"doc_id": free[0]} if free else {}
-    return found
+        columns[role] = (exact or matches)[0]
+    if "doc_id" in roles and "doc_id" not in columns:
+        free = [name for name in names if name in _DOCUMENT_IDS and name not in columns.values()]
+        columns |= {"doc_id": free[0]} if free else {}
+    return columns
 
 
 def list_column(names: Sequence[str], given: Mapping[str, str]) -> str | None:

@@ -111,26 +111,26 @@ def mark_of(sources: Iterable[str], out: str, *told: object) -> str:
     Raises:
         InputError: the storage of a source cannot be reached.
     """
-    seen: list[Any] = [repr(told)]
-    own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
+    state: list[Any] = [repr(told)]
+    prefix = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
     for source in sources:
-        found = _infos(source, own)
-        if not found:
+        files = _infos(source, prefix)
+        if not files:
             return ""  # which is told where it is read
-        for each, info in found:
+        for file, info in files:
             times = [str(info[name]) for name in _TIMES if name in info]
             if not times:
                 return ""
-            seen.append((each, info.get("size"), times))
-    return hashlib.sha256(repr(seen).encode()).hexdigest()[:12]
+            state.append((file, info.get("size"), times))
+    return hashlib.sha256(repr(state).encode()).hexdigest()[:12]
 
 
 def _infos(source: str, own: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the files of a place, each with its file system's info; none if it does not exist."""
     try:
         fs, path = fsspec.url_to_fs(source)
-        found = fs.glob(path) if has_magic(path) and not fs.exists(path) else [path]
-        files = fs.find(path) if fs.isdir(path) else found
+        paths = fs.glob(path) if has_magic(path) and not fs.exists(path) else [path]
+        files = fs.find(path) if fs.isdir(path) else paths
         is_around = not f"{path}/".startswith(own)  # results may lie in the folder, not it in them
         return [(e, fs.info(e)) for e in files if not (is_around and e.startswith(own))]
     except FileNotFoundError:
@@ -146,10 +146,10 @@ def remembered(out: str, mark: str) -> tuple[str, list[str]] | None:
     if not mark or not fs.exists(path):
         return None
     try:
-        found = orjson.loads(fs.cat_file(path))
-        file = f"{_folder(out)}/{found['file']}"
-        is_whole = fs.size(fsspec.url_to_fs(file)[1]) == found["size"]
-        return (file, found["told"]) if is_whole else None
+        record = orjson.loads(fs.cat_file(path))
+        file = f"{_folder(out)}/{record['file']}"
+        is_whole = fs.size(fsspec.url_to_fs(file)[1]) == record["size"]
+        return (file, record["told"]) if is_whole else None
     except (FileNotFoundError, orjson.JSONDecodeError, KeyError, TypeError):
         return None
 
@@ -178,14 +178,14 @@ def note_left_out(out: str, told: Sequence[str]) -> None:
 
 def noted(places: Iterable[str], out: str = "") -> list[str]:
     """Read the notes beside files of pools, and those on the folders of a run's input."""
-    found = list[str]()
-    left = [f"{_folder(out)}/{_LEFT}"] if out else []
-    for place in [*left, *filter(is_made, places)]:
+    notes = list[str]()
+    folders = [f"{_folder(out)}/{_LEFT}"] if out else []
+    for place in [*folders, *filter(is_made, places)]:
         fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
         if fs.exists(path):
             with contextlib.suppress(orjson.JSONDecodeError, TypeError):
-                found += map(str, orjson.loads(fs.cat_file(path)))
-    return list(dict.fromkeys(found))
+                notes += map(str, orjson.loads(fs.cat_file(path)))
+    return list(dict.fromkeys(notes))
 
 
 def is_made(place: str) -> bool:

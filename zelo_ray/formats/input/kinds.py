@@ -98,22 +98,22 @@ def _of_rows(sight: Sight, given: Mapping[str, str]) -> Known:
         return Known(sight, "mteb", {})
     listed = list_column(names, given)
     if is_wide(first, listed) and listed:
-        own = {role: name for role, name in given.items() if role != "documents"}
-        rest = [name for name in names if name != listed]
-        found = columns_of(sight.url, rest, own, OF_QUERY)
-        if "query" in found:
-            return Known(sight, "wide", {**found, "documents": listed})
+        columns = {role: name for role, name in given.items() if role != "documents"}
+        fields = [name for name in names if name != listed]
+        roles = columns_of(sight.url, fields, columns, OF_QUERY)
+        if "query" in roles:
+            return Known(sight, "wide", {**roles, "documents": listed})
         raise _incomplete(sight, "has documents, and no query")
     for kind, forms in _TABLES.items() if not given else ():
         if any(form <= set(names) for form in forms) and not _has_text(sight, names):
             return Known(sight, kind, {})
-    found = columns_of(sight.url, names, given)
-    asks, answers = {"query", "query_id"} & found.keys(), {"content", "doc_id"} & found.keys()
-    if asks and answers and ("content" in found or {"query_id", "doc_id"} <= found.keys()):
-        return Known(sight, "long", found)
-    if "content" in found:
+    roles = columns_of(sight.url, names, given)
+    asks, answers = {"query", "query_id"} & roles.keys(), {"content", "doc_id"} & roles.keys()
+    if asks and answers and ("content" in roles or {"query_id", "doc_id"} <= roles.keys()):
+        return Known(sight, "long", roles)
+    if "content" in roles:
         raise _incomplete(sight, "has texts, and nothing says which query they belong to")
-    if asks and (free := _texts_among(sight, found)):
+    if asks and (free := _texts_among(sight, roles)):
         raise _told(
             f"{sight.url}: which column is the document? Name it: --columns "
             f"{shlex.quote(f'content={free[0]}')}{_or(free[1:])}"

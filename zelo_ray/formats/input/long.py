@@ -38,8 +38,8 @@ class Left:
     def out(self, what: str, id_: str) -> None:
         """Note something that is left out; keep the ids of the first few."""
         self.counts[what] = self.counts.get(what, 0) + 1
-        if len(named := self.ids.setdefault(what, [])) < _SHOWN:
-            named.append(id_)
+        if len(ids := self.ids.setdefault(what, [])) < _SHOWN:
+            ids.append(id_)
 
     def told(self) -> list[str]:
         """Return all notes in words."""
@@ -151,33 +151,33 @@ def _pool(rows: list[dict[str, Any]], what: str, left: Left, texts: Texts) -> Po
 
 def _query(rows: list[dict[str, Any]], what: str, texts: Texts) -> Pool:
     """Build the query of a pool; all of its rows must agree on it."""
-    found: Pool | None = None
-    known = texts.queries.get(rows[0].get("query_id") or "") if texts.queries else None
+    first_query: Pool | None = None
+    record = texts.queries.get(rows[0].get("query_id") or "") if texts.queries else None
     for row in rows:
         text = row.get("query")
-        if text is None and known is not None:
-            text = known.content
+        if text is None and record is not None:
+            text = record.content
         query = {"id": row.get("query_id") or made("q", text or ""), "query": text}
         if row.get("session_id") is not None:
             query["session_id"] = row["session_id"]
-        found = found or query
-        if found != query:
+        first_query = first_query or query
+        if first_query != query:
             raise InputError(
                 f"{what}: row {row['row']}: query {query['id']!r} has another text before"
             )
-    assert found is not None  # noqa: S101 - there is no pool without a row
+    assert first_query is not None  # noqa: S101 - there is no pool without a row
     names = {role: role.removeprefix(_ABOUT) for role in rows[0] if role.startswith(_ABOUT)}
-    told = [{name: row[role] for role, name in names.items() if row[role]} for row in rows]
-    about = {**(known.metadata if known else {}), **same_fields(what, found["id"], told)}
-    return {**found, **about}
+    fields = [{name: row[role] for role, name in names.items() if row[role]} for row in rows]
+    about = {**(record.metadata if record else {}), **same_fields(what, first_query["id"], fields)}
+    return {**first_query, **about}
 
 
 def _document(row: Mapping[str, Any], what: str, texts: Texts) -> Pool | None:
     """Build a document in the form of an input line; None if it has no text."""
     content, doc_id = row.get("content"), row.get("doc_id")
-    known = texts.corpus.get(doc_id) if texts.corpus is not None and doc_id else None
-    if content is None and known is not None:
-        document = known
+    record = texts.corpus.get(doc_id) if texts.corpus is not None and doc_id else None
+    if content is None and record is not None:
+        document = record
     else:
         document = with_title(doc_id or "", row.get("title") or "", content or "")
     if not usable(document.content):
@@ -185,9 +185,9 @@ def _document(row: Mapping[str, Any], what: str, texts: Texts) -> Pool | None:
     if doc_id == "" or (doc_id is None and "doc_id" in row):
         raise InputError(f"{what}: row {row['row']} has no doc_id")
     metadata = {**document.metadata, **json.loads(row.get("metadata") or "{}")}
-    found: Pool = {"id": doc_id or made("d", document.content), "content": document.content}
-    found |= {"metadata": metadata} if metadata else {}
-    return found | ({"score": row["score"]} if row.get("score") is not None else {})
+    entry: Pool = {"id": doc_id or made("d", document.content), "content": document.content}
+    entry |= {"metadata": metadata} if metadata else {}
+    return entry | ({"score": row["score"]} if row.get("score") is not None else {})
 
 
 def made(kind: str, text: str) -> str:
@@ -204,8 +204,8 @@ def watched(pools: Iterable[Pool], left: Left) -> Iterator[Pool]:
         yield pool
     if single:
         has = "has" if single == 1 else "have"
-        told = f"{single:,} of {counted(every, 'query', 'queries')} {has} one document, and nothing"
-        left.made[f"{told} to compare"] = None
+        note = f"{single:,} of {counted(every, 'query', 'queries')} {has} one document, and nothing"
+        left.made[f"{note} to compare"] = None
 
 
 def counts(queries: int, documents: int) -> str:
@@ -255,8 +255,8 @@ def _score(value: Any) -> float | None:
 def _metadata(value: Any) -> str | None:
     if not isinstance(value, Mapping):
         return None
-    told = {n: each for n, each in value.items() if each is not None and each == each}  # noqa: PLR0124
-    return json.dumps(told, ensure_ascii=False, default=str)
+    fields = {n: cell for n, cell in value.items() if cell is not None and cell == cell}  # noqa: PLR0124
+    return json.dumps(fields, ensure_ascii=False, default=str)
 
 
 def _refuse_without(table: pa.Table, what: str, role: str | None) -> None:

@@ -34,27 +34,27 @@ def made_of(
         InputError: a folder stands beside files of pools, or something in them is wrong.
         OptionError: texts are missing.
     """
-    kinds = dict.fromkeys(each.kind for each in held)
-    runs = [each.sight.url for each in held if each.kind == "run"]
-    judged = [each.sight.url for each in held if each.kind == "qrels"]
+    kinds = dict.fromkeys(file.kind for file in held)
+    runs = [file.sight.url for file in held if file.kind == "run"]
+    judged = [file.sight.url for file in held if file.kind == "qrels"]
     texts = asked
     if folders:
         url = folders[0].url
         texts = replace(asked, corpus=asked.corpus or url, queries=asked.queries or url)
     if held and kinds.keys() <= RANKED and len(folders) <= 1:
         _refuse_lacking(held[0], texts, asked.command)
-        texts.refuse_unfound([name for each in held for name in each.sight.names])
-        found = of_runs(runs, judged, texts)
-        return (held[0].what, lines_of(found, left))
+        texts.refuse_unfound([name for file in held for name in file.sight.names])
+        candidates = of_runs(runs, judged, texts)
+        return (held[0].what, lines_of(candidates, left))
     if folders and not held:
         return "BEIR or MTEB folder", chain.from_iterable(
             _of_folder(f, asked, left) for f in folders
         )
     if folders:
-        one, other = ([each.url for each in folders] + [each.sight.url for each in held])[:2]
-        raise InputError(f"{one} and {other} are of different kinds: bring one kind at a time")
-    what = " and ".join(dict.fromkeys(each.what for each in held))
-    of_kinds = ([each for each in held if each.kind == kind] for kind in kinds)
+        first, second = ([place.url for place in folders] + [place.sight.url for place in held])[:2]
+        raise InputError(f"{first} and {second} are of different kinds: bring one kind at a time")
+    what = " and ".join(dict.fromkeys(file.what for file in held))
+    of_kinds = ([file for file in held if file.kind == kind] for kind in kinds)
     pools = chain.from_iterable(_of_files(files, asked, left) for files in of_kinds)
     return what, without_own(pools, left.made)
 
@@ -77,15 +77,15 @@ def _of_files(held: Sequence[Known], asked: Asked, left: Left) -> Iterator[Pool]
     """Yield the pools of files of one kind."""
     first = held[0]
     if first.kind == "mteb":
-        for each in held:
-            yield from lines_of(mteb.read_rows(each.sight.url, asked.show)[0], left)
+        for file in held:
+            yield from lines_of(mteb.read_rows(file.sight.url, asked.show)[0], left)
     elif first.kind == "assistants":
         rows = chain.from_iterable(e.sight.rows() for e in held)
         yield from assistants.pools(rows, left, asked.show)
     elif first.kind in ("wide", "pools"):
-        for each in held:
-            name = each.columns.get("documents", "documents")
-            yield from wide.pools(each.sight.rows(), name, each.columns, left, asked.show)
+        for file in held:
+            name = file.columns.get("documents", "documents")
+            yield from wide.pools(file.sight.rows(), name, file.columns, left, asked.show)
     else:
         yield from _of_rows(held, asked, left)
 
@@ -93,18 +93,18 @@ def _of_files(held: Sequence[Known], asked: Asked, left: Left) -> Iterator[Pool]
 def _of_rows(held: Sequence[Known], asked: Asked, left: Left) -> Iterator[Pool]:
     """Yield the pools of rows with one document each, which several files may hold."""
     columns = held[0].columns
-    for each in held:
-        _refuse_lacking(each, asked, asked.command)
-        if each.columns.keys() != columns.keys():
-            raise InputError(f"{each.sight.url}: has other columns than {held[0].sight.url}")
+    for file in held:
+        _refuse_lacking(file, asked, asked.command)
+        if file.columns.keys() != columns.keys():
+            raise InputError(f"{file.sight.url}: has other columns than {held[0].sight.url}")
     fields = long.field_columns(asked.show)
     tables = []
-    for each in held:
-        wanted = {**each.columns, **fields}
-        rows = each.sight.rows([*dict.fromkeys(wanted.values())])
+    for file in held:
+        wanted = {**file.columns, **fields}
+        rows = file.sight.rows([*dict.fromkeys(wanted.values())])
         tables.append(long.gather(rows, wanted).select([*columns, *fields]))
     table = pa.concat_tables(tables)
-    asked.refuse_unfound([name for each in held for name in each.sight.names])
+    asked.refuse_unfound([name for source in held for name in source.sight.names])
     more = ("queries",) if asked.show and asked.queries and "query_id" in columns else ()
     texts = texts_at(asked, {*held[0].lacks, *more}, table, held[0].sight.url)
     yield from long.pools(table, held[0].sight.url, left, texts)

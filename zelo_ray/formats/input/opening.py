@@ -54,7 +54,7 @@ class Opening:
             return False
         # Nowhere in one value do two objects follow each other without a comma.
         held = [isinstance(value, dict) for value in self.values]
-        return not any(one and other for one, other in pairwise(held))
+        return not any(first and second for first, second in pairwise(held))
 
 
 def opening(url: str) -> Opening:
@@ -63,11 +63,11 @@ def opening(url: str) -> Opening:
     Raises:
         InputError: it cannot be read.
     """
-    seen = [*islice(_lines(url), _LOOKED_AT)]
+    lines = [*islice(_lines(url), _LOOKED_AT)]
     return Opening(
-        tuple(line for line, _ in seen),
-        tuple(None if is_long else _value(line) for line, is_long in seen),
-        bool(seen) and seen[0][1],
+        tuple(line for line, _ in lines),
+        tuple(None if is_long else _value(line) for line, is_long in lines),
+        bool(lines) and lines[0][1],
     )
 
 
@@ -77,9 +77,9 @@ def _lines(url: str) -> Iterator[tuple[bytes, bool]]:
         line = stream.readline(LONGEST + 1).removeprefix(_BOM)
         while line:
             if is_long := len(line) > LONGEST:
-                rest, line = line, line[:_KEPT]
-                while rest and not rest.endswith(b"\n"):
-                    rest = stream.readline(LONGEST)
+                tail, line = line, line[:_KEPT]
+                while tail and not tail.endswith(b"\n"):
+                    tail = stream.readline(LONGEST)
             if line.strip():
                 yield line.rstrip(b"\r\n"), is_long
             line = stream.readline(LONGEST + 1)

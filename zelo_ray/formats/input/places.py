@@ -48,9 +48,9 @@ class Places:
     def told(self) -> list[str]:
         """Return what was left out of folders, in words."""
         lines = [f"left out {line}" for line in self.passed[:_TOLD]]
-        if rest := [line.partition(": ")[0] for line in self.passed[_TOLD:]]:
-            more = " ..." if rest[_SHOWN:] else ""
-            lines.append(f"left out {len(rest):,} more files: {', '.join(rest[:_SHOWN])}{more}")
+        if files := [line.partition(": ")[0] for line in self.passed[_TOLD:]]:
+            more = " ..." if files[_SHOWN:] else ""
+            lines.append(f"left out {len(files):,} more files: {', '.join(files[:_SHOWN])}{more}")
         return lines
 
     def refuse_none(self) -> None:
@@ -73,19 +73,19 @@ def places_of(patterns: Sequence[str], out: str) -> Places:
     Raises:
         InputError: a pattern names nothing, or its storage cannot be reached.
     """
-    found = Places()
-    for pattern in (each for given in patterns for each in _each(given)):
+    places = Places()
+    for pattern in (place for glob in patterns for place in _each(glob)):
         if collection := collection_at(pattern):
-            found.folders.append(collection)
+            places.folders.append(collection)
         elif listing(pattern) is None:
             try:
                 names = find_shards([pattern], out)
             except InputError as error:
                 raise InputError(f"{error}{_near(pattern)}") from None
-            found.files.update(dict.fromkeys(names, ""))
+            places.files.update(dict.fromkeys(names, ""))
         else:
-            _open_folder(pattern, out, found)
-    return found
+            _open_folder(pattern, out, places)
+    return places
 
 
 def _each(pattern: str) -> Iterator[str]:
@@ -104,13 +104,13 @@ def _each(pattern: str) -> Iterator[str]:
 def _open_folder(pattern: str, out: str, found: Places) -> None:
     """Take the files of a directory that may hold data, and note the others."""
     fs, path = fsspec.url_to_fs(pattern)
-    own = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
+    prefix = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
     root = path.rstrip("/")
-    names = [name for name in sorted(fs.find(path)) if not name.startswith(own)]
+    names = [name for name in sorted(fs.find(path)) if not name.startswith(prefix)]
     names = _not_of_runs(names, root)
     if any(name == f"{root}/run.json" for name in names):  # whose tables are no input
         names = [name for name in names if is_lines(name)]
-    taken = 0
+    count = 0
     for name in names:
         place = name if "file" in fs.protocol else fs.unstrip_protocol(name)
         if not is_utf8(name):
@@ -120,12 +120,12 @@ def _open_folder(pattern: str, out: str, found: Places) -> None:
                 found.passed.append(f"{place}: is hidden")
         elif is_data(name) or "." not in plain_name(name):
             found.files.setdefault(place, pattern)
-            taken += 1
+            count += 1
         else:
             found.passed.append(f"{place}: its name ends as no data's does")
-    if odd := [name for name in names if not is_utf8(name)] if not taken else []:
+    if odd := [name for name in names if not is_utf8(name)] if not count else []:
         raise InputError(no_utf8(odd[0]))
-    if not taken:
+    if not count:
         raise InputError(f"{pattern}: holds no file of data{_near(pattern) or '; it is empty'}")
 
 

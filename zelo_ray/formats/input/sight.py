@@ -68,46 +68,46 @@ def look(url: str) -> Sight:
     if head == _PARQUET:
         first = Stored(url).head(1).to_pylist()
         return Sight(url, "parquet", tuple(Stored(url).names), first[0] if first else {})
-    for mark, told in _UNREAD.items():
+    for mark, reason in _UNREAD.items():
         if head.startswith(mark):
-            raise InputError(f"{url}: {told}")
-    seen = opening(url)
-    if seen.may_be_one_value and (found := _of_whole(url, seen.line)):
-        return found
-    objects = seen.objects
-    if seen.start == b"{" or any(isinstance(row.get("query"), dict) for row in objects):
+            raise InputError(f"{url}: {reason}")
+    beginning = opening(url)
+    if beginning.may_be_one_value and (sight := _of_whole(url, beginning.line)):
+        return sight
+    objects = beginning.objects
+    if beginning.start == b"{" or any(isinstance(row.get("query"), dict) for row in objects):
         if not objects:
             return Sight(url, "broken")
         first = _typical(objects)
         return Sight(url, "lines", tuple(first), first)
-    if seen.is_long:
+    if beginning.is_long:
         raise InputError(f"{url}: its first line is longer than {LONGEST:,} bytes")
-    return _of_text(url, seen)
+    return _of_text(url, beginning)
 
 
 def _head(url: str) -> bytes:
     with reading(url) as stream:
-        found: bytes = stream.read(len(_PARQUET))
-    return found
+        head: bytes = stream.read(len(_PARQUET))
+    return head
 
 
 def _typical(objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return a typical row: a pool, or of another kind if that is more common."""
     if pools := [row for row in objects if is_pool(row)]:
-        rest = [row for row in objects if not is_pool(row)]
-        wide = [row for row in rest if is_wide(row, list_column([*row], {}))]
+        rows = [row for row in objects if not is_pool(row)]
+        wide = [row for row in rows if is_wide(row, list_column([*row], {}))]
         return wide[0] if len(wide) > len(pools) else pools[0]
     return next((row for row in objects if isinstance(row.get("query"), dict)), objects[0])
 
 
 def _of_whole(url: str, line: bytes) -> Sight | None:
     """Look at one array or object over several lines; return None if it is no JSON."""
-    whole = _whole(url)
-    if isinstance(whole, dict):
-        row = next((row for _, row in _object_rows(url, whole)), whole)
+    value = _whole(url)
+    if isinstance(value, dict):
+        row = next((row for _, row in _object_rows(url, value)), value)
         return Sight(url, "object", tuple(row), row)
-    if isinstance(whole, list):
-        first = next((item for item in whole if isinstance(item, dict)), None)
+    if isinstance(value, list):
+        first = next((item for item in value if isinstance(item, dict)), None)
         return Sight(url, "array", tuple(first or ()), first, line[:60].decode("utf-8", "replace"))
     if line.strip() == b"[":
         next(array_rows(url))  # which says where it breaks off
@@ -116,7 +116,7 @@ def _of_whole(url: str, line: bytes) -> Sight | None:
 
 def _object_rows(url: str, whole: Any) -> Rows:
     """Yield the rows of one object: those of its only list of objects, or the object itself."""
-    lists = [each for each in whole.values() if isinstance(each, list) and each]
+    lists = [value for value in whole.values() if isinstance(value, list) and value]
     rows = lists[0] if len(whole) == 1 and lists and isinstance(lists[0][0], dict) else [whole]
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
@@ -139,7 +139,7 @@ def _of_text(url: str, seen: Opening) -> Sight:
     cells, words = line.split(), line[:80].decode("utf-8", "replace").strip()
     if len(cells) >= _RUN_COLUMNS and is_number(cells[3]) and is_number(cells[4]):
         return Sight(url, "run", words=words)
-    if _is_short_run([each.split() for each in seen.lines]):
+    if _is_short_run([row.split() for row in seen.lines]):
         raise InputError(
             f"{url}: looks like a run of {len(cells)} columns; "
             "a TREC run has 6: query Q0 document rank score tag"
@@ -169,10 +169,9 @@ def _is_short_run(rows: Sequence[Sequence[bytes]]) -> bool:
         return False
     if not any(b"." in row[3] for row in rows) or rows[0][1].lower() in (b"0", b"q0"):
         return False
-    pairs = [(one, other) for one, other in pairwise(rows) if one[0] == other[0]]
+    pairs = [(a, b) for a, b in pairwise(rows) if a[0] == b[0]]
     return int(rows[0][2]) <= 1 and all(
-        one[1] != other[1] and int(other[2]) == int(one[2]) + 1 and float(other[3]) <= float(one[3])
-        for one, other in pairs
+        a[1] != b[1] and int(b[2]) == int(a[2]) + 1 and float(b[3]) <= float(a[3]) for a, b in pairs
     )
 
 

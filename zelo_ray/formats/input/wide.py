@@ -31,8 +31,8 @@ def is_pool(row: Mapping[str, Any]) -> bool:
     query = row.get("query")
     if not isinstance(query, Mapping):
         return False
-    own = "query" in query or not {"text", "_id", "qid"} & query.keys()
-    return own and ("documents" in row or not any(isinstance(v, list) for v in row.values()))
+    in_form = "query" in query or not {"text", "_id", "qid"} & query.keys()
+    return in_form and ("documents" in row or not any(isinstance(v, list) for v in row.values()))
 
 
 def pools(
@@ -66,9 +66,9 @@ def pools(
         if not query["id"]:
             left.made["queries have no ids: each is called by a hash of its text"] = None
             query["id"] = made("q", query["query"])
-        found = _documents(place, row.get(documents), left)
-        if found:
-            yield {"query": query, "documents": found}
+        candidates = _documents(place, row.get(documents), left)
+        if candidates:
+            yield {"query": query, "documents": candidates}
         else:
             left.out("queries without candidates", query["id"])
 
@@ -76,21 +76,21 @@ def pools(
 def _query(
     place: str, row: Mapping[str, Any], columns: Mapping[str, str], show: Sequence[str]
 ) -> Pool:
-    query, known = row.get(columns.get("query", "query")), columns.get("query_id")
-    id_ = row.get(known) if known else row.get("id", row.get("_id"))
+    query, id_column = row.get(columns.get("query", "query")), columns.get("query_id")
+    id_ = row.get(id_column) if id_column else row.get("id", row.get("_id"))
     about = some_fields(row, (*DESCRIBED, *show))
     if isinstance(query, Mapping):
         about |= all_fields(query, _OF_QUERY)
         id_ = _value(query, (*_OWN["query_id"], *NAMES["query_id"])) or id_
         query = _value(query, (*_OWN["query"], *NAMES["query"]))
-    if isinstance(query, list) and all(isinstance(each, str) for each in query):
+    if isinstance(query, list) and all(isinstance(text, str) for text in query):
         query = "\n".join(query)
     if not isinstance(query, str | None):
         raise InputError(f"{place}: the query is a {type(query).__name__}; write text")
     refuse_lossy(place, "the query's id", id_)
     session = row.get("session_id")
-    told = {} if text_of(session) is None else {"session_id": text_of(session)}
-    return {"id": text_of(id_) or "", "query": query or "", **told, **about}
+    fields = {} if text_of(session) is None else {"session_id": text_of(session)}
+    return {"id": text_of(id_) or "", "query": query or "", **fields, **about}
 
 
 def _documents(place: str, value: Any, left: Left) -> list[Pool]:
@@ -99,22 +99,22 @@ def _documents(place: str, value: Any, left: Left) -> list[Pool]:
     if (isinstance(value, str) and value) or not isinstance(value, Iterable | None):
         kind = type(value).__name__
         raise InputError(f"{place}: the documents are a {kind}; write a list, even of one document")
-    found: dict[str, Pool] = {}
-    for each in value or ():
-        document = _document(place, each)
+    documents: dict[str, Pool] = {}
+    for item in value or ():
+        document = _document(place, item)
         if document is None:
             left.out("documents without a text", place)
             continue
         if not document["id"]:
             left.made["documents have no ids: each is called by a hash of its text"] = None
             document["id"] = made("d", document["content"])
-        same = found.setdefault(document["id"], document)
+        same = documents.setdefault(document["id"], document)
         if same is document:
             continue
         if same["content"] != document["content"]:
             raise InputError(f"{place}: document {document['id']!r} has another text before")
         left.out("documents that come twice in a row", document["id"])
-    return [*found.values()]
+    return [*documents.values()]
 
 
 def _document(place: str, each: Any) -> Pool | None:
@@ -128,26 +128,26 @@ def _document(place: str, each: Any) -> Pool | None:
     content, title = _value(held, NAMES["content"]), _value(held, NAMES["title"])
     if not isinstance(content, str) or not usable(content):
         return None
-    given = _value(held, _IDS_WITHIN)
-    refuse_lossy(place, "a document's id", given)
-    doc_id = text_of(given) or ""
+    id_ = _value(held, _IDS_WITHIN)
+    refuse_lossy(place, "a document's id", id_)
+    doc_id = text_of(id_) or ""
     document = with_title(doc_id, title if isinstance(title, str) else "", content)
-    own = held.get("metadata") or {}
-    if not isinstance(own, Mapping):
-        kind = type(own).__name__
+    fields = held.get("metadata") or {}
+    if not isinstance(fields, Mapping):
+        kind = type(fields).__name__
         raise InputError(f"{place}: the metadata of a document is a {kind}; write an object")
-    metadata = {**document.metadata, **_without_nulls(own)}
-    found: Pool = {"id": doc_id, "content": document.content}
-    found |= {"metadata": metadata} if metadata else {}
+    metadata = {**document.metadata, **_without_nulls(fields)}
+    entry: Pool = {"id": doc_id, "content": document.content}
+    entry |= {"metadata": metadata} if metadata else {}
     score = held.get("score")
     is_number = isinstance(score, int | float) and not isinstance(score, bool)
-    return found | ({"score": score} if is_number else {})
+    return entry | ({"score": score} if is_number else {})
 
 
 def _value(held: Mapping[str, Any], usual: Iterable[str]) -> Any:
     """Return the value under the first of some usual names that is present, or None."""
-    known = {plain(name): value for name, value in held.items() if value is not None}
-    return next((known[name] for name in usual if name in known), None)
+    values = {plain(name): value for name, value in held.items() if value is not None}
+    return next((values[name] for name in usual if name in values), None)
 
 
 def _texts_in(columns: Mapping[str, Any]) -> str | None:
@@ -163,5 +163,5 @@ def _transposed(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _without_nulls(value: Any) -> Any:
     """Return a row without null fields, which exist only because other rows have them."""
     if isinstance(value, Mapping):
-        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+        return {name: _without_nulls(field) for name, field in value.items() if field is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
