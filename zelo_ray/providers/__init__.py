@@ -117,23 +117,23 @@ def build_panel(
     Raises:
         PanelError: a name or an option is unknown, a judge is named twice, or no key is set.
     """
-    asked = [parse_judge(name) for name in names] or _with_keys(environ)
-    if not asked:
+    judges = [parse_judge(name) for name in names] or _with_keys(environ)
+    if not judges:
         raise PanelError(
             "no judge: name a panel, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY "
             "(or GOOGLE_API_KEY), or try it without any key: --judges offline"
         )
     panel: dict[str, Judge] = {}
-    for judge in asked:
+    for judge in judges:
         if judge.provider in RERANKERS:
             raise PanelError(f"{judge.name} is a reranker, which judges nothing; see bakeoff")
-        known = load_provider(judge.provider)
-        models = [judge.model] if judge.model else known.models
-        models = tuple(known.judges_in(judge.model)) if known.judges_in else models
-        for each in (replace(judge, model=model) for model in models):
-            if each.name in panel:
-                raise PanelError(f"judge {each.name} is named twice")
-            panel[each.name] = with_options(each, options.get(each.name, {}))
+        provider = load_provider(judge.provider)
+        models = [judge.model] if judge.model else provider.models
+        models = tuple(provider.judges_in(judge.model)) if provider.judges_in else models
+        for member in (replace(judge, model=model) for model in models):
+            if member.name in panel:
+                raise PanelError(f"judge {member.name} is named twice")
+            panel[member.name] = with_options(member, options.get(member.name, {}))
     refuse_strangers("judge", list(panel), {"judge_options": options})
     return tuple(panel.values())
 
@@ -144,27 +144,34 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     Raises:
         PanelError: its URL, model or an option cannot be.
     """
-    known = load_provider(judge.provider)
-    _check_url(judge, known)
-    if known.closed and judge.model not in known.models:
-        near = meant(judge.model, known.models)
-        raise PanelError(f"unknown judge {judge.name}{near}; there are {', '.join(known.models)}")
-    if unknown := set(own) - set(known.options):
-        what = f"unknown option {min(unknown)!r}{meant(min(unknown), known.options)}"
-        allowed = ", ".join(sorted(known.options)) or "none"
+    provider = load_provider(judge.provider)
+    _check_url(judge, provider)
+    if provider.closed and judge.model not in provider.models:
+        near = meant(judge.model, provider.models)
+        raise PanelError(
+            f"unknown judge {judge.name}{near}; there are {', '.join(provider.models)}"
+        )
+    if unknown := set(own) - set(provider.options):
+        what = f"unknown option {min(unknown)!r}{meant(min(unknown), provider.options)}"
+        allowed = ", ".join(sorted(provider.options)) or "none"
         raise PanelError(f"{judge.name}: {what}; known: {allowed}")
-    options, transport = {**known.options, **own, **_found(judge, known)}, dict(known.transport)
-    for name in (each for each, usual in known.options.items() if isinstance(usual, Mapping)):
+    options, transport = (
+        {**provider.options, **own, **_found(judge, provider)},
+        dict(provider.transport),
+    )
+    for name in (
+        option for option, usual in provider.options.items() if isinstance(usual, Mapping)
+    ):
         options[name] = {} if options[name] is None else options[name]
         if not isinstance(options[name], Mapping):
             raise PanelError(f"{judge.name}: {name} takes fields with values, such as {{top_p: 1}}")
     refuse_wrong_options(judge, options)
     if body := options.get("extra_body"):
-        other = "; there is the option response_format" if "response_format" in options else ""
+        hint = "; there is the option response_format" if "response_format" in options else ""
         if judge.provider not in RERANKERS:
-            refuse_ours(judge.name, body, form=other)
-        kept = {name: value for name, value in body.items() if name not in TIERS}
-        transport |= {"extra_body": kept} if kept != body else {}
+            refuse_ours(judge.name, body, form=hint)
+        fields = {name: value for name, value in body.items() if name not in TIERS}
+        transport |= {"extra_body": fields} if fields != body else {}
     return replace(judge, options=options, transport=transport)
 
 
@@ -236,12 +243,12 @@ def refuse_strangers(
         PanelError: one is for another.
     """
     where = " on the panel" if what == "judge" else ""
-    for option, given in options.items():
-        for stranger in (name for name in given if name not in names):
+    for option, by_judge in options.items():
+        for stranger in (name for name in by_judge if name not in names):
             group = [name for name in names if name.startswith(f"{stranger}:")]
             near = "" if group else meant(stranger, names)
-            there = near or f"; there are {', '.join(group or names) or 'none'}"
-            raise PanelError(f"{option}: no {what} {stranger!r}{where}{there}")
+            suggestion = near or f"; there are {', '.join(group or names) or 'none'}"
+            raise PanelError(f"{option}: no {what} {stranger!r}{where}{suggestion}")
 
 
 def _check_url(judge: Judge, known: Provider) -> None:
@@ -266,17 +273,17 @@ def _found(judge: Judge, known: Provider) -> Mapping[str, Any]:
     """Return the options of a judge that follow from what it is."""
     if known.judges_in is None:
         return {}
-    found = known.judges_in(judge.model)
-    if judge.model not in found:
-        names = ", ".join(f"{judge.provider}:{name}" for name in found)
-        raise PanelError(f"{judge.name} is {len(found)} judges; name one: {names}")
-    return found[judge.model]
+    judges = known.judges_in(judge.model)
+    if judge.model not in judges:
+        names = ", ".join(f"{judge.provider}:{name}" for name in judges)
+        raise PanelError(f"{judge.name} is {len(judges)} judges; name one: {names}")
+    return judges[judge.model]
 
 
 def _with_keys(environ: Mapping[str, str]) -> list[Judge]:
-    found = []
+    judges = []
     for name in PROVIDERS:
-        known = load_provider(name)
-        if any(environ.get(variable) for variable in known.key_variables):
-            found.append(Judge(name, known.models[0]))
-    return found
+        provider = load_provider(name)
+        if any(environ.get(variable) for variable in provider.key_variables):
+            judges.append(Judge(name, provider.models[0]))
+    return judges

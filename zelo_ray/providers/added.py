@@ -104,8 +104,8 @@ def _all(body: Any) -> Iterator[tuple[str, Any]]:
             yield str(name), value
             yield from _all(value) if name not in _LABELS else ()
     elif isinstance(body, list | tuple):
-        for each in body:
-            yield from _all(each)
+        for item in body:
+            yield from _all(item)
 
 
 def _two_deep(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -113,7 +113,7 @@ def _two_deep(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for outer, value in body.items():
         yield outer, value
         if isinstance(value, Mapping):
-            yield from ((f"{outer}.{inner}", each) for inner, each in value.items())
+            yield from ((f"{outer}.{inner}", setting) for inner, setting in value.items())
 
 
 def _plain(name: str) -> str:

@@ -87,8 +87,8 @@ def key_variable(
 def elsewhere(judge: Judge, provider: Provider, key: str, environ: Mapping[str, str]) -> str:
     """Return the address that a judge's key is sent to, if it is not the provider's own."""
     variable = provider.url_variable
-    found = judge.base_url or (url_for(variable, key, environ) if variable else "")
-    url = urlsplit(found)
+    address = judge.base_url or (url_for(variable, key, environ) if variable else "")
+    url = urlsplit(address)
     return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 

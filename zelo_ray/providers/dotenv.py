@@ -67,18 +67,18 @@ class DotenvFile:
         """Take the keys of all providers, base URLs that go with them, and options."""
         if not self._values:
             return
-        known = [load_provider(name) for name in (*PROVIDERS, *RERANKERS)]
-        self.take_names(name for provider in known for name in provider.key_variables)
+        providers = [load_provider(name) for name in (*PROVIDERS, *RERANKERS)]
+        self.take_names(name for provider in providers for name in provider.key_variables)
         self.take_names(
             name for name in self._values if name.startswith(_OPTION) and self._plain(name)
         )
-        for provider in known:
+        for provider in providers:
             self._take_url(provider)
 
     def take_named(self, options: CommandOptions) -> None:
         """Take the keys that a command's options name, or the user's own providers in them."""
-        named: Mapping[str, str] = getattr(options, "api_key_env", {})
-        self.take_names(named.values())
+        variables: Mapping[str, str] = getattr(options, "api_key_env", {})
+        self.take_names(variables.values())
         judges: Iterable[str] = (*getattr(options, "judges", ()), *_judges_in(options))
         for name in judges if self._values else ():
             with contextlib.suppress(PanelError):
@@ -90,10 +90,10 @@ class DotenvFile:
         """Yield lines on what was not taken, with names only and no values."""
         if self.refused:
             yield self.refused
-        left = [name for name in self._values if name not in self.taken]
-        if left:
+        names = [name for name in self._values if name not in self.taken]
+        if names:
             yield (
-                f"not taken: {', '.join(left)}; only keys are, a base URL beside its own "
+                f"not taken: {', '.join(names)}; only keys are, a base URL beside its own "
                 f"key, and ZELO_RAY_... that name no code or address: set others in the shell"
             )
 
@@ -113,9 +113,9 @@ class DotenvFile:
         if name == _WHERE_KEYS_GO:
             return False
         words = re.split(r"[\s,\"'\[\]]+", self._values[name]) if name in _MAY_NAME_CODE else []
-        known = {*PROVIDERS, *RERANKERS} - _CODE
+        providers = {*PROVIDERS, *RERANKERS} - _CODE
         return all(
-            ":" not in word or (word.partition(":")[0] in known and "@http" not in word)
+            ":" not in word or (word.partition(":")[0] in providers and "@http" not in word)
             for word in words
         )
 
@@ -133,8 +133,8 @@ class DotenvFile:
 def _judges_in(options: CommandOptions) -> Iterator[str]:
     """Yield the judges in names of rerankers, such as ``listwise:JUDGE``."""
     for name in getattr(options, "rerankers", ()):
-        way, _, judge = name.rpartition("=")[2].partition(":")
-        if way in RANKERS:
+        ranker, _, judge = name.rpartition("=")[2].partition(":")
+        if ranker in RANKERS:
             yield judge
 
 

@@ -132,8 +132,8 @@ def fault_in(body: Any) -> Fault | None:
 def status_of(words: Iterable[str]) -> int:
     """Return the status that some words mean; 0 if no word is known."""
     squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
-    for status, known in _STATUS_WORDS.items():
-        if any(word in each for word in known.split() for each in squeezed):
+    for status, keywords in _STATUS_WORDS.items():
+        if any(word in phrase for word in keywords.split() for phrase in squeezed):
             return 400 if status in (400, 422) else status
     return 0
 
@@ -141,7 +141,7 @@ def status_of(words: Iterable[str]) -> int:
 def is_of_context(words: Iterable[str]) -> bool:
     """Return whether some words say that a prompt is longer than the model can read."""
     squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
-    return any(word in each for word in _OF_CONTEXT for each in squeezed)
+    return any(word in phrase for word in _OF_CONTEXT for phrase in squeezed)
 
 
 def refused_field(fault: Fault, text: str, fields: Collection[str]) -> str:

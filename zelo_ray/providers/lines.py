@@ -88,11 +88,11 @@ async def downloaded(
     """
     response = await guarded(opening.__aenter__(), caller)
     try:
-        pieces, rest = aiter(response.iter_bytes()), b""
+        pieces, fragment = aiter(response.iter_bytes()), b""
         while (piece := await guarded(anext(pieces, None), caller)) is not None:
-            *lines, rest = (rest + piece).split(b"\n")
+            *lines, fragment = (fragment + piece).split(b"\n")
             yield lines
-        yield [rest]
+        yield [fragment]
     finally:
         with contextlib.suppress(Exception):  # it may have broken off already
             await response.close()
@@ -145,15 +145,15 @@ async def listed(
             the place of the next page, "" where there is none.
         since: In seconds since 1970; a provider may tell whole ones only.
     """
-    found: list[Batch] = []
-    place, seen, since = "", set[str](), float(int(since))
-    while place not in seen:
-        seen.add(place)
+    recent_batches: list[Batch] = []
+    place, places, since = "", set[str](), float(int(since))
+    while place not in places:
+        places.add(place)
         batches, place = await page(place)
-        found += [batch for batch in batches if batch.created_at >= since]
+        recent_batches += [batch for batch in batches if batch.created_at >= since]
         if not place or (batches and all(batch.created_at < since for batch in batches)):
             break
-    return found
+    return recent_batches
 
 
 def seconds_of(time: str) -> float:
@@ -167,5 +167,5 @@ def reason_of(code: object, message: object, key: str) -> str:
     Quoted words may be from a prompt and are left out, as is the key.
     """
     words = f"{code or ''}: {message or ''}"
-    said = _QUOTED.sub("...", words.replace(key, "[key]") if key else words)
-    return " ".join(said.split())[:_REASON_LENGTH].strip(": ")
+    reason = _QUOTED.sub("...", words.replace(key, "[key]") if key else words)
+    return " ".join(reason.split())[:_REASON_LENGTH].strip(": ")

@@ -67,8 +67,8 @@ def _seen(judge: str, query: str, texts: Sequence[str]) -> Seen:
             return _graded(judge, query, document, scores)
         case [_, _]:
             a, b = scores
-            said = f"{judge} scores A {a:.3f} and B {b:.3f}"
-            return Seen(of_two=round(math.tanh((b - a) * slope), 4), scores=scores, words=said)
+            words = f"{judge} scores A {a:.3f} and B {b:.3f}"
+            return Seen(of_two=round(math.tanh((b - a) * slope), 4), scores=scores, words=words)
     return Seen(scores=scores)
 
 
@@ -142,8 +142,8 @@ _JUDGES: dict[str, tuple[Callable[[str, Sequence[str]], list[float]], float]] = 
 def bm25_share(query: str, document: str) -> float:
     """Return the share of the query's words, weighted by rarity, that the document has."""
     stems, words = set(_stems(document)), _query_words(query)
-    found = sum(rarity(word) for stem, word in words if stem in stems)
-    return found / max(sum(rarity(word) for _, word in words), 1e-9)
+    weight = sum(rarity(word) for stem, word in words if stem in stems)
+    return weight / max(sum(rarity(word) for _, word in words), 1e-9)
 
 
 def chargram_share(query: str, document: str) -> float:
@@ -154,8 +154,8 @@ def chargram_share(query: str, document: str) -> float:
 
 def likelihood_share(query: str, document: str) -> float:
     """Return the document's gain in query likelihood, as a share of the query's own gain."""
-    found, least, most = likelihood(query, [document, "", query])
-    return min(1.0, max(0.0, (found - least) / (most - least))) if most > least else 0.0
+    score, floor, ceiling = likelihood(query, [document, "", query])
+    return min(1.0, max(0.0, (score - floor) / (ceiling - floor))) if ceiling > floor else 0.0
 
 
 _SHARES: dict[str, Callable[[str, str], float]] = {
@@ -172,8 +172,8 @@ def frequency(word: str) -> float:
     """Return a word's share of running text, in the language that uses it most."""
     import wordfreq  # noqa: PLC0415 - paid where it is used
 
-    found = (wordfreq.word_frequency(word, lang, wordlist="small") for lang in _LANGUAGES)
-    return max(_RAREST, *found)
+    frequencies = (wordfreq.word_frequency(word, lang, wordlist="small") for lang in _LANGUAGES)
+    return max(_RAREST, *frequencies)
 
 
 @lru_cache(2**16)

@@ -130,12 +130,12 @@ class Reading:
 
 def merged(fields: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Merge more fields into those of a request, nested fields included."""
-    found = dict(fields)
+    body = dict(fields)
     for name, value in more.items():
-        there = found.get(name)
-        both = isinstance(there, Mapping) and isinstance(value, Mapping)
-        found[name] = merged(there, value) if both else value  # type: ignore[arg-type] # they are
-    return found
+        current = body.get(name)
+        nested = isinstance(current, Mapping) and isinstance(value, Mapping)
+        body[name] = merged(current, value) if nested else value  # type: ignore[arg-type] # they are
+    return body
 
 
 def of_request(body: Mapping[str, Any], fields: Mapping[str, str]) -> Mapping[str, str]:
@@ -162,13 +162,13 @@ def resolved(
     """
     key = settings.key.strip()
     url = settings.base_url or url_for(variable, key, os.environ) or base_url
-    named = " or ".join(variables)
+    names = " or ".join(variables)
     if wrong := wrong_in(url):
         raise Fatal(f"{variable}: {wrong}", name=provider)
     if not key and url == base_url:
-        raise Fatal(f"no key; set {named}", name=provider)
+        raise Fatal(f"no key; set {names}", name=provider)
     if not (key.isascii() and key.isprintable() and " " not in key):
-        what = f"the key holds characters that no key has; check {named}"
+        what = f"the key holds characters that no key has; check {names}"
         raise Fatal(what, name=provider)
     return replace(settings, key=key, base_url=url)
 
@@ -221,8 +221,8 @@ async def attempt(
     outcome = answered(text, caller, reading, headers)
     if not isinstance(outcome, Answer):
         raise outcome
-    told = rates(headers) if rates else None
-    return replace(outcome, rates=told) if told else outcome
+    limits = rates(headers) if rates else None
+    return replace(outcome, rates=limits) if limits else outcome
 
 
 def answered(
@@ -331,9 +331,9 @@ def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) ->
         if fault.flaw == "missing":
             return f"the server wants the field {name}, which is of another API; {_CHECK_URL}"
         return f"the server does not take the field {name}; {caller.fields.get(name, _FIELD)}"
-    known = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
+    candidates = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
     absent = _ABSENT_BATCH if caller.existing else _ABSENT
-    advice = next(known, absent if status == 404 else _STATUS_ADVICE.get(status)) or ""
+    advice = next(candidates, absent if status == 404 else _STATUS_ADVICE.get(status)) or ""
     if advice is _KEY and not settings.key:
         return _NO_KEY
     return advice.format(variables=" or ".join(caller.variables))
@@ -345,14 +345,14 @@ def _proxied(caller: Caller, *, always: bool = False) -> str:
     local, proxy = is_local(url), proxy_of(url, caller.proxies)
     if not proxy or not (local or always):
         return ""
-    way = f", by way of the proxy {proxy}"
-    return f"{way}; set no_proxy={urlsplit(url).hostname}" if local else way
+    route = f", by way of the proxy {proxy}"
+    return f"{route}; set no_proxy={urlsplit(url).hostname}" if local else route
 
 
 def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refused | Fatal:
     try:
-        if found := caller.fault(error):
-            return judged(found, caller)
+        if fault := caller.fault(error):
+            return judged(fault, caller)
         if why := silence(error, seconds):
             detail = f"{why.reason}{_proxied(caller, always=True)}"
             kind = RetryKind.UNREACHED if why.unreached else RetryKind.OTHER
@@ -375,6 +375,6 @@ def sayable(message: str, prompts: Iterable[str], keys: Iterable[str]) -> str:
     line = " ".join(message.split())[:_MESSAGE_LENGTH]
     starts = range(max(1, len(line) - _ECHO_LENGTH + 1))
     windows = [line[start : start + _ECHO_LENGTH] for start in starts] if line else []
-    if line.startswith("<") or any(each in prompt for prompt in prompts for each in windows):
+    if line.startswith("<") or any(window in prompt for prompt in prompts for window in windows):
         return ""
     return line

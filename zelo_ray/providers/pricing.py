@@ -24,7 +24,7 @@ _RERANKERS = {
 _LISTED_FOR = 900  # seconds that a look into the table is good for: its prices change by the clock
 # What they charge half for, where the table has no rate: all three for batches, and Gemini for
 # flex, its price list of November 2026 says. The table has OpenAI's rates of tiers.
-_HALF = {("google", "flex"), *((each, "batch") for each in _PROVIDER_IDS.values())}
+_HALF = {("google", "flex"), *((provider, "batch") for provider in _PROVIDER_IDS.values())}
 _WRITES = {"anthropic": 1.25}  # times the input that a cache's write costs, where it costs more
 _CONDITIONS = ("processing", "service_tier", "speed")  # under which the table has other rates
 _PROBE = Usage(1000, 100)
@@ -64,14 +64,14 @@ def price(
         batch: whether the call came in a batch.
         at: when it was made, in seconds since 1970, for prices that change; None: now.
     """
-    own = prices.get(judge.name)
-    if own is None and load_provider(judge.provider).free:
+    user_price = prices.get(judge.name)
+    if user_price is None and load_provider(judge.provider).free:
         return 0.0
     plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
     if plain < 0:  # counts that cannot be
         return None
-    if own is not None:
-        rates = _own(own, _WRITES.get(judge.provider, 1.0), batch=batch)
+    if user_price is not None:
+        rates = _own(user_price, _WRITES.get(judge.provider, 1.0), batch=batch)
     elif listed := _reranker(judge):
         rates = listed
     elif judge.base_url or judge.provider not in _PROVIDER_IDS:
@@ -81,10 +81,10 @@ def price(
         tier = tier_of(usage.tier) if usage.tier else asked_tier(judge.options)
         if batch and tier in ("", "flex"):  # a dearer tier of a batch costs at most what it says
             tier = "batch"
-        known = _listed(_PROVIDER_IDS[judge.provider], judge.model, span, tier)
-        if not known:
+        table = _listed(_PROVIDER_IDS[judge.provider], judge.model, span, tier)
+        if not table:
             return None
-        rates = next((each for each in known if usage.input_tokens > each.over), known[-1])
+        rates = next((row for row in table if usage.input_tokens > row.over), table[-1])
     return (
         plain * rates.input
         + usage.cached_tokens * rates.cached
@@ -105,8 +105,8 @@ def dearest(
         return 0.0
     written = replace(most, cache_write_tokens=most.input_tokens)
     tiers = ("", "standard") if asked_tier(judge.options) else ("",)
-    each = (replace(usage, tier=tier) for usage in (most, written) for tier in tiers)
-    return max(price(judge, one, prices, batch=batch) or 0.0 for one in each)
+    usages = (replace(usage, tier=tier) for usage in (most, written) for tier in tiers)
+    return max(price(judge, usage, prices, batch=batch) or 0.0 for usage in usages)
 
 
 def unpriced(panel: Sequence[Judge], prices: Mapping[str, Price] = {}) -> list[str]:
@@ -160,25 +160,25 @@ def _listed(provider: str, model: str, span: int, tier: str) -> tuple[_Rates, ..
 
     try:
         standard = look("")
-        found = look(tier) if tier else standard
+        entry = look(tier) if tier else standard
     except (LookupError, ValueError):
         return ()
-    if found == ModelPrice():  # free of charge, as Gemma is at Gemini's API
+    if entry == ModelPrice():  # free of charge, as Gemma is at Gemini's API
         return (_Rates(-1, 0.0, 0.0, 0.0, 0.0),)
-    if found.input_mtok is None or found.output_mtok is None:  # charged by other things than tokens
+    if entry.input_mtok is None or entry.output_mtok is None:  # charged by other things than tokens
         return ()
-    lacking = bool(tier) and found == standard
+    lacking = bool(tier) and entry == standard
     if lacking and (provider, tier) not in _HALF:
         return ()
     scale = 0.5e-6 if lacking else 1e-6
     prices = [
-        *(found.input_mtok, found.output_mtok),
-        found.input_mtok if found.cache_read_mtok is None else found.cache_read_mtok,
-        found.input_mtok if found.cache_write_mtok is None else found.cache_write_mtok,
+        *(entry.input_mtok, entry.output_mtok),
+        entry.input_mtok if entry.cache_read_mtok is None else entry.cache_read_mtok,
+        entry.input_mtok if entry.cache_write_mtok is None else entry.cache_write_mtok,
     ]
-    starts = {-1, *(tier.start for each in prices for tier in getattr(each, "tiers", ()))}
+    starts = {-1, *(tier.start for amount in prices for tier in getattr(amount, "tiers", ()))}
     return tuple(
-        _Rates(start, *(_beyond(each, start) * scale for each in prices))
+        _Rates(start, *(_beyond(amount, start) * scale for amount in prices))
         for start in sorted(starts, reverse=True)
     )
 

@@ -74,20 +74,20 @@ def judges_in(model: str) -> dict[str, dict[str, Any]]:
     where, _, whose = model.partition(_WHOSE)
     if not where:
         raise PanelError("write recorded:FILE, or recorded:FOLDER for all recordings in it")
-    found = dict[str, dict[str, Any]]()
+    judges = dict[str, dict[str, Any]]()
     try:
         for source in sources(where):
             digest = digest_of(source)
             options = {RECORDING: digest, _PLACE: whole_place(source)}
             for name in read_recording(source, digest):
-                found[f"{source}{_WHOSE}{name}" if name else source] = options
+                judges[f"{source}{_WHOSE}{name}" if name else source] = options
     except InputError as error:  # which begins with the place
         raise PanelError(f"recorded:{error}") from None
-    if whose and model not in found:
+    if whose and model not in judges:
         raise PanelError(
-            f"recorded:{where}: no judge {whose!r}{_others(where, whose, list(found))}"
+            f"recorded:{where}: no judge {whose!r}{_others(where, whose, list(judges))}"
         )
-    return {model: found[model]} if whose else found
+    return {model: judges[model]} if whose else judges
 
 
 def _others(where: str, whose: str, found: Sequence[str]) -> str:
@@ -111,13 +111,13 @@ def _seen(request: Request, held: Opinions) -> Seen:
     ids = [document.id for document in request.documents]
     if len(ids) == 2 and (compared := _compared(request, held, *ids)):
         return compared
-    found = [_on(request, held, doc_id) for doc_id in ids]
-    if None in found:
-        what = f"document {ids[found.index(None)]!r} of query {request.query_id!r}"
+    opinions = [_on(request, held, doc_id) for doc_id in ids]
+    if None in opinions:
+        what = f"document {ids[opinions.index(None)]!r} of query {request.query_id!r}"
         raise Refused(f"the recording has no opinion on {what}", name=request.judge.name)
-    scores = tuple(one.value for one in found)
-    words = " ".join(one.said for one in found)
-    match found:
+    scores = tuple(opinion.value for opinion in opinions)
+    words = " ".join(opinion.said for opinion in opinions)
+    match opinions:
         case [Opinion() as one]:
             return Seen(
                 of_one=one.degree,
@@ -135,19 +135,19 @@ def _seen(request: Request, held: Opinions) -> Seen:
 
 def _compared(request: Request, held: Opinions, first: str, second: str) -> Seen | None:
     """Return the opinion on this very pair, if there is one."""
-    one: Comparison | None
-    if one := _on(request, held, first, second):
-        return Seen(of_two=one.lean, words=one.reasoning)
-    if one := _on(request, held, second, first):
-        turned = f"(Recorded with these two in the other order.) {one.reasoning}"
-        return Seen(of_two=-one.lean, words=turned.rstrip())
+    comparison: Comparison | None
+    if comparison := _on(request, held, first, second):
+        return Seen(of_two=comparison.lean, words=comparison.reasoning)
+    if comparison := _on(request, held, second, first):
+        turned = f"(Recorded with these two in the other order.) {comparison.reasoning}"
+        return Seen(of_two=-comparison.lean, words=turned.rstrip())
     return None
 
 
 def _on(request: Request, held: Opinions, *doc_ids: str) -> Any:
     """Return the opinion that a request asks for; None if there is none."""
-    found = held.get((request.query_id, *doc_ids))
-    return found[request.repeat % len(found)] if found else None
+    opinions = held.get((request.query_id, *doc_ids))
+    return opinions[request.repeat % len(opinions)] if opinions else None
 
 
 PROVIDER = Provider(

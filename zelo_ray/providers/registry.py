@@ -64,8 +64,8 @@ def load_provider(name: str) -> Provider:
         PanelError: there is none of that name, or what is there is no provider.
     """
     if module := PROVIDERS.get(name) or RERANKERS.get(name):
-        found: Provider = import_module(module).PROVIDER
-        return found
+        provider: Provider = import_module(module).PROVIDER
+        return provider
     where = name.partition(":")[0]
     server = SERVERS.get(re.sub(r"[-._]", "", where.lower()))
     near = "" if server else meant(where, PROVIDERS)

@@ -59,9 +59,9 @@ def proxy_of(url: str, variables: Collection[str] = PROXIES) -> str:
     for name in (f"{place.scheme}_proxy", "all_proxy"):
         for variable in (name, name.upper()):
             if name in variables and (proxy := os.environ.get(variable)):
-                there = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-                shown = there.netloc.rpartition("@")[2]  # without a password
-                return f"{there.scheme or 'http'}://{shown} ({variable})"
+                address = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+                shown = address.netloc.rpartition("@")[2]  # without a password
+                return f"{address.scheme or 'http'}://{shown} ({variable})"
     return ""
 
 
@@ -83,22 +83,22 @@ def silence(error: BaseException, seconds: float) -> Silence | None:
         aiohttp.InvalidURL,
         socket.gaierror,
     )
-    unreached = any(isinstance(each, unmade) for each in chain)
-    for each in reversed(chain):  # what the system says lies deepest
-        if reason := _reason(each):
+    unreached = any(isinstance(link, unmade) for link in chain)
+    for cause in reversed(chain):  # what the system says lies deepest
+        if reason := _reason(cause):
             return Silence(reason, unreached)
-    if any(isinstance(each, TimeoutError) for each in chain):
+    if any(isinstance(link, TimeoutError) for link in chain):
         return Silence(f"no answer within {seconds:g} s", unreached)
     about = (OSError, aiohttp.ClientError, httpx2.HTTPError)
-    if not any(isinstance(each, about) for each in chain):
+    if not any(isinstance(link, about) for link in chain):
         return None
     return Silence(f"no answer ({type(chain[-1]).__name__})", unreached)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen = set[int]()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    ids = set[int]()
+    while error is not None and id(error) not in ids:
+        ids.add(id(error))
         yield error
         error = error.__cause__
 
@@ -114,8 +114,8 @@ def _reason(error: BaseException) -> str:
         case ssl.SSLCertVerificationError():
             reason = f"certificate not valid ({error.verify_message})"
         case ssl.SSLError():
-            said = (error.reason or "?").replace("_", " ").lower()
-            reason = f"no TLS connection ({said})"
+            detail = (error.reason or "?").replace("_", " ").lower()
+            reason = f"no TLS connection ({detail})"
         case aiohttp.ServerFingerprintMismatch():
             reason = "certificate not valid"
         case aiohttp.ConnectionTimeoutError():

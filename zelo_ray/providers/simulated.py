@@ -155,14 +155,14 @@ def _tokens(*texts: str) -> int:
 
 
 def _text(request: Request, traits: Traits) -> str:
-    seen = Seen()
+    view = Seen()
     match request.documents:
         case [document]:
-            seen = _graded(request, traits, _truth(request, document))
+            view = _graded(request, traits, _truth(request, document))
         case [first, second]:
-            seen = _compared(request, traits, (_truth(request, first), _truth(request, second)))
+            view = _compared(request, traits, (_truth(request, first), _truth(request, second)))
     try:
-        return written(request, seen)
+        return written(request, view)
     except ValueError:
         raise Refused("simulated judges compare two documents or grade one, and no more") from None
 
@@ -179,28 +179,28 @@ def _truth(request: Request, document: Document) -> float:
 def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> Seen:
     """Return what the judge sees in a pair, in the order in which it is shown."""
     first, second = truths
-    seen = (
+    logits = (
         traits.slope * (second - first)
         - traits.position_bias
         + traits.shared_noise * _shared_error(request, truths)
         + traits.noise * _logistic(random.Random(request.key))
     )
-    said = f"A is worth {first:g} and B {second:g}; seen as {seen:+.2f} logits for B"
-    return Seen(of_two=math.tanh(seen / 2), words=said, argument=said)
+    words = f"A is worth {first:g} and B {second:g}; seen as {logits:+.2f} logits for B"
+    return Seen(of_two=math.tanh(logits / 2), words=words, argument=words)
 
 
 def _graded(request: Request, traits: Traits, truth: float) -> Seen:
     """Return what the judge sees in one document."""
     (document,) = request.documents
     shared = random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
-    seen = (
+    raw_grade = (
         traits.slope * truth
         - (traits.severity or 0.0)
         + traits.shared_noise * shared
         + traits.noise * _logistic(random.Random(request.key))
     )
-    said = f"It is worth {truth:g}; seen as {seen:.2f}"
-    return Seen(of_one=min(max(math.floor(seen + 0.5), 0), 3), words=said, argument=said)
+    words = f"It is worth {truth:g}; seen as {raw_grade:.2f}"
+    return Seen(of_one=min(max(math.floor(raw_grade + 0.5), 0), 3), words=words, argument=words)
 
 
 def _logistic(rng: random.Random) -> float:
@@ -214,10 +214,12 @@ def _shared_error(request: Request, truths: Sequence[float]) -> float:
 
     Its sign turns with the order of the documents. Two that are alike have none.
     """
-    sides = [(each.content, truth) for each, truth in zip(request.documents, truths, strict=True)]
+    sides = [
+        (document.content, truth) for document, truth in zip(request.documents, truths, strict=True)
+    ]
     if sides[0] == sides[1]:
         return 0.0
-    pair = [request.query, *sorted(each.content for each in request.documents)]
+    pair = [request.query, *sorted(document.content for document in request.documents)]
     error = random.Random(json.dumps(pair)).gauss(0.0, 1.0)
     return error if sides[0] < sides[1] else -error
 

@@ -76,10 +76,12 @@ class AnthropicBatches:
 
     async def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
         """Yield each result."""
-        batch, there = await told(self._get(f"{_PATH}/{batch_id}"), self._read_place, self._asking)
+        batch, has_results = await told(
+            self._get(f"{_PATH}/{batch_id}"), self._read_place, self._asking
+        )
         if not batch.ended:
             raise Retry(f"a batch that has not ended ({batch.state})", name="anthropic")
-        if not there:
+        if not has_results:
             raise Refused(GONE, name="anthropic")
         gone = dict.fromkeys((404, 410), GONE)
         caller = replace(self._asking, gone=gone)

@@ -58,8 +58,8 @@ def _content(request: Request) -> str | list[dict[str, Any]]:
     """Return the user's prompt, in blocks where beginnings of it are to be cached."""
     edges = (0, *(at for at in request.starts if at))
     parts = [block for at, end in pairwise(edges) for block in _kept(request.user[at:end])]
-    rest = request.user[edges[-1] :]
-    return [*parts, {"type": "text", "text": rest}] if parts else rest
+    tail = request.user[edges[-1] :]
+    return [*parts, {"type": "text", "text": tail}] if parts else tail
 
 
 def _kept(text: str) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ def read(message: Any) -> Answer | Fault:
         return Fault(0, reason)
     text = "".join(block["text"] for block in blocks if block["type"] == "text")
     status: Status = ending or "ok"
-    if not text.strip() and ending == "ok" and any(each["type"] == "tool_use" for each in blocks):
+    if not text.strip() and ending == "ok" and any(block["type"] == "tool_use" for block in blocks):
         status, reason = "invalid", _TOOL_CALL
     reason = "" if status == "ok" == ending else reason
     return Answer(status, text, usage, message["model"], reason, doubtful=ending is None)
@@ -91,14 +91,14 @@ def used(message: Any) -> Usage:
     details = part_of(counts, "output_tokens_details")
     cached = count_of(counts.get("cache_read_input_tokens"))
     written = count_of(counts.get("cache_creation_input_tokens"))
-    told = counts.get("service_tier"), counts.get("speed")  # either may not be the usual one
+    tiers = counts.get("service_tier"), counts.get("speed")  # either may not be the usual one
     return Usage(
         input_tokens=count_of(counts.get("input_tokens")) + cached + written,
         output_tokens=counts.get("output_tokens") or 0,
         cached_tokens=cached,
         cache_write_tokens=written,
         thinking_tokens=details.get("thinking_tokens") or 0,
-        tier=tier_of(*told) or str(told[0] or ""),
+        tier=tier_of(*tiers) or str(tiers[0] or ""),
     )
 
 
@@ -146,12 +146,12 @@ def _schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
 def _in_words(schema: Any) -> Any:
     """Move ranges of numbers into descriptions, as Anthropic's schemas cannot hold them."""
     if isinstance(schema, list):
-        return [_in_words(each) for each in schema]
+        return [_in_words(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {name: _in_words(value) for name, value in schema.items()}
-    if {"minimum", "maximum"} <= found.keys():
-        least, most = found.pop("minimum"), found.pop("maximum")
-        told = f"never below {least} or above {most}"
-        found["description"] = "; ".join(filter(None, (found.get("description"), told)))
-    return found
+    fields = {name: _in_words(value) for name, value in schema.items()}
+    if {"minimum", "maximum"} <= fields.keys():
+        minimum, maximum = fields.pop("minimum"), fields.pop("maximum")
+        note = f"never below {minimum} or above {maximum}"
+        fields["description"] = "; ".join(filter(None, (fields.get("description"), note)))
+    return fields

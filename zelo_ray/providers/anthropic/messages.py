@@ -42,10 +42,10 @@ def _least_kept(model: str) -> int:
 
 def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
     """Return the account's limits a minute, as far as a response's headers give them."""
-    told = {name: limit_in(headers, f"{_PREFIX}-{what}-limit") for name, what in _LIMITS.items()}
-    if not (told["itpm"] or told["otpm"]):
-        told["tpm"] = limit_in(headers, f"{_PREFIX}-tokens-limit")
-    return {name: limit for name, limit in told.items() if limit}
+    limits = {name: limit_in(headers, f"{_PREFIX}-{what}-limit") for name, what in _LIMITS.items()}
+    if not (limits["itpm"] or limits["otpm"]):
+        limits["tpm"] = limit_in(headers, f"{_PREFIX}-tokens-limit")
+    return {name: limit for name, limit in limits.items() if limit}
 
 
 class _Anthropic:

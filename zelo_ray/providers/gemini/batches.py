@@ -217,9 +217,9 @@ def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
     """
     from google.genai import types  # noqa: PLC0415 - paid where it is used
 
-    if (given := response_schema(verdict)) is None:
+    if (definition := response_schema(verdict)) is None:
         return {}
-    json_schema = types.JSONSchema.model_validate(given)
+    json_schema = types.JSONSchema.model_validate(definition)
     schema = types.Schema.from_json_schema(json_schema=json_schema)
     return {
         "responseSchema": _ordered(schema.model_dump(mode="json", by_alias=True, exclude_none=True))

@@ -111,8 +111,8 @@ class OpenAIBatches:
 
     async def _upload(self, lines: Path) -> str:
         with lines.open("rb") as file:  # a handle is read piece by piece, a path at once
-            named = ("batch.jsonl", file, "application/jsonl")
-            raw = await self._client.files.with_raw_response.create(file=named, purpose="batch")
+            upload = ("batch.jsonl", file, "application/jsonl")
+            raw = await self._client.files.with_raw_response.create(file=upload, purpose="batch")
         return raw.text
 
     async def _get(self, path: str, **query: object) -> str:

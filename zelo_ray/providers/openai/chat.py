@@ -27,11 +27,11 @@ def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
 
     Small accounts have a limit of requests a *day* in the same header; it is left out.
     """
-    told = {
+    limits = {
         "rpm": _requests_a_minute(headers),
         "tpm": limit_in(headers, "x-ratelimit-limit-tokens"),
     }
-    return {name: limit for name, limit in told.items() if limit}
+    return {name: limit for name, limit in limits.items() if limit}
 
 
 def _requests_a_minute(headers: Mapping[str, str]) -> float | None:

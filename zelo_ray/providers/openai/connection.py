@@ -57,8 +57,8 @@ def body(request: Request, *, cached: bool) -> dict[str, Any]:
     }
     schema = response_schema(request.response_model)
     if schema and options["response_format"] == "json_schema":
-        named = {"name": request.response_model.__name__, "strict": True, "schema": schema}
-        fields["response_format"] = {"type": "json_schema", "json_schema": named}
+        json_schema = {"name": request.response_model.__name__, "strict": True, "schema": schema}
+        fields["response_format"] = {"type": "json_schema", "json_schema": json_schema}
     elif schema and options["response_format"] == "json_object":
         fields["response_format"] = {"type": "json_object"}
     for name in ("temperature", "reasoning_effort"):
@@ -113,14 +113,14 @@ def _text(content: Any) -> str:
 def used(completion: Any) -> Usage:
     """Read the usage in a completion's JSON, zero if it gives none."""
     counts = part_of(completion, "usage")
-    taken = part_of(counts, "prompt_tokens_details")
-    given = part_of(counts, "completion_tokens_details")
+    input_details = part_of(counts, "prompt_tokens_details")
+    output_details = part_of(counts, "completion_tokens_details")
     return Usage(
         input_tokens=counts.get("prompt_tokens") or 0,
         output_tokens=counts.get("completion_tokens") or 0,
-        cached_tokens=taken.get("cached_tokens") or 0,
-        cache_write_tokens=taken.get("cache_write_tokens") or 0,
-        thinking_tokens=given.get("reasoning_tokens") or 0,
+        cached_tokens=input_details.get("cached_tokens") or 0,
+        cache_write_tokens=input_details.get("cache_write_tokens") or 0,
+        thinking_tokens=output_details.get("reasoning_tokens") or 0,
         tier=str(part_of(completion).get("service_tier") or ""),
     )
 

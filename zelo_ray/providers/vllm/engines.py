@@ -114,9 +114,9 @@ class Home:
                     self._calls.discard(limit)
         except TimeoutError:
             raise Retry(f"no answer within {self._patience:g} s") from None
-        for other in self._calls:  # those queue behind it in the engine
-            if not other.expired():
-                other.reschedule(now() + self._patience)
+        for deadline in self._calls:  # those queue behind it in the engine
+            if not deadline.expired():
+                deadline.reschedule(now() + self._patience)
         if answer is None or not answer.finished:
             raise Retry("the engine gave no answer")
         self._answered = True
@@ -131,7 +131,7 @@ def _start(judge: Judge, abandoned: threading.Event) -> Any:
     """
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # nothing leaves the machine unasked
     options = judge.options
-    given = {name: options[name] for name in _OF_ENGINE if options[name] is not None}
+    arguments = {name: options[name] for name in _OF_ENGINE if options[name] is not None}
     try:
         from vllm.engine.arg_utils import AsyncEngineArgs  # noqa: PLC0415 - half a minute of import
         from vllm.v1.engine.async_llm import AsyncLLM  # noqa: PLC0415
@@ -144,7 +144,7 @@ def _start(judge: Judge, abandoned: threading.Event) -> Any:
             distributed_executor_backend="mp" if gpus_of(judge) > 1 else "uni",  # never own actors
             enable_prefix_caching=True,
             generation_config="vllm",  # sampling is not inherited from the model's files
-            **given,
+            **arguments,
         ).create_engine_config()
     except Exception as error:  # noqa: BLE001 - whatever its checks raise
         raise Fatal(in_a_line(error)) from None

@@ -101,9 +101,9 @@ def _raise_own(error: Exception, request: Request) -> NoReturn:
     if isinstance(error, Retry | Refused | Fatal):
         raise error
     kind = type(error).__name__
-    if {"ValueError", "VLLMClientError"} & {each.__name__ for each in type(error).__mro__}:
-        said = sayable(str(error), (request.system, request.user), ())
-        raise Refused(f"the engine does not take it: {kind}{said and ': '}{said}") from None
+    if {"ValueError", "VLLMClientError"} & {base.__name__ for base in type(error).__mro__}:
+        message = sayable(str(error), (request.system, request.user), ())
+        raise Refused(f"the engine does not take it: {kind}{message and ': '}{message}") from None
     raise Retry(f"the engine failed: {kind}") from None
 
 

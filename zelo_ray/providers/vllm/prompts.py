@@ -12,8 +12,8 @@ _PROBE = ("compare\ntwo documents", "which one\nanswers the question")
 
 async def tokenizer_of(engine: Any) -> Any:
     """Return the tokenizer; some older versions must be awaited."""
-    found = engine.get_tokenizer()
-    return await found if inspect.isawaitable(found) else found
+    tokenizer = engine.get_tokenizer()
+    return await tokenizer if inspect.isawaitable(tokenizer) else tokenizer
 
 
 def in_tokens(engine: Any, tokenizer: Any, request: Request, *, in_parts: bool) -> list[int]:
@@ -28,9 +28,9 @@ def in_tokens(engine: Any, tokenizer: Any, request: Request, *, in_parts: bool) 
     except Exception as error:  # noqa: BLE001 - whatever a template raises; it may hold the prompt
         what = f"its chat template does not take the prompt: {type(error).__name__}"
         raise Refused(what) from None
-    most = engine.model_config.max_model_len
-    if len(tokens) >= most:
-        raise Refused(f"a prompt of {len(tokens):,} tokens; max_model_len is {most:,}")
+    limit = engine.model_config.max_model_len
+    if len(tokens) >= limit:
+        raise Refused(f"a prompt of {len(tokens):,} tokens; max_model_len is {limit:,}")
     return tokens
 
 
@@ -46,11 +46,11 @@ def takes_parts(tokenizer: Any, judge: Judge) -> bool:
     why = "leaves out the system's or the user's text"
     for in_parts in (False, True):
         try:
-            said = tokenizer.decode(_written(tokenizer, judge, _PROBE, in_parts=in_parts))
+            prompt = tokenizer.decode(_written(tokenizer, judge, _PROBE, in_parts=in_parts))
         except Exception as error:  # noqa: BLE001 - whatever a template raises
             why = f"does not take them: {type(error).__name__}"
         else:
-            if all("".join(text.split()) in "".join(said.split()) for text in _PROBE):
+            if all("".join(text.split()) in "".join(prompt.split()) for text in _PROBE):
                 return in_parts
     what = f"its chat template, given a system's and a user's text, {why}"
     raise Fatal(f"{what}; use an instruction-tuned model that takes both", name=judge.name)
