@@ -49,7 +49,7 @@ def battles_of(
     votes = list(chain.from_iterable(query_votes))
     more = [()] * len(query_votes) if also is None else also
     queries = np.arange(len(query_votes))
-    lengths = [[len(each) for each in own] for own in (query_votes, more)]
+    lengths = [[len(row) for row in rows] for rows in (query_votes, more)]
     names = [
         *(vote.doc_id_a for vote in votes),
         *(vote.doc_id_b for vote in votes),
@@ -84,15 +84,15 @@ def battles_of_table(table: pa.Table) -> tuple[tuple[str, ...], Battles]:
     texts = [table[name].combine_chunks() for name in ("query_id", "doc_id_a", "doc_id_b")]
     size, names = table.num_rows, table.column_names
     query, query_ids = _numbered(texts[0])
-    named = (
+    judge_names = (
         table["judge"].combine_chunks() if "judge" in names else pa.array([""] * size, pa.string())
     )
-    judge, judges = _numbered(named)
+    judge, judges = _numbered(judge_names)
     swapped = np.zeros(size, dtype=np.bool_)
     if "swapped" in names:
         swapped = np.asarray(table["swapped"], dtype=np.bool_)
-    both = pa.concat_arrays([_plain(text) for text in texts[1:]])
-    places, documents = _placed(np.concatenate([query, query]), both, len(query_ids))
+    doc_ids = pa.concat_arrays([_plain(text) for text in texts[1:]])
+    places, documents = _placed(np.concatenate([query, query]), doc_ids, len(query_ids))
     return query_ids, Battles(
         query=query,
         a=places[:size],

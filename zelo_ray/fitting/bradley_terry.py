@@ -60,14 +60,16 @@ def score_votes(
         ValueError: a preference is not in [-1, 1], or the prior makes no sense.
     """
     battles = battles_of(query_votes)
-    found = score_battles(battles, prior_sd, share)
-    own: list[list[Score]] = [[] for _ in query_votes]
-    columns = (found.score, found.std_error, found.comparisons, found.rank, found.truth_error)
-    rows = zip(*(c.tolist() for c in (found.query, found.doc, *columns)), strict=True)
+    fits = score_battles(battles, prior_sd, share)
+    query_scores: list[list[Score]] = [[] for _ in query_votes]
+    columns = (fits.score, fits.std_error, fits.comparisons, fits.rank, fits.truth_error)
+    rows = zip(*(c.tolist() for c in (fits.query, fits.doc, *columns)), strict=True)
     for query, doc, *numbers, beyond in rows:
-        named = (query_votes[query][0].query_id, battles.documents[query][doc])
-        own[query].append(Score(*named, *numbers, truth_error=beyond))
-    return [Fit(tuple(scores), found.reasons.get(query)) for query, scores in enumerate(own)]
+        ids = (query_votes[query][0].query_id, battles.documents[query][doc])
+        query_scores[query].append(Score(*ids, *numbers, truth_error=beyond))
+    return [
+        Fit(tuple(scores), fits.reasons.get(query)) for query, scores in enumerate(query_scores)
+    ]
 
 
 def score_table(
@@ -87,19 +89,19 @@ def score_table(
         ValueError: a preference is not in [-1, 1], or the prior makes no sense.
     """
     query_ids, battles = battles_of_table(table)
-    found = score_battles(battles, prior_sd, share)
+    fits = score_battles(battles, prior_sd, share)
     starts = np.cumsum([0, *map(len, battles.documents)])
     doc_ids = pa.array(list(chain.from_iterable(battles.documents)), pa.string())
     columns = {
-        "query_id": pa.array(query_ids, pa.string()).take(pa.array(found.query)),
-        "doc_id": doc_ids.take(pa.array(starts[found.query] + found.doc)),
-        "score": found.score,
-        "std_error": found.std_error,
-        "comparisons": found.comparisons,
-        "rank": found.rank,
-        "truth_error": found.truth_error,
+        "query_id": pa.array(query_ids, pa.string()).take(pa.array(fits.query)),
+        "doc_id": doc_ids.take(pa.array(starts[fits.query] + fits.doc)),
+        "score": fits.score,
+        "std_error": fits.std_error,
+        "comparisons": fits.comparisons,
+        "rank": fits.rank,
+        "truth_error": fits.truth_error,
     }
-    return pa.table(columns), {query_ids[query]: why for query, why in found.reasons.items()}
+    return pa.table(columns), {query_ids[query]: why for query, why in fits.reasons.items()}
 
 
 def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE) -> Scored:
@@ -125,9 +127,9 @@ def _stack(games: Games, played: Ints, queries: Ints, size: int) -> Stack:
     """Build the games of some queries of one size; those of query q start at ``played[q]``."""
     counts = played[queries + 1] - played[queries]
     row = np.repeat(np.arange(len(queries)), counts)
-    own = np.arange(len(row)) + np.repeat(played[queries] - (np.cumsum(counts) - counts), counts)
-    won = games.won[own]
-    return Stack(len(queries), size, row, games.i[own], games.j[own], won, 1 - won)
+    places = np.arange(len(row)) + np.repeat(played[queries] - (np.cumsum(counts) - counts), counts)
+    won = games.won[places]
+    return Stack(len(queries), size, row, games.i[places], games.j[places], won, 1 - won)
 
 
 def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tuple[Floats, Floats]:
@@ -168,9 +170,9 @@ def fit_stack(stack: Stack, prior_sd: float, tol: float = 1e-8) -> tuple[Floats,
     # The step after one below the root of tol is nearly always below tol: it is taken with the
     # inverse that the errors need.
     for near in (tol**0.5, tol):
-        own = stack.of(moving)
-        start = _maximise(own, start, precision, near)
-        gradient, curvature = derivatives(start, own, precision)
+        games = stack.of(moving)
+        start = _maximise(games, start, precision, near)
+        gradient, curvature = derivatives(start, games, precision)
         root = inverse_root(curvature)
         step = (root.swapaxes(1, 2) @ (root @ gradient[:, :, np.newaxis]))[:, :, 0]
         scores[moving] = start + step
@@ -208,8 +210,8 @@ def bradley_terry_mle(wins: Floats) -> Floats:
             "between which wins go one way only or not at all"
         )
     stack = stack_of(wins[np.newaxis])
-    found = _maximise(stack, np.zeros((1, len(wins))), precision=0.0, tol=1e-8)[0]
-    scores: Floats = found - found.mean()
+    maximum = _maximise(stack, np.zeros((1, len(wins))), precision=0.0, tol=1e-8)[0]
+    scores: Floats = maximum - maximum.mean()
     return scores
 
 
@@ -233,6 +235,6 @@ def _maximise(stack: Stack, start: Floats, precision: float, tol: float) -> Floa
 
 def _within(chosen: Bools, still: Bools) -> Bools:
     """Mark those of the chosen queries that are still to be moved."""
-    found = chosen.copy()
-    found[chosen] = still
-    return found
+    mask = chosen.copy()
+    mask[chosen] = still
+    return mask

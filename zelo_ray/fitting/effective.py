@@ -43,7 +43,7 @@ def ends(correlation: Floats, families: Sequence[frozenset[str]]) -> tuple[float
         Both ends; the upper one is NaN where all judges are of one family.
     """
     low = effective(correlation)
-    kin = np.array([[bool(one & other) for other in families] for one in families])
+    kin = np.array([[bool(first & second) for second in families] for first in families])
     if kin.all():
         return low, float("nan")
     apart = float(np.clip(correlation[~kin].mean(), 0, 1 - 1e-9))
@@ -65,15 +65,15 @@ def given_people(ratings: Ratings, human: Floats) -> float:
         NaN where fewer than two judges vary on common documents.
     """
     shape = (ratings.units, len(ratings.judges))
-    sums, said = np.zeros(shape), np.zeros(shape)
+    sums, counts = np.zeros(shape), np.zeros(shape)
     np.add.at(sums, (ratings.unit, ratings.judge), ratings.grade)
-    np.add.at(said, (ratings.unit, ratings.judge), 1)
-    known = np.isfinite(human) & (said > 0).all(axis=1)
-    errors = sums[known] / said[known]
-    for grade in np.unique(human[known]):
-        own = human[known] == grade
-        errors[own] -= errors[own].mean(axis=0)
-    if shape[1] < 2 or not known.any() or not errors.std(axis=0).all():
+    np.add.at(counts, (ratings.unit, ratings.judge), 1)
+    mask = np.isfinite(human) & (counts > 0).all(axis=1)
+    errors = sums[mask] / counts[mask]
+    for grade in np.unique(human[mask]):
+        rows = human[mask] == grade
+        errors[rows] -= errors[rows].mean(axis=0)
+    if shape[1] < 2 or not mask.any() or not errors.std(axis=0).all():
         return float("nan")
     return effective(np.asarray(np.corrcoef(errors.T), np.float64))
 
@@ -87,9 +87,9 @@ def correlation_of(confusion: Floats) -> float:
     total, levels = confusion.sum(), np.arange(len(confusion))
     if not total:
         return float("nan")
-    one, other = confusion.sum(axis=1) / total, confusion.sum(axis=0) / total
-    means = one @ levels, other @ levels
-    spreads = one @ levels**2 - means[0] ** 2, other @ levels**2 - means[1] ** 2
+    marginal_a, marginal_b = confusion.sum(axis=1) / total, confusion.sum(axis=0) / total
+    means = marginal_a @ levels, marginal_b @ levels
+    spreads = marginal_a @ levels**2 - means[0] ** 2, marginal_b @ levels**2 - means[1] ** 2
     if min(spreads) <= 0:
         return float("nan")
     shared = levels @ confusion @ levels / total - means[0] * means[1]

@@ -46,8 +46,8 @@ def why_unrated(sheet: Sheet) -> Unrated | None:
     if not len(sheet.first):
         return Unrated(UnratedReason.NO_COMPARISONS, "it has no comparisons")
     shape = (sheet.items, sheet.items)
-    met = coo_array((np.ones(len(sheet.first)), (sheet.first, sheet.second)), shape)
-    parts, part = connected_components(met, directed=False)
+    graph = coo_array((np.ones(len(sheet.first)), (sheet.first, sheet.second)), shape)
+    parts, part = connected_components(graph, directed=False)
     if parts > 1:
         message = f"its comparisons fall into {parts} parts that never met"
         return Unrated(UnratedReason.DISCONNECTED, message, part)
@@ -70,9 +70,9 @@ def _why_infinite(sheet: Sheet) -> Unrated | None:
     """
     tied = sheet.counts[:, 2:].sum(axis=1) > 0
     won, lost = (sheet.counts[:, k] > 0 for k in (0, 1))
-    one = np.concatenate([sheet.first[won | tied], sheet.second[lost | tied]])
-    other = np.concatenate([sheet.second[won | tied], sheet.first[lost | tied]])
-    wins = coo_array((np.ones(len(one)), (one, other)), (sheet.items, sheet.items))
+    winners = np.concatenate([sheet.first[won | tied], sheet.second[lost | tied]])
+    losers = np.concatenate([sheet.second[won | tied], sheet.first[lost | tied]])
+    wins = coo_array((np.ones(len(winners)), (winners, losers)), (sheet.items, sheet.items))
     groups, group = connected_components(wins, connection="strong")
     if groups > 1:
         message = f"{_INFINITE}: wins go one way only between {groups} groups of items"
@@ -89,14 +89,16 @@ def _why_infinite(sheet: Sheet) -> Unrated | None:
 def _separated(sheet: Sheet) -> bool:
     """Return whether parameters can move without making any observed outcome less likely."""
     blocks = []
-    for seen, other in np.ndindex(len(sheet.d), len(sheet.d)):
-        (at,) = np.nonzero(sheet.counts[:, seen] > 0)
-        if seen != other and at.size:
-            blocks.append(_gains(sheet, at, seen, other))
+    for outcome, alternative in np.ndindex(len(sheet.d), len(sheet.d)):
+        (at,) = np.nonzero(sheet.counts[:, outcome] > 0)
+        if outcome != alternative and at.size:
+            blocks.append(_gains(sheet, at, outcome, alternative))
     gains = vstack(blocks, format="csr")
     # The largest sum of gains, of which none is below 0, in a box: it is 0, or at an edge of it.
-    found = linprog(-gains.sum(axis=0), A_ub=-gains, b_ub=np.zeros(gains.shape[0]), bounds=(-1, 1))
-    return bool(-found.fun > _ROUNDING)
+    solution = linprog(
+        -gains.sum(axis=0), A_ub=-gains, b_ub=np.zeros(gains.shape[0]), bounds=(-1, 1)
+    )
+    return bool(-solution.fun > _ROUNDING)
 
 
 def _gains(sheet: Sheet, at: Ints, seen: int, other: int) -> csr_array:

@@ -43,11 +43,11 @@ def games_of(battles: Battles) -> Games:
     words = np.where(battles.a == low, 1 - _won_by_b(battles), _won_by_b(battles))[order]
     # Sums of halves are exact, so the order of a judge's votes cannot matter; that of the judges
     # is the order of their names.
-    said, counts, firsts = _sums(key[order], words)
-    shared, heard, starts = _sums(pair[order][firsts], said / counts)
-    rest, j = np.divmod(pair[order][firsts][starts], size)
-    query, i = np.divmod(rest, size)
-    return Games(query, i, j, shared / heard)
+    sums, counts, firsts = _sums(key[order], words)
+    shared, voters, starts = _sums(pair[order][firsts], sums / counts)
+    cells, j = np.divmod(pair[order][firsts][starts], size)
+    query, i = np.divmod(cells, size)
+    return Games(query, i, j, shared / voters)
 
 
 def why_unscored(battles: Battles, games: Games) -> dict[int, Unscored]:
@@ -56,16 +56,16 @@ def why_unscored(battles: Battles, games: Games) -> dict[int, Unscored]:
     starts = np.concatenate([[0], np.cumsum(sizes)])
     total = int(starts[-1])
     x, y = starts[games.query] + games.i, starts[games.query] + games.j
-    met = scipy.sparse.coo_array((np.ones(len(x), dtype=np.int8), (x, y)), shape=(total, total))
-    _, part = scipy.sparse.csgraph.connected_components(met, directed=False) if total else (0, x)
+    graph = scipy.sparse.coo_array((np.ones(len(x), dtype=np.int8), (x, y)), shape=(total, total))
+    _, part = scipy.sparse.csgraph.connected_components(graph, directed=False) if total else (0, x)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     apart = np.unique(owner[part != part[starts[owner]]])
     no_votes = Unscored.because(UnscoredReason.NO_VOTES)
     reasons = {int(query): no_votes for query in np.flatnonzero(_idle(games, len(sizes)))}
     for query in apart.tolist():
         if query not in reasons:
-            own = part[starts[query] : starts[query + 1]]
-            reasons[query] = disconnected(battles.documents[query], own)
+            labels = part[starts[query] : starts[query + 1]]
+            reasons[query] = disconnected(battles.documents[query], labels)
     return reasons
 
 
@@ -92,8 +92,8 @@ def disconnected(doc_ids: Sequence[str], labels: Ints) -> Unscored:
     parts: dict[int, list[str]] = defaultdict(list)
     for doc_id, label in zip(doc_ids, labels.tolist(), strict=True):
         parts[label].append(doc_id)
-    named = "; ".join(_first([", ".join(_first(part)) for part in parts.values()]))
-    return Unscored.because(UnscoredReason.DISCONNECTED, parts=len(parts), names=named)
+    names = "; ".join(_first([", ".join(_first(part)) for part in parts.values()]))
+    return Unscored.because(UnscoredReason.DISCONNECTED, parts=len(parts), names=names)
 
 
 def _first(names: list[str]) -> list[str]:

@@ -31,10 +31,10 @@ class Stack:
         """Return the games of some of the queries, which are numbered anew."""
         if queries.all():
             return self
-        own = queries[self.query]
-        number = (np.cumsum(queries) - 1)[self.query[own]]
-        names = (number, self.i[own], self.j[own])
-        return Stack(int(queries.sum()), self.documents, *names, self.won[own], self.lost[own])
+        mask = queries[self.query]
+        number = (np.cumsum(queries) - 1)[self.query[mask]]
+        names = (number, self.i[mask], self.j[mask])
+        return Stack(int(queries.sum()), self.documents, *names, self.won[mask], self.lost[mask])
 
 
 def stack_of(wins: Floats) -> Stack:
@@ -68,8 +68,8 @@ def start_of(stack: Stack, precision: float) -> Floats:
     scores: Floats = 1.3 * np.log(odds).reshape(stack.queries, stack.documents)
     for _ in range(2):
         gradient, weights = _slopes(scores, stack, precision)
-        own = _at(x, y, weights, size).reshape(scores.shape) + precision
-        step: Floats = gradient / own
+        diagonal = _at(x, y, weights, size).reshape(scores.shape) + precision
+        step: Floats = gradient / diagonal
         scores += damping(step) * step
     centred: Floats = scores - scores.mean(axis=1, keepdims=True)
     return centred

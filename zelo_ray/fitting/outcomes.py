@@ -72,14 +72,14 @@ class Sheet:
         weights = np.stack(columns)
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise ValueError("weights of comparisons must be finite and not negative")
-        met, place = np.unique(games.first * games.items + games.second, return_inverse=True)
-        summed = np.stack([np.bincount(place, each, len(met)) for each in weights], axis=1)
+        pairs, place = np.unique(games.first * games.items + games.second, return_inverse=True)
+        summed = np.stack([np.bincount(place, column, len(pairs)) for column in weights], axis=1)
         some = summed.sum(axis=1) > 0
         return cls(
             model=model,
             items=games.items,
-            first=met[some] // games.items,
-            second=met[some] % games.items,
+            first=pairs[some] // games.items,
+            second=pairs[some] % games.items,
             counts=summed[some],
             d=np.array([0.5, -0.5, 0.0])[: len(columns)],
             t=np.array([0.0, 0.0, 1.0])[: len(columns)],
@@ -116,8 +116,8 @@ class Sheet:
         off_t = self.t - (chances @ self.t)[:, np.newaxis]
         precision = self.model.prior_sd**-2 if self.model.prior_sd else 0.0
         moments = [
-            games * (chances * one * two).sum(axis=1)
-            for one, two in ((off_d, off_d), (off_d, off_t), (off_t, off_t))
+            games * (chances * a * b).sum(axis=1)
+            for a, b in ((off_d, off_d), (off_d, off_t), (off_t, off_t))
         ]
         curvature = self._information(*moments) + precision * np.eye(self.size)
         value = float((self.counts * logs).sum() - precision / 2 * parameters @ parameters)
@@ -133,16 +133,16 @@ class Sheet:
     def _information(self, dd: Floats, dt: Floats, tt: Floats) -> Floats:
         """Sum over the games the covariance of the statistics of the parameters."""
         size, order = self.items, self.model.order
-        found = np.zeros((self.size, self.size))
-        met = np.bincount(self.first * size + self.second, dd, size**2).reshape(size, size)
-        met = met + met.T
-        found[:size, :size] = np.diag(met.sum(axis=1)) - met + 1 / size
+        matrix = np.zeros((self.size, self.size))
+        adjacency = np.bincount(self.first * size + self.second, dd, size**2).reshape(size, size)
+        adjacency = adjacency + adjacency.T
+        matrix[:size, :size] = np.diag(adjacency.sum(axis=1)) - adjacency + 1 / size
         if order:
-            found[size, : size + 1] = found[: size + 1, size] = self.across(dd)
+            matrix[size, : size + 1] = matrix[: size + 1, size] = self.across(dd)
         if self.three:
-            found[-1, :-1] = found[:-1, -1] = self.across(dt)
-            found[-1, -1] = tt.sum()
-        return found
+            matrix[-1, :-1] = matrix[:-1, -1] = self.across(dt)
+            matrix[-1, -1] = tt.sum()
+        return matrix
 
     def _correction(
         self, curvature: Floats, chances: Floats, off_d: Floats, off_t: Floats, games: Floats

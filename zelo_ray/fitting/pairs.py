@@ -54,8 +54,8 @@ def audit_share(wanted: float, rings: int, judges: int, calls: float) -> float:
         judges: of the panel.
         calls: that a document may take besides a grade and one vote on each pair.
     """
-    most = min(_AUDIT_CALLS, max(0.0, calls))
-    return min(wanted, most / (rings * (2 * judges - 1)))
+    limit = min(_AUDIT_CALLS, max(0.0, calls))
+    return min(wanted, limit / (rings * (2 * judges - 1)))
 
 
 def first_turn(seed: int, query_id: str, doc_id: str) -> int:
@@ -70,28 +70,30 @@ def count_pairs(documents: int, cycles: int) -> int:
 
 @lru_cache(maxsize=64)  # a job counts a pool for each judge, and then plans it
 def _ring_pairs(seed: int, query_id: str, doc_ids: tuple[str, ...], cycles: int) -> list[Pair]:
-    named = f"{seed}:{query_id}"
+    prefix = f"{seed}:{query_id}"
     if 2 * cycles >= len(doc_ids) - 1:
-        return [_pair(named, a, b) for a, b in combinations(doc_ids, 2)]
-    met: dict[str, set[str]] = {doc_id: set() for doc_id in doc_ids}
+        return [_pair(prefix, a, b) for a, b in combinations(doc_ids, 2)]
+    opponents: dict[str, set[str]] = {doc_id: set() for doc_id in doc_ids}
     pairs = list[Pair]()
 
     def add(a: str, b: str, turn: int | None) -> None:
-        met[a].add(b)
-        met[b].add(a)
-        pairs.append(_pair(named, min(a, b), max(a, b), turn))
+        opponents[a].add(b)
+        opponents[b].add(a)
+        pairs.append(_pair(prefix, min(a, b), max(a, b), turn))
 
     first = {doc_id: first_turn(seed, query_id, doc_id) for doc_id in doc_ids}
-    for ring, order in enumerate(_rings(named, doc_ids, cycles)):
-        for place, one in enumerate(order):
+    for ring, order in enumerate(_rings(prefix, doc_ids, cycles)):
+        for place, doc in enumerate(order):
             following = (order[(place + step) % len(order)] for step in range(1, len(order)))
-            other = next((doc_id for doc_id in following if doc_id not in met[one]), None)
-            if other is not None:  # it has not met all
-                add(one, other, first[one] + ring)
+            partner = next((doc_id for doc_id in following if doc_id not in opponents[doc]), None)
+            if partner is not None:  # the document has not met all
+                add(doc, partner, first[doc] + ring)
     if len(pairs) < count_pairs(len(doc_ids), cycles):  # where some had met all others
-        left = [_pair(named, a, b) for a, b in combinations(doc_ids, 2) if b not in met[a]]
+        candidates = [
+            _pair(prefix, a, b) for a, b in combinations(doc_ids, 2) if b not in opponents[a]
+        ]
         lacking = count_pairs(len(doc_ids), cycles) - len(pairs)
-        pairs += sorted(left, key=lambda pair: (pair.draw, pair.a, pair.b))[:lacking]
+        pairs += sorted(candidates, key=lambda pair: (pair.draw, pair.a, pair.b))[:lacking]
     return pairs
 
 
@@ -108,8 +110,8 @@ def _places(name: str, cycles: int) -> bytes:
 
 
 def _pair(named: str, a: str, b: str, turn: int | None = None) -> Pair:
-    own = _hash(f"{named}:{a}:{b}")
-    return Pair(a, b, own if turn is None else turn, (own >> 11) / 2**53)
+    digest = _hash(f"{named}:{a}:{b}")
+    return Pair(a, b, digest if turn is None else turn, (digest >> 11) / 2**53)
 
 
 def _hash(text: str) -> int:

@@ -42,7 +42,7 @@ def _triangular_inverse(lower: Floats) -> Floats:
         return inverse
     diagonal = 1 / np.diagonal(lower, axis1=1, axis2=2)
     for row in range(size):
-        known = lower[:, row, np.newaxis, :row] @ inverse[:, :row, :row]
-        inverse[:, row, :row] = -known[:, 0] * diagonal[:, row, np.newaxis]
+        products = lower[:, row, np.newaxis, :row] @ inverse[:, :row, :row]
+        inverse[:, row, :row] = -products[:, 0] * diagonal[:, row, np.newaxis]
         inverse[:, row, row] = diagonal[:, row]
     return inverse

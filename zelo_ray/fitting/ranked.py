@@ -42,15 +42,15 @@ def ranked(
     query = np.repeat(np.arange(len(sizes)), sizes)
     starts = np.cumsum(sizes) - sizes
     doc = np.arange(len(query)) - starts[query]
-    both = np.concatenate([starts[battles.query] + side for side in (battles.a, battles.b)])
-    comparisons = np.bincount(both, minlength=len(query))
+    places = np.concatenate([starts[battles.query] + side for side in (battles.a, battles.b)])
+    comparisons = np.bincount(places, minlength=len(query))
     # The digits past the twelfth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
     score, error = (np.round(numbers, 12) + 0.0 for numbers in (scores, errors))
     beyond = np.round(truth_errors(query, score, error, share), 12)
     order = np.lexsort((doc, -score, query))
     rank = doc + 1  # by query and rank, the place in the query is the rank
-    kept = np.ones(len(sizes), dtype=np.bool_)
-    kept[list(reasons)] = False
-    own, of = order[kept[query[order]]], kept[query]
-    numbers = (score[own], error[own], beyond[own])
-    return Scored(query[own], doc[own], *numbers, comparisons[own], rank[of], dict(reasons))
+    has_scores = np.ones(len(sizes), dtype=np.bool_)
+    has_scores[list(reasons)] = False
+    rows, of = order[has_scores[query[order]]], has_scores[query]
+    numbers = (score[rows], error[rows], beyond[rows])
+    return Scored(query[rows], doc[rows], *numbers, comparisons[rows], rank[of], dict(reasons))

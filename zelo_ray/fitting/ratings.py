@@ -55,10 +55,12 @@ def rate(games: Games, model: Model, reference: int | None = None) -> Ratings:
     size = games.items
     origin = np.full(size, 1 / size) if reference is None else np.eye(size)[reference]
     scores = parameters[:size] - origin @ parameters[:size]
-    own = covariance[:size, :size]
-    shared = own @ origin
-    variances = np.maximum(own.diagonal() - 2 * shared + origin @ shared, 0)
-    names = [name for name, there in (("order", model.order), ("tie", sheet.three)) if there]
+    block = covariance[:size, :size]
+    shared = block @ origin
+    variances = np.maximum(block.diagonal() - 2 * shared + origin @ shared, 0)
+    names = [
+        name for name, is_fitted in (("order", model.order), ("tie", sheet.three)) if is_fitted
+    ]
     effects = {
         name: (float(parameters[at]), float(np.sqrt(covariance[at, at])))
         for at, name in enumerate(names, size)
@@ -81,10 +83,10 @@ def _maximise(sheet: Sheet) -> Floats:
             return parameters + step
         floor = value - 1e-13 * (games + abs(value))  # near the maximum all is rounding
         for _ in range(50):
-            found = sheet.at(parameters + step)
-            if found[0] >= floor:
+            trial = sheet.at(parameters + step)
+            if trial[0] >= floor:
                 break
             step = step / 2
         parameters = parameters + step
-        value, gradient, curvature = found
+        value, gradient, curvature = trial
     raise ArithmeticError(f"Bradley-Terry: no maximum after {MAX_STEPS} steps")

@@ -73,8 +73,8 @@ def shared_sd(query: Ints, scores: Floats, share: float = SHARE) -> Floats:
     counts = np.bincount(query)
     squares = np.bincount(query, scores**2)
     spread = np.sqrt((squares + _WORTH * _SPREAD**2) / (np.maximum(counts - 1, 0) + _WORTH))
-    found: Floats = share * spread[query]
-    return found
+    errors: Floats = share * spread[query]
+    return errors
 
 
 def truth_errors(query: Ints, scores: Floats, errors: Floats, share: float = SHARE) -> Floats:
@@ -88,9 +88,9 @@ def truth_errors(query: Ints, scores: Floats, errors: Floats, share: float = SHA
     """
     if not len(query):
         return errors
-    kept = 1 - 1 / np.bincount(query)[query]
-    found: Floats = np.sqrt(errors**2 + kept * shared_sd(query, scores, share) ** 2)
-    return found
+    factor = 1 - 1 / np.bincount(query)[query]
+    totals: Floats = np.sqrt(errors**2 + factor * shared_sd(query, scores, share) ** 2)
+    return totals
 
 
 def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> Shared:
@@ -109,28 +109,30 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
     Returns:
         The share, drawn to the default where fewer than 40 queries tell.
     """
-    one = shared_sd(query, scores, 1.0) ** 2
-    kept = 1 - 1 / np.bincount(query)[query] if len(query) else one
-    told = []
+    unit_variance = shared_sd(query, scores, 1.0) ** 2
+    factor = 1 - 1 / np.bincount(query)[query] if len(query) else unit_variance
+    terms = []
     for number in np.unique(query).tolist():
-        (own,) = np.nonzero((query == number) & np.isfinite(human))
-        above, below = np.nonzero(human[own][:, np.newaxis] > human[own])
-        i, j = own[above], own[below]
+        (rows,) = np.nonzero((query == number) & np.isfinite(human))
+        above, below = np.nonzero(human[rows][:, np.newaxis] > human[rows])
+        i, j = rows[above], rows[below]
         if len(i):
             variance = errors[i] ** 2 + errors[j] ** 2
-            told.append((scores[i] - scores[j], variance, one[i] * (kept[i] + kept[j])))
-    if not told:
+            terms.append(
+                (scores[i] - scores[j], variance, unit_variance[i] * (factor[i] + factor[j]))
+            )
+    if not terms:
         return _drawn(SHARE, SHARE, 0)
 
     def unlikely(log_share: float) -> float:
         squared = np.exp(2 * log_share)
-        means = [scipy.special.log_ndtr(d / np.sqrt(v + squared * su)).mean() for d, v, su in told]
+        means = [scipy.special.log_ndtr(d / np.sqrt(v + squared * su)).mean() for d, v, su in terms]
         return -float(np.mean(means))
 
     best = scipy.optimize.minimize_scalar(
         unlikely, bounds=(np.log(_LOW), np.log(_HIGH)), method="bounded"
     )
-    return _drawn(float(np.exp(best.x)), SHARE, len(told))
+    return _drawn(float(np.exp(best.x)), SHARE, len(terms))
 
 
 def learn_grades(
@@ -148,12 +150,12 @@ def learn_grades(
     Returns:
         It, drawn to the usual where fewer than 40 queries tell.
     """
-    known = np.isfinite(human) & np.isfinite(errors)
-    if not known.any():
+    mask = np.isfinite(human) & np.isfinite(errors)
+    if not mask.any():
         return _drawn(usual, usual, 0)
-    short = ((scores[known] - human[known]) / 1.96) ** 2 - errors[known] ** 2
+    short = ((scores[mask] - human[mask]) / 1.96) ** 2 - errors[mask] ** 2
     needed = np.sqrt(np.maximum(np.quantile(short, 0.95, method="higher"), _LOW**2))
-    return _drawn(float(needed), usual, len(np.unique(query[known])))
+    return _drawn(float(needed), usual, len(np.unique(query[mask])))
 
 
 def _drawn(found: float, default: float, queries: int) -> Shared:

@@ -27,9 +27,9 @@ def majority(ratings: Ratings) -> Ints:
     Of equal ones the nearest to the median, then the lower.
     """
     votes = _votes(ratings)
-    most = votes >= votes.max(axis=1, keepdims=True) - ROUNDING
+    winners = votes >= votes.max(axis=1, keepdims=True) - ROUNDING
     away = np.abs(np.arange(ratings.levels) - median(ratings)[:, np.newaxis])
-    nearest = np.where(most, away, np.inf).argmin(axis=1)
+    nearest = np.where(winners, away, np.inf).argmin(axis=1)
     return np.where(graded(ratings), nearest, -1)
 
 

@@ -68,12 +68,12 @@ def cut_points(parameters: Floats, levels: int) -> tuple[Floats, Floats]:
     a, b, log_phi = (column[:, None] for column in parameters.T)
     low = np.full((len(parameters), levels - 1), -FAR)
     high = -low
-    each = np.arange(1, levels)
+    grades = np.arange(1, levels)
     for _ in range(50):  # halvings: to the last bits
         middle = (low + high) / 2
-        under = _each_above(middle, log_phi, each, levels) < 0.5
+        under = _each_above(middle, log_phi, grades, levels) < 0.5
         low, high = np.where(under, middle, low), np.where(under, high, middle)
-    rise = (_each_above(low + STEP, log_phi, each, levels) - 0.5) / STEP
+    rise = (_each_above(low + STEP, log_phi, grades, levels) - 0.5) / STEP
     with np.errstate(divide="ignore", invalid="ignore"):
         cuts: Floats = (low + b) / a
     return cuts, a * rise * np.sqrt(2 * np.pi)

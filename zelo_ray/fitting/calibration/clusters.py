@@ -43,13 +43,13 @@ def worth(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -
     """
     usual = 1.0 if np.isnan(usual) else usual
     effect = np.nanmax([1.0, _effect(part, whole), 1 + (_size(whole) - 1) * usual])
-    many, queries = float(whole.sum()), len(whole)
+    answers, queries = float(whole.sum()), len(whole)
     if queries < 2:
-        return 1.0 if many > 1 else many
+        return 1.0 if answers > 1 else answers
     tail = (1 + confidence) / 2
-    short = scipy.special.stdtrit(many - 1, tail) / scipy.special.stdtrit(queries - 1, tail)
+    short = scipy.special.stdtrit(answers - 1, tail) / scipy.special.stdtrit(queries - 1, tail)
     # No fewer than where all of a query say the same: then queries are the answers.
-    return float(max(many / effect * short**2, many / _size(whole)))
+    return float(max(answers / effect * short**2, answers / _size(whole)))
 
 
 def exact(found: float, size: float, confidence: float = 0.95) -> tuple[float, float]:
@@ -65,8 +65,8 @@ def share(
 ) -> tuple[float, float, float]:
     """Return a share with the ends of its interval; see `worth`."""
     value = float(part.sum() / whole.sum())
-    known = whole > 0
-    size = worth(part[known], whole[known], usual, confidence)
+    mask = whole > 0
+    size = worth(part[mask], whole[mask], usual, confidence)
     return value, *exact(min(value * size, size), size, confidence)
 
 
@@ -77,12 +77,12 @@ def _size(whole: Floats) -> float:
 
 def _effect(part: Floats, whole: Floats) -> float:
     """Compute the design effect: the variance over that of independent answers."""
-    many, queries = whole.sum(), len(whole)
-    if many < 2 or queries < 2:
+    answers, queries = whole.sum(), len(whole)
+    if answers < 2 or queries < 2:
         return np.nan
-    mean = part.sum() / many
-    plain = mean * (1 - mean) / (many - 1)
+    mean = part.sum() / answers
+    plain = mean * (1 - mean) / (answers - 1)
     if plain <= 0:
         return np.nan
-    found = queries / (queries - 1) * float(((part - mean * whole) ** 2).sum()) / many**2
-    return float(found / plain)
+    variance = queries / (queries - 1) * float(((part - mean * whole) ** 2).sum()) / answers**2
+    return float(variance / plain)

@@ -41,10 +41,10 @@ def of_votes(said: Floats, people: Floats, query: Ints) -> list[Consensus]:
     """
     tally = _Tally(len(np.unique(query)))
     up, down, of = (said == 1).sum(0), (said == -1).sum(0), (~np.isnan(said)).sum(0)
-    known = ~np.isnan(people) & (of >= min(2, len(said)))
+    mask = ~np.isnan(people) & (of >= min(2, len(said)))
     place = np.unique(query, return_inverse=True)[1]
     right = _right(up, down, people)
-    tally.add(_level(np.maximum(up, down), of), place, right, people == 0, known * 1.0)
+    tally.add(_level(np.maximum(up, down), of), place, right, people == 0, mask * 1.0)
     return [*tally.rows(VOTES, "")]
 
 
@@ -70,27 +70,27 @@ def of_grades(
     """
     if len(grades) < 2:
         return []
-    known = (human >= 0) & ((grades >= 0).sum(axis=0) >= 2)
-    grades, human = grades[:, known], human[known]
-    place = np.unique(query[known], return_inverse=True)[1]
+    mask = (human >= 0) & ((grades >= 0).sum(axis=0) >= 2)
+    grades, human = grades[:, mask], human[mask]
+    place = np.unique(query[mask], return_inverse=True)[1]
     queries = len(np.unique(place))
     orders = _Tally(queries)
     at = np.argsort(place, kind="stable")
-    for own in np.split(at, np.flatnonzero(np.diff(place[at])) + 1):
-        if own.size:
-            _order(orders, int(place[own[0]]), grades[:, own], human[own])
-    found = [*orders.rows(ORDERS, "")]
-    each = np.stack([(grades == grade).sum(axis=0) for grade in range(levels)])
-    of, none = each.sum(axis=0), np.zeros(len(human), dtype=bool)
+    for rows in np.split(at, np.flatnonzero(np.diff(place[at])) + 1):
+        if rows.size:
+            _order(orders, int(place[rows[0]]), grades[:, rows], human[rows])
+    records = [*orders.rows(ORDERS, "")]
+    votes = np.stack([(grades == grade).sum(axis=0) for grade in range(levels)])
+    of, none = votes.sum(axis=0), np.zeros(len(human), dtype=bool)
     for cut in (0, *cuts):
         tally = _Tally(queries)
-        counts = np.stack([each[:cut].sum(axis=0), each[cut:].sum(axis=0)]) if cut else each
+        counts = np.stack([votes[:cut].sum(axis=0), votes[cut:].sum(axis=0)]) if cut else votes
         word = (2 * counts.cumsum(axis=0) >= of).argmax(axis=0)
         true = (human >= cut) if cut else human
         level = _level(counts.max(axis=0), of)
         tally.add(level, place, (word == true) * 1.0, none, np.ones(len(human)))
-        found += tally.rows(GRADES, f">={cut}" if cut else f"0-{levels - 1}")
-    return found
+        records += tally.rows(GRADES, f">={cut}" if cut else f"0-{levels - 1}")
+    return records
 
 
 @dataclass(slots=True)
@@ -114,21 +114,21 @@ class _Tally:
 
     def rows(self, about: str, scale: str) -> Iterator[Consensus]:
         """Yield the row of all levels together, then one for each level that occurs."""
-        whole = self.sums.sum(axis=1)
-        items = whole[1:].sum()
-        usual = clusters.alike(*whole[:2, whole[1] > 0]) if whole[1].any() else np.nan
+        totals = self.sums.sum(axis=1)
+        items = totals[1:].sum()
+        usual = clusters.alike(*totals[:2, totals[1] > 0]) if totals[1].any() else np.nan
         levels = zip(LEVELS, self.sums.swapaxes(0, 1), strict=True)
-        for level, (right, known, tied) in ((ALL, whole), *levels):
-            if not known.any() and not tied.any():
+        for level, (right, decided, tied) in ((ALL, totals), *levels):
+            if not decided.any() and not tied.any():
                 continue
-            queries = int((known > 0).sum())
+            queries = int((decided > 0).sum())
             same, low, high = np.nan, np.nan, np.nan
             if queries:
-                same, low, high = clusters.share(right, known, usual)
+                same, low, high = clusters.share(right, decided, usual)
             if queries < FEWEST:
                 low = high = np.nan
-            share = float((known.sum() + tied.sum()) / items)
-            counts = round(known.sum()), round(tied.sum())
+            share = float((decided.sum() + tied.sum()) / items)
+            counts = round(decided.sum()), round(tied.sum())
             yield Consensus(about, scale, level, share, same, low, high, *counts, queries)
 
 
@@ -150,16 +150,19 @@ def _order(tally: _Tally, query: int, grades: NDArray[np.int16], human: NDArray[
     kinds, counts = np.unique(np.vstack([human, grades]), axis=1, return_counts=True)
     step = max(1, _CELLS // kinds.size)
     for start in range(0, kinds.shape[1], step):
-        one, other = kinds[:, start : start + step, np.newaxis], kinds[:, np.newaxis]
-        both = (one[1:] >= 0) & (other[1:] >= 0)
-        up, down = (both & (one[1:] > other[1:])).sum(0), (both & (one[1:] < other[1:])).sum(0)
-        people = np.sign(one[0] - other[0])
+        first, second = kinds[:, start : start + step, np.newaxis], kinds[:, np.newaxis]
+        mask = (first[1:] >= 0) & (second[1:] >= 0)
+        up, down = (
+            (mask & (first[1:] > second[1:])).sum(0),
+            (mask & (first[1:] < second[1:])).sum(0),
+        )
+        people = np.sign(first[0] - second[0])
         # A pair stands here both ways round: once with the better first, by people; twice if tied.
         weight = counts[start : start + step, np.newaxis] * counts.astype(np.float64)
         at = np.arange(weight.shape[0])
         weight[at, start + at] -= counts[start + at]
         weight *= np.where(people > 0, 1.0, np.where(people == 0, 0.5, 0.0))
-        of = both.sum(0)
+        of = mask.sum(0)
         weight[of < 2] = 0
         level, people = _level(np.maximum(up, down), of).ravel(), people.ravel()
         right = _right(up.ravel(), down.ravel(), people)

@@ -49,19 +49,19 @@ def drawn(
         probability: with which a labelled unit was drawn, [units]; None: alike.
         frame: how many documents could be drawn; None: that is not known.
     """
-    asked = ~np.isnan(human)
-    if not asked.any():
+    has_label = ~np.isnan(human)
+    if not has_label.any():
         return Drawn(sound=True)
     if frame is not None and frame < len(human):
         return _of_part(f"only {frame:,} of {len(human):,} documents could be drawn")
-    if probability is not None and (probability[asked] < 1).any():
-        covering = _covering(probability[asked], len(human), framed=frame is not None)
-        if not covering.sound or np.ptp(probability[asked]) > 0 or frame is not None:
+    if probability is not None and (probability[has_label] < 1).any():
+        covering = _covering(probability[has_label], len(human), framed=frame is not None)
+        if not covering.sound or np.ptp(probability[has_label]) > 0 or frame is not None:
             return covering
     place = np.unique(query, return_inverse=True)[1]
-    size, labelled = np.bincount(place), np.bincount(place, asked)
+    size, labelled = np.bincount(place), np.bincount(place, has_label)
     some = (labelled > 0) & (labelled < size)
-    apart, chance = _test(panel_grade, asked, place, some)
+    apart, chance = _test(panel_grade, has_label, place, some)
     if chance < CHANCE:
         return Drawn(
             sound=False,
@@ -89,20 +89,20 @@ def _test(panel_grade: Floats, asked: Bools, place: Ints, some: Bools) -> tuple[
     """Return by how many grades labelled documents lie above others of their query; its p-value."""
     off = expected = spread = 0.0
     apart: list[tuple[float, int]] = []
-    kept = np.flatnonzero(some[place])
-    kept = kept[np.argsort(place[kept], kind="stable")]
-    starts = np.flatnonzero(np.diff(place[kept]))
-    for own in np.split(kept, starts + 1):
-        labelled, grades = asked[own], panel_grade[own]
-        if not own.size:
+    rows = np.flatnonzero(some[place])
+    rows = rows[np.argsort(place[rows], kind="stable")]
+    starts = np.flatnonzero(np.diff(place[rows]))
+    for query_rows in np.split(rows, starts + 1):
+        labelled, grades = asked[query_rows], panel_grade[query_rows]
+        if not query_rows.size:
             continue
         rank = scipy.stats.rankdata(grades)
-        many, of = int(labelled.sum()), len(own)
+        count, of = int(labelled.sum()), len(query_rows)
         weight = 1 / (of + 1)  # van Elteren's: the best where documents differ alike in all queries
         off += weight * rank[labelled].sum()
-        expected += weight * many * (of + 1) / 2
-        spread += weight**2 * many * (of - many) / of * rank.var(ddof=1)
-        apart.append((grades[labelled].mean() - grades[~labelled].mean(), many))
+        expected += weight * count * (of + 1) / 2
+        spread += weight**2 * count * (of - count) / of * rank.var(ddof=1)
+        apart.append((grades[labelled].mean() - grades[~labelled].mean(), count))
     if spread <= 0:
         return 0.0, 1.0
     means, weights = np.array(apart).T
@@ -133,8 +133,8 @@ def _covering(probability: Floats, units: int, *, framed: bool) -> Drawn:
 
 
 def _of_part(seen: str) -> Drawn:
-    told = f"human grades do not set the means right: {seen}, as for a contest; {_REDRAW}"
-    return Drawn(sound=False, note=told)
+    note = f"human grades do not set the means right: {seen}, as for a contest; {_REDRAW}"
+    return Drawn(sound=False, note=note)
 
 
 def _odds(chance: float) -> str:

@@ -60,10 +60,10 @@ class Lattice:
     def gathered(self, stretches: Floats) -> Floats:
         """Apply the transpose of ``stretches``: sums of shape [rows, x]."""
         width = 2 * self.half + 1
-        each = stretches.reshape(-1, self.span, width)
-        table = np.zeros((len(each), width + self.span - 1))
+        blocks = stretches.reshape(-1, self.span, width)
+        table = np.zeros((len(blocks), width + self.span - 1))
         for shift in range(self.span):
-            table[:, shift : shift + width] += each[:, shift]
+            table[:, shift : shift + width] += blocks[:, shift]
         return table
 
 

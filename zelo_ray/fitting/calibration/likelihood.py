@@ -72,20 +72,22 @@ class Target:
         parameters, sd = self.split(point)
         logs, by = log_chances(self.family, parameters, self.lattice, self.levels)
         stretches, log_prior = self.lattice.stretches(logs), self.lattice.log_prior(sd)
-        each = by.shape[1]
-        found = np.empty((len(self.times), len(point)))
+        width = by.shape[1]
+        gradient = np.empty((len(self.times), len(point)))
         columns = self.levels * self.lattice.span
         for part in chunks(len(self.times), len(log_prior)):
             chances, _ = posteriors(self.counts[part], stretches, log_prior)
             if self.with_sd:
-                found[part, -1] = chances @ self._by_log_sd(log_prior, sd)
+                gradient[part, -1] = chances @ self._by_log_sd(log_prior, sd)
             counts = self.counts[part].tocsc()
             for judge in range(self.judges):
-                given = counts[:, judge * columns : (judge + 1) * columns].tocsr()
-                for parameter in range(each):
+                judge_counts = counts[:, judge * columns : (judge + 1) * columns].tocsr()
+                for parameter in range(width):
                     slopes = self.lattice.stretches(by[judge, parameter])
-                    found[part, judge * each + parameter] = ((given @ slopes) * chances).sum(axis=1)
-        return found
+                    gradient[part, judge * width + parameter] = (
+                        (judge_counts @ slopes) * chances
+                    ).sum(axis=1)
+        return gradient
 
     def _expected(self, point: Floats) -> tuple[float, Floats, Floats, float]:
         """Compute the log likelihood, and the expected grades on the lattice, [judges, levels, x].

@@ -104,13 +104,13 @@ def learn(
         raise ValueError(f"the anchor {anchor!r} is none of the judges")
     if not ratings.unit.size:
         raise ValueError("there are no grades to learn from")
-    given = _given(ratings)
+    grade_counts = _given(ratings)
     unit = 1.0
     if ratings.offset is not None:
         unit = float(np.sqrt(np.mean(ratings.offset**2))) or 1.0
-    guess, point = 1.0, _start(family, given, ratings.offset is not None)
+    guess, point = 1.0, _start(family, grade_counts, ratings.offset is not None)
     for _ in range(ROUNDS):
-        target, place = _target(ratings, family, given, guess, unit)
+        target, place = _target(ratings, family, grade_counts, guess, unit)
         point = _maximum(target, point)
         parameters, sd = target.split(point)
         if 1 / STRAYED < sd / guess < STRAYED:
@@ -120,7 +120,7 @@ def learn(
         raise ArithmeticError(f"the spread of the latent did not settle in {ROUNDS} grids")
     covariance = _covariance(target, point, place, clusters)[: parameters.size, : parameters.size]
     spread = 1.0 if ratings.offset is None else float(np.hypot(sd, 1))
-    tally = Tally(ratings.judges, family, given, spread, anchor)
+    tally = Tally(ratings.judges, family, grade_counts, spread, anchor)
     raters = measured(tally, parameters, covariance)
     weights = np.array([rater.weight for rater in raters])
     cuts = scale_of(tally, parameters, weights, *target.density(point)) * unit
@@ -145,8 +145,8 @@ def judge(model: Model, ratings: Ratings) -> Posterior:
         raise ValueError(f"the panel was fitted with {model.levels} levels, not {ratings.levels}")
     lattice, counts = lay(ratings, model.sd / model.unit, model.unit)
     first, place = distinct(counts)
-    known = [model.judges.index(name) for name in ratings.judges]
-    parameters = model.parameters[known]
+    judge_rows = [model.judges.index(name) for name in ratings.judges]
+    parameters = model.parameters[judge_rows]
     logs, _ = log_chances(model.family, parameters, lattice, model.levels)
     stretches = lattice.stretches(logs)
     log_prior = lattice.log_prior(model.sd / model.unit)
@@ -155,11 +155,11 @@ def judge(model: Model, ratings: Ratings) -> Posterior:
         _moments(*posteriors(counts[part], stretches, log_prior), lattice, model)
         for part in chunks(len(first), len(log_prior))
     ]
-    found = np.concatenate(parts, axis=1)[:, place]
-    found[:, ~graded(ratings)] = np.nan
-    mean, sd, grade_mean, grade_sd, log_likelihood = found[:5]
+    columns = np.concatenate(parts, axis=1)[:, place]
+    columns[:, ~graded(ratings)] = np.nan
+    mean, sd, grade_mean, grade_sd, log_likelihood = columns[:5]
     grade = np.nan_to_num(np.floor(grade_mean + 0.5), nan=-1).astype(np.int64)
-    return Posterior(mean, sd, grade_mean, grade_sd, grade, found[5:].T, log_likelihood)
+    return Posterior(mean, sd, grade_mean, grade_sd, grade, columns[5:].T, log_likelihood)
 
 
 def _moments(chances: Floats, log_likelihood: Floats, lattice: Lattice, model: Model) -> Floats:
@@ -183,8 +183,8 @@ def _given(ratings: Ratings) -> Floats:
     """Sum the weights of the grades of each judge, of shape [judges, levels]."""
     cells = ratings.judge * ratings.levels + ratings.grade
     size = len(ratings.judges) * ratings.levels
-    given = np.bincount(cells, shared_weights(ratings), size).astype(np.float64)
-    return given.reshape(-1, ratings.levels)
+    sums = np.bincount(cells, shared_weights(ratings), size).astype(np.float64)
+    return sums.reshape(-1, ratings.levels)
 
 
 def _panel_shares(given: Floats) -> Floats:
@@ -230,16 +230,16 @@ def _maximum(target: Target, start: Floats) -> Floats:
     So a judge that goes against the others tells nothing, instead of turning the scale around; nor
     does one that has used one grade only, which could be of any slope.
     """
-    each = (len(start) - target.with_sd) // target.judges
+    width = (len(start) - target.with_sd) // target.judges
     open_ended = np.full(int(target.with_sd), np.inf)
     low, high = FAMILIES[target.family].limits(target.levels)
     lowest = np.append(np.tile(low, target.judges), -open_ended)
     highest = np.append(np.tile(high, target.judges), open_ended)
-    highest[: target.judges * each : each] *= target.told_apart
+    highest[: target.judges * width : width] *= target.told_apart
     point: Floats = np.clip(start, lowest, highest)
     for share in (1e-3, 1e-5):  # mostly the first will do
         tolerance = share / np.sqrt(target.times.sum())
-        found = scipy.optimize.minimize(
+        optimum = scipy.optimize.minimize(
             target.loss,
             point,
             jac=True,
@@ -247,14 +247,16 @@ def _maximum(target: Target, start: Floats) -> Floats:
             bounds=scipy.optimize.Bounds(lowest, highest),
             options={"maxiter": MAX_STEPS, "ftol": 0, "gtol": tolerance, "maxcor": 30},
         )
-        point = found.x
+        point = optimum.x
         loss, gradient = target.loss(point)
         held = (point <= lowest) & (gradient > 0) | (point >= highest) & (gradient < 0)
         gradient = np.where(held, 0, gradient) * target.times.sum()
         promised = gradient @ np.linalg.solve(_information(target, point)[0], gradient) / 2
         if np.isfinite(loss) and promised < NEAR:
             return point
-    raise ArithmeticError(f"the panel fit did not converge in {found.nit} steps ({found.message})")
+    raise ArithmeticError(
+        f"the panel fit did not converge in {optimum.nit} steps ({optimum.message})"
+    )
 
 
 def _information(target: Target, point: Floats) -> tuple[Floats, Floats]:
@@ -275,8 +277,10 @@ def _covariance(target: Target, point: Floats, place: Ints, clusters: Ints | Non
     shape = (int(cluster.max()) + 1, len(scores))
     sums = scipy.sparse.csr_array((np.ones(len(place)), (cluster, place)), shape=shape) @ scores
     # What the priors know stays in, and few clusters make the sums look too much alike.
-    own = scores[place]
-    meat = information - own.T @ own + sums.T @ sums * shape[0] / max(1, shape[0] - 1)
+    unit_scores = scores[place]
+    meat = (
+        information - unit_scores.T @ unit_scores + sums.T @ sums * shape[0] / max(1, shape[0] - 1)
+    )
     root = np.linalg.cholesky(inverse)
     stretch, along = np.linalg.eigh(root.T @ meat @ root)  # never less than if independent
     sandwiched: Floats = (root @ along * np.maximum(stretch, 1)) @ (root @ along).T

@@ -97,10 +97,10 @@ def measured(tally: Tally, parameters: Floats, covariance: Floats) -> tuple[Rate
 def _weights(tally: Tally, parameters: Floats) -> Floats:
     """Return each judge's share of the information in grades; equal shares where there is none."""
     panel = np.array(tally.judges) != tally.anchor
-    told = np.where(panel, _information(tally, parameters) * tally.given.sum(axis=1), np.nan)
-    if np.nansum(told) < NOTHING:
-        told = np.where(panel, 1.0, np.nan)
-    weights: Floats = told / np.nansum(told)
+    information = np.where(panel, _information(tally, parameters) * tally.given.sum(axis=1), np.nan)
+    if np.nansum(information) < NOTHING:
+        information = np.where(panel, 1.0, np.nan)
+    weights: Floats = information / np.nansum(information)
     return weights
 
 
@@ -148,7 +148,7 @@ def _information(tally: Tally, parameters: Floats) -> Floats:
     x = np.linspace(-5, 5, 201) * tally.sd
     chances, _ = FAMILIES[tally.family].cells(parameters, x, tally.given.shape[1])
     chances = np.maximum(chances, 0) + SLIP
-    told = (np.gradient(chances, x, axis=-1) ** 2 / chances).sum(axis=1)
+    grade_information = (np.gradient(chances, x, axis=-1) ** 2 / chances).sum(axis=1)
     density = np.exp(-0.5 * (x / tally.sd) ** 2)
-    information: Floats = told @ density / density.sum()
+    information: Floats = grade_information @ density / density.sum()
     return information

@@ -85,9 +85,9 @@ def by_judge(ratings: Ratings) -> NDArray[np.int16]:
     at = np.lexsort((ratings.grade, cells))
     starts = np.flatnonzero(np.diff(cells[at], prepend=-1))
     middle = at[starts + (np.diff(starts, append=len(at)) - 1) // 2]
-    found = np.full(len(ratings.judges) * ratings.units, -1, np.int16)
-    found[cells[middle]] = ratings.grade[middle]
-    return found.reshape(len(ratings.judges), ratings.units)
+    matrix = np.full(len(ratings.judges) * ratings.units, -1, np.int16)
+    matrix[cells[middle]] = ratings.grade[middle]
+    return matrix.reshape(len(ratings.judges), ratings.units)
 
 
 def counted(
@@ -147,6 +147,6 @@ def distinct(counts: "scipy.sparse.csr_array") -> tuple[Ints, Ints]:
 
 def _codes(first: Ints, second: Ints) -> Ints:
     """Map pairs of numbers to small whole numbers that are equal where both are."""
-    both = np.unique(first, return_inverse=True)[1] * (int(second.max(initial=0)) + 1) + second
-    codes: Ints = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    keys = np.unique(first, return_inverse=True)[1] * (int(second.max(initial=0)) + 1) + second
+    codes: Ints = np.unique(keys, return_inverse=True)[1].astype(np.int64)
     return codes

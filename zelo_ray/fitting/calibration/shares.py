@@ -58,23 +58,23 @@ def shares(
         probability: of shape [units], with which a labelled unit was drawn; NaN elsewhere. None: as
             any other.
     """
-    rounded, asked = np.floor(panel_grade + 0.5), ~np.isnan(human)
+    rounded, has_label = np.floor(panel_grade + 0.5), ~np.isnan(human)
     if at_least is None:
         at_least = (rounded[:, np.newaxis] >= np.arange(1, levels)).astype(np.float64)
     unit = np.arange(len(human)) if query is None else np.unique(query, return_inverse=True)[1]
     rows = [("grade", panel_grade, human, levels - 1)]
     for grade in range(1, levels):
-        true = np.where(asked, human >= grade, np.nan)
+        true = np.where(has_label, human >= grade, np.nan)
         rows.append((f">={grade}", at_least[:, grade - 1], true, 1))
     return tuple(
         Share(
             name,
-            float(told.mean()) if told.size else np.nan,
-            *_Sample(told, true, unit, top, probability, confidence).corrected(),
-            documents=len(told),
-            humans=int(asked.sum()),
+            float(grades.mean()) if grades.size else np.nan,
+            *_Sample(grades, true, unit, top, probability, confidence).corrected(),
+            documents=len(grades),
+            humans=int(has_label.sum()),
         )
-        for name, told, true, top in rows
+        for name, grades, true, top in rows
     )
 
 
@@ -91,45 +91,47 @@ class _Sample:
 
     def corrected(self) -> tuple[float, float, float]:
         """Return the corrected mean and the ends of its interval."""
-        seen = ~np.isnan(self.true)
-        true, told, query = self.true[seen], self.told[seen], self.query[seen]
+        has_label = ~np.isnan(self.true)
+        true, grades, query = self.true[has_label], self.told[has_label], self.query[has_label]
         # Drawn alike, the panel's word counts where the humans' is missing; else everywhere.
-        rest = ~seen if self.probability is None else np.ones(len(seen), dtype=bool)
+        panel_rows = ~has_label if self.probability is None else np.ones(len(has_label), dtype=bool)
         if not true.size:
-            return (float(self.told.mean()) if rest.any() else np.nan), np.nan, np.nan
-        weight = np.ones(true.size) if self.probability is None else 1 / self.probability[seen]
+            return (float(self.told.mean()) if panel_rows.any() else np.nan), np.nan, np.nan
+        weight = np.ones(true.size) if self.probability is None else 1 / self.probability[has_label]
         weight = weight / weight.sum()
         queries = len(np.unique(query))
         enough = true.size >= FEWEST and (queries >= QUERIES or queries == true.size)
         if enough and self.top == 1:
             mean = float(weight @ true)
-            size = self._worth(seen) / (true.size * float(weight @ weight))
+            size = self._worth(has_label) / (true.size * float(weight @ weight))
             if min(mean, 1 - mean) * size < FEWEST - ROUNDING:
                 return mean, *clusters.exact(min(mean * size, size), size, self.confidence)
-        trust = _trust(self.told[rest], told, true, weight)
-        apart = true - trust * told
-        mean = float(weight @ apart) + (trust * float(self.told[rest].mean()) if rest.any() else 0)
+        trust = _trust(self.told[panel_rows], grades, true, weight)
+        apart = true - trust * grades
+        mean = float(weight @ apart) + (
+            trust * float(self.told[panel_rows].mean()) if panel_rows.any() else 0
+        )
         if not enough:
             return mean, np.nan, np.nan
         variance = _variance(
             (apart, weight, query),
-            (trust * self.told[rest], np.ones(int(rest.sum())), self.query[rest]),
+            (trust * self.told[panel_rows], np.ones(int(panel_rows.sum())), self.query[panel_rows]),
         )
         half = float(scipy.special.stdtrit(queries - 1, (1 + self.confidence) / 2) * variance**0.5)
         below, above = 0.0, 0.0
         if np.ptp(apart) < ROUNDING:
-            other = 1 - ((1 - self.confidence) / 2) ** (1 / self._worth(seen))
-            below = other * float(apart[0] + trust * self.top)
-            above = other * float(self.top - apart[0])
+            share = 1 - ((1 - self.confidence) / 2) ** (1 / self._worth(has_label))
+            below = share * float(apart[0] + trust * self.top)
+            above = share * float(self.top - apart[0])
         return mean, max(0.0, mean - half - below), min(self.top, mean + half + above)
 
     def _worth(self, seen: np.ndarray) -> float:
         """Return the number of independent labels, given how alike documents of a query are."""
         yes = self.true[seen] / self.top
         labels = clusters.by_query(yes, self.query[seen])
-        known = [clusters.alike(*labels)]
-        known.append(clusters.alike(*clusters.by_query(self.told / self.top, self.query)))
-        usual = float(np.nanmax(known)) if not np.isnan(known).all() else np.nan
+        correlations = [clusters.alike(*labels)]
+        correlations.append(clusters.alike(*clusters.by_query(self.told / self.top, self.query)))
+        usual = float(np.nanmax(correlations)) if not np.isnan(correlations).all() else np.nan
         return clusters.worth(*labels, usual, self.confidence)
 
 
@@ -145,9 +147,11 @@ def _variance(*means: tuple[Floats, Floats, Ints]) -> float:
     for values, weight, query in means:
         if values.size:
             share = weight / weight.sum()
-            kept = 1 - np.bincount(query, share, several)
+            complement = 1 - np.bincount(query, share, several)
             sums = np.bincount(query, share * (values - share @ values), several)
-            moved += np.divide(sums, kept**0.5, out=np.zeros(several), where=kept > ROUNDING)
+            moved += np.divide(
+                sums, complement**0.5, out=np.zeros(several), where=complement > ROUNDING
+            )
     return float((moved**2).sum())
 
 

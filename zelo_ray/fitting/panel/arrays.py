@@ -29,16 +29,16 @@ def solved(matrices: Floats, right: Floats) -> Floats:
         ArithmeticError: one has no solution.
     """
     try:
-        found = np.linalg.solve(matrices, right[:, :, np.newaxis])[:, :, 0]
+        solution = np.linalg.solve(matrices, right[:, :, np.newaxis])[:, :, 0]
     except np.linalg.LinAlgError:
         raise ArithmeticError("a curvature of the panel's fit is singular") from None
-    return found.astype(np.float64, copy=False)
+    return solution.astype(np.float64, copy=False)
 
 
 def times(matrices: Floats, vectors: Floats) -> Floats:
     """Multiply each matrix by its vector: [matrices, rows]."""
-    found: Floats = (matrices @ vectors[:, :, np.newaxis])[:, :, 0]
-    return found
+    products: Floats = (matrices @ vectors[:, :, np.newaxis])[:, :, 0]
+    return products
 
 
 def by_query(values: Floats, owner: Ints) -> Floats:

@@ -53,8 +53,8 @@ class Evidence:
 
 def gather(stacks: Iterable[Stack], curves: Curves, own_sd: float) -> Evidence:
     """Sum the evidence of all stacks; there must be one."""
-    found = [_evidence(stack, curves, own_sd) for stack in stacks]
-    return sum(found[1:], found[0])
+    parts = [_evidence(stack, curves, own_sd) for stack in stacks]
+    return sum(parts[1:], parts[0])
 
 
 def _evidence(stack: Stack, curves: Curves, own_sd: float) -> Evidence:
@@ -62,14 +62,16 @@ def _evidence(stack: Stack, curves: Curves, own_sd: float) -> Evidence:
     middle, spread = cavities(stack, mode, curves, own_sd)
     gaps = middle[:, np.newaxis] + spread[:, np.newaxis] * NODES
     chances = level_chances(stack, curves, gaps)
-    said = np.take_along_axis(chances, (stack.level + curves.top)[:, np.newaxis, np.newaxis], 2)
-    likelihood = said[:, :, 0] * SHARES
-    whole = likelihood.sum(1)
-    share = likelihood * (stack.weight / whole)[:, np.newaxis]
+    vote_chances = np.take_along_axis(
+        chances, (stack.level + curves.top)[:, np.newaxis, np.newaxis], 2
+    )
+    likelihood = vote_chances[:, :, 0] * SHARES
+    totals = likelihood.sum(1)
+    share = likelihood * (stack.weight / totals)[:, np.newaxis]
     products, alike = _residuals(stack, curves, gaps)
     return Evidence(
         counts=_count(stack, curves, gaps, share),
-        log_likelihood=float(np.log(whole).sum()),
+        log_likelihood=float(np.log(totals).sum()),
         products=products,
         alike=alike,
     )
@@ -84,24 +86,24 @@ def cavities(stack: Stack, mode: Mode, curves: Curves, own_sd: float) -> tuple[F
     gap, weight, pull = vote_derivatives(stack, curves, mode.view, mode.t)
     covariance = inverse(mode.curvature)
     gain = mode.gain
-    seen = None if gain is None else gain @ covariance[mode.view_query]
+    view_covariance = None if gain is None else gain @ covariance[mode.view_query]
     variance = np.empty_like(gap)
     starts, number = pairs(stack)
     for size in np.unique(number):
         votes = starts[number == size][:, np.newaxis] + np.arange(size)
         joint = (
             _same(stack, covariance, votes)
-            if gain is None or seen is None
-            else _through_views(stack, mode.view, gain, seen, votes, own_sd=own_sd)
+            if gain is None or view_covariance is None
+            else _through_views(stack, mode.view, gain, view_covariance, votes, own_sd=own_sd)
         )
         information = np.maximum(weight[votes], 0)
         root = np.sqrt(information)
-        told = np.linalg.eigvalsh(joint * root[:, :, np.newaxis] * root[:, np.newaxis, :])[:, -1]
-        share = np.minimum(1, (1 - KEPT) / np.maximum(told, 1e-300))[:, np.newaxis]
-        taken = (share * information)[:, :, np.newaxis] * joint
-        left = joint @ inverse(np.eye(size) - taken)
-        gap[votes] -= (left @ (share * pull[votes])[:, :, np.newaxis])[:, :, 0]
-        variance[votes] = left.diagonal(axis1=1, axis2=2)
+        norms = np.linalg.eigvalsh(joint * root[:, :, np.newaxis] * root[:, np.newaxis, :])[:, -1]
+        share = np.minimum(1, (1 - KEPT) / np.maximum(norms, 1e-300))[:, np.newaxis]
+        removal = (share * information)[:, :, np.newaxis] * joint
+        cavity = joint @ inverse(np.eye(size) - removal)
+        gap[votes] -= (cavity @ (share * pull[votes])[:, :, np.newaxis])[:, :, 0]
+        variance[votes] = cavity.diagonal(axis1=1, axis2=2)
     return gap, np.sqrt(np.maximum(variance, 1e-9))
 
 
@@ -118,10 +120,10 @@ def _through_views(
 ) -> Floats:
     """Return this covariance with own views: G_m V G_n, plus own_sd^2 G_m where m = n."""
     view, i, j = view[votes], stack.i[votes], stack.j[votes]
-    one, other = seen[view, i] - seen[view, j], gain[view, i] - gain[view, j]
-    own = own_sd**2 * (gain[view, i, i] + gain[view, j, j] - 2 * gain[view, i, j])
-    alone = own[:, :, np.newaxis] * (view[:, :, np.newaxis] == view[:, np.newaxis])
-    joint: Floats = one @ other.swapaxes(1, 2) + alone
+    covariance_gap, gain_gap = seen[view, i] - seen[view, j], gain[view, i] - gain[view, j]
+    variance = own_sd**2 * (gain[view, i, i] + gain[view, j, j] - 2 * gain[view, i, j])
+    alone = variance[:, :, np.newaxis] * (view[:, :, np.newaxis] == view[:, np.newaxis])
+    joint: Floats = covariance_gap @ gain_gap.swapaxes(1, 2) + alone
     return joint
 
 
@@ -139,8 +141,8 @@ def level_chances(stack: Stack, curves: Curves, gaps: Floats) -> Floats:
     slopes, terms = curves.slopes[stack.judge], curves.terms[stack.judge]
     logits = x[:, :, np.newaxis] * slopes[:, np.newaxis, :] + terms[:, np.newaxis, :]
     chances = np.exp(logits - logits.max(2, keepdims=True))
-    whole: Floats = chances / chances.sum(2, keepdims=True)
-    return whole
+    probabilities: Floats = chances / chances.sum(2, keepdims=True)
+    return probabilities
 
 
 def _count(stack: Stack, curves: Curves, gaps: Floats, share: Floats) -> Floats:

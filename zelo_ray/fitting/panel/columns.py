@@ -41,11 +41,11 @@ def grades_of(battles: Battles, query_grades: Sequence[Sequence[Grade]]) -> Grad
     """
     judges = {name: place for place, name in enumerate(battles.judges)}
     rows = [
-        (query, place[one.doc_id], judges.get(one.judge, -1), one.grade)
-        for query, (ids, own) in enumerate(zip(battles.documents, query_grades, strict=True))
-        if own
+        (query, place[grade.doc_id], judges.get(grade.judge, -1), grade.grade)
+        for query, (ids, grades) in enumerate(zip(battles.documents, query_grades, strict=True))
+        if grades
         for place in [{doc_id: place for place, doc_id in enumerate(ids)}]
-        for one in own
+        for grade in grades
     ]
     query, document, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 4).T
     return Grades(query=query, document=document, judge=judge, grade=grade)
@@ -79,20 +79,20 @@ class Stack:
 
     def take(self, rows: Bools) -> "Stack":
         """Return the stack with some of the queries."""
-        kept = rows[self.query]
+        mask = rows[self.query]
         number = np.cumsum(rows) - 1
         return Stack(
             places=self.places[rows],
             prior=self.prior[rows],
             precision=self.precision[rows],
             graded=self.graded[rows],
-            query=number[self.query[kept]],
-            i=self.i[kept],
-            j=self.j[kept],
-            judge=self.judge[kept],
-            order=self.order[kept],
-            level=self.level[kept],
-            weight=self.weight[kept],
+            query=number[self.query[mask]],
+            i=self.i[mask],
+            j=self.j[mask],
+            judge=self.judge[mask],
+            order=self.order[mask],
+            level=self.level[mask],
+            weight=self.weight[mask],
         )
 
 
@@ -125,13 +125,13 @@ def columns(battles: Battles, only: Ints | None = None) -> Columns:
         ValueError: a preference lies outside [-1, 1], or a document meets itself.
     """
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
-    asked = np.flatnonzero(sizes) if only is None else np.unique(only[sizes[only] > 0])
-    queries = asked[np.argsort(sizes[asked], kind="stable")]
+    selection = np.flatnonzero(sizes) if only is None else np.unique(only[sizes[only] > 0])
+    queries = selection[np.argsort(sizes[selection], kind="stable")]
     place = np.full(len(sizes), -1)
     place[queries] = np.arange(len(queries))
-    kept = np.flatnonzero(place[battles.query] >= 0)
-    query, a, b = place[battles.query[kept]], battles.a[kept], battles.b[kept]
-    preference = battles.preference[kept]
+    rows = np.flatnonzero(place[battles.query] >= 0)
+    query, a, b = place[battles.query[rows]], battles.a[rows], battles.b[rows]
+    preference = battles.preference[rows]
     if (a == b).any():
         raise ValueError("a document cannot meet itself")
     if not (np.abs(preference) <= 1).all():
@@ -140,10 +140,10 @@ def columns(battles: Battles, only: Ints | None = None) -> Columns:
     first = a < b
     i, j = np.where(first, a, b), np.where(first, b, a)
     favour = np.where(first, -preference, preference)
-    order = np.where(first ^ battles.swapped[kept], 1, -1)
+    order = np.where(first ^ battles.swapped[rows], 1, -1)
     width = int(sizes.max(initial=1))
     pair = (query * width + i) * width + j
-    fine = (pair * max(1, len(battles.judges)) + battles.judge[kept]) * 2 + (order > 0)
+    fine = (pair * max(1, len(battles.judges)) + battles.judge[rows]) * 2 + (order > 0)
     ranked = np.lexsort((favour, fine))
     starts = np.flatnonzero(np.diff(pair[ranked], prepend=-1))
     counts = np.diff(starts, append=len(ranked))
@@ -154,7 +154,7 @@ def columns(battles: Battles, only: Ints | None = None) -> Columns:
         query=query[ranked],
         i=i[ranked],
         j=j[ranked],
-        judge=battles.judge[kept][ranked],
+        judge=battles.judge[rows][ranked],
         order=order[ranked].astype(np.float64),
         favour=favour[ranked],
         together=np.repeat(counts, counts),
@@ -165,10 +165,10 @@ def levels(votes: Columns, habits: Sequence[Habits]) -> Ints:
     """Compute the signed level of each vote: [votes]."""
     size = np.abs(votes.favour)
     level = np.ones(len(size), dtype=np.int64)
-    for judge, one in enumerate(habits):
-        if one.cuts:
-            own = votes.judge == judge
-            level[own] += np.searchsorted(one.cuts, size[own], side="right")
+    for judge, habit in enumerate(habits):
+        if habit.cuts:
+            rows = votes.judge == judge
+            level[rows] += np.searchsorted(habit.cuts, size[rows], side="right")
     return np.where(size <= TIE, 0, level) * np.sign(votes.favour).astype(np.int64)
 
 
@@ -185,7 +185,7 @@ def stacks(
         step = max(1, cells // size**2)
         for low in range(start, stop, step):
             high = min(low + step, stop)
-            own = slice(*np.searchsorted(votes.query, np.array([low, high])))
+            rows = slice(*np.searchsorted(votes.query, np.array([low, high])))
             places = votes.queries[low:high]
             documents = votes.documents[places][:, np.newaxis] + np.arange(size)
             yield Stack(
@@ -193,13 +193,13 @@ def stacks(
                 prior=prior[documents],
                 precision=precision[documents],
                 graded=graded[documents],
-                query=votes.query[own] - low,
-                i=votes.i[own],
-                j=votes.j[own],
-                judge=votes.judge[own],
-                order=votes.order[own],
-                level=level[own],
-                weight=weight[own],
+                query=votes.query[rows] - low,
+                i=votes.i[rows],
+                j=votes.j[rows],
+                judge=votes.judge[rows],
+                order=votes.order[rows],
+                level=level[rows],
+                weight=weight[rows],
             )
 
 
@@ -213,7 +213,7 @@ def expected(
     if not ((grades.grade >= 0) & (grades.grade <= 3)).all():
         raise ValueError("a grade is 0, 1, 2 or 3")
     usual = model.of(("",)).habits[0]
-    means = np.array([one.grade_means for one in (*model.habits, usual)])  # -1 is the last
+    means = np.array([habit.grade_means for habit in (*model.habits, usual)])  # -1 is the last
     document = votes.documents[grades.query] + grades.document
     # In an order of their own, so that the one in which they came changes no bit.
     kind = (grades.judge % len(means)) * 4 + grades.grade

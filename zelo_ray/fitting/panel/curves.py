@@ -65,6 +65,6 @@ def curves_of(model: PanelModel) -> Curves:
     return Curves(
         slopes=slopes,
         terms=terms,
-        bias=np.array([one.bias for one in model.habits]),
+        bias=np.array([habit.bias for habit in model.habits]),
         cubics=(mean.ravel(), rise.ravel(), square.ravel(), cube.ravel()),
     )

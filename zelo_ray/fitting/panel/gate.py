@@ -35,16 +35,16 @@ def hidden(votes: Columns, seed: int) -> Bools:
 
 def without(votes: Columns, dropped: Bools) -> Columns:
     """Return the votes without the dropped ones."""
-    kept = ~dropped
+    mask = ~dropped
     return replace(
         votes,
-        query=votes.query[kept],
-        i=votes.i[kept],
-        j=votes.j[kept],
-        judge=votes.judge[kept],
-        order=votes.order[kept],
-        favour=votes.favour[kept],
-        together=votes.together[kept],
+        query=votes.query[mask],
+        i=votes.i[mask],
+        j=votes.j[mask],
+        judge=votes.judge[mask],
+        order=votes.order[mask],
+        favour=votes.favour[mask],
+        together=votes.together[mask],
     )
 
 
@@ -68,6 +68,6 @@ def _foretold(votes: Columns, unseen: Bools, model: PanelModel) -> Iterator[Floa
         chances = level_chances(blind, curves, gaps)
         top = curves.top
         signs = (chances[:, :, :top].sum(2), chances[:, :, top], chances[:, :, top + 1 :].sum(2))
-        said = np.choose(np.sign(stack.level)[:, np.newaxis] + 1, signs) @ SHARES
-        told: Floats = np.where(out, np.log(said), 0.0)
-        yield sums(stack.query, told, len(stack.places))
+        likelihood = np.choose(np.sign(stack.level)[:, np.newaxis] + 1, signs) @ SHARES
+        logs: Floats = np.where(out, np.log(likelihood), 0.0)
+        yield sums(stack.query, logs, len(stack.places))

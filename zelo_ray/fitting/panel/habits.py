@@ -31,11 +31,11 @@ def with_levels(model: PanelModel, votes: Columns, sizes: bool) -> PanelModel:
     """Give the model cut points for these votes, with slopes spread around their former values."""
     usual = model.of(("",)).habits[0]
     habits = []
-    for judge, one in enumerate(model.habits):
+    for judge, habit in enumerate(model.habits):
         cuts = _cuts(np.abs(votes.favour[votes.judge == judge])) if sizes else ()
         slope = usual.slopes[0] * (np.linspace(0.6, 1.4, len(cuts) + 1) if cuts else np.ones(1))
         terms = (usual.terms[0], *[0.0] * (len(cuts) + 1))
-        habits.append(replace(one, cuts=cuts, slopes=tuple(slope.tolist()), terms=terms))
+        habits.append(replace(habit, cuts=cuts, slopes=tuple(slope.tolist()), terms=terms))
     return replace(model, habits=tuple(habits), sizes=sizes)
 
 
@@ -43,8 +43,8 @@ def _cuts(size: Floats) -> tuple[float, ...]:
     size = size[size > TIE]
     if len(size) < SEEN:
         return ()
-    found = np.unique(np.quantile(size, np.linspace(0, 1, LEVELS + 1)[1:-1]))
-    return tuple(found[found > size.min()].tolist())
+    cuts = np.unique(np.quantile(size, np.linspace(0, 1, LEVELS + 1)[1:-1]))
+    return tuple(cuts[cuts > size.min()].tolist())
 
 
 def improve(model: PanelModel, evidence: Evidence) -> PanelModel:
@@ -53,11 +53,11 @@ def improve(model: PanelModel, evidence: Evidence) -> PanelModel:
     Judges are pulled to what the panel is on average, so that one with few votes is much like the
     others.
     """
-    first = float(np.mean([one.slopes[0] for one in model.habits]))
-    tie = float(np.mean([one.terms[0] for one in model.habits]))
+    first = float(np.mean([habit.slopes[0] for habit in model.habits]))
+    tie = float(np.mean([habit.terms[0] for habit in model.habits]))
     habits = [
-        _improve(one, counts, first, tie)
-        for one, counts in zip(model.habits, evidence.counts, strict=True)
+        _improve(habit, counts, first, tie)
+        for habit, counts in zip(model.habits, evidence.counts, strict=True)
     ]
     return replace(model, habits=tuple(habits))
 
@@ -69,8 +69,8 @@ def _improve(habits: Habits, counts: Floats, first: float, tie: float) -> Habits
     rises[0] = max(rises[0], LEAST)
     start = np.concatenate([rises, habits.terms[:1], habits.terms[2:], [habits.bias]])
     bounds = [(LEAST, 8.0), *[(0.0, 8.0)] * (levels - 1), *[(-15.0, 8.0)] * levels, (-5.0, 5.0)]
-    found = scipy.optimize.minimize(target, start, jac=True, method="L-BFGS-B", bounds=bounds)
-    slopes, terms, bias = _read(found.x, levels)
+    optimum = scipy.optimize.minimize(target, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    slopes, terms, bias = _read(optimum.x, levels)
     return replace(
         habits, slopes=tuple(slopes[1:].tolist()), terms=tuple(terms.tolist()), bias=bias
     )
@@ -103,9 +103,9 @@ class _Target:
             x = GRID + bias * order
             logits = x[:, np.newaxis] * odd + even
             logits -= logits.max(1, keepdims=True)
-            whole = np.exp(logits).sum(1, keepdims=True)
-            value -= float((counts * (logits - np.log(whole))).sum())
-            excess = np.exp(logits) / whole * counts.sum(1, keepdims=True) - counts
+            totals = np.exp(logits).sum(1, keepdims=True)
+            value -= float((counts * (logits - np.log(totals))).sum())
+            excess = np.exp(logits) / totals * counts.sum(1, keepdims=True) - counts
             by_slope += x @ excess
             by_term += excess.sum(0)
             by_bias += order * float((excess @ odd).sum())
@@ -135,5 +135,5 @@ def correlation(evidence: Evidence) -> float:
 
 def worth_trying(votes: Columns, judges: Sequence[str]) -> bool:
     """Return whether any judge gives preferences of more than one size."""
-    own = (np.abs(votes.favour[votes.judge == judge]) for judge in range(len(judges)))
-    return any(_cuts(size) for size in own)
+    sizes = (np.abs(votes.favour[votes.judge == judge]) for judge in range(len(judges)))
+    return any(_cuts(size) for size in sizes)

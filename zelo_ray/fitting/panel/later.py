@@ -56,14 +56,14 @@ def choose_pairs(
         loss += np.maximum(-(gain[:, np.newaxis] - gain) * lead, 0) / draws
     spread = covariance.diagonal()
     variance = np.maximum(spread[:, np.newaxis] + spread - 2 * covariance, 0)
-    taken = variance / (1 + variance)
+    reduction = variance / (1 + variance)
     sure = np.abs(mean[:, np.newaxis] - mean) / np.sqrt(np.maximum(variance, 1e-12))
     i, j = np.triu_indices(documents, 1)
     free = ~_matrix(asked, documents)[i, j]
     # Rounded, so that another machine's last digits choose the same pairs.
-    worth = np.round((loss * taken)[i, j], 9)
-    rest = np.round((scipy.special.ndtr(-sure) * taken)[i, j], 9)
-    order = np.lexsort((j, i, -rest, -worth))
+    worth = np.round((loss * reduction)[i, j], 9)
+    fallback = np.round((scipy.special.ndtr(-sure) * reduction)[i, j], 9)
+    order = np.lexsort((j, i, -fallback, -worth))
     wanted = order[(free & ((worth > 0) | fill))[order]]
     return _spread(i[wanted], j[wanted], np.full(documents, most_per_document), count)
 
@@ -71,12 +71,12 @@ def choose_pairs(
 def _spread(i: Ints, j: Ints, left: Ints, count: int) -> list[tuple[int, int]]:
     """Take the first pairs in which both documents have battles left."""
     chosen: list[tuple[int, int]] = []
-    for one, other in zip(i.tolist(), j.tolist(), strict=True):
+    for a, b in zip(i.tolist(), j.tolist(), strict=True):
         if len(chosen) >= count:
             break
-        if left[one] and left[other]:
-            left[[one, other]] -= 1
-            chosen.append((one, other))
+        if left[a] and left[b]:
+            left[[a, b]] -= 1
+            chosen.append((a, b))
     return chosen
 
 
@@ -134,7 +134,7 @@ def _draws(mean: Floats, covariance: Floats, draws: int, seed: int | str) -> Flo
 def _matrix(asked: Collection[tuple[int, int]] | Bools, documents: int) -> NDArray[np.bool_]:
     if isinstance(asked, np.ndarray):
         return asked | asked.T
-    met = np.zeros((documents, documents), dtype=bool)
+    matrix = np.zeros((documents, documents), dtype=bool)
     for i, j in asked:
-        met[i, j] = met[j, i] = True
-    return met
+        matrix[i, j] = matrix[j, i] = True
+    return matrix

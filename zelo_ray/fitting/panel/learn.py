@@ -52,13 +52,13 @@ def learn(
     Raises:
         ValueError, ArithmeticError: as `posteriors`.
     """
-    known = (start or default_model(battles.judges)).of(battles.judges)
+    base_model = (start or default_model(battles.judges)).of(battles.judges)
     sample = _sample(battles, seed)
     votes = columns(battles, sample)
     if len(sample) < FEWEST_QUERIES or len(votes.query) < FEWEST_VOTES:
         few = f"{len(votes.query)} votes of {len(sample)} queries are too few to learn from."
-        return replace(known, notes=(*known.notes, few))
-    model = _of_sizes_or_signs(battles, votes, sample, known, seed)
+        return replace(base_model, notes=(*base_model.notes, few))
+    model = _of_sizes_or_signs(battles, votes, sample, base_model, seed)
     if grades is not None and len(grades.grade):
         model = learn_prior(votes, grades, model)
     return model
@@ -102,14 +102,16 @@ def _of_sizes_or_signs(
         if known.sizes:
             return _noted(_taught(teachers, sizes), f"Sizes count, as in an earlier run: {why}.")
         return _noted(_taught(teachers, signs), f"Signs count: {why}.")
-    seen = without(teachers, hidden(teachers, seed))
-    signs, sizes = _taught(seen, signs), _taught(seen, sizes)
+    training_votes = without(teachers, hidden(teachers, seed))
+    signs, sizes = _taught(training_votes, signs), _taught(training_votes, sizes)
     held = _compare(votes, unseen, signs, sizes)
-    told = f"{held.gain:+.3f} ± {held.error:.3f} a query, on {held.queries}"
+    summary = f"{held.gain:+.3f} ± {held.error:.3f} a query, on {held.queries}"
     if held.gain > held.error:
-        note = f"Sizes count: they add to the log likelihood of hidden votes' signs ({told})."
+        note = f"Sizes count: they add to the log likelihood of hidden votes' signs ({summary})."
         return _noted(_swept(teachers, sizes), note)
-    note = f"Signs count: sizes add nothing to the log likelihood of hidden votes' signs ({told})."
+    note = (
+        f"Signs count: sizes add nothing to the log likelihood of hidden votes' signs ({summary})."
+    )
     return _noted(_swept(teachers, signs), note)
 
 
@@ -118,9 +120,9 @@ def _noted(model: PanelModel, note: str) -> PanelModel:
 
 
 def _compare(votes: Columns, unseen: np.ndarray, signs: PanelModel, sizes: PanelModel) -> _Held:
-    told = np.unique(votes.query[unseen])
-    gain = (foretold(votes, unseen, sizes) - foretold(votes, unseen, signs))[told]
-    return _Held(len(told), float(gain.mean()), float(gain.std() / np.sqrt(len(told))))
+    queries = np.unique(votes.query[unseen])
+    gain = (foretold(votes, unseen, sizes) - foretold(votes, unseen, signs))[queries]
+    return _Held(len(queries), float(gain.mean()), float(gain.std() / np.sqrt(len(queries))))
 
 
 def _taught(votes: Columns, model: PanelModel) -> PanelModel:

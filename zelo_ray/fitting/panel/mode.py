@@ -126,10 +126,10 @@ def _views(stack: Stack, judges: int, own_sd: float) -> tuple[Ints, Ints]:
     if not own_sd:
         return np.arange(len(stack.places)), stack.query
     # A query without votes has a view as well, of no judge, so that every query has one.
-    asked = stack.query * (judges + 1) + stack.judge
+    keys = stack.query * (judges + 1) + stack.judge
     silent = np.setdiff1d(np.arange(len(stack.places)), stack.query) * (judges + 1) + judges
-    kinds = np.unique(np.concatenate([asked, silent]))
-    return kinds // (judges + 1), np.searchsorted(kinds, asked)
+    kinds = np.unique(np.concatenate([keys, silent]))
+    return kinds // (judges + 1), np.searchsorted(kinds, keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +168,10 @@ def _newton(
         reached = s + solved(factors.curvature, pull - (s - stack.prior) * stack.precision)
         return reached, reached
     base = t / own_sd**2
-    told = base + times(factors.gain, pull - base)
-    right = by_query(told, owner) + stack.prior * stack.precision
+    gradient = base + times(factors.gain, pull - base)
+    right = by_query(gradient, owner) + stack.prior * stack.precision
     reached = solved(factors.curvature, right)
-    return reached, own_sd**2 * told + times(factors.gain, reached[owner])
+    return reached, own_sd**2 * gradient + times(factors.gain, reached[owner])
 
 
 def _derivatives(
@@ -202,8 +202,8 @@ def vote_derivatives(
     flat, size = t.ravel(), t.shape[1]
     gap = flat[view * size + stack.i] - flat[view * size + stack.j]
     mean, variance = curves.moments(stack.judge, gap + curves.bias[stack.judge] * stack.order)
-    said = curves.slopes[stack.judge, stack.level + curves.top]
-    return gap, stack.weight * variance, stack.weight * (said - mean)
+    slope = curves.slopes[stack.judge, stack.level + curves.top]
+    return gap, stack.weight * variance, stack.weight * (slope - mean)
 
 
 def _eliminate(

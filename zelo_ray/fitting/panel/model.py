@@ -85,23 +85,26 @@ class PanelModel:
 
     def of(self, judges: Sequence[str]) -> "PanelModel":
         """Return the model for another panel; unknown judges get the average habits of this one."""
-        known = dict(zip(self.judges, self.habits, strict=True))
+        habits_by_judge = dict(zip(self.judges, self.habits, strict=True))
         usual = _average(self.habits) if self.habits else _CAREFUL
         return replace(
             self,
             judges=tuple(judges),
-            habits=tuple(known.get(judge, usual) for judge in judges),
+            habits=tuple(habits_by_judge.get(judge, usual) for judge in judges),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dict of numbers, texts, lists and dicts, for `from_json`."""
-        told = asdict(self)
-        told["judges"], told["notes"] = list(self.judges), list(self.notes)
-        told["habits"] = [
-            {name: list(one) if isinstance(one, tuple) else one for name, one in habits.items()}
-            for habits in told["habits"]
+        record = asdict(self)
+        record["judges"], record["notes"] = list(self.judges), list(self.notes)
+        record["habits"] = [
+            {
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in habits.items()
+            }
+            for habits in record["habits"]
         ]
-        return told
+        return record
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> "PanelModel":
@@ -114,14 +117,20 @@ class PanelModel:
         spreads = (model.grade_sd, model.grade_noise, model.pool_sd)
         if len(model.habits) != len(model.judges) or not model.habits:
             raise ValueError(f"{len(model.judges)} judges, but habits of {len(model.habits)}")
-        if not (all(0 < one < inf for one in spreads) and 0 <= model.own_sd < inf):
+        if not (all(0 < spread < inf for spread in spreads) and 0 <= model.own_sd < inf):
             raise ValueError("a spread is not positive and finite")
         for habits in model.habits:
             levels = len(habits.slopes)
-            given = (*habits.cuts, *habits.slopes, *habits.terms, habits.bias, *habits.grade_means)
+            numbers = (
+                *habits.cuts,
+                *habits.slopes,
+                *habits.terms,
+                habits.bias,
+                *habits.grade_means,
+            )
             if not levels or len(habits.cuts) != levels - 1 or len(habits.terms) != levels + 1:
                 raise ValueError("cuts, slopes and terms of a judge do not fit each other")
-            if not all(map(isfinite, given)):
+            if not all(map(isfinite, numbers)):
                 raise ValueError("a number of a judge is not finite")
         return model
 
@@ -158,21 +167,21 @@ def level_parameters(habits: Sequence[Habits]) -> tuple[Floats, Floats]:
 
     A judge with fewer levels than others never gives the higher ones.
     """
-    most = max((len(one.slopes) for one in habits), default=1)
-    slopes, terms = np.zeros((len(habits), most + 1)), np.full((len(habits), most + 1), UNASKED)
-    for row, one in enumerate(habits):
-        levels = len(one.slopes)
-        slopes[row, 1 : levels + 1], slopes[row, levels + 1 :] = one.slopes, one.slopes[-1]
-        terms[row, : levels + 1] = one.terms
-    both = np.concatenate([-slopes[:, :0:-1], slopes], 1)
-    return both, np.concatenate([terms[:, :0:-1], terms], 1)
+    width = max((len(judge_habits.slopes) for judge_habits in habits), default=1)
+    slopes, terms = np.zeros((len(habits), width + 1)), np.full((len(habits), width + 1), UNASKED)
+    for row, habit in enumerate(habits):
+        levels = len(habit.slopes)
+        slopes[row, 1 : levels + 1], slopes[row, levels + 1 :] = habit.slopes, habit.slopes[-1]
+        terms[row, : levels + 1] = habit.terms
+    signed_slopes = np.concatenate([-slopes[:, :0:-1], slopes], 1)
+    return signed_slopes, np.concatenate([terms[:, :0:-1], terms], 1)
 
 
 def _chances(habits: Habits) -> tuple[Floats, float]:
     """Return the chances of winning at each level, and of a tie, between equal documents."""
     weights = np.exp(np.array(habits.terms))
-    whole = weights[0] + 2 * weights[1:].sum()
-    return weights[1:] / whole, float(weights[0] / whole)
+    total = weights[0] + 2 * weights[1:].sum()
+    return weights[1:] / total, float(weights[0] / total)
 
 
 def _win_scale(habits: Habits) -> float:
@@ -183,12 +192,14 @@ def _win_scale(habits: Habits) -> float:
 
 def _average(habits: Sequence[Habits]) -> Habits:
     """Return the habits of a judge as good as these on average, who gives signs alone."""
-    won, tied = np.mean([(_chances(one)[0].sum(), _chances(one)[1]) for one in habits], axis=0)
-    slope = np.mean([_win_scale(one) for one in habits]) / (4 * won)
-    means = np.mean([one.grade_means for one in habits], axis=0)
+    won, tied = np.mean(
+        [(_chances(habit)[0].sum(), _chances(habit)[1]) for habit in habits], axis=0
+    )
+    slope = np.mean([_win_scale(habit) for habit in habits]) / (4 * won)
+    means = np.mean([habit.grade_means for habit in habits], axis=0)
     return Habits(
         slopes=(float(slope),),
         terms=(float(np.log(tied / won)), 0.0),
-        bias=float(np.mean([one.bias for one in habits])),
+        bias=float(np.mean([habit.bias for habit in habits])),
         grade_means=(float(means[0]), float(means[1]), float(means[2]), float(means[3])),
     )

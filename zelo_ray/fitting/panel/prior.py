@@ -32,25 +32,25 @@ def learn_prior(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel
         grades: of any queries; those of other queries tell nothing.
         model: of the judges, and what was known of grades.
     """
-    own = np.isin(grades.query, votes.queries)
-    queries = len(np.unique(grades.query[own]))
-    if own.sum() < ENOUGH_GRADES or queries < ENOUGH_QUERIES:
-        few = f"{own.sum()} grades of {queries} queries are too few to learn what grades say."
+    rows = np.isin(grades.query, votes.queries)
+    queries = len(np.unique(grades.query[rows]))
+    if rows.sum() < ENOUGH_GRADES or queries < ENOUGH_QUERIES:
+        few = f"{rows.sum()} grades of {queries} queries are too few to learn what grades say."
         return replace(model, notes=(*model.notes, few))
-    mine = Grades(
-        query=grades.query[own],
-        document=grades.document[own],
-        judge=grades.judge[own],
-        grade=grades.grade[own],
+    sample = Grades(
+        query=grades.query[rows],
+        document=grades.document[rows],
+        judge=grades.judge[rows],
+        grade=grades.grade[rows],
     )
-    before = np.mean([one.grade_means for one in model.habits], axis=0)
+    before = np.mean([habit.grade_means for habit in model.habits], axis=0)
 
     def at(spread: float, known: PanelModel) -> tuple[PanelModel, float]:
-        tried = _fit_means(votes, mine, replace(known, grade_sd=spread), before)
-        evidence = gather(stacks(votes, mine, tried), curves_of(tried), tried.own_sd)
+        tried = _fit_means(votes, sample, replace(known, grade_sd=spread), before)
+        evidence = gather(stacks(votes, sample, tried), curves_of(tried), tried.own_sd)
         return tried, evidence.log_likelihood
 
-    return _with_pools(votes, mine, walk(at, SPREADS, model, start=model.grade_sd))
+    return _with_pools(votes, sample, walk(at, SPREADS, model, start=model.grade_sd))
 
 
 def _fit_means(votes: Columns, grades: Grades, model: PanelModel, before: Floats) -> PanelModel:
@@ -60,7 +60,7 @@ def _fit_means(votes: Columns, grades: Grades, model: PanelModel, before: Floats
     centre = np.concatenate([before, np.zeros(4 * judges)])
     ridge = np.repeat([GRADE_PULL, OWN_PULL], [4, 4 * judges])
     common = _common(grades, judges)
-    means = np.array([one.grade_means for one in model.habits])
+    means = np.array([habit.grade_means for habit in model.habits])
     theta = np.concatenate([means.mean(0), (means - means.mean(0)).ravel()])
     for _ in range(ROUNDS):
         information = np.diag(ridge) + LEVEL_PULL * np.outer(common, common)
@@ -76,8 +76,8 @@ def _fit_means(votes: Columns, grades: Grades, model: PanelModel, before: Floats
 
 def _with_means(model: PanelModel, means: Floats) -> PanelModel:
     habits = [
-        replace(one, grade_means=(float(a), float(b), float(c), float(d)))
-        for one, (a, b, c, d) in zip(model.habits, means, strict=True)
+        replace(habit, grade_means=(float(a), float(b), float(c), float(d)))
+        for habit, (a, b, c, d) in zip(model.habits, means, strict=True)
     ]
     return replace(model, habits=tuple(habits))
 
@@ -92,33 +92,35 @@ def _told(stack: Stack, design: Floats, curves: Curves, own_sd: float) -> tuple[
     weighted = stack.precision[:, :, np.newaxis] * design
     narrowed = np.linalg.solve(mode.curvature, weighted)
     size = design.shape[2]
-    flat, other = weighted.reshape(-1, size), (design - narrowed).reshape(-1, size)
+    flat, residual = weighted.reshape(-1, size), (design - narrowed).reshape(-1, size)
     off = (stack.precision * (mode.s - stack.prior)).ravel()
-    return flat.T @ other, design.reshape(-1, size).T @ off
+    return flat.T @ residual, design.reshape(-1, size).T @ off
 
 
 def _design(stack: Stack, grades: Grades, judges: int) -> Floats:
     """Build the shares of parameters in documents' means: [queries, documents, 4 + 4 judges]."""
     row = np.searchsorted(stack.places, grades.query)
     row[row == len(stack.places)] = 0
-    own = stack.places[row] == grades.query
-    row, document = row[own], grades.document[own]
-    judge, grade = grades.judge[own], grades.grade[own]
+    mask = stack.places[row] == grades.query
+    row, document = row[mask], grades.document[mask]
+    judge, grade = grades.judge[mask], grades.grade[mask]
     share = 1 / stack.graded[row, document]
     design = np.zeros((*stack.prior.shape, 4 + 4 * judges))
     np.add.at(design, (row, document, grade), share)
-    known = judge >= 0
-    column = 4 + 4 * judge[known] + grade[known]
-    np.add.at(design, (row[known], document[known], column), share[known])
+    has_judge = judge >= 0
+    column = 4 + 4 * judge[has_judge] + grade[has_judge]
+    np.add.at(design, (row[has_judge], document[has_judge], column), share[has_judge])
     return design
 
 
 def _common(grades: Grades, judges: int) -> Floats:
     """Return the mean number of times that each parameter enters a grade."""
-    known = grades.judge >= 0
+    has_judge = grades.judge >= 0
     shared = np.bincount(grades.grade, minlength=4)
-    own = np.bincount(4 * grades.judge[known] + grades.grade[known], minlength=4 * judges)
-    return np.concatenate([shared, own]) / len(grades.grade)
+    counts = np.bincount(
+        4 * grades.judge[has_judge] + grades.grade[has_judge], minlength=4 * judges
+    )
+    return np.concatenate([shared, counts]) / len(grades.grade)
 
 
 def _with_pools(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel:
@@ -138,12 +140,12 @@ def _with_pools(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel
         documents += float(np.maximum(number - 1, 0).sum())
         levels.append(mean[number > 0])
         noise.append(1 / number[number > 0])
-    variance, rest = within / max(documents, 1), model.grade_sd**2
-    slope = max(variance / (variance + rest), 0.1)
-    spread = max(variance * rest / (variance + rest), 1e-4)
-    found = replace(model, grade_slope=slope, grade_noise=float(np.sqrt(spread)))
+    variance, residual = within / max(documents, 1), model.grade_sd**2
+    slope = max(variance / (variance + residual), 0.1)
+    spread = max(variance * residual / (variance + residual), 1e-4)
+    fitted_model = replace(model, grade_slope=slope, grade_noise=float(np.sqrt(spread)))
     level, inverse = np.concatenate(levels), np.concatenate(noise)
     if len(level) < POOLS:
-        return found
+        return fitted_model
     beyond = (float(level.var()) - spread * float(inverse.mean())) / slope**2
-    return replace(found, pool_sd=float(np.sqrt(np.clip(beyond, 0.01, 4))))
+    return replace(fitted_model, pool_sd=float(np.sqrt(np.clip(beyond, 0.01, 4))))

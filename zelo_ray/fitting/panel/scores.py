@@ -89,9 +89,9 @@ def absolute(posterior: Posterior, model: PanelModel) -> tuple[Floats, Floats]:
     excess = (posterior.expected - model.grade_slope * posterior.mean) * graded
     precision = documents * (model.grade_slope / model.grade_noise) ** 2
     sure = precision + model.pool_sd**-2
-    found = model.grade_slope / model.grade_noise**2 * excess.sum(1) / sure
+    shifts = model.grade_slope / model.grade_noise**2 * excess.sum(1) / sure
     none = documents == 0
-    return np.where(none, nan, found), np.where(none, nan, scale / np.sqrt(sure))
+    return np.where(none, nan, shifts), np.where(none, nan, scale / np.sqrt(sure))
 
 
 def _of_judged(
@@ -101,8 +101,8 @@ def _of_judged(
     mean, covariance = posterior.mean[row], posterior.covariance[row]
     if len(judged) < len(mean):
         mean = mean[judged] - mean[judged].mean()
-        own = covariance[np.ix_(judged, judged)]
-        covariance = own - own.mean(0) - own.mean(1)[:, np.newaxis] + own.mean()
+        block = covariance[np.ix_(judged, judged)]
+        covariance = block - block.mean(0) - block.mean(1)[:, np.newaxis] + block.mean()
     errors = np.sqrt(np.maximum(covariance.diagonal(), 0))
     return mean, errors, truth_errors(np.zeros(len(mean), dtype=np.int64), mean, errors, share)
 
@@ -116,7 +116,7 @@ def _ranked(
 ) -> Fit:
     """Name the numbers, best first; equal scores by document id."""
     # The digits past the ninth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
-    scores, *errors = ((np.round(one, 9) + 0.0).tolist() for one in numbers)
+    scores, *errors = ((np.round(column, 9) + 0.0).tolist() for column in numbers)
     rows = sorted(zip(scores, doc_ids, *errors, battles, strict=True), key=lambda r: (-r[0], r[1]))
     moved, unsure = shift
     return Fit(
@@ -138,8 +138,8 @@ def _linked(battles: Battles, grades: Grades | None) -> Bools:
     before = np.concatenate([[0], np.cumsum(sizes)])
     all_documents, offset = int(before[-1]), before[battles.query]
     pairs = (offset + battles.a, offset + battles.b)
-    met = scipy.sparse.csr_array((np.ones(len(battles.a)), pairs), (all_documents, all_documents))
-    parts, part = scipy.sparse.csgraph.connected_components(met, directed=False)
+    graph = scipy.sparse.csr_array((np.ones(len(battles.a)), pairs), (all_documents, all_documents))
+    parts, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
     judged, graded = np.zeros(all_documents, dtype=bool), np.zeros(parts, dtype=bool)
     judged[pairs[0]] = judged[pairs[1]] = True
     if grades is not None:
@@ -156,8 +156,8 @@ def _linked(battles: Battles, grades: Grades | None) -> Bools:
 
 
 def _why(battles: Battles, place: int, judged: Ints) -> Unscored:
-    own, ids = battles.query == place, battles.documents[place]
-    pairs = (battles.a[own], battles.b[own])
-    met = scipy.sparse.csr_array((np.ones(len(pairs[0])), pairs), (len(ids), len(ids)))
-    _, part = scipy.sparse.csgraph.connected_components(met, directed=False)
+    rows, ids = battles.query == place, battles.documents[place]
+    pairs = (battles.a[rows], battles.b[rows])
+    graph = scipy.sparse.csr_array((np.ones(len(pairs[0])), pairs), (len(ids), len(ids)))
+    _, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
     return disconnected([ids[document] for document in judged], part[judged])

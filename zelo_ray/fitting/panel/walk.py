@@ -22,10 +22,10 @@ def walk(at: Trial, grid: Sequence[float], model: PanelModel, start: float) -> P
     for turn in (-1, 1):
         moved = False
         while 0 <= place + turn < len(grid):
-            tried, found = at(grid[place + turn], best)
-            if found <= score:
+            tried, trial_score = at(grid[place + turn], best)
+            if trial_score <= score:
                 break
-            best, score, place, moved = tried, found, place + turn, True
+            best, score, place, moved = tried, trial_score, place + turn, True
         if moved:
             break
     return best

@@ -41,13 +41,13 @@ class Imagined:
         """
         query, first, second, judge = asks.T
         swapped = first > second
-        said = self.says[query, judge, first, second]
+        preferences = self.says[query, judge, first, second]
         return Battles(
             query=query,
             a=np.minimum(first, second),
             b=np.maximum(first, second),
             judge=judge,
-            preference=np.where(swapped, said, -said),
+            preference=np.where(swapped, preferences, -preferences),
             swapped=swapped,
             documents=(self.doc_ids,) * len(self.truth),
             judges=self.judges,
@@ -81,9 +81,9 @@ def imagine(truth: Floats, model: PanelModel, seed: int) -> Imagined:
     rng = np.random.default_rng([seed, 1])
     s = truth / model.win_scale
     queries, documents = truth.shape
-    own = model.own_sd * rng.standard_normal((queries, len(model.judges), documents))
-    seen = s[:, np.newaxis] + own
-    says = np.stack([_say(one, model, rng) for one in seen])
+    noise = model.own_sd * rng.standard_normal((queries, len(model.judges), documents))
+    views = s[:, np.newaxis] + noise
+    says = np.stack([_say(view, model, rng) for view in views])
     return Imagined(truth, says, _grade(s, model, rng), model.judges)
 
 

@@ -93,21 +93,25 @@ class Sizes:
         """Simulate one plan."""
         if plan.protocol == "zelo":
             asks = self._rings(plan.rings, everybody=plan.votes == "all")
-            found, whole, calls = _counted(self.imagined.answer(asks)), self._all_counted, len(asks)
+            fit, reference, calls = (
+                _counted(self.imagined.answer(asks)),
+                self._all_counted,
+                len(asks),
+            )
         else:
             asks = self._lean(plan)
-            found, whole = self._judged(self.imagined.answer(asks)), self._all_judged
+            fit, reference = self._judged(self.imagined.answer(asks)), self._all_judged
             calls = len(asks) + self.imagined.truth.size
-        apart = np.abs(found.scores - whole.scores)
+        apart = np.abs(fit.scores - reference.scores)
         return Size(
             plan=str(plan),
             calls=calls / self.queries,
             calls_a_document=calls / self.imagined.truth.size,
-            loss=float(1 - ndcg(found.scores, self.imagined.truth).mean()),
-            std_error=float(found.errors.mean()),
+            loss=float(1 - ndcg(fit.scores, self.imagined.truth).mean()),
+            std_error=float(fit.errors.mean()),
             rmse=float(np.sqrt((apart**2).mean())),
             largest=float(apart.max(axis=1).mean()),
-            tau=float(tau(found.scores, whole.scores).mean()),
+            tau=float(tau(fit.scores, reference.scores).mean()),
         )
 
     @cached_property
@@ -123,12 +127,12 @@ class Sizes:
         """Return the votes of all judges on all pairs, with the order alternating."""
         judges = range(len(self.imagined.judges))
         pairs = list(combinations(range(self.documents), 2))
-        own = [
+        rows = [
             (*((i, j) if (place + judge) % 2 else (j, i)), judge)
             for place, (i, j) in enumerate(pairs)
             for judge in judges
         ]
-        return self.imagined.answer(_for_each(self.queries, np.array(own, dtype=np.int64)))
+        return self.imagined.answer(_for_each(self.queries, np.array(rows, dtype=np.int64)))
 
     def _rings(self, cycles: int, *, everybody: bool, audits: float = 0.0) -> Ints:
         judges = len(self.imagined.judges)
@@ -137,8 +141,8 @@ class Sizes:
             for pair in ring_pairs(0, str(query), self.imagined.doc_ids, cycles):
                 i, j = int(pair.a), int(pair.b)
                 if pair.draw < audits:
-                    both = ((i, j), (j, i))
-                    rows += [(query, *shown, judge) for judge in range(judges) for shown in both]
+                    orders = ((i, j), (j, i))
+                    rows += [(query, *shown, judge) for judge in range(judges) for shown in orders]
                     continue
                 for judge in range(judges) if everybody else [pair.turn % judges]:
                     turned = (int(pair.draw * 2**20) + judge) % 2
@@ -155,11 +159,11 @@ class Sizes:
         room = plan.much * self.documents - spent
         if plan.rings >= self.most_cycles or room.max() <= 0:
             return asks
-        found = self._judged(votes)
+        fit = self._judged(votes)
         more = [
             (query, *((j, i) if place % 2 else (i, j)), (query + place) % judges)
             for query in np.flatnonzero(room > 0).tolist()
-            for place, (i, j) in enumerate(self._unsure(votes, found, query, int(room[query])))
+            for place, (i, j) in enumerate(self._unsure(votes, fit, query, int(room[query])))
         ]
         return np.concatenate([asks, np.array(more, dtype=np.int64).reshape(-1, 4)])
 
@@ -180,10 +184,10 @@ class Sizes:
     def _grades(self) -> Grades:
         """Return one grade of each document, by judges in turn."""
         judges = len(self.imagined.judges)
-        query, document = (each.ravel() for each in np.indices(self.imagined.truth.shape))
+        query, document = (grid.ravel() for grid in np.indices(self.imagined.truth.shape))
         judge = (query + document) % judges
-        said = self.imagined.grades[query, judge, document]
-        return Grades(query=query, document=document, judge=judge, grade=said)
+        grades = self.imagined.grades[query, judge, document]
+        return Grades(query=query, document=document, judge=judge, grade=grades)
 
     def _judged(self, votes: Battles) -> _Found:
         """Fit votes as those of a panel of known judges, with grades."""
@@ -191,18 +195,20 @@ class Sizes:
 
 
 def _joined(found: list[Posterior]) -> _Found:
-    order = np.argsort(np.concatenate([each.places for each in found]))
-    covariances = np.concatenate([each.covariance for each in found])[order]
+    order = np.argsort(np.concatenate([posterior.places for posterior in found]))
+    covariances = np.concatenate([posterior.covariance for posterior in found])[order]
     errors = np.sqrt(np.maximum(covariances.diagonal(axis1=1, axis2=2), 0))
-    return _Found(np.concatenate([each.mean for each in found])[order], errors, covariances)
+    return _Found(
+        np.concatenate([posterior.mean for posterior in found])[order], errors, covariances
+    )
 
 
 def _counted(votes: Battles) -> _Found:
     """Fit votes as zelo does: a pair is one game, shared by the judges that voted on it."""
-    found = score_battles(votes)
+    fits = score_battles(votes)
     scores, errors = np.zeros((2, len(votes.documents), len(votes.documents[0])))
-    scores[found.query, found.doc] = found.score
-    errors[found.query, found.doc] = found.std_error
+    scores[fits.query, fits.doc] = fits.score
+    errors[fits.query, fits.doc] = fits.std_error
     return _Found(scores, errors, np.zeros(0))
 
 
@@ -213,11 +219,11 @@ def _for_each(queries: int, own: Ints) -> Ints:
 
 
 def _met(votes: Battles, query: int, documents: int) -> Bools:
-    own = votes.query == query
-    met = np.zeros((documents, documents), dtype=np.bool_)
-    met[votes.a[own], votes.b[own]] = True
-    both: Bools = met | met.T
-    return both
+    rows = votes.query == query
+    matrix = np.zeros((documents, documents), dtype=np.bool_)
+    matrix[votes.a[rows], votes.b[rows]] = True
+    adjacency: Bools = matrix | matrix.T
+    return adjacency
 
 
 def ndcg(scores: Floats, truth: Floats) -> Floats:
@@ -226,9 +232,9 @@ def ndcg(scores: Floats, truth: Floats) -> Floats:
     discount = 1 / np.log2(np.arange(depth) + 2)
     gains = np.exp(truth - truth.max(axis=1, keepdims=True))
     order = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
-    found = np.take_along_axis(gains, order, axis=1) @ discount
+    dcg = np.take_along_axis(gains, order, axis=1) @ discount
     ideal: Floats = -np.sort(-gains, axis=1)[:, :depth] @ discount
-    quality: Floats = found / ideal
+    quality: Floats = dcg / ideal
     return quality
 
 
