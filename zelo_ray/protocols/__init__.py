@@ -91,8 +91,8 @@ def load(name: str) -> Protocol:
         UnknownProtocol: there is none of that name, or what is there is no protocol.
     """
     if name in PROTOCOLS:
-        found: Protocol = import_module(PROTOCOLS[name]).PROTOCOL
-        return found
+        protocol: Protocol = import_module(PROTOCOLS[name]).PROTOCOL
+        return protocol
     if is_own(name):
         return guarded(find_own(name, Protocol, UnknownProtocol))
     raise UnknownProtocol(
@@ -108,8 +108,8 @@ def find(name: str) -> Ranker:
         UnknownProtocol: there is none of that name.
     """
     if name in RANKERS:
-        found: Ranker = import_module(RANKERS[name]).RANKER
-        return found
+        ranker: Ranker = import_module(RANKERS[name]).RANKER
+        return ranker
     return load(name)
 
 
@@ -140,11 +140,11 @@ def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
     Raises:
         KeyError, TypeError, ValidationError: the record holds none.
     """
-    kind, given = of_record(record).options, record["options"]
-    if not isinstance(given, Mapping):
+    kind, options = of_record(record).options, record["options"]
+    if not isinstance(options, Mapping):
         raise TypeError("options are no mapping")
-    known = {name: value for name, value in given.items() if name in kind.model_fields}
-    return kind.model_validate(known, context=RECORDED)
+    fields = {name: value for name, value in options.items() if name in kind.model_fields}
+    return kind.model_validate(fields, context=RECORDED)
 
 
 def _gone(*_: object) -> Rounds:
@@ -169,7 +169,7 @@ def load_annotate(
     try:
         return load_options(AnnotateOptions, given, environ, config, refined=refined, more=_all)
     except UnknownOption as error:
-        if users := [each for each in PROTOCOLS if error.name in load(each).own_options]:
+        if users := [user for user in PROTOCOLS if error.name in load(user).own_options]:
             flag = error.name.replace("_", "-")
             whose = f"--{flag} is of --protocol {', '.join(users)}, and not of {name}"
             raise OptionError(f"{whose}; zelo-ray annotate --help") from None
@@ -205,12 +205,12 @@ def united(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
         for field in protocol.own_options - kind.model_fields.keys():
             infos.setdefault(field, protocol.options.model_fields[field])
             owners.setdefault(field, []).append(name)
-    own: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     for field in sorted(infos, key=lambda field: (-len(owners[field]), owners[field], field)):
         info = copy(infos[field])
         info.metadata = [*info.metadata, Group(f"options of {', '.join(owners[field])}", last=True)]
-        own[field] = (info.annotation, info)
-    return create_model(kind.__name__, __base__=kind, **own)
+        definitions[field] = (info.annotation, info)
+    return create_model(kind.__name__, __base__=kind, **definitions)
 
 
 def _all() -> list[type[AnnotateOptions]]:

@@ -54,8 +54,8 @@ class Analysed(BaseModel):
     def synthesize(cls, seen: Seen) -> Self:
         """Build the answer of a free judge."""
         first, second = pairings.points(seen.lean, 1, 10)
-        each = Analysis(analysis=seen.words, answer_1=first, answer_2=second)
-        return cls(**dict.fromkeys(cls.model_fields, each))
+        analysis = Analysis(analysis=seen.words, answer_1=first, answer_2=second)
+        return cls(**dict.fromkeys(cls.model_fields, analysis))
 
 
 _INNER = tuple(Analysis.model_fields)
@@ -73,7 +73,7 @@ class Tagged(Analysed):
 
     @model_validator(mode="after")
     def _holds_no_tags(self) -> "Tagged":
-        if any(_TAG.search(one.analysis) for _, one in self):
+        if any(_TAG.search(assessment.analysis) for _, assessment in self):
             raise ValueError("an analysis holds a tag")
         return self
 
@@ -85,17 +85,17 @@ class Tagged(Analysed):
             ValueError: it is another text, or a score is none, or out of range.
         """
         pieces = _TAG.split(text)
-        for expected, found in zip_longest(_FORM, pieces[1::2]):
-            if expected != found:
-                raise ValueError(f"{found or 'the end'} where {expected or 'the end'} belongs")
+        for expected, tag in zip_longest(_FORM, pieces[1::2]):
+            if expected != tag:
+                raise ValueError(f"{tag or 'the end'} where {expected or 'the end'} belongs")
         between = iter(pieces[::2])
         _blank(next(between), "before <relevance>")
         fields = dict[str, dict[str, str | float]]()
         for name in Analysed.model_fields:
             inner = dict[str, str]()
-            for each in _INNER:
-                _blank(next(between), f"before <{each}> of {name}")
-                inner[each] = next(between)
+            for field in _INNER:
+                _blank(next(between), f"before <{field}> of {name}")
+                inner[field] = next(between)
             _blank(next(between), f"before </{name}>")
             _blank(next(between), f"after </{name}>")
             fields[name] = _analysis(name, **inner)
@@ -104,10 +104,10 @@ class Tagged(Analysed):
     def write(self) -> str:
         """Return the analyses as text, between tags."""
         return "\n".join(
-            f"<{name}>\n<analysis>{one.analysis}</analysis>\n"
-            f"<answer_1>{plain(one.answer_1)}</answer_1>\n"
-            f"<answer_2>{plain(one.answer_2)}</answer_2>\n</{name}>"
-            for name, one in self
+            f"<{name}>\n<analysis>{assessment.analysis}</analysis>\n"
+            f"<answer_1>{plain(assessment.answer_1)}</answer_1>\n"
+            f"<answer_2>{plain(assessment.answer_2)}</answer_2>\n</{name}>"
+            for name, assessment in self
         )
 
 
@@ -118,10 +118,10 @@ def _blank(text: str, where: str) -> None:
 
 def _analysis(name: str, *, analysis: str, answer_1: str, answer_2: str) -> dict[str, str | float]:
     marks = {"answer_1": answer_1.strip(), "answer_2": answer_2.strip()}
-    for each, mark in marks.items():
+    for field, mark in marks.items():
         if not re.fullmatch(NUMBER, mark):
-            raise ValueError(f"{name}.{each}: not a number such as 7 or 7.5, and nothing else")
-    return {"analysis": analysis, **{each: float(mark) for each, mark in marks.items()}}
+            raise ValueError(f"{name}.{field}: not a number such as 7 or 7.5, and nothing else")
+    return {"analysis": analysis, **{key: float(mark) for key, mark in marks.items()}}
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: StrongOptions) -> Rounds:
@@ -132,8 +132,8 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: StrongOptions) -> Rounds
 def count(pool: Pool, panel: Sequence[Judge], options: StrongOptions) -> dict[str, int]:
     """Count one request for each pair, order and round, plus those of a debate if it is used."""
     if options.rounds == "samre":
-        most = (samre.CALLS + 1) * samre.most_rounds(options)
-        return pairings.count(pool, panel, options, most)
+        calls = (samre.CALLS + 1) * samre.most_rounds(options)
+        return pairings.count(pool, panel, options, calls)
     return pairings.count(pool, panel, options, options.rounds or 1)
 
 
@@ -141,25 +141,25 @@ def _score(pairing: Pairing, options: StrongOptions) -> Rounds:
     """Ask so many times; the scores that came decide, if they are enough."""
     times = options.rounds or 1
     if times == "samre":
-        (found, *more) = yield from samre.debate(pairing, options)
-        if isinstance(found, Failure):
-            return [_undebated(failure) for failure in (found, *more)]
-        times = found.rounds
-    asked = [_request(pairing, options, repeat) for repeat in range(times)]
-    heard = yield from pairing.ask(asked)
-    failures = failures_in(heard)
+        (outcome, *more) = yield from samre.debate(pairing, options)
+        if isinstance(outcome, Failure):
+            return [_undebated(failure) for failure in (outcome, *more)]
+        times = outcome.rounds
+    requests = [_request(pairing, options, repeat) for repeat in range(times)]
+    replies = yield from pairing.ask(requests)
+    failures = failures_in(replies)
     if len(failures) == times or times - len(failures) < options.min_coverage * times:
         return failures
     good = [
-        (request.key, said)
-        for request, said in zip(asked, heard, strict=True)
-        if isinstance(said, Analysed)
+        (request.key, answer)
+        for request, answer in zip(requests, replies, strict=True)
+        if isinstance(answer, Analysed)
     ]
     verdict = pairing.verdict(
         "baseline-strong",
-        [_mean(said) for _, said in good],
+        [_mean(answer) for _, answer in good],
         [key for key, _ in good],
-        reasoning=[_told(said) for _, said in good],
+        reasoning=[_told(answer) for _, answer in good],
     )
     return [verdict, *failures]
 
@@ -176,14 +176,14 @@ def _undebated(failure: Failure) -> Failure:
 
 def _mean(said: Analysed) -> tuple[Fraction, Fraction]:
     """Return the means over the criteria, for Answer 1 and Answer 2."""
-    each = [one for _, one in said]
-    first = sum((exact(one.answer_1) for one in each), Fraction())
-    second = sum((exact(one.answer_2) for one in each), Fraction())
-    return first / len(each), second / len(each)
+    assessments = [assessment for _, assessment in said]
+    first = sum((exact(assessment.answer_1) for assessment in assessments), Fraction())
+    second = sum((exact(assessment.answer_2) for assessment in assessments), Fraction())
+    return first / len(assessments), second / len(assessments)
 
 
 def _told(said: Analysed) -> str:
-    return "\n".join(f"{name}: {one.analysis}" for name, one in said)
+    return "\n".join(f"{name}: {assessment.analysis}" for name, assessment in said)
 
 
 PROTOCOL = Protocol(

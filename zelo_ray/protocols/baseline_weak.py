@@ -58,10 +58,10 @@ class FinalScores(BaseModel):
             ValueError: it does not, or they are out of range.
         """
         explanation, _, last = text.rstrip().rpartition("\n")
-        found = _TUPLE.fullmatch(last.strip())
-        if not found:
+        match = _TUPLE.fullmatch(last.strip())
+        if not match:
             raise ValueError("the last line is not exactly a tuple of two numbers")
-        first, second = map(float, found.groups())
+        first, second = map(float, match.groups())
         return cls(explanation=explanation, answer_1=first, answer_2=second)
 
     @classmethod
@@ -91,8 +91,8 @@ class ListedScores(BaseModel):
     @property
     def sums(self) -> tuple[Fraction, Fraction]:
         """Return the sums of Answer 1 and Answer 2, each from 6 to 120."""
-        each: list[list[int]] = [two for _, two in self][:-1]
-        return Fraction(sum(two[0] for two in each)), Fraction(sum(two[1] for two in each))
+        pairs: list[list[int]] = [two for _, two in self][:-1]
+        return Fraction(sum(two[0] for two in pairs)), Fraction(sum(two[1] for two in pairs))
 
     @classmethod
     def synthesize(cls, seen: Seen) -> Self:
@@ -114,12 +114,12 @@ def count(pool: Pool, panel: Sequence[Judge], options: WeakOptions) -> dict[str,
 
 def _score(pairing: Pairing, options: WeakOptions) -> Rounds:
     request = _plain(pairing, options) if options.plain else pairing.request(PROMPT, FinalScores)
-    heard = yield from pairing.ask([request])
-    if failures := failures_in(heard):
+    replies = yield from pairing.ask([request])
+    if failures := failures_in(replies):
         return failures
-    (said,) = heard
-    why = [said.explanation]
-    return [pairing.verdict("baseline-weak", [said.sums], [request.key], reasoning=why)]
+    (reply,) = replies
+    why = [reply.explanation]
+    return [pairing.verdict("baseline-weak", [reply.sums], [request.key], reasoning=why)]
 
 
 def _plain(pairing: Pairing, options: WeakOptions) -> Request:

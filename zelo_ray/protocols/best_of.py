@@ -154,7 +154,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds
         for repeat in range(options.repeats)
     ]
     ended = yield Apart(tournaments)
-    return [*battles, *(row for told in ended for row in told)]
+    return [*battles, *(row for rows in ended for row in rows)]
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> dict[str, int]:
@@ -181,18 +181,18 @@ def fit(
     nothing. A query none of whose tournaments came to an end has no scores: answers that stood
     further back were never seen.
     """
-    contests = [[one for one in pool if isinstance(one, Contest)] for pool in judgments]
-    votes = [[_vote(one) for one in pool] for pool in contests]
+    contests = [[row for row in pool if isinstance(row, Contest)] for pool in judgments]
+    votes = [[_vote(contest) for contest in pool] for pool in contests]
     fits = score_votes(votes, options.prior_sd, shared_error.share_of(learned))
-    kings = [[one.winner_id for one in pool if isinstance(one, Winner)] for pool in judgments]
-    return [_crowned(*each) for each in zip(fits, kings, strict=True)]
+    kings = [[row.winner_id for row in pool if isinstance(row, Winner)] for pool in judgments]
+    return [_crowned(*pair) for pair in zip(fits, kings, strict=True)]
 
 
 def _ranks(battles: Iterable[Vote | Failure], options: BestOfOptions) -> dict[str, int]:
     """Return the rank of each document that has one; none if zELO would give no scores."""
-    told = list(battles)
-    votes = [one for one in told if isinstance(one, Vote)]
-    if len(votes) < options.min_coverage * len(told):
+    rows = list(battles)
+    votes = [row for row in rows if isinstance(row, Vote)]
+    if len(votes) < options.min_coverage * len(rows):
         return {}
     (fitted,) = zelo.fit([votes], options)
     return {score.doc_id: score.rank for score in fitted.scores}
@@ -227,21 +227,23 @@ def _tournament(
         The contests, what failed, and the winner unless a contest had too few answers. Of such a
         contest the answers that came are left out, since it has no outcome.
     """
-    king, told = line[0], list[Contest | Winner | Failure]()
+    king, rows = line[0], list[Contest | Winner | Failure]()
     for number, challenger in enumerate(line[1:], 1):
         pair = (king, challenger)
-        asked = [
+        challenges = [
             _challenge(pool, pair, judge, options, repeat=repeat, number=number) for judge in court
         ]
-        replies = yield [challenge.request for challenge in asked]
-        found = [challenge.read(reply) for challenge, reply in zip(asked, replies, strict=True)]
-        words = [one for one in found if isinstance(one, Contest)]
-        told += [one for one in found if isinstance(one, Failure)]
+        replies = yield [challenge.request for challenge in challenges]
+        outcomes = [
+            challenge.read(reply) for challenge, reply in zip(challenges, replies, strict=True)
+        ]
+        words = [outcome for outcome in outcomes if isinstance(outcome, Contest)]
+        rows += [outcome for outcome in outcomes if isinstance(outcome, Failure)]
         if not words or len(words) < options.min_coverage * len(court):
-            return told
+            return rows
         if 2 * sum(word.preference > 0 for word in words) > len(words):
             king = challenger
-        told += [replace(word, king_id=king.id) for word in words]
+        rows += [replace(word, king_id=king.id) for word in words]
     who = court[0].name if options.decide == "each" else PANEL
     winner = Winner(
         session_id=pool.session_id,
@@ -251,7 +253,7 @@ def _tournament(
         winner_id=king.id,
         contests=len(line) - 1,
     )
-    return [*told, winner]
+    return [*rows, winner]
 
 
 def _challenge(
@@ -283,8 +285,8 @@ def _challenge(
 
 def _criteria(options: BestOfOptions) -> str:
     """Return the criteria of the prompt; the user's own between markers."""
-    own = options.instructions or options.criteria
-    return CRITERIA if own is None else told_by("criteria", own)
+    criteria = options.instructions or options.criteria
+    return CRITERIA if criteria is None else told_by("criteria", criteria)
 
 
 def _vote(contest: Contest) -> Vote:

@@ -20,16 +20,16 @@ def of_votes(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
 
 def of_grades(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
     """Return each judge's grade of a document, and the reason; none for a query."""
-    return (_grade(each) for each in held.judgments["grades"] if each.doc_id == doc_id)
+    return (_grade(grade) for grade in held.judgments["grades"] if grade.doc_id == doc_id)
 
 
 def of_verdicts(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
     """Yield the debates of a document, the hardest opponents first, or each pair of a query."""
     verdicts = held.judgments["verdicts"]
     if doc_id is None:
-        pairs = dict.fromkeys((each.doc_id_a, each.doc_id_b) for each in verdicts)
+        pairs = dict.fromkeys((row.doc_id_a, row.doc_id_b) for row in verdicts)
         for a, b in pairs:
-            yield _pair([each for each in verdicts if (each.doc_id_a, each.doc_id_b) == (a, b)])
+            yield _pair([row for row in verdicts if (row.doc_id_a, row.doc_id_b) == (a, b)])
         return
     for opponent in _opponents(doc_id, verdicts, held.scores):
         yield _debates(doc_id, opponent, verdicts, held.scores.get(opponent))
@@ -51,10 +51,10 @@ def of_winners(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
 def of_contests(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
     """Yield the tournaments in which a document had a contest, or all of a query, in order."""
     contests, together = held.judgments["contests"], held.options.get("decide") == PANEL
-    kings = {(each.judge, each.repeat): each.winner_id for each in held.judgments["winners"]}
-    several = any(each.repeat for each in contests)
-    mine = [each for each in contests if doc_id in (None, each.left_id, each.right_id)]
-    for key, fought in _courts(mine, together=together):
+    kings = {(row.judge, row.repeat): row.winner_id for row in held.judgments["winners"]}
+    several = any(row.repeat for row in contests)
+    own_contests = [row for row in contests if doc_id in (None, row.left_id, row.right_id)]
+    for key, fought in _courts(own_contests, together=together):
         king = kings.get(key)
         end = "it" if king is not None and king == doc_id else king
         head = f"tournament of {_named(*key, several=several)}, {_ended_with(end)}"
@@ -66,8 +66,8 @@ def of_contests(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
 
 def of_failures(failures: Sequence[Failure]) -> Iterator[str]:
     """Yield what gave no judgment, and why: once for each judge, pair and reason."""
-    found = Counter((f.judge, tuple(sorted(f.doc_ids)), f.status, f.reason) for f in failures)
-    for (judge, doc_ids, status, reason), times in found.items():
+    counts = Counter((f.judge, tuple(sorted(f.doc_ids)), f.status, f.reason) for f in failures)
+    for (judge, doc_ids, status, reason), times in counts.items():
         often = f", {counted(times, 'time')}" if times > 1 else ""
         yield f"no judgment from {judge} on {' and '.join(doc_ids)}: {status} ({reason}){often}"
 
@@ -86,8 +86,8 @@ def _courts(
 ) -> list[tuple[tuple[str, int], list[Contest]]]:
     """Group contests by court and repeat; the court is the judge, or the panel."""
     held: dict[tuple[str, int], list[Contest]] = {}
-    for each in contests:
-        held.setdefault((PANEL if together else each.judge, each.repeat), []).append(each)
+    for contest in contests:
+        held.setdefault((PANEL if together else contest.judge, contest.repeat), []).append(contest)
     return sorted(held.items(), key=lambda item: item[0])
 
 
@@ -108,10 +108,10 @@ def _battle(
     yield f"against {opponent}{_standing(score)}"
     for vote in votes:
         if opponent == _other(vote, doc_id):
-            mine = vote.preference if vote.doc_id_b == doc_id else 0.0 - vote.preference
+            preference = vote.preference if vote.doc_id_b == doc_id else 0.0 - vote.preference
             a, b = vote.doc_id_a, vote.doc_id_b
             first, second = (b, a) if vote.swapped else (a, b)
-            won = f"{_outcome(mine):4} {mine:+.2f}"
+            won = f"{_outcome(preference):4} {preference:+.2f}"
             yield f"  {won}  {vote.judge}, which saw {first} as A, {second} as B"
             yield from indented(vote.reasoning)
 
@@ -127,16 +127,16 @@ def _debates(
 
 def _debate(doc_id: str, verdict: Verdict) -> Iterator[str]:
     is_b = verdict.doc_id_b == doc_id
-    seen = 2 if is_b != verdict.swapped else 1
-    mine, other = verdict.average_scores[::-1] if is_b else verdict.average_scores
+    place = 2 if is_b != verdict.swapped else 1
+    score, rival = verdict.average_scores[::-1] if is_b else verdict.average_scores
     tie = " in this order; the orders differ, so a tie" if verdict.flipped else ""
     yield (
-        f"  {_outcome(mine - other):4} {mine:.4g} to {other:.4g}{tie}  {verdict.judge} by "
-        f"{verdict.method}, shown as Answer {seen}"
+        f"  {_outcome(score - rival):4} {score:.4g} to {rival:.4g}{tie}  {verdict.judge} by "
+        f"{verdict.method}, shown as Answer {place}"
     )
     for number, (scores, arguments, feedback, why) in enumerate(verdict.by_round(), 1):
-        mine, other = scores[::-1] if is_b else scores
-        yield f"    round {number}: {mine:.4g} to {other:.4g}"
+        score, rival = scores[::-1] if is_b else scores
+        yield f"    round {number}: {score:.4g} to {rival:.4g}"
         sides = arguments[::-1] if is_b else arguments
         for whose, argument in zip(("for", "against"), sides, strict=bool(sides)):
             yield from indented(f"{whose}: {argument}")
@@ -148,26 +148,26 @@ def _fought(
     doc_id: str, head: str, contests: Sequence[Contest], *, together: bool
 ) -> Iterator[str]:
     yield head
-    for each in contests:
-        left = each.left_id == doc_id
-        gain = -each.preference if left else each.preference
-        opponent, as_king = (each.right_id, ", as king") if left else (each.left_id, "")
-        seen = 1 if left != each.swapped else 2
-        who = f"{each.judge}, " if together else ""
+    for row in contests:
+        is_left = row.left_id == doc_id
+        gain = -row.preference if is_left else row.preference
+        opponent, as_king = (row.right_id, ", as king") if is_left else (row.left_id, "")
+        place = 1 if is_left != row.swapped else 2
+        who = f"{row.judge}, " if together else ""
         yield (
-            f"  round {each.round}  {_outcome(gain):4} against {opponent}{as_king}  {who}"
-            f"confidence {each.confidence:.2f}, shown as Answer {seen}; then king: {each.king_id}"
+            f"  round {row.round}  {_outcome(gain):4} against {opponent}{as_king}  {who}"
+            f"confidence {row.confidence:.2f}, shown as Answer {place}; then king: {row.king_id}"
         )
-        yield from indented(each.verdict)
-        yield from indented(each.reasoning)
+        yield from indented(row.verdict)
+        yield from indented(row.reasoning)
 
 
 def _opponents(
     doc_id: str, judgments: Sequence[Vote | Verdict], scores: Mapping[str, Score]
 ) -> list[str]:
     """Return the opponents of a document, the hardest first."""
-    met = {_other(each, doc_id) for each in judgments if doc_id in (each.doc_id_a, each.doc_id_b)}
-    return sorted(met, key=lambda one: (scores[one].rank if one in scores else 0, one))
+    rivals = {_other(row, doc_id) for row in judgments if doc_id in (row.doc_id_a, row.doc_id_b)}
+    return sorted(rivals, key=lambda rival: (scores[rival].rank if rival in scores else 0, rival))
 
 
 def _standing(score: Score | None) -> str:
@@ -191,28 +191,28 @@ def indented(text: str) -> Iterator[str]:
 
 def _tournament(head: str, contests: Sequence[Contest], *, together: bool) -> Iterator[str]:
     yield head
-    for each in sorted(contests, key=lambda one: (one.round, one.judge)):
-        won = f"{each.winner_id} won" if each.preference else "a tie"
-        first = each.right_id if each.swapped else each.left_id
-        who = f"{each.judge}, " if together else ""
+    for row in sorted(contests, key=lambda contest: (contest.round, contest.judge)):
+        won = f"{row.winner_id} won" if row.preference else "a tie"
+        first = row.right_id if row.swapped else row.left_id
+        who = f"{row.judge}, " if together else ""
         yield (
-            f"  round {each.round}  king {each.left_id} against {each.right_id}: {won}  {who}"
-            f"confidence {each.confidence:.2f}, {first} shown first; then king: {each.king_id}"
+            f"  round {row.round}  king {row.left_id} against {row.right_id}: {won}  {who}"
+            f"confidence {row.confidence:.2f}, {first} shown first; then king: {row.king_id}"
         )
-        yield from indented(each.verdict)
+        yield from indented(row.verdict)
 
 
 def _pair(verdicts: Sequence[Verdict]) -> Iterator[str]:
     a, b = verdicts[0].doc_id_a, verdicts[0].doc_id_b
     yield f"{a} against {b}"
-    for each in sorted(verdicts, key=lambda one: (one.judge, one.swapped)):
-        one, other = each.average_scores
-        won = "a tie" if one == other else f"{a if one > other else b} won"
-        tie = " in this order; the orders differ, so a tie" if each.flipped else ""
+    for row in sorted(verdicts, key=lambda verdict: (verdict.judge, verdict.swapped)):
+        score_a, score_b = row.average_scores
+        won = "a tie" if score_a == score_b else f"{a if score_a > score_b else b} won"
+        tie = " in this order; the orders differ, so a tie" if row.flipped else ""
         yield (
-            f"  {won}, {one:.4g} to {other:.4g}{tie}  {each.judge} by {each.method}, "
-            f"{b if each.swapped else a} shown first"
+            f"  {won}, {score_a:.4g} to {score_b:.4g}{tie}  {row.judge} by {row.method}, "
+            f"{b if row.swapped else a} shown first"
         )
-        if each.rounds > 1:
-            told = ", ".join(f"{x:.4g} to {y:.4g}" for x, y in each.score_history)
-            yield from indented(f"round by round: {told}")
+        if row.rounds > 1:
+            history = ", ".join(f"{x:.4g} to {y:.4g}" for x, y in row.score_history)
+            yield from indented(f"round by round: {history}")

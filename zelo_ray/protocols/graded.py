@@ -65,16 +65,16 @@ Ints = NDArray[np.int64]
 def rounds(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Rounds:
     """Let every judge grade every document."""
     documents = pool.documents[: options.document_limit]
-    asked = [
+    questions = [
         sheet
         for document in documents
         for judge in panel
         for sheet in sheets(pool, document, judge, options, options.repeats)
     ]
-    if not asked:
+    if not questions:
         return []
-    replies = yield [sheet.request for sheet in asked]
-    return [sheet.read(reply) for sheet, reply in zip(asked, replies, strict=True)]
+    replies = yield [sheet.request for sheet in questions]
+    return [sheet.read(reply) for sheet, reply in zip(questions, replies, strict=True)]
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> dict[str, int]:
@@ -136,33 +136,33 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
         raters = ()
     if raters and sum(math.isfinite(rater.spread) for rater in raters) < FEWEST:
         raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
-        told = "" if plain else "; grades are medians, by no model"
-        notes.append(f"fewer than three judges that agree: how far each errs is not known{told}")
+        detail = "" if plain else "; grades are medians, by no model"
+        notes.append(f"fewer than three judges that agree: how far each errs is not known{detail}")
     modelled = raters and not math.isnan(raters[0].spread) and not plain
-    found = Measured(
+    measured = Measured(
         judges=judges,
         model=model if modelled else None,
         raters=raters,
         notes=tuple(notes),
     )
-    score, error, grade = _pooled(found.model, ratings, options)
-    usual = USUAL if found.model else MEDIANS
+    score, error, grade = _pooled(measured.model, ratings, options)
+    usual = USUAL if measured.model else MEDIANS
     shared = learn_grades(query, score, np.nan_to_num(error), human, usual)
     if shared.queries:
-        told = counted(shared.queries, "query", "queries")
-        word = f"what judges get wrong together is {shared.found:.2f} grades by {told}"
+        detail = counted(shared.queries, "query", "queries")
+        word = f"what judges get wrong together is {shared.found:.2f} grades by {detail}"
         notes.append(f"{word}; {shared.value:.2f} is taken ({usual:g} without human grades)")
         if labels >= ANCHORS and not math.isnan(worth := given_people(ratings, human)):
             notes.append(f"given people's grades, {len(judges)} judges err like {worth:.1f} apart")
-        found = replace(found, shared=shared.value, notes=tuple(notes))
-    sure = calibration.judge(found.model, ratings).at_least if found.model else None
-    panel = score if found.model else grade.astype(np.float64)
+        measured = replace(measured, shared=shared.value, notes=tuple(notes))
+    sure = calibration.judge(measured.model, ratings).at_least if measured.model else None
+    panel = score if measured.model else grade.astype(np.float64)
     framed = people is not None and "frame" in people.column_names and len(people)
     frame = people["frame"][0].as_py() if people is not None and framed else None
-    shares, said = with_people.set_right(panel, sure, everyone, query, drawn, frame=frame)
+    shares, lines = with_people.set_right(panel, sure, everyone, query, drawn, frame=frame)
     trusted = with_people.consensus(ratings, human, query)
-    said = (*found.notes, *said, *with_people.told(trusted), *order.told(grades, options))
-    return replace(found, shares=shares, consensus=trusted, notes=said)
+    lines = (*measured.notes, *lines, *with_people.told(trusted), *order.told(grades, options))
+    return replace(measured, shares=shares, consensus=trusted, notes=lines)
 
 
 def pooling_of(pooling: str | None, *, human: bool) -> str:
@@ -201,17 +201,17 @@ def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats
     query, doc = (_codes(column) for column in ids.columns)
     width = int(doc.max()) + 1
     code = query * width + doc
-    known, unit = np.unique(code[: len(grades)], return_inverse=True)
-    labels, drawn = np.full((2, len(known)), np.nan)
+    codes, unit = np.unique(code[: len(grades)], return_inverse=True)
+    labels, drawn = np.full((2, len(codes)), np.nan)
     if human is None:
-        return unit, known // width, labels, None
-    place = np.searchsorted(known, code[len(grades) :]).clip(max=len(known) - 1)
-    found = known[place] == code[len(grades) :]
-    labels[place[found]] = np.rint(human["relevance"].to_numpy()[found]).clip(0, 3)
+        return unit, codes // width, labels, None
+    place = np.searchsorted(codes, code[len(grades) :]).clip(max=len(codes) - 1)
+    matches = codes[place] == code[len(grades) :]
+    labels[place[matches]] = np.rint(human["relevance"].to_numpy()[matches]).clip(0, 3)
     if "probability" in human.column_names:
-        drawn[place[found]] = human["probability"].to_numpy()[found]
-    told = found.any() and np.isfinite(drawn[place[found]]).all()
-    return unit, known // width, labels, drawn if told else None
+        drawn[place[matches]] = human["probability"].to_numpy()[matches]
+    complete = matches.any() and np.isfinite(drawn[place[matches]]).all()
+    return unit, codes // width, labels, drawn if complete else None
 
 
 def _codes(column: pa.ChunkedArray) -> Ints:
@@ -250,9 +250,9 @@ def fit(
     judges = {name: place for place, name in enumerate(learned.judges)}
     items = dict[tuple[int, str], int]()  # number of a pool, and document: the unit
     rows = [
-        (items.setdefault((number, each.doc_id), len(items)), judges[each.judge], each.grade)
+        (items.setdefault((number, row.doc_id), len(items)), judges[row.judge], row.grade)
         for number, grades in enumerate(judgments)
-        for each in grades
+        for row in grades
     ]
     unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     ratings = calibration.Ratings(unit, judge, grade, len(items), learned.judges)
@@ -273,8 +273,8 @@ def fit(
     ):
         words[number].append(_Word(doc_id, *word))
     return [
-        Fit(_ranked(grades[0].query_id, said, options)) if grades else Fit(reason=_UNGRADED)
-        for grades, said in zip(judgments, words, strict=True)
+        Fit(_ranked(grades[0].query_id, entries, options)) if grades else Fit(reason=_UNGRADED)
+        for grades, entries in zip(judgments, words, strict=True)
     ]
 
 

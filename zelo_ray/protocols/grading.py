@@ -121,7 +121,7 @@ def sheets(
     shown = as_shown(document, pool, options)
     # Drawn for the query, so that its documents are graded alike.
     anchor = random.Random(f"{options.seed}:{pool.query_id}").choice(anchors.load(options.anchors))
-    found = []
+    questions = []
     for repeat in range(repeats):
         order = order_of(pool.query_id, judge.name, repeat, options)
         request = request_for(
@@ -135,8 +135,8 @@ def sheets(
             fields={"examples": anchors.draw(anchor, order), "grades": "\n".join(GRADES)},
             repeat=repeat,
         )
-        found.append(Sheet(pool.query_id, document.id, request))
-    return found
+        questions.append(Sheet(pool.query_id, document.id, request))
+    return questions
 
 
 def order_of(query_id: str, judge: str, repeat: int, options: AnchoredOptions) -> random.Random:

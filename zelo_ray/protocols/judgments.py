@@ -45,18 +45,18 @@ def _of_contest(one: Contest) -> str:
 
 def _of_verdict(one: Verdict) -> str:
     """Return a verdict as text, round by round, Answer 1 first."""
-    told = [f"On average {_scores(one, one.average_scores)}."]
+    lines = [f"On average {_scores(one, one.average_scores)}."]
     if one.flipped:
         first, second = _turned(one, one.average_scores)
         ahead = "Answer 1 won" if first > second else "Answer 2 won" if first < second else "a tie"
-        told.append(f"In this order {ahead}; the orders differ, so it is a tie.")
+        lines.append(f"In this order {ahead}; the orders differ, so it is a tie.")
     for number, (scores, arguments, feedback, reasoning) in enumerate(one.by_round(), 1):
-        told.append(f"\nRound {number}: {_scores(one, scores)}.")
+        lines.append(f"\nRound {number}: {_scores(one, scores)}.")
         sides = enumerate(_turned(one, arguments), 1)
-        told += [f"For Answer {place}: {said}" for place, said in sides]
-        told += [f"Feedback: {feedback}"] if feedback else []
-        told += [reasoning] if reasoning else []
-    return "\n".join(told)
+        lines += [f"For Answer {place}: {argument}" for place, argument in sides]
+        lines += [f"Feedback: {feedback}"] if feedback else []
+        lines += [reasoning] if reasoning else []
+    return "\n".join(lines)
 
 
 def _turned(one: Verdict, two: Sequence[T]) -> Sequence[T]:

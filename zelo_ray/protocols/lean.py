@@ -49,16 +49,16 @@ def learn(tables: Mapping[str, pa.Table], options: LeanOptions) -> Known:
         votes, grades = _some(tables, tables["votes"]["query_id"])
         battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
         model = judged.learn(battles, judged.grades_of(battles, grades)).of(names)
-    known = Known(model=model, notes=model.notes, kept=model.to_json())
+    knowledge = Known(model=model, notes=model.notes, kept=model.to_json())
     human = tables.get("human")
     if human is None:
-        return known
+        return knowledge
     judged_here = pc.is_in(human["query_id"], pc.unique(tables["grades"]["query_id"]))
     votes, grades = _some(tables, human.filter(judged_here)["query_id"])
-    fits = _fitted(votes, grades, known)
-    scores = table_of([score for each in fits for score in each.scores], AbsoluteScore)
+    fits = _fitted(votes, grades, knowledge)
+    scores = table_of([score for fitted in fits for score in fitted.scores], AbsoluteScore)
     shared = shared_error.learn({"scores": scores, "human": human}, options)
-    return replace(known, shared=shared.shared, notes=(*known.notes, *shared.notes))
+    return replace(knowledge, shared=shared.shared, notes=(*knowledge.notes, *shared.notes))
 
 
 def _some(
@@ -66,18 +66,18 @@ def _some(
 ) -> tuple[list[list[Vote]], list[list[Grade]]]:
     """Return votes and grades of enough queries to measure judges, chosen by hashes of IDs."""
     ids = pc.unique(queries).to_pylist()
-    chosen = sorted(ids, key=lambda one: (first_turn(0, one, ""), one))[:_QUERIES]
+    chosen = sorted(ids, key=lambda query_id: (first_turn(0, query_id, ""), query_id))[:_QUERIES]
     return _by_query(tables["votes"], chosen, Vote), _by_query(tables["grades"], chosen, Grade)
 
 
 def _by_query(table: pa.Table, queries: Sequence[str], record: type[Any]) -> list[list[Any]]:
     """Return some queries' rows as records; texts that no model needs are left empty."""
-    empty = {each.name: () if "facets" in each.name else "" for each in fields(record)}
-    found: dict[str, list[Any]] = {query_id: [] for query_id in queries}
+    empty = {field.name: () if "facets" in field.name else "" for field in fields(record)}
+    rows: dict[str, list[Any]] = {query_id: [] for query_id in queries}
     chosen = pc.is_in(table["query_id"], pa.array(queries, pa.string()))
     for row in table.filter(chosen).to_pylist():
-        found[row["query_id"]].append(record(**{**empty, **row}))
-    return list(found.values())
+        rows[row["query_id"]].append(record(**{**empty, **row}))
+    return list(rows.values())
 
 
 def fit(
@@ -87,8 +87,8 @@ def fit(
     del options
     if learned is None:
         return [Fit() for _ in judgments]
-    votes = [[one for one in pool if isinstance(one, Vote)] for pool in judgments]
-    grades = [[one for one in pool if isinstance(one, Grade)] for pool in judgments]
+    votes = [[row for row in pool if isinstance(row, Vote)] for pool in judgments]
+    grades = [[row for row in pool if isinstance(row, Grade)] for pool in judgments]
     return _fitted(votes, grades, learned)
 
 
@@ -97,10 +97,10 @@ def _fitted(
 ) -> list[Fit]:
     battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
     pools: list[list[Vote | Grade]] = [[*v, *g] for v, g in zip(votes, grades, strict=True)]
-    ids = [next((one.query_id for one in pool), "") for pool in pools]
-    found = judged.grades_of(battles, grades)
+    ids = [next((row.query_id for row in pool), "") for pool in pools]
+    marks = judged.grades_of(battles, grades)
     model = known.model.of(battles.judges)
-    return judged.fit(battles, found, model, ids, shared_error.share_of(known))
+    return judged.fit(battles, marks, model, ids, shared_error.share_of(known))
 
 
 PROTOCOL = Protocol(

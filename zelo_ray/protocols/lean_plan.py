@@ -83,39 +83,39 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> Rounds:
     ]
     if not first:
         return []
-    replies = yield [one.request for one in first]
-    heard: list[Any] = [one.read(reply) for one, reply in zip(first, replies, strict=True)]
-    present = _present(panel, heard)
-    room, before, asked = _room(pool, options, len(first)), float("inf"), 0
-    for left in range(_later_rounds(pool, options), 0, -1):
-        pairs, loss = _unsure(pool, options, heard, room // left)
+    replies = yield [item.request for item in first]
+    rows: list[Any] = [item.read(reply) for item, reply in zip(first, replies, strict=True)]
+    present = _present(panel, rows)
+    room, before, total = _room(pool, options, len(first)), float("inf"), 0
+    for rounds_left in range(_later_rounds(pool, options), 0, -1):
+        pairs, loss = _unsure(pool, options, rows, room // rounds_left)
         if not pairs or loss > (1 - _LEAST_GAIN) * before:
             break
         shown = shown_of(pool, options)
         ballots = [
             ballot_of(pool, (shown[a], shown[b]), _later_judge(pool, present, options, at), options)
-            for at, (a, b) in enumerate(pairs, asked)
+            for at, (a, b) in enumerate(pairs, total)
         ]
         replies = yield [ballot.request for ballot in ballots]
-        heard += [
-            one.read(reply)
-            for one, reply in zip(ballots, replies, strict=True)
+        rows += [
+            ballot.read(reply)
+            for ballot, reply in zip(ballots, replies, strict=True)
             if reply.attempts  # what was never asked, as money ran out, is no failure here
         ]
-        room, before, asked = room - len(ballots), loss, asked + len(ballots)
-    return heard
+        room, before, total = room - len(ballots), loss, total + len(ballots)
+    return rows
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> dict[str, int]:
     """Count the requests of the first round, and a judge's share of all possible later ones."""
     doc_ids = _ids(pool, options)
-    asked = Counter(in_turn(panel, _grade_turn(pool, one, options)).name for one in doc_ids)
+    counts = Counter(in_turn(panel, _grade_turn(pool, doc_id, options)).name for doc_id in doc_ids)
     for _, judge, times in _plan(pool, panel, options):
-        asked[judge.name] += times
-    room = _room(pool, options, asked.total()) if _later_rounds(pool, options) else 0
+        counts[judge.name] += times
+    room = _room(pool, options, counts.total()) if _later_rounds(pool, options) else 0
     for number in range(min(room, _unasked(len(doc_ids), options))):
-        asked[_later_judge(pool, panel, options, number).name] += 1
-    return {judge.name: asked[judge.name] for judge in panel}
+        counts[_later_judge(pool, panel, options, number).name] += 1
+    return {judge.name: counts[judge.name] for judge in panel}
 
 
 def _first_sheets(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> list[Sheet]:
@@ -144,16 +144,16 @@ def _plan(
     pairs = ring_pairs(options.seed, pool.query_id, doc_ids, options.rings)
     room = options.calls_per_document - 1 - options.rings
     share = audit_share(options.audits, options.rings, len(panel), room)
-    left = options.calls_per_document * len(doc_ids) - len(doc_ids) - len(pairs)
-    most = floor(left / (2 * len(panel) - 1) + 1e-9)
-    audits = sorted(pair.draw for pair in pairs if pair.draw < share)[:most]
-    found = list[tuple[Pair, Judge, int]]()
+    calls = options.calls_per_document * len(doc_ids) - len(doc_ids) - len(pairs)
+    limit = floor(calls / (2 * len(panel) - 1) + 1e-9)
+    audits = sorted(pair.draw for pair in pairs if pair.draw < share)[:limit]
+    assignments = list[tuple[Pair, Judge, int]]()
     for pair in pairs:
         if pair.draw in audits:
-            found += [(pair, judge, 2) for judge in panel]
+            assignments += [(pair, judge, 2) for judge in panel]
         else:
-            found.append((pair, in_turn(panel, pair.turn), 1))
-    return found
+            assignments.append((pair, in_turn(panel, pair.turn), 1))
+    return assignments
 
 
 def _unsure(
@@ -167,15 +167,15 @@ def _unsure(
         heard: all that was judged or failed so far.
         most: so many pairs.
     """
-    votes = [one for one in heard if isinstance(one, Vote)]
-    grades = [one for one in heard if isinstance(one, Grade)]
+    votes = [row for row in heard if isinstance(row, Vote)]
+    grades = [row for row in heard if isinstance(row, Grade)]
     if not (votes and most) or len(votes) + len(grades) < options.min_coverage * len(heard):
         return [], 0.0
     doc_ids = sorted(_ids(pool, options))
     battles = battles_of([votes], [doc_ids])
-    known = judged.grades_of(battles, [grades])
-    (found,) = judged.posteriors(battles, known, given_model(options, battles.judges))
-    mean, covariance = found.mean[0], found.covariance[0]
+    marks = judged.grades_of(battles, [grades])
+    (posterior,) = judged.posteriors(battles, marks, given_model(options, battles.judges))
+    mean, covariance = posterior.mean[0], posterior.covariance[0]
     seed = f"{options.seed}:{pool.query_id}:{len(heard)}"
     loss = judged.expected_loss(mean, covariance, seed=seed)
     if loss < options.until_loss:
@@ -193,8 +193,8 @@ def _unsure(
 
 def _present(panel: Sequence[Judge], heard: Sequence[Any]) -> list[Judge]:
     """Return the judges, except those who were asked and gave no judgment."""
-    failed = {one.judge for one in heard if isinstance(one, Failure)}
-    silent = failed - {one.judge for one in heard if not isinstance(one, Failure)}
+    failed = {row.judge for row in heard if isinstance(row, Failure)}
+    silent = failed - {row.judge for row in heard if not isinstance(row, Failure)}
     return [judge for judge in panel if judge.name not in silent] or list(panel)
 
 

@@ -39,10 +39,10 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
     for start, end in _windows(len(ranked)):
         window = ranked[start:end]
         (reply,) = yield [_request(pool, window, judge, options)]
-        found = response_in(reply, order_of(len(window)))
-        if isinstance(found, str):
-            return [failure_of(pool.query_id, [d.id for d in window], reply.judge, reply, found)]
-        ranked[start:end] = [window[number - 1] for number in found.order]
+        answer = response_in(reply, order_of(len(window)))
+        if isinstance(answer, str):
+            return [failure_of(pool.query_id, [d.id for d in window], reply.judge, reply, answer)]
+        ranked[start:end] = [window[number - 1] for number in answer.order]
     scores = {document.id: float(len(ranked) - rank) for rank, document in enumerate(ranked, 1)}
     return [Ranked(pool.query_id, d.id, scores[d.id]) for d in limited]
 

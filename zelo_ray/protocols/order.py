@@ -34,7 +34,7 @@ class Moved:
 
     def __str__(self) -> str:
         """Return the change if the best example takes the worst one's place, with its interval."""
-        figures = (max(GRADES) * each for each in (self.value, self.low, self.high))
+        figures = (max(GRADES) * share for share in (self.value, self.low, self.high))
         return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*figures)
 
     @property
@@ -52,27 +52,27 @@ def told(grades: pa.Table, options: GradingOptions) -> Iterator[str]:
     """
     if options.repeats < 2:
         return
-    some = sorted(pc.unique(grades["query_id"]).to_pylist())[:_MOST]
-    grades = grades.filter(pc.is_in(grades["query_id"], pa.array(some, pa.string())))
-    asked: dict[tuple[str, str, str], list[int]] = {}
+    query_ids = sorted(pc.unique(grades["query_id"]).to_pylist())[:_MOST]
+    grades = grades.filter(pc.is_in(grades["query_id"], pa.array(query_ids, pa.string())))
+    repeats: dict[tuple[str, str, str], list[int]] = {}
     columns = (grades[name].to_pylist() for name in ("query_id", "doc_id", "judge", "grade"))
     for query_id, doc_id, judge, grade in zip(*columns, strict=True):
-        asked.setdefault((query_id, doc_id, judge), []).append(grade)
-    whole = {key: said for key, said in asked.items() if len(said) == options.repeats}
-    place = {query_id: number for number, query_id in enumerate({key[0]: 0 for key in whole})}
-    if len(place) < FEWEST or all(len({*said}) == 1 for said in whole.values()):
+        repeats.setdefault((query_id, doc_id, judge), []).append(grade)
+    questions = {key: marks for key, marks in repeats.items() if len(marks) == options.repeats}
+    place = {query_id: number for number, query_id in enumerate({key[0]: 0 for key in questions})}
+    if len(place) < FEWEST or all(len({*marks}) == 1 for marks in questions.values()):
         return
     orders = {
         (query_id, judge): [
             order(order_of(query_id, judge, repeat, options)) for repeat in range(options.repeats)
         ]
-        for query_id, judge in {(query_id, judge) for query_id, _, judge in whole}
+        for query_id, judge in {(query_id, judge) for query_id, _, judge in questions}
     }
-    shown = [orders[query_id, judge] for query_id, _, judge in whole]
+    shown = [orders[query_id, judge] for query_id, _, judge in questions]
     first, last = moved(
-        np.array(list(whole.values()), float),
-        np.array([[[some[0], some[-1]] for some in each] for each in shown], float),
-        np.array([place[key[0]] for key in whole]),
+        np.array(list(questions.values()), float),
+        np.array([[[places[0], places[-1]] for places in series] for series in shown], float),
+        np.array([place[key[0]] for key in questions]),
     )
     what_follows = (
         "the order matters: repeats even it out, and one alone does not"
@@ -96,10 +96,10 @@ def moved(grades: Floats, shown: Floats, query: Ints) -> list[Moved]:
         query: a number of each question's query, from 0 on without gaps, [questions].
     """
     apart = shown - shown.mean(axis=1, keepdims=True)
-    rest = grades - grades.mean(axis=1, keepdims=True)
+    deviations = grades - grades.mean(axis=1, keepdims=True)
     inverse = np.linalg.pinv(np.einsum("qrp,qrs->ps", apart, apart), hermitian=True)
-    slopes = inverse @ np.einsum("qrp,qr->p", apart, rest)
-    pulls = np.einsum("qrp,qr->qp", apart, rest - apart @ slopes)
+    slopes = inverse @ np.einsum("qrp,qr->p", apart, deviations)
+    pulls = np.einsum("qrp,qr->qp", apart, deviations - apart @ slopes)
     by_query = np.zeros((query.max() + 1, len(slopes)))
     np.add.at(by_query, query, pulls)
     queries = len(by_query)

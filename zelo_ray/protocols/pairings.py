@@ -121,7 +121,7 @@ class Pairing:
             repeat: how often it was asked before.
         """
         first, second = (self.shown[place] for place in answers)
-        said = more or {}
+        statements = more or {}
         return request_for(
             prompt,
             self.pool,
@@ -130,9 +130,9 @@ class Pairing:
             verdict,
             documents=(first, second),
             texts={"first": first.content},
-            blocks={f"Answer {answers[1] + 1}": second.content, **said},
+            blocks={f"Answer {answers[1] + 1}": second.content, **statements},
             fields={"place": answers[0] + 1, **(fields or {})},
-            written=tuple(said.values()),
+            written=tuple(statements.values()),
             repeat=repeat,
         )
 
@@ -140,13 +140,13 @@ class Pairing:
         """Ask all at once, and return the verdict of each, or its `Failure`."""
         replies = yield requests
         ids = [document.id for document in self.pair]
-        heard = list[Any]()
+        verdicts = list[Any]()
         for request, reply in zip(requests, replies, strict=True):
-            found: Any = response_in(reply, request.response_model)
-            if isinstance(found, str):
-                found = failure_of(self.query_id, ids, self.judge.name, reply, found)
-            heard.append(found)
-        return heard
+            verdict: Any = response_in(reply, request.response_model)
+            if isinstance(verdict, str):
+                verdict = failure_of(self.query_id, ids, self.judge.name, reply, verdict)
+            verdicts.append(verdict)
+        return verdicts
 
     def verdict(
         self,
@@ -162,7 +162,7 @@ class Pairing:
 
         Means are compared exactly, so that equal scores are a tie in whatever order they came.
         """
-        history = [self.turned(each) for each in scores]
+        history = [self.turned(pair) for pair in scores]
         a, b = (sum(column, Fraction()) / len(history) for column in zip(*history, strict=True))
         winner: Side = "tie" if a == b else "model_a" if a > b else "model_b"
         return Verdict(
@@ -174,8 +174,8 @@ class Pairing:
             winner=winner,
             average_scores=(float(a), float(b)),
             rounds=len(history),
-            score_history=tuple((float(one), float(other)) for one, other in history),
-            arguments=tuple(self.turned(each) for each in arguments),
+            score_history=tuple((float(first), float(second)) for first, second in history),
+            arguments=tuple(self.turned(pair) for pair in arguments),
             feedback=tuple(feedback),
             reasoning=tuple(reasoning),
             swapped=self.swapped,
@@ -201,8 +201,8 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions, method: 
     ]
     if not parts:
         return []
-    heard = yield Apart(parts)
-    return [one for each in heard for one in each]
+    groups = yield Apart(parts)
+    return [row for group in groups for row in group]
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: PairingOptions, most: int) -> dict[str, int]:
@@ -230,7 +230,7 @@ def fit(
 
 def failures_in(heard: Sequence[Any]) -> list[Failure]:
     """Return the failures among the replies."""
-    return [one for one in heard if isinstance(one, Failure)]
+    return [row for row in heard if isinstance(row, Failure)]
 
 
 def points(lean: float, low: int, high: int) -> tuple[float, float]:
@@ -264,8 +264,8 @@ def _orders(
     turned = Random(f"{options.seed}:{pool.query_id}:{low}:{high}:{judge.name}").random() < 0.5
     orders = (False, True) if options.both_orders else (turned != (pair[0].id == high),)
     pairings = [Pairing(pool, pair, judge, swapped, options) for swapped in orders]
-    heard = yield Apart([method(pairing, options) for pairing in pairings])
-    return _agreed(heard)
+    outcomes = yield Apart([method(pairing, options) for pairing in pairings])
+    return _agreed(outcomes)
 
 
 def _agreed(heard: Sequence[Sequence[Verdict | Failure]]) -> list[Verdict | Failure]:
@@ -273,8 +273,8 @@ def _agreed(heard: Sequence[Sequence[Verdict | Failure]]) -> list[Verdict | Fail
 
     Failures are kept.
     """
-    verdicts = [one for each in heard for one in each if isinstance(one, Verdict)]
-    failures = [failure for each in heard for failure in failures_in(each)]
+    verdicts = [row for rows in heard for row in rows if isinstance(row, Verdict)]
+    failures = [failure for rows in heard for failure in failures_in(rows)]
     if len(verdicts) < len(heard):
         return [*failures]
     if len({verdict.winner for verdict in verdicts}) > 1:

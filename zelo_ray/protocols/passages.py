@@ -60,30 +60,33 @@ def by_passages(text: str, query: str, size: int, budget: int) -> str:
         size: bytes of a passage with its number, at most; more than `_NUMBER`.
         budget: bytes of what is shown, at most.
     """
-    told = f"{size} {budget} {len(query)} {query}{text}"
-    digest = hashlib.sha256(told.encode()).digest()
-    if (found := _held.get(digest)) is None:
-        _held[digest] = found = _chosen(text, query, size, budget)
+    key = f"{size} {budget} {len(query)} {query}{text}"
+    digest = hashlib.sha256(key.encode()).digest()
+    if (excerpt := _held.get(digest)) is None:
+        _held[digest] = excerpt = _chosen(text, query, size, budget)
         while len(_held) * budget > _HELD:
             _held.popitem(last=False)
-    return found
+    return excerpt
 
 
 def _chosen(text: str, query: str, size: int, budget: int) -> str:
     passages = split(text, size - _NUMBER)
-    own = [0.0, *scores(query, passages), 0.0]
-    worth = [b + _NEIGHBOUR * max(a, c) for a, b, c in zip(own, own[1:], own[2:], strict=False)]
-    shown, left = dict[int, str](), budget
+    overlaps = [0.0, *scores(query, passages), 0.0]
+    worth = [
+        b + _NEIGHBOUR * max(a, c)
+        for a, b, c in zip(overlaps, overlaps[1:], overlaps[2:], strict=False)
+    ]
+    shown, room = dict[int, str](), budget
     for number in sorted(range(len(passages)), key=lambda n: (-worth[n], n)):
         if not passages[number].strip():
             continue
         title = f"[passage {number + 1} of {len(passages)}]\n"
-        if left < len(title) + len(CUT.encode()) + _LEAST:
+        if room < len(title) + len(CUT.encode()) + _LEAST:
             break
         # Only line breaks are taken off: the first line of code begins with its indentation.
-        body = shortened(passages[number].strip("\r\n"), left - len(title))
+        body = shortened(passages[number].strip("\r\n"), room - len(title))
         shown[number] = title + body
-        left -= len(shown[number].encode()) + len("\n\n")
+        room -= len(shown[number].encode()) + len("\n\n")
     return "\n\n".join(shown[number] for number in sorted(shown))
 
 
@@ -92,9 +95,9 @@ def shortened(text: str, size: int) -> str:
     data = text.encode()
     if len(data) <= size:
         return text
-    kept = data[: size - len(CUT.encode())].decode(errors="ignore")
-    words = kept.rpartition(" ")[0]
-    return (words if len(words) > ceil(0.9 * len(kept)) else kept) + CUT
+    head = data[: size - len(CUT.encode())].decode(errors="ignore")
+    words = head.rpartition(" ")[0]
+    return (words if len(words) > ceil(0.9 * len(head)) else head) + CUT
 
 
 def split(text: str, size: int) -> list[str]:
@@ -113,7 +116,7 @@ def split(text: str, size: int) -> list[str]:
 def _end(window: str) -> int:
     """Return where the passage ends that begins the window."""
     for pattern, full in _ENDS:
-        ends = [found.end() for found in pattern.finditer(window, int(full * len(window)))]
+        ends = [match.end() for match in pattern.finditer(window, int(full * len(window)))]
         if ends:
             return ends[-1]
     return len(window)
@@ -139,16 +142,16 @@ def scores(query: str, passages: Sequence[str]) -> list[float]:
 
 def terms(text: str) -> list[str]:
     """Return the terms that represent the words of a text."""
-    found = list[str]()
+    stems = list[str]()
     for word in _WORD.findall(normalize("NFKC", text).casefold().replace("_", " ")):
         if word.isdecimal():
-            found.append(word)
+            stems.append(word)
         elif word.isascii():
-            found.append(word[:_LETTERS])
+            stems.append(word[:_LETTERS])
         else:
             for run in _RUNS.finditer(word):
                 if unspaced := run[1]:
-                    found += [*unspaced, *(unspaced[n : n + 2] for n in range(len(unspaced) - 1))]
+                    stems += [*unspaced, *(unspaced[n : n + 2] for n in range(len(unspaced) - 1))]
                 else:
-                    found.append(run[0][:_LETTERS])
-    return found
+                    stems.append(run[0][:_LETTERS])
+    return stems

@@ -35,10 +35,10 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
     replies = yield [_request(pool, document, judge, options) for document in shown]
     ranked = []
     for document, reply in zip(limited, replies, strict=True):
-        found = response_in(reply, Relevance)
-        if isinstance(found, str):
-            return [failure_of(pool.query_id, [document.id], reply.judge, reply, found)]
-        ranked.append(Ranked(pool.query_id, document.id, float(found.relevance)))
+        answer = response_in(reply, Relevance)
+        if isinstance(answer, str):
+            return [failure_of(pool.query_id, [document.id], reply.judge, reply, answer)]
+        ranked.append(Ranked(pool.query_id, document.id, float(answer.relevance)))
     return ranked
 
 

@@ -92,13 +92,13 @@ class Progress:
                 answered counts as failed.
         """
         missing = {request.key: request for request in self._part.go(replies, disabled or {})}
-        heard = dict(Counter(r.judge.name for r in self._part.there()) + self._counts)
+        reply_counts = dict(Counter(r.judge.name for r in self._part.there()) + self._counts)
         if missing:
-            return Step(missing=tuple(missing.values()), heard=heard)
+            return Step(missing=tuple(missing.values()), heard=reply_counts)
         return Step(
-            judgments=tuple(found for found in self._part.result if not isinstance(found, Failure)),
-            failures=tuple(found for found in self._part.result if isinstance(found, Failure)),
-            heard=heard,
+            judgments=tuple(row for row in self._part.result if not isinstance(row, Failure)),
+            failures=tuple(row for row in self._part.result if isinstance(row, Failure)),
+            heard=reply_counts,
         )
 
 
@@ -124,15 +124,15 @@ class _Part:
                     return missing
                 self._send([part.result for part in self._parts])
                 continue
-            known = replies.there([request.key for request in self._requests])
-            both = [*zip(self._requests, known, strict=True)]
-            missing = [request for request, is_there in both if not is_there]
-            self._there = [request for request, is_there in both if is_there]
+            flags = replies.there([request.key for request in self._requests])
+            pairs = [*zip(self._requests, flags, strict=True)]
+            missing = [request for request, is_there in pairs if not is_there]
+            self._there = [request for request, is_there in pairs if is_there]
             if any(request.judge.name not in disabled for request in missing):
                 return missing
             self._note(self._there)
-            found = iter(replies.read([request.key for request in self._there]))
-            self._send([next(found) if there else _unasked(r, disabled) for r, there in both])
+            answers = iter(replies.read([request.key for request in self._there]))
+            self._send([next(answers) if ready else _unasked(r, disabled) for r, ready in pairs])
         return ()
 
     def there(self) -> Iterator[Request]:

@@ -59,8 +59,8 @@ def guarded(protocol: "Protocol") -> "Protocol":
     """Return the user's protocol with functions whose errors are reported in one line."""
 
     def each(what: Any, *names: str) -> Any:
-        given = {name: getattr(what, name) for name in names}
-        calls = {name: call for name, call in given.items() if callable(call)}
+        members = {name: getattr(what, name) for name in names}
+        calls = {name: call for name, call in members.items() if callable(call)}
         return replace(what, **{n: _guarded(protocol.name, n, call) for n, call in calls.items()})
 
     kinds = protocol.judgments.items()
@@ -125,7 +125,7 @@ class Judgments:
     @property
     def fields(self) -> tuple[str, ...]:
         """Return the names of the columns."""
-        return tuple(each.name for each in fields(self.record))
+        return tuple(field.name for field in fields(self.record))
 
     def told(self, row: Any) -> str:
         """Return what the judge said in a row, as text."""
@@ -172,8 +172,8 @@ def plain_headline(score: Score, documents: int, noun: str, form: str = "+.2f") 
 
 def both_errors(score: Score) -> str:
     """Return a score's known errors as text: by the panel's own error, and about people."""
-    own = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
-    return own + (
+    panel_error = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
+    return panel_error + (
         f", about people ± {score.truth_error:.2f}" if isfinite(score.truth_error) else ""
     )
 
@@ -224,8 +224,8 @@ class Ranker:
         self, judges: Sequence[Judge], panel: Sequence[Judge], options: Any
     ) -> tuple[Judge, ...]:
         """Return the judges of the panel whose answers affect what these judges are asked."""
-        mine = {judge.name for judge in judges} if self.alone(options) else None
-        return tuple(judge for judge in panel if mine is None or judge.name in mine)
+        names = {judge.name for judge in judges} if self.alone(options) else None
+        return tuple(judge for judge in panel if names is None or judge.name in names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,15 +267,15 @@ class Protocol(Ranker):
     @property
     def counted(self) -> dict[str, Judgments]:
         """Return the tables whose rows are judgments."""
-        return {name: each for name, each in self.judgments.items() if each.counts}
+        return {name: kind for name, kind in self.judgments.items() if kind.counts}
 
     @property
     def tables(self) -> dict[str, type]:
         """Return the record type of each table of judgments, by its name."""
-        return {name: each.record for name, each in self.judgments.items()}
+        return {name: kind.record for name, kind in self.judgments.items()}
 
     @property
     def noun(self) -> str:
         """Return the noun for one judgment; "judgment" if there are several kinds."""
-        nouns = {each.noun for each in self.counted.values()}
+        nouns = {kind.noun for kind in self.counted.values()}
         return nouns.pop() if len(nouns) == 1 else "judgment"

@@ -47,12 +47,12 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
     replies = yield [_request(pool, chunk, judge) for chunk in chunks]
     scores: list[float] = []
     for chunk, reply in zip(chunks, replies, strict=True):
-        found = response_in(reply, Scores)
-        if isinstance(found, Scores) and len(found.scores) != len(chunk):
-            found = f"{len(found.scores)} scores for {len(chunk)} documents"
-        if isinstance(found, str):
-            return [failure_of(pool.query_id, [d.id for d in limited], reply.judge, reply, found)]
-        scores += found.scores
+        answer = response_in(reply, Scores)
+        if isinstance(answer, Scores) and len(answer.scores) != len(chunk):
+            answer = f"{len(answer.scores)} scores for {len(chunk)} documents"
+        if isinstance(answer, str):
+            return [failure_of(pool.query_id, [d.id for d in limited], reply.judge, reply, answer)]
+        scores += answer.scores
     return [Ranked(pool.query_id, d.id, s) for d, s in zip(limited, scores, strict=True)]
 
 
@@ -67,17 +67,17 @@ def _chunks(documents: Sequence[Document], judge: Judge) -> list[Sequence[Docume
 
     Servers have the option `documents`: they refuse longer lists, or worse, cut them in silence.
     """
-    most = judge.options.get("documents") or max(1, len(documents))
-    return [documents[start : start + most] for start in range(0, len(documents), most)]
+    size = judge.options.get("documents") or max(1, len(documents))
+    return [documents[start : start + size] for start in range(0, len(documents), size)]
 
 
 def _request(pool: Pool, documents: Sequence[Document], judge: Judge) -> Request:
     """Build the request; all that is sent, and so hashed in the key, is in ``user``."""
-    asked = {"query": pool.query, "documents": [document.content for document in documents]}
+    body = {"query": pool.query, "documents": [document.content for document in documents]}
     return Request(
         judge=judge,
         system="",
-        user=json.dumps(asked, ensure_ascii=False),
+        user=json.dumps(body, ensure_ascii=False),
         response_model=Scores,
         query=pool.query,
         query_id=pool.query_id,

@@ -120,59 +120,62 @@ def most_rounds(options: RoundsOptions) -> int:
 
 def debate(pairing: Pairing, options: RoundsOptions) -> Rounds:
     """Run one debate; an unusable reply ends it without a verdict."""
-    most, held, keys = most_rounds(options), list[Round](), list[str]()
-    while len(held) < most and not _settled(held):
-        asked = [_defence(pairing, own, held) for own in (0, 1)]
-        defences = yield from pairing.ask(asked)
+    limit, held, keys = most_rounds(options), list[Round](), list[str]()
+    while len(held) < limit and not _settled(held):
+        requests = [_defence(pairing, side, held) for side in (0, 1)]
+        defences = yield from pairing.ask(requests)
         if failures := failures_in(defences):
             return failures
         first, second = (defence.text for defence in defences)
-        keys += [request.key for request in asked]
-        asked = _verdicts(pairing, (first, second), held, most)
-        heard = yield from pairing.ask(asked)
-        if failures := failures_in(heard):
+        keys += [request.key for request in requests]
+        requests = _verdicts(pairing, (first, second), held, limit)
+        replies = yield from pairing.ask(requests)
+        if failures := failures_in(replies):
             return failures
-        feedback, scores = heard
-        keys += [request.key for request in asked]
+        feedback, scores = replies
+        keys += [request.key for request in requests]
         held.append(Round((first, second), feedback.text, *_summed(scores)))
     verdict = pairing.verdict(
         "samre",
-        [(Fraction(one.totals[0]), Fraction(one.totals[1])) for one in held],
+        [(Fraction(turn.totals[0]), Fraction(turn.totals[1])) for turn in held],
         keys,
-        arguments=[one.arguments for one in held],
-        feedback=[one.feedback for one in held],
-        reasoning=[one.justification for one in held],
+        arguments=[turn.arguments for turn in held],
+        feedback=[turn.feedback for turn in held],
+        reasoning=[turn.justification for turn in held],
     )
     return [verdict]
 
 
 def _settled(held: Sequence[Round]) -> bool:
     """Return whether the last two rounds favour the same answer; a tie favours neither."""
-    leads = [one.totals[0] - one.totals[1] for one in held[-2:]]
+    leads = [turn.totals[0] - turn.totals[1] for turn in held[-2:]]
     return len(leads) == 2 and leads[0] * leads[1] > 0
 
 
 def _summed(scores: RoundScores) -> tuple[tuple[int, int], str]:
     """Return the totals of a round, and their reasons, a line for each criterion."""
-    each: dict[str, Points] = dict(scores)
-    totals = sum(one.answer_1 for one in each.values()), sum(one.answer_2 for one in each.values())
-    return totals, "\n".join(f"{name}: {one.justification}" for name, one in each.items())
+    criteria: dict[str, Points] = dict(scores)
+    totals = (
+        sum(points.answer_1 for points in criteria.values()),
+        sum(points.answer_2 for points in criteria.values()),
+    )
+    return totals, "\n".join(f"{name}: {points.justification}" for name, points in criteria.items())
 
 
 def _defence(pairing: Pairing, own: int, held: Sequence[Round]) -> Request:
     """Build the request to the advocate of Answer 1 (0) or Answer 2 (1)."""
-    other = 1 - own
+    opponent = 1 - own
     more = dict[str, str]()
     if held:
         more["last feedback of the judge"] = held[-1].feedback
-        more["last argument of your opponent"] = held[-1].arguments[other]
-    for number, one in enumerate(held, 1):
-        more[f"your argument of round {number}"] = one.arguments[own]
-    fields = {"own": own + 1, "other": other + 1}
+        more["last argument of your opponent"] = held[-1].arguments[opponent]
+    for number, turn in enumerate(held, 1):
+        more[f"your argument of round {number}"] = turn.arguments[own]
+    fields = {"own": own + 1, "other": opponent + 1}
     return pairing.request(
         DEFENCE,
         Defence,
-        answers=(own, other),
+        answers=(own, opponent),
         more=more,
         fields=fields,
     )
@@ -184,8 +187,8 @@ def _verdicts(
     """Build the requests to the judge after both defences: feedback and scores."""
     more = {f"defence of Answer {number}": text for number, text in enumerate(arguments, 1)}
     past = [
-        f"Round {number}: Answer 1: {one.totals[0]}, Answer 2: {one.totals[1]}"
-        for number, one in enumerate(held, 1)
+        f"Round {number}: Answer 1: {turn.totals[0]}, Answer 2: {turn.totals[1]}"
+        for number, turn in enumerate(held, 1)
     ]
     fields: dict[str, str | int] = {
         "rounds": most,

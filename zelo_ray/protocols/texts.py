@@ -70,9 +70,9 @@ class Prompt:
         self._parts: list[tuple[str, str]] = []
         """a piece of text, and the name of what follows it; empty for nothing"""
         end = 0
-        for found in Template.pattern.finditer(template):
-            text, end = template[end : found.start()], found.end()
-            name = found["named"] or found["braced"] or ""
+        for match in Template.pattern.finditer(template):
+            text, end = template[end : match.start()], match.end()
+            name = match["named"] or match["braced"] or ""
             self._parts.append((text if name else f"{text}$", name))
         self._parts.append((template[end:], ""))
 
@@ -142,14 +142,14 @@ def request_for(
         repeat: how often it was asked before.
     """
     query = query_shown(pool, options.show_query)
-    own = options.instructions
-    told = f"\n{told_by('instructions', own)}\n" if own else ""
+    instructions = options.instructions
+    block = f"\n{told_by('instructions', instructions)}\n" if instructions else ""
     system, user, starts = _rendered(
         prompt,
         query,
         tuple(texts.items()),
         tuple(blocks.items()),
-        (("instructions", told), ("unless", _UNLESS if own else ""), *fields.items()),
+        (("instructions", block), ("unless", _UNLESS if instructions else ""), *fields.items()),
     )
     if getattr(options, "passages", None):  # which not all who ask have
         system += _PASSAGES
@@ -175,8 +175,8 @@ def query_shown(pool: Pool, names: Sequence[str]) -> str:
 
 def _fields(pool: Pool, names: Sequence[str]) -> dict[str, str]:
     """Return those of some fields of a query that are not empty, as texts."""
-    found = {name: shown_text(pool.about.get(name)) for name in names}
-    return {name: text for name, text in found.items() if text}
+    texts = {name: shown_text(pool.about.get(name)) for name in names}
+    return {name: text for name, text in texts.items() if text}
 
 
 @lru_cache(4)  # all judges see the same two orders
@@ -188,13 +188,13 @@ def _rendered(
     fields: tuple[tuple[str, object], ...],
 ) -> tuple[str, str, tuple[int, ...]]:
     """Render the system and user prompts, and where the user's shared parts end."""
-    given = {**dict(fields), "code": CODE, "query": _kept_in(query)}
-    given |= {name: _kept_in(text) for name, text in texts}
-    given["material"] = "\n\n".join(fenced(name, _kept_in(text)) for name, text in blocks)
+    places = {**dict(fields), "code": CODE, "query": _kept_in(query)}
+    places |= {name: _kept_in(text) for name, text in texts}
+    places["material"] = "\n\n".join(fenced(name, _kept_in(text)) for name, text in blocks)
     system, parts = load_prompt(file)
-    filled = [part.substitute(given) for part in parts]
-    ends = accumulate(len(each) + len(_BETWEEN) for each in filled)
-    return system.substitute(given), _BETWEEN.join(filled), (0, *ends)[:-1]
+    filled = [part.substitute(places) for part in parts]
+    ends = accumulate(len(part) + len(_BETWEEN) for part in filled)
+    return system.substitute(places), _BETWEEN.join(filled), (0, *ends)[:-1]
 
 
 def _kept_in(text: str) -> str:
@@ -208,12 +208,12 @@ def as_shown(document: Document, pool: Pool, options: JudgingOptions) -> Documen
     if options.passages is None:
         return cut(document, tokens, fields)
     about, text = unforged(_about(document, fields)), unforged(document.content)
-    left = tokens * BYTES_PER_TOKEN - len(about.encode())
-    if len(text.encode()) > left:
+    room = tokens * BYTES_PER_TOKEN - len(about.encode())
+    if len(text.encode()) > room:
         # By what its fields say: their names are words of no query.
         query = "\n".join([pool.query, *_fields(pool, options.show_query).values()])
         # Nothing, where the metadata leaves no room.
-        text = by_passages(text, query, options.passages * BYTES_PER_TOKEN, left) or text
+        text = by_passages(text, query, options.passages * BYTES_PER_TOKEN, room) or text
     return cut(replace(document, content=about + text), tokens)
 
 
@@ -228,8 +228,8 @@ def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document
 
 def _about(document: Document, fields: Sequence[str]) -> str:
     """Write metadata as lines before a document's text."""
-    told = document.metadata
-    return "".join(f"{name}: {told[name]}\n" for name in fields if name in told)
+    metadata = document.metadata
+    return "".join(f"{name}: {metadata[name]}\n" for name in fields if name in metadata)
 
 
 def response_in(reply: Reply, verdict: type[V]) -> V | str:

@@ -46,13 +46,13 @@ def set_right(
         probability: with which a labelled document was drawn, [documents]; None: as any other.
         frame: how many documents could be drawn; None: that is not known.
     """
-    seen = calibration.drawn(word, human, query, probability, frame)
+    sample = calibration.drawn(word, human, query, probability, frame)
     if probability is not None and (probability[np.isfinite(human)] == 1).all():
         probability = None  # as of all documents, or of whole queries
-    found = calibration.shares(word, human, at_least=sure, query=query, probability=probability)
-    if not seen.sound:
-        found = tuple(replace(share, mean=nan, low=nan, high=nan) for share in found)
-    return found, (seen.note,) if seen.note else ()
+    shares = calibration.shares(word, human, at_least=sure, query=query, probability=probability)
+    if not sample.sound:
+        shares = tuple(replace(share, mean=nan, low=nan, high=nan) for share in shares)
+    return shares, (sample.note,) if sample.note else ()
 
 
 def consensus(ratings: calibration.Ratings, human: Floats, query: Ints) -> tuple[Consensus, ...]:
@@ -63,21 +63,21 @@ def consensus(ratings: calibration.Ratings, human: Floats, query: Ints) -> tuple
         human: people's grades, NaN where there is none, [documents].
         query: number of each document's query, [documents].
     """
-    (asked,) = np.isfinite(human).nonzero()
-    if not asked.size:
+    (indices,) = np.isfinite(human).nonzero()
+    if not indices.size:
         return ()
-    grades = calibration.by_judge(ratings)[:, asked]
+    grades = calibration.by_judge(ratings)[:, indices]
     cuts = range(1, ratings.levels)
-    people = human[asked].astype(np.int16)
-    return tuple(calibration.of_grades(grades, people, query[asked], ratings.levels, cuts))
+    people = human[indices].astype(np.int16)
+    return tuple(calibration.of_grades(grades, people, query[indices], ratings.levels, cuts))
 
 
 def told(found: Iterable[Consensus]) -> Iterator[str]:
     """Yield a line on how often people order two documents as all judges do."""
     for row in found:
         if (row.about, row.level) == (calibration.ORDERS, calibration.LEVELS[0]) and row.items:
-            known = f" [{row.low:.3f}, {row.high:.3f}]" if isfinite(row.low) else ""
+            interval = f" [{row.low:.3f}, {row.high:.3f}]" if isfinite(row.low) else ""
             yield (
                 f"where all judges agree on the order of two documents ({row.share:.0%} of pairs), "
-                f"people say the same of {row.same:.3f}{known}: consensus.parquet"
+                f"people say the same of {row.same:.3f}{interval}: consensus.parquet"
             )

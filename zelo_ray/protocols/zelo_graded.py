@@ -44,15 +44,15 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> Ro
     voted = {vote.judge for vote in good}
     judges = _turns(pool, [judge for judge in panel if judge.name in voted], options)
     chosen = [ranked.scores[place] for place in _spread(len(ranked.scores), options.grades)]
-    asked = [
+    questions = [
         sheet
         for score, judge in zip(chosen, judges, strict=False)
         for sheet in sheets(pool, documents[score.doc_id], judge, options, options.repeats)
     ]
-    if not asked:
+    if not questions:
         return votes
-    replies = yield [sheet.request for sheet in asked]
-    return [*votes, *(sheet.read(reply) for sheet, reply in zip(asked, replies, strict=True))]
+    replies = yield [sheet.request for sheet in questions]
+    return [*votes, *(sheet.read(reply) for sheet, reply in zip(questions, replies, strict=True))]
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> dict[str, int]:
@@ -102,20 +102,20 @@ def learn(tables: Mapping[str, pa.Table], options: ZeloGradedOptions) -> Measure
         tables[name].select([*ids, *more])
         for name, more in (("scores", ["score"]), ("grades", ["judge", "grade"]))
     )
-    found = grades.join(scores, ids, join_type="inner", use_threads=False).sort_by("query_id")
+    table = grades.join(scores, ids, join_type="inner", use_threads=False).sort_by("query_id")
     people = shared_error.learn(tables, options)
-    if not len(found):
+    if not len(table):
         return Measured(notes=people.notes, shared=people.shared)
-    judges = tuple(sorted(pc.unique(found["judge"]).to_pylist()))
-    unit = pc.rank(found["query_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1
+    judges = tuple(sorted(pc.unique(table["judge"]).to_pylist()))
+    unit = pc.rank(table["query_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1
     ratings = calibration.Ratings(
         unit=unit,
-        judge=pc.index_in(found["judge"], pa.array(judges)).to_numpy().astype(np.int64),
-        grade=found["grade"].to_numpy(),
+        judge=pc.index_in(table["judge"], pa.array(judges)).to_numpy().astype(np.int64),
+        grade=table["grade"].to_numpy(),
         units=int(unit.max()) + 1,
         judges=judges,
-        offset=found["score"].to_numpy(),
-        item=pc.rank(found["doc_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1,
+        offset=table["score"].to_numpy(),
+        item=pc.rank(table["doc_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1,
     )
     try:
         model = calibration.learn(ratings, graded.family_of(options))
@@ -140,8 +140,8 @@ def fit(
 
     A query without grades has no absolute scores, and none has before the judges are measured.
     """
-    votes = [[one for one in pool if isinstance(one, Vote)] for pool in judgments]
-    grades = [[one for one in pool if isinstance(one, Grade)] for pool in judgments]
+    votes = [[row for row in pool if isinstance(row, Vote)] for pool in judgments]
+    grades = [[row for row in pool if isinstance(row, Grade)] for pool in judgments]
     fits = zelo.fit(votes, options, learned)
     shifts = _shifts(grades, fits, learned)
     return [
@@ -165,15 +165,15 @@ def _shifts(
     judges = {name: place for place, name in enumerate(model.judges)}
     scores = [{score.doc_id: score.score for score in fitted.scores} for fitted in fits]
     items = [{doc_id: place for place, doc_id in enumerate(pool)} for pool in scores]
-    found = [
-        (number, judges[one.judge], one.grade, items[number][one.doc_id])
+    rows = [
+        (number, judges[row.judge], row.grade, items[number][row.doc_id])
         for number, pool in enumerate(grades)
-        for one in pool
-        if one.judge in judges and one.doc_id in scores[number]
+        for row in pool
+        if row.judge in judges and row.doc_id in scores[number]
     ]
-    unit, judge, grade, item = np.array(found, dtype=np.int64).reshape(-1, 4).T
-    known = [list(pool.values()) for pool in scores]
-    offset = np.array([known[number][place] for number, _, _, place in found], dtype=np.float64)
+    unit, judge, grade, item = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    offsets = [list(pool.values()) for pool in scores]
+    offset = np.array([offsets[number][place] for number, _, _, place in rows], dtype=np.float64)
     ratings = calibration.Ratings(
         *(unit, judge, grade, len(fits), model.judges), offset=offset, item=item
     )
@@ -196,10 +196,10 @@ def absolute_kind(told: Callable[[Mapping[str, Any]], str]) -> ScoreKind:
 
 
 def _headline(score: AbsoluteScore, documents: int, noun: str) -> str:
-    told = plain_headline(score, documents, noun)
+    headline = plain_headline(score, documents, noun)
     if not isfinite(score.absolute_score):
-        return f"{told}; no absolute score: its query has no grades"
-    return f"{told}; absolute {score.absolute_score:+.2f} ± {score.absolute_error:.2f}"
+        return f"{headline}; no absolute score: its query has no grades"
+    return f"{headline}; absolute {score.absolute_score:+.2f} ± {score.absolute_error:.2f}"
 
 
 PROTOCOL = Protocol(

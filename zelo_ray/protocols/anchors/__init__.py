@@ -80,16 +80,16 @@ def parse(text: str) -> tuple[Anchor, ...]:
             twice.
     """
     try:
-        found = read_yaml(text, "the anchors", "are")
+        entries = read_yaml(text, "the anchors", "are")
     except ValueError as error:
         raise AnchorError(str(error)) from None
-    if not found:
+    if not entries:
         raise AnchorError("the anchors are empty: give a query, and an example of each grade")
-    if isinstance(found[0], str) and "\n" not in text:  # a name
+    if isinstance(entries[0], str) and "\n" not in text:  # a name
         raise AnchorError(
-            f"unknown anchors {found[0][:60]!r}: no such file, and none of {', '.join(DOMAINS)}"
+            f"unknown anchors {entries[0][:60]!r}: no such file, and none of {', '.join(DOMAINS)}"
         )
-    return tuple(_anchor(number, each) for number, each in enumerate(found, 1))
+    return tuple(_anchor(number, entry) for number, entry in enumerate(entries, 1))
 
 
 def held_out(anchors: str) -> frozenset[str]:
@@ -101,7 +101,7 @@ def held_out(anchors: str) -> frozenset[str]:
     Raises:
         AnchorError: as `load`.
     """
-    return frozenset(each.query_id for each in load(anchors) if each.query_id)
+    return frozenset(anchor.query_id for anchor in load(anchors) if anchor.query_id)
 
 
 def draw(anchor: Anchor, rng: Random) -> str:
