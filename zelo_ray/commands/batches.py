@@ -1,4 +1,4 @@
-"""What a run has sent away in batches: ``zelo-ray batches DIR`` lists it, and can cancel it."""
+"""List, and perhaps cancel, the open batches of a run, for ``zelo-ray batches DIR``."""
 
 import asyncio
 import time

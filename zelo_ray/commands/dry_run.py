@@ -1,4 +1,4 @@
-"""What ``--dry-run`` and a pilot print: an estimate for a person, in lines of 100 characters."""
+"""Print estimates for ``--dry-run`` and pilots, in lines of 100 characters."""
 
 import math
 import textwrap
@@ -28,7 +28,7 @@ from zelo_ray.providers import panel_of
 
 
 def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
-    """What the job of these options is still to take. It makes no call and writes nothing.
+    """Estimate what the job of these options is still to take. It makes no call and writes nothing.
 
     Raises:
         InputError, OptionError, PanelError: as `annotate` would.
@@ -37,9 +37,9 @@ def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
 
 
 def foreseen(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[list[str], float]:
-    """The same, and the dollars that a cap needs: what is spent, and the most that is to come.
+    """Return the `preview`, and the dollars that a cap needs: those spent, and the most to come.
 
-    Nothing, where no cap can be: a price is unknown.
+    The dollars are 0 where a price is unknown, and no cap can be set.
     """
     estimated, notes = _estimated(options, environ)
     high = estimated.dollars(estimated.mode).high
@@ -49,7 +49,7 @@ def foreseen(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[list
 
 
 def previews(each: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -> Iterator[str]:
-    """The same for several protocols, by name, and what they take together."""
+    """Yield the previews of several protocols, by name, and what they take together."""
     every = []
     for name, options in each.items():
         estimated, notes = _estimated(options, environ)
@@ -114,7 +114,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
 
 
 def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:
-    """The estimate as plain text: requests, tokens and hours, then dollars, then what to know.
+    """Format the estimate as plain text: requests, tokens and hours, dollars, then notes.
 
     Args:
         estimate: of a job.
@@ -153,7 +153,7 @@ def _row(name: str, *cells: str) -> str:
 
 
 def _work(name: str, forecasts: Sequence[Forecast]) -> str:
-    """A row of the first table; judges are asked side by side."""
+    """Format a row of the first table; judges are asked side by side."""
     hours, guessed = max(((one.hours or 0.0, one.guessed) for one in forecasts), default=(0, False))
     known = any(one.hours is not None for one in forecasts)
     return _row(
@@ -189,7 +189,7 @@ def _wrapped(note: str) -> list[str]:
 
 
 def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
-    """What the marks mean, what the figures rest on, and what to do."""
+    """Explain the marks, what the figures rest on, and what to do."""
     each = [one for one in estimate.forecasts if one.left]
     if replies := sum(one.replies for one in each):
         yield (
@@ -232,7 +232,7 @@ def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
 
 
 def _rounds(estimate: Estimate, room: float, spent: float) -> str:
-    """How many rounds of batches the cap takes: as much is held as answers may cost at most."""
+    """Say how many rounds of batches the cap takes: as much is held as answers may cost at most."""
     times = waves(room, estimate.dollars("batch").expected, estimate.held)
     told = f"takes about {counted(times, 'round')} of them" if times else "does not buy them all"
     one = money(math.ceil(100 * (spent + estimate.held.first)) / 100)

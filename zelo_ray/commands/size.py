@@ -35,7 +35,7 @@ GUESSED = ("judge 1", "judge 2", "judge 3")
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """What a run says of those to come."""
+    """Pilot run: its measures for the runs to come."""
 
     model: PanelModel
     scores: Floats
@@ -48,7 +48,7 @@ class Pilot:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """What was found, a row a plan, and what it rests on."""
+    """Sizes that were found, a row for each plan, and the data behind them."""
 
     sizes: Sequence[Size]
     answer: str
@@ -59,11 +59,11 @@ class Sized:
     dollars_a_call: float
 
     def dollars(self, size: Size) -> float:
-        """Of a plan, for all queries; NaN where no price is known."""
+        """Return the US dollars of a plan, for all queries; NaN where no price is known."""
         return size.calls * self.queries * self.dollars_a_call
 
     def table(self) -> pa.Table:
-        """A row a plan; ``calls`` and ``dollars`` are of all queries."""
+        """Return a row for each plan; ``calls`` and ``dollars`` are of all queries."""
         columns: dict[str, Any] = {
             name: [getattr(size, name) for size in self.sizes] for name in Size.__slots__
         }
@@ -103,7 +103,7 @@ def _plans(options: SizeOptions, most: int) -> list[Plan]:
 
 
 def cheapest(error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan | None:
-    """The plan of the fewest calls that reaches an error, between those found and beyond.
+    """Find the plan with the fewest calls that reaches an error, among those found and beyond.
 
     Args:
         error: mean std_error, in logits.
@@ -127,7 +127,7 @@ def cheapest(error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan | None
 
 
 def _more(kind: Plan, much: Sequence[int], sizes: Sizes) -> bool:
-    """Whether a plan of this kind can ask more; the cycles of zelo go up to all pairs anyhow."""
+    """Return whether a plan of this kind can ask more; zelo's cycles go up to all pairs anyhow."""
     return kind.protocol == "lean" and much[-1] < sizes.most_cycles + RINGS
 
 
@@ -147,12 +147,12 @@ def _answer(error: float, best: Plan | None, found: Mapping[Plan, Size], told: S
 
 
 def _kinds(found: Mapping[Plan, Size]) -> list[Plan]:
-    """The kinds of plans, each as a plan of nothing."""
+    """Return the kinds of plans, each as a plan of size 0."""
     return list(dict.fromkeys(replace(plan, much=0) for plan in found))
 
 
 def _least(plan: Plan, below: int, error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan:
-    """The least plan of a kind that reaches an error; one of ``below`` does not."""
+    """Find the smallest plan of a kind that reaches an error; ``below`` does not reach it."""
     least = plan.much
     while least - below > 1:
         middle = replace(plan, much=(least + below) // 2)
@@ -199,7 +199,7 @@ def _notes(options: SizeOptions, pilot: Pilot | None, sizes: Sizes) -> list[str]
 
 
 def _pilot(place: str) -> Pilot:
-    """What a run's directory says.
+    """Read the pilot from a run's directory.
 
     Raises:
         InputError: there are no scores, or its files are none of a run.
@@ -221,7 +221,7 @@ def _pilot(place: str) -> Pilot:
 
 
 def _read_model(place: str) -> PanelModel:
-    """Of the pilot's judges; where it has learned none, a guess by their names."""
+    """Read the model of the pilot's judges; where none was learned, guess it by their names."""
     told = _record(place, JUDGES)
     if told is None:
         panel = (_record(place, "run.json") or {}).get("panel", [])

@@ -50,7 +50,7 @@ _TAKEN = {"run.json", "compare.json"}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What to print, whether all that was asked could be told, and the tables behind it."""
+    """Result of a comparison: its text, whether it is complete, and the tables behind it."""
 
     text: str
     complete: bool
@@ -87,7 +87,7 @@ def agree(options: AgreeOptions) -> Told:
 
 
 def _refuse_taken(options: AgreeOptions) -> None:
-    """Tables do not go where judgments lie: they would be read as such, or replace some."""
+    """Refuse to write tables where judgments lie: they would be read as such, or replace some."""
     out = options.out
     sources = {split_name(source)[1].rstrip("/") for source in options.sources}
     if out and (out.rstrip("/") in sources or not _TAKEN.isdisjoint(listing(out) or ())):

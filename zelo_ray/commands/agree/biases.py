@@ -26,5 +26,5 @@ class Bias:
 
 
 def bias_of(judge: str, bias: str, against: str, found: Estimate, items: int) -> Bias:
-    """A figure that was estimated."""
+    """Return the row of a bias from its estimate."""
     return Bias(judge, bias, against, found.value, found.low, found.high, items, found.queries)

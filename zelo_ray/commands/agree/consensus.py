@@ -46,7 +46,7 @@ _SCALES = 2  # of documents, for which there is room
 
 
 def consensus(verdicts: Verdicts, options: AgreeOptions) -> Section:
-    """Accuracy of the panel against people by how far its judges agree."""
+    """Measure how often the panel is right by people, by how far its judges agree."""
     found = [*_by_votes(verdicts, options), *_by_grades(verdicts, options)]
     tables = {"consensus": table_of(found, Consensus)}
     voters = len(verdicts.voters)
@@ -54,17 +54,17 @@ def consensus(verdicts: Verdicts, options: AgreeOptions) -> Section:
 
 
 def called(about: str, voters: int) -> Mapping[str, str]:
-    """What levels are called, of so many judges that vote."""
+    """Return the names of the levels, for so many judges that vote."""
     return ALONE if about == VOTES and voters == 1 else SAID
 
 
 def titled(about: str, scale: str) -> str:
-    """What the rows of a kind are on."""
+    """Return the title of the rows about votes or grades, with their scale."""
     return TITLES[about] + (f" {scale}" if scale else "")
 
 
 def answer(rows: Sequence[Consensus], trust: float, said: Mapping[str, str]) -> str:
-    """When the panel's word can be taken blindly, and for what share of pairs or documents.
+    """Say where the panel can be trusted blindly, and for what share of pairs or documents.
 
     A level counts if its interval lies above ``trust``, and so do all levels before it. ``perhaps``
     is where its share does, and too few queries were labelled to be sure.
@@ -95,7 +95,7 @@ def answer(rows: Sequence[Consensus], trust: float, said: Mapping[str, str]) -> 
 
 
 def kinds(rows: Iterable[Consensus]) -> dict[tuple[str, str], list[Consensus]]:
-    """Rows by what they are about and on which scale."""
+    """Group rows by what they are about and by scale."""
     found: dict[tuple[str, str], list[Consensus]] = {}
     for row in rows:
         found.setdefault((row.about, row.scale), []).append(row)

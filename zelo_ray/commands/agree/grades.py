@@ -28,7 +28,7 @@ _Item = tuple[str, str]
 
 
 def grading(verdicts: Verdicts, options: AgreeOptions) -> Section:
-    """Severity, length bias and self-consistency of every judge that graded."""
+    """Measure severity, length bias and self-consistency of every judge that graded."""
     graded = _Graded(verdicts, options)
     found = [bias for judge in verdicts.judges for bias in graded.of(judge)]
     lines = [*_lines(found, verdicts.judges, graded)] if found else []
@@ -68,7 +68,7 @@ class _Graded:
         self.no_lengths = bool(options.pools) and self.without_length == len(self._items)
 
     def of(self, judge: str) -> Iterator[Bias]:
-        """All figures of a judge that can be had."""
+        """Yield all figures of a judge that can be estimated."""
         item, grade = self._rows[judge]
         counts = repeats(self._query[item], item, grade, self._queries)
         if counts[:, 0].any():
@@ -126,7 +126,7 @@ class _Graded:
 
 
 def _texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Document]]:
-    """Documents, and the query whose pool they are in; "" for those of a corpus."""
+    """Yield documents with the query id of their pool, or "" for those of a corpus."""
     sight = look(url)
     kind = next((kind for kind in KINDS.values() if kind.looks(sight)), None)
     shards = sight.names and not any(name.split(".")[0] == "corpus" for name in sight.names)
@@ -140,7 +140,7 @@ def _texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Do
 
 
 def _pooled(url: str, bad: list[str]) -> Iterator[tuple[str, Document]]:
-    """Documents of input lines; where a bad one stands, and why it is, is added to ``bad``."""
+    """Yield the documents of input lines; add the place and fault of each bad line to ``bad``."""
     for line in chain.from_iterable(read_lines(file, Limits()) for file in find_shards([url])):
         if line.pool is None:
             bad.append(f"{line.file}:{line.number}: {line.reason}")

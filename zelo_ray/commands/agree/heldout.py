@@ -1,4 +1,4 @@
-"""Whether a run has seen the labels that measure it: then they are no test of it."""
+"""Check whether a run has seen the labels that measure it: then they are no test of it."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +35,7 @@ class _Run:
 
 
 def without_examples(verdicts: Verdicts, options: AgreeOptions) -> Verdicts:
-    """Without people's words on queries that were worked examples of a run; a note says so.
+    """Leave out people's judgments of a run's example queries, and add a note that says so.
 
     Without ``--human`` nobody says which sources are people: then there is a note alone, if any
     source is no run.
@@ -70,7 +70,7 @@ def _without(table: pa.Table, query_ids: Iterable[str]) -> pa.Table:
 
 
 def seen_before(verdicts: Verdicts, options: AgreeOptions) -> Iterator[str]:
-    """A word on each run whose ``--human`` holds documents by which it is measured now.
+    """Yield a note on each run whose ``--human`` holds documents by which it is measured now.
 
     The labels of the run are read where they still lie; else it is not known, where their names are
     the same.
@@ -111,7 +111,7 @@ def _runs(options: AgreeOptions) -> Iterator[_Run]:
 
 
 def _both(labels: str, human: str, measuring: Iterable[_Item]) -> int | None:
-    """How many documents are in both; None where it is not known and may be many."""
+    """Count the documents in both; None where it is not known and may be many."""
     known = set(measuring)
     try:
         table = read_labels(labels).rows

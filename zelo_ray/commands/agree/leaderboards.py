@@ -41,7 +41,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How far the leaderboard of B agrees with that of A, by the ``items`` that both graded.
+    """Agreement of B's leaderboard with that of A, by the ``items`` that both graded.
 
     A is ``others`` for the mean of the judges but B. ``tau_ap`` reads B's from the top. Intervals
     are 95%, over samples of queries, and rough. Of all ``pairs`` of runs ``discordant`` stand the
@@ -68,7 +68,7 @@ class Order:
 
 
 def leaderboards(verdicts: Verdicts, options: AgreeOptions) -> Section:
-    """The runs by each judge's labels, and by the people's, or else by the other judges'."""
+    """Rank the runs by each judge's labels, and by people's, or else by the other judges'."""
     placed: list[Placed] = []
     orders: list[Order] = []
     missing: list[str] = []
@@ -100,14 +100,14 @@ class _Board:
         self.answered = np.stack([ranking.answered for ranking in rankings])
 
     def of(self, items: pa.Table) -> "_Board":
-        """The same by the labels of some of the items alone."""
+        """Return the same board by the labels of some of the items only."""
         if len(items) == len(self.labels):
             return self
         labels = self.labels.join(items, _ITEM, join_type="left semi")
         return _Board(self.rater, labels.sort_by(_SORTED), self.runs, self.measure)
 
     def placed(self) -> Iterator[Placed]:
-        """The leaderboard, best first."""
+        """Yield the rows of the leaderboard, best first."""
         means = np.nan_to_num(self.values).mean(axis=1)
         for i in np.argsort(-means, kind="stable"):
             place = 1 + int((means > means[i]).sum())
@@ -115,7 +115,7 @@ class _Board:
             yield Placed(*where, float(means[i]), place, len(self.query_ids))
 
     def told(self, options: AgreeOptions) -> NDArray[np.bool_]:
-        """Which pairs of runs these labels tell apart, in the order of `itertools.combinations`."""
+        """Return which pairs of runs the labels tell apart, in `itertools.combinations` order."""
         if self._told is None:  # most often all judges graded the same, and meet the same board
             found = compare(
                 {str(self.measure): np.where(self.answered, self.values, np.nan)},
@@ -131,7 +131,7 @@ class _Board:
 def _boards(
     verdicts: Verdicts, options: AgreeOptions, runs: Mapping[str, pa.Table]
 ) -> dict[str, _Board]:
-    """The boards of the people, of every judge, and of all judges together."""
+    """Return the boards of the people, of every judge, and of all judges together."""
     measure = parse_measure(options.measure)
     if measure.of_labels:
         raise MeasureError(f"{measure} tells more of the labels than of a run")
@@ -145,7 +145,7 @@ def _boards(
 
 
 def _pairs(boards: Mapping[str, _Board], verdicts: Verdicts) -> Iterator[tuple[_Board, _Board]]:
-    """What each board is held against: the people's, else that of the judges but its own."""
+    """Yield each board with the one it is compared with: people's, else the other judges'."""
     if HUMAN in boards:
         yield from ((boards[HUMAN], each) for name, each in boards.items() if name != HUMAN)
         return
@@ -160,7 +160,7 @@ def _pairs(boards: Mapping[str, _Board], verdicts: Verdicts) -> Iterator[tuple[_
 
 
 def _mean(labels: pa.Table) -> pa.Table:
-    """One label an item, the mean of its labels."""
+    """Average the labels of each item."""
     table = labels.group_by(_ITEM).aggregate([("relevance", "mean")])
     return table.rename_columns({"relevance_mean": "relevance"}).sort_by(_SORTED)
 

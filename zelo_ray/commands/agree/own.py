@@ -14,7 +14,7 @@ from zelo_ray.protocols import Protocol, of_record
 
 
 def readable(sources: Iterable[str], folder: str) -> Iterator[str]:
-    """The same sources; of runs by protocols of the user's, files of what their judges said.
+    """Yield the sources, with runs by the user's own protocols written out as files of judgments.
 
     Args:
         sources: as `agree` takes them.
@@ -29,7 +29,7 @@ def readable(sources: Iterable[str], folder: str) -> Iterator[str]:
 
 
 def _own(url: str) -> Protocol | None:
-    """The protocol of a run, if it is one of the user's."""
+    """Return the protocol of a run, if it is the user's own; else None."""
     if RUN not in (listing(url) or ()):
         return None
     told = record(f"{url.rstrip('/')}/{RUN}")

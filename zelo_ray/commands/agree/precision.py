@@ -22,7 +22,7 @@ _NAME = 14  # characters of a name, for which there is room beside a label
 
 
 def precision(verdicts: Verdicts, options: AgreeOptions) -> Section:
-    """Precision, recall and F1 beside the people, by verdict and by grade."""
+    """Measure precision, recall and F1 beside the people, by verdict and by grade."""
     verdict = [*_of_words(verdicts, options)]
     cuts = options.cuts if verdicts.levels > 2 else ()
     graded = [*_of_grades(verdicts, cuts, options)]
@@ -58,7 +58,7 @@ def _of_grades(
 
 
 def _lines(what: str, found: Sequence[Precision]) -> Iterator[str]:
-    """Those of the judges that are right most often."""
+    """Yield the lines of the judges that are right most often."""
     of = {(one.judge, one.label, one.measure): one for one in found}
     labels = [*dict.fromkeys(one.label for one in found)]
     judges = [*dict.fromkeys(one.judge for one in found)]

@@ -28,7 +28,7 @@ _JUDGES, _BINARISED, _MATRIX, _EXTREMES, _CONFUSIONS = 40, 10, 8, 5, 3  # what t
 
 
 def raters(verdicts: Verdicts, options: AgreeOptions) -> Section:
-    """Every judge against the people and each other, and all together."""
+    """Compare every judge with the people and each other, and measure all together."""
     people = len(verdicts.human) > 0
     ratings = ratings_of(pa.concat_tables([verdicts.human, verdicts.grades]), verdicts.levels)
     found, confused = agreements(
@@ -88,7 +88,7 @@ class _Findings:
     def _table(
         self, title: str, heads: Sequence[str], keys: Iterable[tuple[str, str, str, str]]
     ) -> list[str]:
-        """Some coefficients of each label, its raters and scale; the items in the title, if equal.
+        """Lay out coefficients, a row for each key; the title counts the items if all rows agree.
 
         Args:
             title: what stands above.
@@ -111,7 +111,7 @@ class _Findings:
         return [title, *laid_out(heads, rows)]
 
     def with_people(self) -> list[str]:
-        """The judges, by their agreement with the people."""
+        """Return the table of the judges' agreement with the people."""
         if not (self._people and self._of_two):
             return []
         keys = [(judge, HUMAN, judge, self._whole) for judge in self._judges]
@@ -120,7 +120,7 @@ class _Findings:
         return lines + _more(len(keys) - _JUDGES, "judges")
 
     def binarised(self) -> list[str]:
-        """The same with grades binarised, by one coefficient."""
+        """Return the table of agreement with people on binarised grades, by one coefficient."""
         scales = [scale_name(self._levels, each) for each in self._options.cuts][:_SHOWN]
         if not (self._people and self._of_two and scales and self._levels > 2):
             return []
@@ -132,7 +132,7 @@ class _Findings:
         return lines + _more(len(self._judges) - _BINARISED, "judges")
 
     def together(self) -> list[str]:
-        """The panels as a whole, on every scale."""
+        """Return the table of each panel as a whole, on every scale."""
         keys = dict.fromkeys((a, scale) for a, b, scale, _ in self._found if not b)
         if not (keys and self._of_many):
             return []
@@ -142,7 +142,7 @@ class _Findings:
         return self._table(title, ["panel", *self._of_many], rows)
 
     def apart(self) -> list[str]:
-        """Judges with each other: a matrix of a few, the closest and farthest of many."""
+        """Return agreement between judges: a matrix of a few, the closest and farthest of many."""
         number, names = len(self._judges), self._of_two
         if number < 2 or not names:
             return []
@@ -171,7 +171,7 @@ class _Findings:
         return laid_out(["", *map(str, range(1, len(self._judges)))], rows)
 
     def confusions(self) -> list[str]:
-        """How the best judge, or each of a few, grades what people grade 0, 1 and so on."""
+        """Return the confusion matrices of the best judge, or of each of a few, with people."""
         few = self._judges if len(self._judges) <= _CONFUSIONS else self._judges[:1]
         pairs = [(HUMAN, judge) for judge in few] if self._people else []
         if not self._people and len(self._judges) == 2:
@@ -190,13 +190,13 @@ class _Findings:
         return lines[1:]
 
     def missing(self) -> Iterator[str]:
-        """Judges that cannot be compared with the people."""
+        """Yield a line for each judge that cannot be compared with the people."""
         for judge in self._judges if self._people and self._of_two else ():
             if not self._of(HUMAN, judge, self._of_two[0]).items:
                 yield f"{judge} and {HUMAN} judged no document in common"
 
     def meaning(self, shown: Iterable[str]) -> Iterator[str]:
-        """What the figures of the lines mean, and where the others are."""
+        """Explain the figures of the lines, and say where the others are."""
         if any("-" in line.split() for line in shown):
             yield "A dash: not defined, since all grades (for mcc: of one of the two) are the same,"
             yield "or nothing was judged in common."

@@ -1,4 +1,4 @@
-"""What a section of the answer is, and how it lays out a table."""
+"""Hold the sections of the answer, and lay out their tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Section:
 
 
 def laid_out(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: names to the left, without their middle where there is no room."""
+    """Lay out a table in lines, with names on the left, shortened in the middle if too long."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     widths[0] = max(8, min(widths[0], WIDTH - sum(2 + width for width in widths[1:])))
     lines = []
@@ -38,7 +38,7 @@ def laid_out(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def with_interval(value: float, low: float, high: float, form: str = "z.3f") -> str:
-    """``0.277 [0.238, 0.312]``; ``-`` for NaN, and no brackets where there is no interval."""
+    """Format as ``0.277 [0.238, 0.312]``; ``-`` for NaN, no brackets without an interval."""
     if isnan(value):
         return "-"
     return f"{value:{form}}" if isnan(low) else f"{value:{form}} [{low:{form}}, {high:{form}}]"

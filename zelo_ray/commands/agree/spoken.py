@@ -1,4 +1,4 @@
-"""What people and judges say of pairs: their votes, and a word of each."""
+"""Collect the votes of people and judges on pairs, and a verdict of each."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ class Spoken:
 
 
 def spoken(verdicts: Verdicts, options: AgreeOptions) -> Spoken:
-    """The votes and words where people voted."""
+    """Collect the votes and verdicts on the pairs that people voted on."""
     votes = pa.concat_tables([verdicts.voices, verdicts.votes], promote_options="default")
     cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
     single = once(cast, lenient=options.lenient)

@@ -39,7 +39,7 @@ _Found = Mapping[tuple[str, str, str], Agreement]
 
 
 def outcomes(verdicts: Verdicts, options: AgreeOptions) -> Section:
-    """How far judges say of pairs what most people say, and which of two says it more often."""
+    """Measure how far judges agree with people on pairs, and which of two judges agrees more."""
     agreed: list[Agreement] = []
     apart: list[Difference] = []
     won: list[Win] = []
@@ -65,7 +65,7 @@ def outcomes(verdicts: Verdicts, options: AgreeOptions) -> Section:
 
 
 def _by_votes(cast: Ballots, options: AgreeOptions) -> Iterator[Agreement]:
-    """Each judge's agreement with the people, vote by vote."""
+    """Yield each judge's agreement with the people, vote by vote."""
     for row, judge in enumerate(cast.judges[1:], 1):
         table = crossed(cast, 0, row)
         for scale, counts in ((VOTES, table), (VOTES_DECIDED, table[:, ::2, ::2])):
@@ -77,7 +77,7 @@ def _by_votes(cast: Ballots, options: AgreeOptions) -> Iterator[Agreement]:
 
 
 def _best_first(agreed: Sequence[Agreement]) -> list[str]:
-    """The judges that can be compared with the people, by alpha."""
+    """Return the judges that can be compared with the people, the highest alpha first."""
     leading = {
         one.rater_b: np.nan_to_num(one.value, nan=-2)
         for one in agreed
@@ -121,7 +121,7 @@ def _table(of: _Found, places: Mapping[str, str], scale: str) -> Iterator[str]:
 
 
 def _counts(of: _Found, places: Mapping[str, str]) -> Iterator[str]:
-    """How often the same was said, in numbers."""
+    """Yield a table of how often judges and people said the same, in numbers."""
     rows = []
     for judge, place in places.items():
         cells = []
@@ -140,7 +140,7 @@ def _counts(of: _Found, places: Mapping[str, str]) -> Iterator[str]:
 
 
 def _apart(apart: Sequence[Difference], places: Mapping[str, str]) -> Iterator[str]:
-    """By how much the better of two judges is nearer to the people."""
+    """Yield a table of how much closer to the people one of two judges is."""
     of = {(one.rater_a, one.rater_b, one.scale, one.coefficient): one for one in apart}
     pairs = [*combinations(places, 2)]
     for scale, title in ((WITH_TIES, "with ties"), (DECIDED, "both decided")) if pairs else ():

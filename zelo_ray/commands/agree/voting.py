@@ -44,7 +44,7 @@ _ONE_WAY = 0.9
 
 
 def voting(verdicts: Verdicts, options: AgreeOptions) -> Section:
-    """Position bias, flips, circles of every judge that voted, and agreement on pairs."""
+    """Measure position bias, flips and circles of every judge that voted, and pair agreement."""
     found: list[Bias] = []
     agreed: list[Agreement] = []
     one_way: list[tuple[str, str]] = []
@@ -81,7 +81,7 @@ def _share(judge: str, name: str, part: Floats, whole: Floats, options: AgreeOpt
 
 
 def _agreements(cast: Ballots, said: Floats, options: AgreeOptions) -> Iterator[Agreement]:
-    """Every two judges, and each with the majority of the others, by words and vote by vote."""
+    """Yield the agreement of every two judges, and of each with the majority of the others."""
     judges = range(len(cast.judges))
     for a, b in combinations(judges, 2):
         names = (cast.judges[a], cast.judges[b])
@@ -96,7 +96,7 @@ def _agreements(cast: Ballots, said: Floats, options: AgreeOptions) -> Iterator[
 def _agreement(
     a: str, b: str, scales: tuple[str, str], table: np.ndarray, options: AgreeOptions
 ) -> Iterator[Agreement]:
-    """Percent agreement and kappa, with ties and on what both decided."""
+    """Yield percent agreement and kappa, with ties and on what both decided."""
     # Which document of a pair is the first is chance, and must not be an opinion: both ways round.
     whole = (table + table[:, ::-1, ::-1]) / 2
     for scale, counts in zip(scales, (whole, whole[:, ::2, ::2]), strict=True):
@@ -121,7 +121,7 @@ def _kappa(tables: Floats) -> Floats:
 
 
 def _one_way(cast: Ballots, votes: pa.Table) -> Iterator[tuple[str, str]]:
-    """Judges of whom no order was drawn, as it seems, and which document they saw first."""
+    """Yield judges that seem to have seen all pairs in one order, and the document shown first."""
     known = cast.shown != 0
     swapped = pc.fill_null(votes["swapped"], False).to_numpy().astype(np.float64)
     both = both_orders(cast).sum(axis=(1, 2))

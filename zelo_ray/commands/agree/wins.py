@@ -1,4 +1,4 @@
-"""How often each document wins, by a judge and by the people: for few that meet in many queries."""
+"""Compare win rates by a judge and by people, for few documents that meet in many queries."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Win:
 
 
 def wins(cast: Ballots, said: Floats, votes: pa.Table, options: AgreeOptions) -> Iterator[Win]:
-    """Win rates of every document that was compared in so many queries as an interval wants.
+    """Yield win rates of every document that was compared in enough queries for an interval.
 
     Args:
         cast: the votes; the first of its judges are the people.
@@ -68,7 +68,7 @@ def wins(cast: Ballots, said: Floats, votes: pa.Table, options: AgreeOptions) ->
 
 
 def win_lines(won: Sequence[Win], judges: Sequence[str]) -> Iterator[str]:
-    """The rates beside each other, by judge, numbered as they are."""
+    """Yield a table of the win rates by judge and by people, with the judges numbered."""
     of = {(one.judge, one.doc_id): one for one in won}
     by_people = {one.doc_id: one.human for one in reversed(won)}
     documents = sorted(by_people, key=lambda doc_id: -by_people[doc_id])

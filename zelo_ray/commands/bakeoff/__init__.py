@@ -131,7 +131,7 @@ def measure(
 
 
 def _cautions(outcome: Outcome, options: BakeoffOptions) -> Iterator[Caution]:
-    """Why the arms' scores, or the truth's grades, may not mean what they seem to."""
+    """Yield reasons why the arms' scores, or the truth's grades, may mislead."""
     truth, depth = outcome.truth, outcome.measures[0].cutoff
     ties = options.ties == "trec"  # else any order of equal scores counts
     for entry in (entry for entry in outcome.entries if entry.name in outcome.arms):
@@ -148,7 +148,7 @@ def _first_reason(entry: Entry) -> str:
 
 
 def _values(measures: Sequence[Measure], rankings: Iterable[Ranking]) -> dict[str, Floats]:
-    """By measure: values of shape [arms, queries]."""
+    """Evaluate the rankings: by measure, values of shape [arms, queries]."""
     by_arm = np.stack([evaluate(measures, ranking) for ranking in rankings])
     return {str(each): by_arm[:, m] for m, each in enumerate(measures)}
 
@@ -159,7 +159,7 @@ def _drawn(
     rankings: Iterable[Ranking],
     options: BakeoffOptions,
 ) -> dict[str, Floats]:
-    """By measure: values under resampled labels, [draws, arms, queries]; empty for exact labels.
+    """Evaluate under resampled labels: [draws, arms, queries] by measure; empty for exact labels.
 
     Where they would fill the memory there are fewer draws.
     """
@@ -183,7 +183,7 @@ def _drawn(
 def _curves(
     truth: Truth, measures: Sequence[Measure], rankings: Mapping[str, Ranking]
 ) -> dict[str, dict[str, list[tuple[int, float]]]]:
-    """Recall at several depths: by measure without its cut-off, by arm, pairs of depth and mean."""
+    """Compute recall at several depths: by measure and arm, pairs of depth and mean."""
     recall = next(each for each in (*measures, *default_measures(truth)) if each.name == "R")
     at = [replace(recall, cutoff=depth) for depth in _CURVE]
     curves = {

@@ -13,7 +13,7 @@ _RIVALS, _CONTRASTS, _SHOWN, _SNIPPET = 5, 5, 10, 280
 
 
 def contrasts(outcome: Outcome, pools: Mapping[str, Pool]) -> list[dict[str, Any]]:
-    """The queries where the best arm and its rivals differ most, with their documents.
+    """Return the queries where the best arm and its rivals differ most, with their documents.
 
     Args:
         outcome: of the contest.
@@ -53,7 +53,7 @@ def contrasts(outcome: Outcome, pools: Mapping[str, Pool]) -> list[dict[str, Any
 
 
 def contrasting(outcome: Outcome) -> set[str]:
-    """The ids of the queries that `contrasts` shows."""
+    """Return the ids of the queries that `contrasts` shows."""
     return {outcome.truth.query_ids[q] for _, _, q in _contrasting(outcome)}
 
 

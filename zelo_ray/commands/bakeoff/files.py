@@ -21,7 +21,7 @@ _ODD = re.compile(r"[^\w.+-]+")
 def describe(
     outcome: Outcome, shown: Sequence[Mapping[str, Any]], seconds: Mapping[str, float]
 ) -> dict[str, Any]:
-    """What ``run.json`` tells of a contest: how it went, recall curves, and `contrasts`."""
+    """Describe a contest for ``run.json``: how it went, recall curves, and `contrasts`."""
     queries = len(outcome.truth.query_ids)
     truth = {
         "queries": queries,
@@ -115,7 +115,7 @@ def write_annotated(out: str, lines: Iterable[Line], entries: Sequence[Entry]) -
 
 
 def file_names(names: Iterable[str]) -> list[str]:
-    """A name for a file for each of some names, which may hold anything; all different."""
+    """Return a different file name for each of some names, which may hold any characters."""
     found: dict[str, str] = {}  # by what a file system that knows no case takes them for
     for name in names:
         plain = own = _ODD.sub("_", name).lstrip(".") or "_"
@@ -128,7 +128,7 @@ def file_names(names: Iterable[str]) -> list[str]:
 
 
 def _scores(run: pa.Table) -> dict[str, dict[str, dict[str, float]]]:
-    """By query and document, what is written on the document."""
+    """Return the scores of a run by query and document."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     columns = (run[name].to_pylist() for name in ("query_id", "doc_id", "score"))
     for query_id, doc_id, score in zip(*columns, strict=True):
@@ -137,7 +137,7 @@ def _scores(run: pa.Table) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def _kin(kin: Kin) -> dict[str, Any]:
-    """The families of all, the arms that have kin among the judges, and what is not told."""
+    """Describe families, arms that have kin among the judges, and standings that are missing."""
     own = kin.kinship
     return {
         "judges": {judge: sorted(names) for judge, names in own.judges.items()},

@@ -12,7 +12,7 @@ from zelo_ray.options import BakeoffOptions
 
 
 def gated(outcome: Outcome, options: BakeoffOptions, drawn: Floats | None) -> Iterator[Gated]:
-    """Every other arm against ``options.baseline`` by the leading measure, as people correct it.
+    """Yield every other arm's gate against ``options.baseline``, by the leading measure.
 
     Args:
         outcome: of the contest.
@@ -50,9 +50,9 @@ def gated(outcome: Outcome, options: BakeoffOptions, drawn: Floats | None) -> It
 
 
 def _other_measure(people: Corrections, outcome: Outcome) -> str:
-    """Why what people correct is not what the gate goes by; empty if it is.
+    """Say that people correct another measure than the gate's; empty if they correct the same.
 
-    Of zELO scores people's word is on grades: nDCG for nDCG(dcg='zelo').
+    For zELO scores people give grades, which correct nDCG in place of nDCG(dcg='zelo').
     """
     leading, corrected = outcome.measures[0], people.measures[0]
     if corrected in (str(leading), str(replace(leading, parameters=()))):
@@ -61,7 +61,7 @@ def _other_measure(people: Corrections, outcome: Outcome) -> str:
 
 
 def _open(run: str, why: str, outcome: Outcome, options: BakeoffOptions) -> Gated:
-    """An arm of which nothing can be said."""
+    """Return the gate of an arm that cannot be decided, for lack of data."""
     return Gated(
         run=run,
         baseline=options.baseline or "",
@@ -81,7 +81,7 @@ def _open(run: str, why: str, outcome: Outcome, options: BakeoffOptions) -> Gate
 
 
 def gate_lines(found: Iterable[Gated]) -> Iterator[str]:
-    """One line for each candidate, for a log: ``GATE pass``, ``GATE fail`` or ``GATE open``."""
+    """Yield a log line for each candidate: ``GATE pass``, ``GATE fail`` or ``GATE open``."""
     for one in found:
         within = f"than {one.baseline} by more than {one.margin:g}"
         match one.verdict:

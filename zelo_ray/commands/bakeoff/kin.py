@@ -1,4 +1,4 @@
-"""What a contest comes to without judges that are kin of its arms, and what only they support."""
+"""Measure a contest without judges that are kin of its arms, and find what only they support."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ class Judged(Protocol):
     """A truth of which some judges can be left out."""
 
     def without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
-        """As `zelo_ray.commands.bakeoff.rest.Annotated.without`."""
+        """Do as `zelo_ray.commands.bakeoff.rest.Annotated.without`."""
         ...
 
 
@@ -68,7 +68,7 @@ def guard(
 
 
 def _held(one: Comparison, kinship: Kinship, rests: "_Rests") -> Comparison:
-    """The comparison, with the families without which it is not sure."""
+    """Return the comparison with the families without which it is not significant."""
     said = significance_of(one)
     if not said.is_significant:
         return one
@@ -81,7 +81,7 @@ def _held(one: Comparison, kinship: Kinship, rests: "_Rests") -> Comparison:
 
 
 def _gated(one: Gated, kinship: Kinship, rests: "_Rests") -> Gated:
-    """The word on a candidate, which people correct or judges without kin have to share."""
+    """Return the gate, open where it passes or fails only by judges that are kin."""
     if one.estimate != "panel" or one.verdict == "not enough data":
         return one
     only = set[str]()
@@ -109,7 +109,7 @@ class _Rests:
     nothing = "no judge of the truth is left"
 
     def truth(self, judges: Judges) -> Truth:
-        """The truth without some judges.
+        """Return the truth without some judges.
 
         Raises:
             InseparableError: there is none.
@@ -138,13 +138,13 @@ class _Rests:
         return self._compared[judges].get(_pair(one))
 
     def gate_on(self, one: Gated, judges: Judges) -> str:
-        """The word on a candidate without some judges; empty where nothing is left."""
+        """Return the verdict on a candidate without some judges; empty where nothing is left."""
         found = self._measured(judges)
         same = (each for each in found.gate if each.run == one.run) if found else ()
         return next((each.verdict for each in same), "")
 
     def _measured(self, judges: Judges) -> Outcome | None:
-        """The whole contest, measured anew; None where nothing is left."""
+        """Measure the whole contest again without some judges; None where nothing is left."""
         if judges not in self._found:
             entries = [Entry(entry.name, entry.run) for entry in self.outcome.entries]
             told = {"measures": tuple(map(str, self.outcome.measures)), "slices": ()}
@@ -156,7 +156,7 @@ class _Rests:
         return self._found[judges]
 
     def standing(self, family: str, judges: Judges) -> Iterator[LeftOut]:
-        """The arms by the leading measure without some judges, best first.
+        """Yield the arms by the leading measure without some judges, best first.
 
         Raises:
             InseparableError: nothing is left.
@@ -185,6 +185,6 @@ def _pair(one: Comparison) -> tuple[str, str, str]:
 
 
 def _labels(truth: Truth) -> pa.Table:
-    """The query and document of each label."""
+    """Return the query and document of each label."""
     ids = pa.array(truth.query_ids, pa.string()).take(pa.array(truth.query))
     return pa.table({"query_id": ids, "doc_id": truth.doc_ids})

@@ -1,4 +1,4 @@
-"""Who of a contest is kin of whom: arms of the same families as judges of the truth."""
+"""Find kin in a contest: arms of the same families as judges of the truth."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,21 +23,21 @@ class Kinship:
     arms: Families
 
     def shared(self, arm: str) -> frozenset[str]:
-        """The families that an arm has in common with judges of the truth."""
+        """Return the families that an arm shares with judges of the truth."""
         return self.arms[arm] & frozenset(chain.from_iterable(self.judges.values()))
 
     def kin_of(self, arm: str) -> frozenset[str]:
-        """The judges that are kin of an arm."""
+        """Return the judges that are kin of an arm."""
         return frozenset(name for name, own in self.judges.items() if own & self.arms[arm])
 
     @property
     def of_arms(self) -> dict[str, frozenset[str]]:
-        """The arms that have kin among the judges, with these."""
+        """Return the arms that have kin among the judges, with those judges."""
         return {arm: kin for arm in self.arms if (kin := self.kin_of(arm))}
 
     @property
     def families(self) -> dict[str, frozenset[str]]:
-        """By family of the truth, in the order of the alphabet, its judges."""
+        """Return the judges of each family of the truth, in alphabetical order."""
         names = sorted(set(chain.from_iterable(self.judges.values())))
         return {
             name: frozenset(judge for judge, own in self.judges.items() if name in own)
@@ -48,7 +48,7 @@ class Kinship:
 def kinship_of(
     judges: Iterable[str], arms: Mapping[str, str], declared: Mapping[str, Iterable[str]]
 ) -> Kinship:
-    """The families of all, as declared or by their names.
+    """Return the families of all judges and arms, as declared or by their names.
 
     Args:
         judges: of the truth; none where they are not known.
@@ -72,7 +72,7 @@ def kinship_of(
 def kin_told(
     of_arms: Mapping[str, Iterable[str]], shared: Callable[[str], Iterable[str]]
 ) -> Iterator[str]:
-    """Which arms have kin among the judges, by name; nothing where none has.
+    """Name the arms that have kin among the judges; yield nothing where none has.
 
     Args:
         of_arms: by arm, the judges that are its kin.

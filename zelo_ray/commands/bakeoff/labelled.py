@@ -34,22 +34,22 @@ class Labelled:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Which documents have a label, [rows]."""
+        """Return which documents have a label, [rows]."""
         return ~np.isnan(self.gain)
 
     @property
     def known(self) -> int:
-        """How many documents have a label."""
+        """Count the documents that have a label."""
         return int(self.labelled.sum())
 
     @property
     def queries(self) -> int:
-        """How many queries have a label of a document that matters."""
+        """Count the queries that have a label of a document that matters."""
         return len(np.unique(self.frame.query[self.labelled & (self.size > 0)]))
 
     @property
     def telling(self) -> Ints:
-        """How many queries have labels that tell two arms apart, [arms, arms].
+        """Count the queries whose labels tell two arms apart, [arms, arms].
 
         Of documents that were drawn, 0 where these labels are too few for a correction: they may
         lie where a third arm is unlike both. Where all is labelled, or whole queries, that two arms
@@ -70,10 +70,10 @@ class Labelled:
 
 
 def labelled_in(outcome: Outcome, measure: Measure, labels: PeoplesLabels) -> Labelled:
-    """The documents that decide a measure, with people's labels of some.
+    """Return the documents that decide a measure, with people's labels of some.
 
-    Several people's gains of one document are averaged. Without a grade are, in a table, rows of
-    which nobody knows more: they are taken as missing by chance.
+    Several people's gains of one document are averaged. Rows of a table without a grade are taken
+    as missing by chance.
     """
     frame, rows = frame_of(measure, outcome.rankings), labels.rows
     row = frame.rows_of(rows["query_id"].to_pylist(), rows["doc_id"].to_pylist())
@@ -94,7 +94,7 @@ def labelled_in(outcome: Outcome, measure: Measure, labels: PeoplesLabels) -> La
 
 
 def _nothing(found: Labelled, labels: PeoplesLabels) -> str:
-    """Why no document has a label; empty if one has."""
+    """Say why no document has a label; empty if one has."""
     if found.known:
         return ""
     if labels.ahead:
@@ -108,7 +108,7 @@ def _nothing(found: Labelled, labels: PeoplesLabels) -> str:
 
 
 def _other_scale(truth: Truth, labels: PeoplesLabels) -> str:
-    """Why grades of people and of the panel cannot be compared; empty if they can."""
+    """Say why grades of people and of the panel cannot be compared; empty if they can."""
     top = TOP if truth.kind == "scores" else float(truth.relevance.max(initial=0.0))
     if (top > 1, top > TOP) == (labels.top > 1, labels.top > TOP):
         return ""
@@ -124,7 +124,7 @@ def _other_scale(truth: Truth, labels: PeoplesLabels) -> str:
 
 
 def _with_way(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> Labelled:
-    """How documents came to have labels; or why nothing can be corrected by them."""
+    """Add how the labelled documents were chosen, or why their labels cannot correct anything."""
     matters = found.size > 0
     if found.labelled[matters].all():
         return replace(found, way="complete", chances=np.ones(len(matters)))
@@ -150,7 +150,7 @@ def _with_way(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> La
 
 
 def _too_few(found: Labelled) -> str:
-    """A few labels that find the panel right do not show how often it is wrong."""
+    """Say that there are too few labels for a correction; empty if there are enough."""
     if found.known >= FEWEST_LABELS and found.queries >= FEWEST:
         return ""
     labels = counted(found.known, "document is labelled", "documents are labelled")
@@ -159,7 +159,7 @@ def _too_few(found: Labelled) -> str:
 
 
 def _not_drawn(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> str:
-    """Why labels cannot stand for all documents that matter; empty if they can.
+    """Say why the labels cannot stand for all documents that matter; empty if they can.
 
     Weighed by the inverse of their chances, sizes of the labelled documents sum to those of all
     that could be drawn (Horvitz & Thompson 1952), but for chance.

@@ -72,7 +72,7 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Why figures may not mean what they seem to; counts that do not apply are 0."""
+    """Caution about figures that may mislead; counts that do not apply are 0."""
 
     code: Doubted | Literal["negative_grades", "own_query", "own_id", "new_truth", "old_labels"]
     run: str = ""
@@ -107,7 +107,7 @@ class LeftOut:
 
 @dataclass(slots=True)
 class Kin:
-    """Who is kin of whom, and how the arms stand without each family of judges."""
+    """Kinship of arms and judges, and how the arms stand without each family of judges."""
 
     kinship: Kinship
     left_out: list[LeftOut] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Kin:
 
     @property
     def by_family(self) -> Iterator[tuple[str, list[LeftOut]]]:
-        """The rows of each family, best first."""
+        """Yield the rows of each family, best first."""
         for family in self.kinship.families:
             if rows := [row for row in self.left_out if row.without == family]:
                 yield family, rows
@@ -145,7 +145,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What more labels would do for the difference of two arms."""
+    """Forecast of what more labels would do for the difference of two arms."""
 
     run_a: str
     run_b: str
@@ -155,7 +155,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """What people's labels come to. Without ``way`` they cannot correct anything, for ``refused``.
+    """Corrections by people's labels. Without ``way`` there are none, for the reason ``refused``.
 
     ``means`` and ``comparisons`` are added to those of the contest.
     """
@@ -191,7 +191,7 @@ class Corrections:
     forecasts: Sequence[Forecast] = ()
 
     def told(self) -> dict[str, Any]:
-        """What ``run.json`` has of them; the figures are in the tables."""
+        """Return the fields that ``run.json`` holds; the other figures are in the tables."""
         in_tables = {"means", "comparisons", "values", "telling"}
         told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in in_tables}
         return told | {"forecasts": [asdict(each) for each in self.forecasts]}
@@ -199,7 +199,7 @@ class Corrections:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the contest came to. Arrays are by measure, arm in the contest, and query."""
+    """Outcome of a contest. Arrays are by measure, arm in the contest, and query."""
 
     measures: tuple[Measure, ...]
     truth: Truth
@@ -236,26 +236,26 @@ class Outcome:
 
     @property
     def leading(self) -> str:
-        """The measure that the arms are ordered by."""
+        """Return the measure that the arms are ordered by."""
         return str(self.measures[0])
 
     @property
     def standing(self) -> list[str]:
-        """The arms by their mean of the leading measure, best first; by name where it is equal."""
+        """Return the arms by mean of the leading measure, best first; equal ones by name."""
         means = {each.run: each.mean for each in self.means if each.measure == self.leading}
         return standing({arm: means[arm] for arm in self.arms})
 
     def answered_by(self, arm: str) -> int:
-        """How many queries of the truth an arm ranked."""
+        """Count the queries of the truth that an arm ranked."""
         return int(self.answered[self.arms.index(arm)].sum()) if arm in self.arms else 0
 
     @property
     def complete(self) -> bool:
-        """Whether every arm answered every query."""
+        """Return whether every arm answered every query."""
         return len(self.arms) == len(self.entries) and bool(self.answered.all())
 
 
 def standing(means: Mapping[str, float]) -> list[str]:
-    """Arms by their mean, best first; by name where it is equal, and last where there is none."""
+    """Sort arms by their mean, best first; equal ones by name, and those without a mean last."""
     known = {arm: -inf if isnan(mean) else mean for arm, mean in means.items()}
     return sorted(known, key=lambda arm: (-known[arm], arm))

@@ -16,7 +16,7 @@ from zelo_ray.formats.pools import Limits, read_lines
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Where the texts of documents and queries may be found."""
+    """Places where the texts of documents and queries may be found."""
 
     shards: Callable[[], Sequence[str]]
     """gives the files of the pools, if there are any"""
@@ -72,7 +72,7 @@ def _without(table: pa.Table, ids: set[str]) -> pa.Table:
 
 
 def _same(wanted: set[str], texts: Texts) -> set[str]:
-    """The queries that are documents of the same id, as far as texts are known."""
+    """Return the queries that are the document of the same id, as far as texts are known."""
     same, left = set[str](), set(wanted)
     for line in (line for shard in texts.shards() for line in read_lines(shard, Limits())):
         if line.pool is None or (name := line.pool.query_id) not in left:
@@ -92,7 +92,7 @@ def _same(wanted: set[str], texts: Texts) -> set[str]:
 
 
 def _collection(truth: str) -> str | None:
-    """The folder of the collection that a truth is, or lies in; None if it is of none."""
+    """Return the folder of the collection that a truth belongs to; None if there is none."""
     place = truth.rstrip("/")
     for _ in range(3):
         try:

@@ -1,4 +1,4 @@
-"""What people's labels of some documents make of a contest that a panel judged."""
+"""Correct a contest that a panel judged by people's labels of some documents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -75,7 +75,7 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
 
 
 def _by_whom(outcome: Outcome, each: Mapping[str, Labelled]) -> _Values:
-    """Metrics by whose word they are, and by measure: [arms, queries]."""
+    """Compute the metrics by estimate (graded, people, corrected) and measure: [arms, queries]."""
     values: dict[Estimate, dict[str, Floats]] = {"graded": {}, "people": {}, "corrected": {}}
     for name, one in each.items():
         labels = one.frame, one.gain, one.chances
@@ -108,7 +108,7 @@ def _compared(
 
 
 def _means(arms: Sequence[str], values: _Values) -> Iterator[Mean]:
-    """Without intervals: of documents that all arms rank alike there is the panel's word alone."""
+    """Yield means without intervals: documents that all arms rank alike have only panel labels."""
     for estimate in ("graded", "corrected"):
         for name, table in values[estimate].items():
             for arm, row in zip(arms, table, strict=True):
@@ -117,7 +117,7 @@ def _means(arms: Sequence[str], values: _Values) -> Iterator[Mean]:
 
 
 def _leader(arms: Sequence[str], comparisons: Sequence[Comparison], measure: str) -> str:
-    """The arm that is above the others by most, on the queries that each two ranked."""
+    """Return the arm that leads the others by most, on the queries that each two ranked."""
     above = dict.fromkeys(arms, 0.0)
     for one in comparisons:
         if (one.estimate, one.measure) == ("corrected", measure) and one.queries:
@@ -135,10 +135,10 @@ def _forecasts(
     *,
     metrics: Floats,
 ) -> Iterator[Forecast]:
-    """For the arm that leads, against each other: what it would take to be sure of the difference.
+    """Yield what it takes to be sure of the difference between the leading arm and each other.
 
-    Of the difference as it is now, after Holm's correction at its strictest. Nothing is told where
-    too few labels tell the two apart.
+    The difference is taken as it is now, with Holm's correction at its strictest. Arms that too
+    few labels tell apart are left out.
     """
     frame, place = labelled.frame, {arm: i for i, arm in enumerate(arms)}
     guess = foretold(frame, labelled.gain)

@@ -41,7 +41,7 @@ class Annotated:
     """whose judgments there are, ascending"""
 
     def without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
-        """The labels of the others, of the documents of the truth that they judged.
+        """Return the other judges' labels of the documents of the truth that they judged.
 
         What the protocol learns of the judges it learns anew, from the others alone.
 
@@ -69,7 +69,7 @@ class Annotated:
 
     @property
     def _by_judge(self) -> bool:
-        """Whether what the others said would stand, had some never been asked."""
+        """Return whether the other judgments would be the same without some of the judges."""
         kinds = {each.record for each in self.protocol.counted.values()}
         return bool(kinds) and (kinds <= _APART or self.protocol.alone(self.options))
 
@@ -97,7 +97,7 @@ class Annotated:
 
 
 def annotated(truth: str) -> Annotated | None:
-    """The run of `annotate` that a truth is of; None if it is of none.
+    """Return the run of `annotate` that a truth belongs to; None if there is none.
 
     Args:
         truth: its ``--out``, or ``scores.parquet`` or ``annotated.jsonl`` in there.
@@ -118,7 +118,7 @@ def annotated(truth: str) -> Annotated | None:
 
 
 def _judges(out: str, protocol: Protocol, run: Mapping[str, Any]) -> set[str]:
-    """Whose judgments there are; where these are gone, who was asked."""
+    """Return the judges of the stored judgments; where these are gone, those that were asked."""
     found = set[str]()
     try:
         for name in protocol.counted:
@@ -129,7 +129,7 @@ def _judges(out: str, protocol: Protocol, run: Mapping[str, Any]) -> set[str]:
 
 
 def _columns(kind: Judgments) -> tuple[str, ...]:
-    """The columns that a fit reads; without what was said in words, where it is known for those."""
+    """Return the columns that a fit reads; explanations are left out of kinds known to allow it."""
     return kind.columns if kind.record in _APART and kind.columns else kind.fields
 
 
@@ -140,7 +140,7 @@ def _of_judges(table: pa.Table, judges: Sequence[str]) -> pa.Table:
 def _by_query(
     tables: Mapping[str, pa.Table], protocol: Protocol, queries: Sequence[str]
 ) -> list[list[Any]]:
-    """The judgments of each query as records, of which what no fit reads is empty."""
+    """Return the judgments of each query as records, with fields that no fit reads left empty."""
     pools: dict[str, list[Any]] = {query_id: [] for query_id in queries}
     for name, table in tables.items():
         kind = protocol.judgments[name].record
@@ -167,7 +167,7 @@ def _scores(
 
 
 def _among(labels: pa.Table, truth: pa.Table) -> pa.Table:
-    """Those of the labels that are of documents of the truth, in its order."""
+    """Return the labels of documents of the truth, in its order."""
     place = {ids: n for n, ids in enumerate(_pairs(truth))}
     at = [(place[ids], n) for n, ids in enumerate(_pairs(labels)) if ids in place]
     if not at:

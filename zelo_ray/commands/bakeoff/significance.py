@@ -1,4 +1,4 @@
-"""What a comparison allows to say. The terminal and the report say the same."""
+"""Decide what a comparison allows to say. The terminal and the report say the same."""
 
 from dataclasses import replace
 from enum import Enum, auto
@@ -12,7 +12,7 @@ SURE = 0.05
 
 
 class Significance(Enum):
-    """What can be said of A, seen from B."""
+    """Significance of the difference between A and B, as A stands to B."""
 
     ABOVE = auto()
     BELOW = auto()

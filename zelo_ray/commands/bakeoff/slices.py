@@ -15,7 +15,7 @@ _DIFFICULTY = ("hard", "medium", "easy")
 def slices_of(
     outcome: Outcome, options: BakeoffOptions, fields: Mapping[str, Mapping[str, str]]
 ) -> Iterable[Slice]:
-    """Means over the queries of each value of a field, and by difficulty for all arms together."""
+    """Yield means over the queries of each value of a field, and by difficulty."""
     ids = outcome.truth.query_ids
     groups = {name: [fields.get(q, {}).get(name, "") for q in ids] for name in options.slices}
     if len(ids) >= len(_DIFFICULTY) * 2:
@@ -41,7 +41,7 @@ def _order(value: str) -> tuple[int, str]:
 
 
 def _difficulty(outcome: Outcome) -> list[str]:
-    """Thirds of the queries by the mean of the arms that ranked them; empty where none has one."""
+    """Split the queries into thirds by the mean of the arms that ranked them; "" for the others."""
     values = np.where(outcome.answered, outcome.values[outcome.leading], np.nan)
     counts = (~np.isnan(values)).sum(axis=0)
     known = np.flatnonzero(counts)

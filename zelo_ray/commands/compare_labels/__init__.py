@@ -36,7 +36,7 @@ TABLES: dict[str, type] = {
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What two sets of labels came to; ``boards`` is None without runs."""
+    """Result of comparing two sets of labels; ``boards`` is None without runs."""
 
     boards: Boards | None
     contradictions: tuple[Contradiction, ...]
@@ -53,7 +53,7 @@ class Compared:
 
     @property
     def complete(self) -> bool:
-        """Whether every run ranked every query."""
+        """Return whether every run ranked every query."""
         return not (self.boards and self.boards.missing)
 
 
@@ -109,12 +109,12 @@ def _runs(options: CompareLabelsOptions) -> dict[str, pa.Table]:
 
 
 def _grades(url: str, labels: pa.Table) -> pa.Table:
-    """Labels to be cut in two: of a graded run the calibrated grades, not their means."""
+    """Return the labels to cut in two: of a graded run the calibrated grades, not their means."""
     return read_graded(url) if has_grades(url) else labels
 
 
 def _cuts(labels: Mapping[str, pa.Table], options: CompareLabelsOptions) -> dict[str, float]:
-    """From which label on a document is relevant, as given or as the labels suggest."""
+    """Return the label from which on a document is relevant, as given or as the labels suggest."""
     cuts = {}
     for side, flag in _CUTS.items():
         binary = _largest(labels[side]) <= 1 and not has_grades(getattr(options, side))
@@ -129,7 +129,7 @@ def _largest(labels: pa.Table) -> float:
 
 
 def _overlap(old: pa.Table, new: pa.Table, options: CompareLabelsOptions) -> list[str]:
-    """What only one side knows, in words.
+    """Describe what only one side holds.
 
     Raises:
         InputError: there is no common query.
@@ -168,7 +168,7 @@ def _few(ids: Iterable[str]) -> str:
 
 
 def _with_texts(found: list[Contradiction], options: CompareLabelsOptions) -> list[Contradiction]:
-    """The same with the beginning of each document, where the labels lie beside texts."""
+    """Add the beginning of each document to the contradictions, where texts lie beside labels."""
     side = next((url for url in (options.new, options.old) if kind_of(url)[1].pools), None)
     if side is None or not found:
         return found
@@ -183,13 +183,13 @@ def _with_texts(found: list[Contradiction], options: CompareLabelsOptions) -> li
 
 
 def beginning(text: str) -> str:
-    """The first 80 characters of a text, on one line."""
+    """Return the first 80 characters of a text, on one line."""
     plain = " ".join(text[: 8 * _TEXT].split())
     return plain if len(plain) <= _TEXT else f"{plain[: _TEXT - 1]}…"
 
 
 def tables_of(compared: Compared) -> dict[str, pa.Table]:
-    """The tables of a comparison, by name: those of `TABLES`."""
+    """Return the tables of a comparison by name: those of `TABLES`."""
     found = compared.boards
     rows: dict[str, Sequence[Any]] = {
         "leaderboards": found.standings if found else (),

@@ -44,7 +44,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Tau:
-    """How far two leaderboards agree, with the 95% interval over samples of queries."""
+    """Agreement of two leaderboards, with the 95% interval over samples of queries."""
 
     coefficient: Coefficient
     value: float
@@ -161,7 +161,7 @@ def _standings(old: list[Mean], new: list[Mean]) -> tuple[Standing, ...]:
 
 
 def _ranks(means: list[Mean]) -> dict[str, int]:
-    """Competition ranks; a run without a mean is last."""
+    """Return competition ranks; a run without a mean is last."""
     values = np.nan_to_num([each.mean for each in means], nan=-np.inf)
     ranks = (1 + (values > value + TIE).sum() for value in values)
     return {each.run: int(place) for each, place in zip(means, ranks, strict=True)}

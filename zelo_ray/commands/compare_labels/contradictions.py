@@ -1,4 +1,4 @@
-"""Where new labels say of a document what the old ones deny."""
+"""Find documents on which new labels contradict the old ones."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ class Contradiction:
     text: str
 
     def steps(self, relevant: float) -> float:
-        """How far the new label is on the wrong side; at the border a negative one is 1 off."""
+        """Return how far the new label is on the wrong side; a negative is 1 off at the border."""
         return relevant - self.new if self.kind == "positive" else self.new - relevant + 1
 
 
 def contradictions(
     old: pa.Table, new: pa.Table, positive: float, relevant: float
 ) -> list[Contradiction]:
-    """All contradictions, the worst queries first, and in them the worst documents.
+    """Return all contradictions, the worst queries first, and in them the worst documents.
 
     Worst is a query whose best document is none of its old positives; then one whose new label is
     farthest off; then the one with the most contradictions.
@@ -76,7 +76,7 @@ def contradictions(
 
 
 def of_queries(found: Iterable[Contradiction]) -> Iterator[tuple[str, list[Contradiction]]]:
-    """Contradictions by query, in their order."""
+    """Group contradictions by query, in their order."""
     for query_id, group in groupby(found, lambda each: each.query_id):
         yield query_id, [*group]
 

@@ -47,7 +47,7 @@ def siblings(
     values: Sequence[Mapping[str, Floats]],
     compared: Sequence[Mapping[Pair, Comparison]],
 ) -> tuple[Sibling, ...]:
-    """All neighbours of two leaderboards: of the new one from its top, then of the old one alone.
+    """Return all neighbours of two leaderboards: the new one's from its top, then the old one's.
 
     Args:
         orders: the runs by the old and by the new labels, best first.
@@ -60,7 +60,7 @@ def siblings(
 
 
 def cohens_d(differences: Floats) -> float:
-    """Cohen's d of paired differences: their mean in units of their standard deviation.
+    """Return Cohen's d of paired differences: their mean in units of their standard deviation.
 
     This is d_z of Lakens (2013, Front. Psychol. 4:863), with n - 1. 0 where all are 0, infinite
     where all are equal and not 0.
@@ -81,7 +81,7 @@ def cohens_d(differences: Floats) -> float:
 
 
 def median_size(values: Mapping[str, Floats]) -> float:
-    """The median of Cohen's d, without its sign, over all pairs of runs; NaN without any."""
+    """Return the median of Cohen's d, without its sign, over all pairs of runs; NaN without any."""
     sizes = [abs(cohens_d(a - b)) for a, b in combinations(values.values(), 2)]
     known = [size for size in sizes if not np.isnan(size)]
     return float(np.median(known)) if known else float("nan")

@@ -1,4 +1,4 @@
-"""Which of two protocols agrees more with people: what is sure of all pairs of them together."""
+"""Find which of two protocols agrees more with people, with intervals that hold for all pairs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -44,14 +44,14 @@ def told_apart(differences: Iterable[Difference]) -> Pairs:
 
 
 def _lowest(one: Difference, pairs: int) -> float:
-    """The low end of a difference's widened interval."""
+    """Return the low end of a difference's widened interval."""
     tail = (1 - CONFIDENCE) / 2
     one_of_many, alone = (stdtrit(one.queries - 1, 1 - part) for part in (tail / pairs, tail))
     return float(one.difference - (one.difference - one.low) * one_of_many / alone)
 
 
 def upward(one: Difference) -> Difference:
-    """The same difference, seen from the protocol that agrees more."""
+    """Return the difference as seen from the protocol that agrees more."""
     if not one.difference < 0:
         return one
     return replace(

@@ -1,4 +1,4 @@
-"""What protocols cost: all rows of the ledger for the requests that each of them makes.
+"""Add up what protocols cost: all rows of the ledger for the requests that each of them makes.
 
 A reply that two protocols ask for is paid once, and is part of what both cost: so a protocol's cost
 does not depend on which others ran, nor in what order. Nor does what it may still spend.
@@ -22,7 +22,7 @@ Lying = tuple[float, Sequence[str]]
 
 @dataclass(slots=True)
 class Bill:
-    """What some requests cost: calls, US dollars, and the answers of unknown price besides."""
+    """Costs of some requests: calls, US dollars, and the answers of unknown price besides."""
 
     calls: int = 0
     dollars: float = 0.0
@@ -36,12 +36,12 @@ class Bill:
 
     @property
     def price(self) -> float:
-        """US dollars; NaN where not all are known."""
+        """Return the cost in US dollars; NaN where not all prices are known."""
         return nan if self.unpriced else self.dollars
 
     @property
     def told(self) -> str:
-        """The dollars, with a question mark for those that are not known besides."""
+        """Format the dollars, with a question mark if some are not known."""
         if not self.unpriced:
             return money(self.dollars)
         return f"{money(self.dollars)} + ?" if self.dollars else "?"
@@ -62,7 +62,7 @@ class _Noting:
 
 
 def pools_in(file: str) -> Iterator[Pool]:
-    """The pools of a file; its bad lines are passed over."""
+    """Yield the pools of a file; bad lines are passed over."""
     for line in read_lines(file, Limits()):
         if line.pool:
             yield line.pool
@@ -71,7 +71,7 @@ def pools_in(file: str) -> Iterator[Pool]:
 def requests_of(
     pools: Iterable[Pool], panel: Sequence[Judge], options: AnnotateOptions, replies: Replies
 ) -> Iterator[tuple[str, list[str]]]:
-    """The query id of each pool, and the keys of all requests that a protocol makes about it.
+    """Yield the query id of each pool, and the keys of all requests that a protocol makes about it.
 
     What is not there counts as failed here, so that also what a run asked is found that was cut
     off, and went on without some of its judges. It takes as long as the replies are many.
@@ -96,7 +96,7 @@ class _Rows:
 
 
 def bills_of(rows: Iterable[Reply], wanted: Iterable[str]) -> dict[str, Bill]:
-    """What each of some requests cost, by its key: every answer that was billed, used or not."""
+    """Return the bill of each request by its key, with every billed answer, used or not."""
     found = {key: _Rows() for key in wanted}
     for row in rows:
         if one := found.get(row.key):
@@ -109,7 +109,7 @@ def bills_of(rows: Iterable[Reply], wanted: Iterable[str]) -> dict[str, Bill]:
 
 
 def by_query(asked: Mapping[str, Sequence[str]], bills: Mapping[str, Bill]) -> dict[str, Bill]:
-    """What each query cost. A request that two queries share counts for the first of them.
+    """Return the bill of each query. A request that two queries share counts for the first.
 
     Args:
         asked: by query id, the keys of its requests.
@@ -133,7 +133,7 @@ def spent_on(
     pools: Iterable[Pool],
     lying: Iterable[Lying],
 ) -> float | None:
-    """US dollars of its own budget that a protocol has spent, over all runs; None without a budget.
+    """Return the US dollars that a protocol has spent of its budget in all runs; None without one.
 
     A run takes over all open batches of its judges, and holds them against its budget. What is
     reserved there for requests of other protocols is taken off, so it may be less than 0.
@@ -146,7 +146,7 @@ def spent_on(
 
 
 def spent(rows: Iterable[Reply], own: Collection[str], lying: Iterable[Lying] = ()) -> float:
-    """What requests of these keys cost, less what open batches hold for others."""
+    """Return the US dollars paid for requests of these keys, less what batches hold for others."""
     paid = sum(row.dollars or 0.0 for row in rows if row.key in own)
     others = (
         dollars * sum(key not in own for key in keys) / len(keys) for dollars, keys in lying if keys

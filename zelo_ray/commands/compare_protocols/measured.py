@@ -44,7 +44,7 @@ _EQUAL = 1e-9
 
 
 def word(scores: Mapping[tuple[str, str], float], item: Item) -> int:
-    """Which of an item's documents has the higher score, or a tie; -1 where one has no score."""
+    """Return which of an item's documents scores higher, or a tie; -1 where a score is missing."""
     pair = (item.doc_id_a, item.doc_id_b)
     a, b = (scores.get((item.query_id, doc_id), np.nan) for doc_id in pair)
     if not (isfinite(a) and isfinite(b)):
@@ -53,7 +53,7 @@ def word(scores: Mapping[tuple[str, str], float], item: Item) -> int:
 
 
 def words_of(out: str, items: Iterable[Item]) -> list[int]:
-    """A protocol's `word` on each item, from the scores that it left under a directory or URL."""
+    """Return a protocol's `word` on each item, by the scores under a directory or URL."""
     columns = ("query_id", "doc_id", "score")
     table = read_table(out, "scores", columns)
     query_ids, doc_ids, scores = (table[name].to_pylist() for name in columns)
@@ -105,7 +105,7 @@ def measure(
 def _by_query(
     ratings: Ratings, row: int, query_ids: Sequence[str], bills: Sequence[Bill]
 ) -> Iterator[Cost]:
-    """What a protocol got for its money, query by query."""
+    """Yield the costs and results of a protocol, query by query."""
     human, said = ratings.grades[[0, row]]
     columns = (
         np.bincount(ratings.queries, each, len(query_ids)).astype(np.int64).tolist()
@@ -122,7 +122,7 @@ def _trial(
     bills: Sequence[Bill],
     figures: Mapping[str, Estimate],
 ) -> Trial:
-    """One protocol's row; ``said`` are the people's words and its own, [2, items]."""
+    """Return one protocol's row; ``said`` are people's verdicts and its own, [2, items]."""
     decided = (said >= 0).all(axis=0) & (said != TIE).all(axis=0)
     total = Bill()
     for bill in bills:
@@ -141,7 +141,7 @@ def _trial(
 
 
 def _agreement(ratings: Ratings, chance: Mapping[str, int]) -> dict[str, dict[str, Estimate]]:
-    """By protocol, the figures of `_OF_AGREEMENT`."""
+    """Return the figures of `_OF_AGREEMENT` by protocol."""
     found = {
         (one.rater_b, one.scale, one.coefficient): Estimate(
             one.value, one.low, one.high, one.queries
@@ -157,7 +157,7 @@ def _agreement(ratings: Ratings, chance: Mapping[str, int]) -> dict[str, dict[st
 def _costs(
     bills: Sequence[Bill], correct: Floats, chance: Mapping[str, int]
 ) -> dict[str, Estimate]:
-    """What all was, and what a correct verdict was, in dollars and in calls."""
+    """Estimate what all verdicts cost, and a correct one, in dollars and in calls."""
     every = np.ones(len(bills), np.bool_)  # a query that nothing was right of cost all the same
     found = {}
     for name, spent in (

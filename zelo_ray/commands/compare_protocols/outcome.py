@@ -16,7 +16,7 @@ _MOST = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of one protocol.
+    """Result of one protocol.
 
     ``correct`` are the judged items on which it says what people say, ``decided`` those on which
     neither says tie. ``figures`` are by name, as in `measured.FIGURES`.
@@ -35,13 +35,13 @@ class Trial:
 
     @property
     def is_partial(self) -> bool:
-        """Whether it judged so few of the items that its figures may be of easier ones."""
+        """Return whether so few items were judged that the figures may be of easier ones."""
         return self.judged < _MOST * self.items
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a protocol asked of one query, and what it got for it; NaN for unknown dollars."""
+    """Costs and results of a protocol on one query; NaN for unknown dollars."""
 
     protocol: str
     query_id: str
@@ -54,7 +54,7 @@ class Cost:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a comparison came to.
+    """Outcome of a comparison.
 
     ``together`` is what was paid for all protocols: less than the sum, where they share replies.
     ``paid`` is all that the ledger holds, also for what is not compared here. ``differences`` are
@@ -71,14 +71,14 @@ class Outcome:
 
     @property
     def unit(self) -> Unit:
-        """What costs can be told in."""
+        """Return the unit that costs can be given in."""
         bills = [trial.bill for trial in self.trials]
         known = not any(bill.unpriced for bill in bills) and any(bill.dollars for bill in bills)
         return "dollars" if known else "calls"
 
     @property
     def standing(self) -> list[Trial]:
-        """The trials by agreement with people, the closest first; by name where it is equal.
+        """Return the trials by agreement with people, the closest first; equal ones by name.
 
         Those that judged a part of the items come after the others.
         """

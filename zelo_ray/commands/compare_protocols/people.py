@@ -1,4 +1,4 @@
-"""What people say of pairs of documents: their votes, or the grades that they gave."""
+"""Read people's judgments of pairs of documents: their votes, or the grades that they gave."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """What people said, by query id: a word on pairs of documents, or a grade for each document.
+    """People's judgments by query id: votes on pairs of documents, or a grade for each document.
 
     Of the two, one is empty.
     """
@@ -37,31 +37,31 @@ class People:
 
     @property
     def kind(self) -> str:
-        """What they gave."""
+        """Return what people gave, votes or grades."""
         return "votes" if self.words else "grades"
 
     @property
     def query_ids(self) -> set[str]:
-        """The queries of which they said anything."""
+        """Return the queries that people judged."""
         return set(self.words) | set(self.grades)
 
     @property
     def said(self) -> int:
-        """On how many pairs they voted, or how many documents they graded."""
+        """Count the pairs that people voted on, or the documents that they graded."""
         return sum(map(len, (self.words or self.grades).values()))
 
     def knows(self, query_id: str, doc_ids: Sequence[str]) -> int:
-        """How many of these they said of a query's documents."""
+        """Count people's judgments of these documents of a query."""
         there = set(doc_ids)
         pairs = self.words.get(query_id, {})
         graded = there.intersection(self.grades.get(query_id, ()))
         return sum(there.issuperset(pair) for pair in pairs) + len(graded)
 
     def items(self, query_id: str, doc_ids: Sequence[str]) -> Iterator[Item]:
-        """The pairs of a query's documents on which they have a word.
+        """Yield the pairs of a query's documents that people judged.
 
-        Of grades it is the greater one, A is the document that comes first in the pool, and equal
-        grades are no word.
+        The document with the higher grade is the better one; A comes first in the pool. Pairs with
+        equal grades are left out.
         """
         there = set(doc_ids)
         for pair, word in self.words.get(query_id, {}).items():
@@ -74,10 +74,10 @@ class People:
 
 
 def read_people(url: str, pattern: str | None = None, turn: int | None = None) -> People:
-    """What people say, from a file: votes on pairs, grades by row, or qrels of any kind.
+    """Read people's judgments from a file: votes on pairs, grades by row, or qrels of any kind.
 
-    Several people's votes on a pair are one word, as `agree` has it; of several grades of a
-    document it is the mean.
+    Several people's votes on a pair become one verdict, as in `agree`; several grades of a
+    document become their mean.
 
     Args:
         url: where it is.

@@ -1,4 +1,4 @@
-"""Which protocols are compared, and the options with which each of them runs."""
+"""Choose the protocols to compare, and the options with which each of them runs."""
 
 from collections.abc import Iterable
 
@@ -19,14 +19,14 @@ _OWN = {
 
 
 def compared(options: CompareProtocolsOptions) -> tuple[str, ...]:
-    """The protocols, by name."""
+    """Return the names of the protocols to compare."""
     return options.protocols or tuple(name for name in PROTOCOLS if name != _NOT_ALONE)
 
 
 def plans(
     options: CompareProtocolsOptions, pools: tuple[str, ...], examples: str = ""
 ) -> dict[str, AnnotateOptions]:
-    """By protocol, the options with which it runs: those of the command that it uses.
+    """Return the options of each protocol's run: those of the command that it uses.
 
     Args:
         options: of the command; ``max_usd`` is of each protocol.
@@ -66,7 +66,7 @@ def _plan(
 
 
 def unused_by_all(options: CompareProtocolsOptions, names: Iterable[str]) -> list[str]:
-    """The options that were given and that none of these protocols uses."""
+    """Return the options that were given and that none of these protocols uses."""
     known = {*CompareProtocolsOptions.model_fields}.union(
         *(load(name).options.model_fields for name in names)
     )

@@ -68,7 +68,7 @@ def _candidates(options: ConvertOptions) -> Filled:
 
 
 def _is_other(options: ConvertOptions) -> bool:
-    """Whether pools are made of something that holds no judgments, or not the texts."""
+    """Return whether pools are made of something that holds no judgments, or not the texts."""
     if not options.source or options.runs:
         return False
     sight = look(options.source)
@@ -76,7 +76,7 @@ def _is_other(options: ConvertOptions) -> bool:
 
 
 def _brought(options: ConvertOptions) -> str:
-    """Pools of whatever else `annotate` takes."""
+    """Write pools from any other input of `annotate`; return what to print."""
     left = Left()
     asked = Asked(options.corpus, options.queries, {}, options.typed("what", "source"))
     _, pools = pools_of([options.source], asked, left)
@@ -124,7 +124,7 @@ def _train(options: ConvertOptions) -> str:
 
 
 def _sure(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
-    """Judgments without those that split the panel, where these are not wanted."""
+    """Drop judgments that split the panel, where these are not wanted."""
     if not options.without_ambiguous:
         return qrels, []
     graded = read_graded(options.source)
@@ -188,7 +188,7 @@ def _compared(options: ConvertOptions, filled: Filled, labels: pa.Table | None =
 
 
 def _material(options: ConvertOptions) -> tuple[Filled, pa.Table]:
-    """Pools and judgments, from one place or two."""
+    """Read pools and judgments, from one place or two."""
     qrels = read_truth(options.source)
     if not options.pools:
         return read_pools(options.source), qrels

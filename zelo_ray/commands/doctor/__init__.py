@@ -20,7 +20,7 @@ def examined(
     look_at_ray: Callable[[], Iterator[Finding]],
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
-    """All checks, one after another.
+    """Yield the findings of all checks, one after another.
 
     Args:
         options: of the command.

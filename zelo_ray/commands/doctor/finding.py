@@ -9,7 +9,7 @@ State = Literal["ok", "warn", "wrong", "-"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was checked, how it is, and what to do about it."""
+    """Finding of a check: what was checked, its state, and what to do about it."""
 
     what: str
     state: State

@@ -1,4 +1,4 @@
-"""What is installed, and which keys are set: nothing of a key is ever told but that it is there."""
+"""Check what is installed and which keys are set; of a key only its presence is ever shown."""
 
 import contextlib
 import sys
@@ -29,7 +29,7 @@ _FOR = {
 
 
 def packages(own: str) -> Iterator[Finding]:
-    """Python, this package (of version ``own``), what it stands on, and its extras."""
+    """Check Python, this package (version ``own``), its dependencies and its extras."""
     python = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < _OLDEST:
         yield Finding("python", "wrong", python, "install Python 3.11 or newer")
@@ -46,7 +46,7 @@ def packages(own: str) -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    """The extras by whether all that they ask for is there; those for developers are left out."""
+    """Check which extras are installed; those for developers are left out."""
     by_extra = dict[str, list[str]]()
     try:
         asked = [Requirement(each) for each in requires("zelo-ray") or ()]
@@ -70,7 +70,7 @@ def _extras() -> Iterator[Finding]:
 def keys(
     options: DoctorOptions, environ: Mapping[str, str], dotenv: DotenvFile
 ) -> Iterator[Finding]:
-    """Whether each provider has a key.
+    """Check whether each provider has a key.
 
     Args:
         options: of the command: its judges say which keys it takes.
@@ -96,7 +96,7 @@ def keys(
 
 
 def taken_from(dotenv: DotenvFile, options: DoctorOptions) -> Iterator[Finding]:
-    """What of ``.env`` is not taken, if there is such a file."""
+    """Yield the lines of ``.env`` that are not used, if there is such a file."""
     dotenv.take()
     dotenv.take_named(options)
     do = "remove it from there, or set it in the shell"
@@ -105,7 +105,7 @@ def taken_from(dotenv: DotenvFile, options: DoctorOptions) -> Iterator[Finding]:
 
 
 def _needed(options: DoctorOptions) -> set[str]:
-    """The providers whose own keys the judges take."""
+    """Return the providers whose own keys the judges take."""
     found = set()
     for name in options.judges:
         with contextlib.suppress(PanelError):
@@ -117,7 +117,7 @@ def _needed(options: DoctorOptions) -> set[str]:
 
 
 def _listed(provider: str, variables: Sequence[str]) -> str:
-    """The variable that bears the provider's name, and the others."""
+    """List the variables of a key, the one with the provider's name first."""
     first, *others = sorted(variables, key=lambda each: not each.startswith(provider.upper()))
     return first + "".join(f" (or {each})" for each in others)
 

@@ -1,4 +1,4 @@
-"""Whether judges can be asked: name, key and price; with ``--ask`` a call."""
+"""Check whether judges can be asked: name, key and price; with ``--ask`` a call."""
 
 import asyncio
 import time
@@ -38,7 +38,7 @@ _POOL = Pool(
 def panel_of(
     options: DoctorOptions, environ: Mapping[str, str]
 ) -> tuple[list[Judge], list[Finding]]:
-    """The judges that there are, and what is wrong with names."""
+    """Return the judges, and findings on wrong names."""
     panel, wrong = list[Judge](), list[Finding]()
     for name in options.judges or ("",):
         names = [name] if name else []
@@ -54,7 +54,7 @@ def panel_of(
 
 
 def _strangers(names: Sequence[str], options: DoctorOptions) -> list[Finding]:
-    """Options for judges that are not looked at: mistyped, or meant for another panel."""
+    """Return findings on options for judges not checked: mistyped, or for another panel."""
     found = list[Finding]()
     for option in ("judge_options", "prices", "api_key_env"):
         try:
@@ -68,7 +68,7 @@ def _strangers(names: Sequence[str], options: DoctorOptions) -> list[Finding]:
 def looked_at(
     panel: Sequence[Judge], options: DoctorOptions, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Key, price and server of each judge. Only servers named by their URL hear of it."""
+    """Check key, price and server of each judge. Only servers named by their URL are contacted."""
     for judge in panel:
         try:
             key = find_key(judge, options.api_key_env, environ)
@@ -92,14 +92,14 @@ def looked_at(
 def ask_each(
     panel: Sequence[Judge], options: DoctorOptions, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """One call to each judge, all of which have their keys, as annotate makes it."""
+    """Make one call to each judge, as annotate makes it; all of them have their keys."""
     for judge in panel:
         key = find_key(judge, options.api_key_env, environ)
         yield asyncio.run(_asked(judge, key, options))
 
 
 def has_key(judge: Judge, options: DoctorOptions, environ: Mapping[str, str]) -> bool:
-    """Whether a judge has the key that it needs, and it can be sent."""
+    """Return whether a judge has the key that it needs, and it can be sent."""
     try:
         return is_sendable(find_key(judge, options.api_key_env, environ))
     except PanelError:
@@ -107,7 +107,7 @@ def has_key(judge: Judge, options: DoctorOptions, environ: Mapping[str, str]) ->
 
 
 def most_of(panel: Sequence[Judge], options: DoctorOptions) -> str:
-    """What a call to each judge costs at most, as a line."""
+    """Say what one call to each judge costs at most."""
     dollars = 0.0
     for judge in panel:
         request = _request(judge)

@@ -1,4 +1,4 @@
-"""Whether this machine and the place of the results will do: disks, memory, lock and ledger."""
+"""Check whether this machine and the output will do: disks, memory, lock and ledger."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ _STORAGE = "check the address, the credentials of the storage, and what they all
 
 
 def machine() -> Iterator[Finding]:
-    """Processors, memory, and where Ray keeps what it works on."""
+    """Check processors, memory, and where Ray keeps what it works on."""
     cpus = os.cpu_count() or 1
     few = "it works, but slowly" if cpus < 2 else ""
     yield Finding("processors", "warn" if few else "ok", f"{cpus}", few)
@@ -38,7 +38,7 @@ def machine() -> Iterator[Finding]:
 
 
 def place(out: str) -> Iterator[Finding]:
-    """Whether results can be written to ``out``, and what is there already."""
+    """Check whether results can be written to ``out``, and what is there already."""
     try:
         fs, path = fsspec.url_to_fs(out)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
@@ -115,7 +115,7 @@ def _ledger(out: str) -> Finding:
 
 
 def _available() -> int:
-    """Bytes of memory that can be had, where the system tells; else 0."""
+    """Return the bytes of memory that are available; 0 where the system does not tell."""
     try:
         told = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -13,12 +13,12 @@ _SHORTEST, _PIECE = 4, 8  # characters of a key, and of a piece of one, that are
 
 
 def is_sendable(key: str) -> bool:
-    """Whether a header can carry a key, once the space around it is gone."""
+    """Return whether a header can carry a key, once the space around it is gone."""
     return key.strip().isascii() and key.strip().isprintable() and " " not in key.strip()
 
 
 def key_of(what: str, variable: str, key: str, source: str) -> Finding:
-    """How a key is that is set in a variable; ``source`` says where that is."""
+    """Return the finding on a key that is set in a variable; ``source`` says where."""
     if key.strip() == key and is_sendable(key):
         return Finding(what, "ok", f"{variable} is set, from {source}")
     do = f"remove spaces, quotes and line breaks from {variable}"
@@ -26,7 +26,7 @@ def key_of(what: str, variable: str, key: str, source: str) -> Finding:
 
 
 def keyless(options: DoctorOptions, environ: Mapping[str, str]) -> Callable[[Finding], Finding]:
-    """What tells a finding without the keys that a server or a library may have put into it."""
+    """Return a function that removes from a finding the keys that a server may have put into it."""
     forms = {form for key in _held(options, environ) for form in _forms(key)}
     longest_first = sorted(forms, key=len, reverse=True)
 
@@ -51,7 +51,7 @@ def _held(options: DoctorOptions, environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _forms(key: str) -> Iterator[str]:
-    """A key as errors may write it: as it is, escaped, or a line or a word of it."""
+    """Yield the forms of a key that errors may hold: as it is, escaped, or a part of it."""
     for each in (key, key.strip()):
         escaped = (ascii(each)[1:-1], repr(each)[1:-1], repr(each.encode(errors="replace"))[2:-1])
         quoted = urllib.parse.quote(each, errors="replace")

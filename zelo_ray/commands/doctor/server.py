@@ -33,7 +33,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 
 
 def reached(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
-    """Whether a server named by its URL is there, and has the model.
+    """Check whether a server named by its URL is there, and has the model.
 
     Args:
         judge: with the URL.
@@ -66,7 +66,7 @@ def reached(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
 
 
 def _within(url: str, key: str) -> _Answer:
-    """What a server answers in time, however slowly it sends.
+    """Return the answer that a server gives in time, however slowly it sends.
 
     Raises:
         OSError, HTTPException, ValueError: it does not; among them TimeoutError.
@@ -104,7 +104,7 @@ def _asked(url: str, key: str, until: float) -> _Answer:
 
 
 def _body(response: http.client.HTTPResponse, until: float) -> bytes:
-    """As much of it as is read, piece by piece: a slow server must not keep the thread."""
+    """Read the answer piece by piece: a slow server must not keep the thread."""
     body = b""
     while len(body) < _MOST:
         if time.monotonic() > until:

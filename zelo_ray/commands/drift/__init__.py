@@ -28,7 +28,7 @@ _TAKEN = {"run.json", "agree.json", "compare.json"}
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """How far a judge, or the mean of the panel, moved in one respect.
+    """Movement of a judge, or of the mean of the panel, in one respect.
 
     ``what``: ``level``, its mean grade, or of votes its preference for what is shown first;
     ``with others``, how far it follows the other judges' old word on a query's items. ``same`` is
@@ -52,7 +52,7 @@ class Moved:
 
     @property
     def moved(self) -> bool:
-        """Whether chance does not explain it."""
+        """Return whether chance does not explain the movement."""
         return self.p_holm < SURE
 
 
@@ -69,7 +69,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What two sets of judgments came to; ``notes`` tell where the sets differ."""
+    """Result of comparing two sets of judgments; ``notes`` tell where the sets differ."""
 
     moves: tuple[Moved, ...]
     changes: tuple[Change, ...]
@@ -78,22 +78,22 @@ class Drift:
 
     @property
     def moved(self) -> bool:
-        """Whether any judge moved; the panel alone is the sum of its judges."""
+        """Return whether any judge moved; the panel alone is the sum of its judges."""
         return any(each.moved for each in self.moves if each.judge != PANEL)
 
     @property
     def complete(self) -> bool:
-        """Whether the sets are the same, and there is enough data to show that a judge moved."""
+        """Return whether the sets are the same, and large enough to show that a judge moved."""
         return not self.notes and self.queries >= self.needed
 
     @property
     def queries(self) -> int:
-        """Of the test that has the fewest."""
+        """Return the queries of the test that has the fewest."""
         return min(each.queries for each in self.moves)
 
     @property
     def needed(self) -> int:
-        """Queries with which a test could show a movement, had all moved alike.
+        """Return the queries with which a test could show a movement, had all moved alike.
 
         Its smallest p is 2 / 2**queries, which Holm takes times the number of tests.
         """
@@ -143,7 +143,7 @@ def _moves(both: Both, options: DriftOptions) -> Iterator[Moved]:
 
 
 def _word(both: Both, own: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
-    """What others said of the items of a judge, then; NaN where none did."""
+    """Return the others' old mean on the items of a judge; NaN where none judged."""
     if both.votes:  # also where they saw the pair in the other order
         turned = others.assign(item=others["turned"], old=-others["old"])
         others = pd.concat([others, turned])
@@ -162,7 +162,7 @@ def _move(
     tests: int,
     options: DriftOptions,
 ) -> Moved:
-    """One row of so many tests, by means over the queries of the means over their items."""
+    """Return one row of so many tests, by means over queries of the means over their items."""
     by_query = values.groupby(own["query_id"]).mean()
     apart = (by_query["new"] - by_query["old"]).to_numpy()[np.newaxis]
     numbers = {"resamples": options.resamples, "seed": options.seed}
@@ -185,7 +185,7 @@ def _move(
 
 
 def _kappa(old: Floats, new: Floats) -> float:
-    """Cohen's kappa, with quadratic weights, over values rounded to the scale's steps."""
+    """Compute Cohen's kappa, with quadratic weights, over values rounded to whole steps."""
     steps = np.rint(np.stack([old, new])).astype(np.int64)
     steps -= steps.min()
     size = int(steps.max()) + 1
@@ -195,7 +195,7 @@ def _kappa(old: Floats, new: Floats) -> float:
 
 
 def told(found: Drift) -> Iterator[str]:
-    """What the terminal shows: what moved, by how much, and where most."""
+    """Yield what the terminal shows: what moved, by how much, and where most."""
     unit = "preference for what is shown first" if found.votes else "mean grade"
     for one in found.moves:
         says = "moved" if one.moved else "not seen to move"
@@ -225,7 +225,7 @@ def told(found: Drift) -> Iterator[str]:
 
 
 def tables_of(found: Drift) -> dict[str, pa.Table]:
-    """The tables of a comparison, by name."""
+    """Return the tables of a comparison, by name."""
     return {"drift": table_of(found.moves, Moved), "changes": table_of(found.changes, Change)}
 
 

@@ -1,4 +1,4 @@
-"""What a panel said of a frozen set, then and now, item by item."""
+"""Read a panel's old and new judgments of a frozen set, item by item."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Both:
 
 
 def read_both(old: str, new: str) -> Both:
-    """The judgments of two sets that both have.
+    """Read the judgments that two sets share.
 
     Raises:
         InputError: one holds no judgments, they are of two kinds, or share too little.
@@ -61,7 +61,7 @@ def read_both(old: str, new: str) -> Both:
 
 
 def _asked_otherwise(*urls: str) -> Iterator[str]:
-    """A word on each option of the question that two runs were given otherwise, if both tell."""
+    """Yield a note on each prompt option that differs between two runs, if both tell."""
     was, now = (options_at(url) for url in urls)
     if not (was and now):
         return
@@ -71,7 +71,7 @@ def _asked_otherwise(*urls: str) -> Iterator[str]:
 
 
 def _read(url: str) -> tuple[str, pd.DataFrame]:
-    """The kind of judgments, and columns judge, query_id, item, value; repeats are averaged."""
+    """Read the kind of judgments, and columns judge, query_id, item, value; average repeats."""
     refuse_unfinished(url)
     there: Collection[str] = listing(url) or ()
     kind = next((name for name in (GRADES, VOTES) if name in there or url.endswith(name)), None)

@@ -1,4 +1,4 @@
-"""Why a document has its score, or how a query went: what judges said, as a person can read it."""
+"""Explain in plain words why a document has its score, or how a query went."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ _LISTED = 20  # documents that a message names
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """What results hold of a query, and the protocol that tells what it is."""
+    """Results of one query, and the protocol that explains them."""
 
     id: str
     protocol: Protocol
@@ -38,7 +38,7 @@ class _Query:
 
     @property
     def texts(self) -> dict[str, str]:
-        """The documents' texts, as far as judges saw them."""
+        """Return the documents' texts, as far as judges saw them."""
         if self.pool is None:
             return {}
         options = JudgingOptions.model_construct(**self.held.options)
@@ -47,26 +47,26 @@ class _Query:
 
     @property
     def judged(self) -> set[str]:
-        """The documents with a score or a judgment."""
+        """Return the documents with a score or a judgment."""
         found = set(self.held.scores)
         for name, kind in self.protocol.counted.items():
             found.update(*(kind.about(row) for row in self.held.judgments[name]))
         return found
 
     def rows(self, kind: type) -> list[Any]:
-        """All judgments of one type."""
+        """Return all judgments of one type."""
         kinds = self.protocol.judgments.items()
         return [row for name, k in kinds if k.record is kind for row in self.held.judgments[name]]
 
     def headline(self, doc_id: str) -> str:
-        """A document's score."""
+        """Return a line with a document's score."""
         if score := self.held.scores.get(doc_id):
             score_kind, noun = self.protocol.score, self.protocol.noun
             return score_kind.told(score, len(self.held.scores), noun)
         return f"{doc_id}: no score" + (f", as {self.why}" if self.why else "")
 
     def meaning(self, doc_id: str | None = None) -> Iterator[str]:
-        """What a score is, in words."""
+        """Explain in words what a score means."""
         kind = self.protocol.score
         score = self.held.scores.get(doc_id or "")
         if score and kind.unit == "logits":
@@ -76,7 +76,7 @@ class _Query:
             yield f"{told[0].upper()}{told[1:].rstrip('.')}."
 
     def course(self, doc_id: str | None) -> Iterator[Iterable[str]]:
-        """What judges said, kind by kind: of all of it, or about a document."""
+        """Yield what judges said, kind by kind: all of it, or what is about a document."""
         for name, kind in self.protocol.judgments.items():
             if kind.course:
                 yield from kind.course(self.held, doc_id)
@@ -87,7 +87,7 @@ class _Query:
 
 
 def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
-    """One document's score and how it came about, whole, as a text.
+    """Explain a document's score and how it came about, as one text.
 
     Raises:
         NothingToExplain: no such results, query or document.
@@ -96,12 +96,12 @@ def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
 
 
 def first_ranked(parts: Iterable[Part]) -> str:
-    """The best document of a query's explanation, if there is one."""
+    """Return the best document of a query's explanation; empty if there is none."""
     return next((each.best for each in parts if each.best), "")
 
 
 def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part]:
-    """One document's score, and what judges said of it; where it met others, the hardest first.
+    """Explain a document's score by what judges said; where it met others, the hardest first.
 
     Without a document: every score of the query by rank, every tournament or verdict, and what
     failed. Of a run that is not finished what there is, after a line that says so. An id may be cut
@@ -137,7 +137,7 @@ def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part
 
 
 def _query_meant(out: str, given: str, known: Sequence[str]) -> str:
-    """The query that is meant by how its id begins, or by its text.
+    """Return the query that is meant by the beginning of its id, or by its text.
 
     Raises:
         NothingToExplain: there is none, or several, or nothing can be told of it.
@@ -170,7 +170,7 @@ def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[Part]:
 
 
 def _of_query(query: _Query) -> Iterator[Part]:
-    """How the query went."""
+    """Explain how the query went."""
     by_rank = sorted(query.held.scores.values(), key=lambda score: (score.rank, score.doc_id))
     without = "no scores" + (f", as {query.why}" if query.why else "")
     texts, rows = query.texts, list[str]()
@@ -191,7 +191,7 @@ def _of_query(query: _Query) -> Iterator[Part]:
 
 
 def _of_document(query: _Query, doc_id: str) -> Iterator[Part]:
-    """Why the document has its score."""
+    """Explain why the document has its score."""
     texts = query.texts
     if doc_id in texts:
         yield text_part(f"document {doc_id}", texts[doc_id])
@@ -212,7 +212,7 @@ def _of_document(query: _Query, doc_id: str) -> Iterator[Part]:
 
 
 def _others(query: _Query, doc_id: str) -> list[str]:
-    """Whom the document met, of those whose text is known, where judgments are no plain votes."""
+    """Return the documents with a known text that it met, where judgments are no plain votes."""
     about = [
         kind.about(row)
         for name, kind in query.protocol.counted.items()
@@ -224,7 +224,7 @@ def _others(query: _Query, doc_id: str) -> list[str]:
 
 
 def _meant(query: _Query, doc_id: str) -> str:
-    """The document that an id means.
+    """Return the document that an id means.
 
     Raises:
         NothingToExplain: there is none, or several.
@@ -249,7 +249,7 @@ def _failures(query: _Query, doc_id: str) -> list[Failure]:
 
 
 def _plainly(kind: Judgments, row: Any) -> Iterator[str]:
-    """One judgment of which no more is known than its fields."""
+    """Print a judgment of which only the fields are known."""
     yield f"  {kind.noun} by {row.judge} on {' and '.join(kind.about(row))}"
     yield from indented(kind.told(row))
 
@@ -280,7 +280,7 @@ def _raters(out: str) -> tuple[Rater, ...]:
 
 
 def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:
-    """A query's rows, without columns that are not known here; none of a file that is not there."""
+    """Read a query's rows, without unknown columns; none where the file is missing."""
     if not _exists(out, f"{table}.parquet"):
         if table != "scores":
             return []

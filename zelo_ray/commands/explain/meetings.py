@@ -1,4 +1,4 @@
-"""How a score came about: whom a document met and what was said, or who graded it how."""
+"""Show how a score came about: the documents it met and the votes, or its grades by judge."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _NAME = 24  # characters of an id in a row
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """What judges said of a document and one other."""
+    """Judgments of a document against one other."""
 
     opponent: str
     rank: int | None
@@ -26,17 +26,17 @@ class Meeting:
 
     @property
     def mean(self) -> float:
-        """The mean preference."""
+        """Return the mean preference."""
         return sum(self.gains) / len(self.gains)
 
     @property
     def won(self) -> float:
-        """The share of judges that prefer the document, as the fit counts them: a tie is half."""
+        """Return the share of judges that prefer the document, as the fit counts: a tie is half."""
         return sum((gain > 0) + 0.5 * (gain == 0) for gain in self.gains) / len(self.gains)
 
 
 def meetings(doc_id: str, votes: Iterable[Vote], scores: Mapping[str, Score]) -> list[Meeting]:
-    """Whom a document met, the best ranked first."""
+    """Return the meetings of a document, the best ranked opponent first."""
     gains = dict[str, list[float]]()
     for vote in votes:
         if vote.doc_id_b == doc_id:
@@ -52,7 +52,7 @@ def meetings(doc_id: str, votes: Iterable[Vote], scores: Mapping[str, Score]) ->
 
 
 def met(found: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
-    """The table of meetings, below a line that sums them up."""
+    """Yield the table of meetings, below a line that sums them up."""
     won, lost = sum(one.won > 0.5 for one in found), sum(one.won < 0.5 for one in found)
     tied = f", tied {len(found) - won - lost}" if won + lost < len(found) else ""
     yield (
@@ -74,7 +74,7 @@ def met(found: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def graded(grades: Sequence[Grade], raters: Sequence[Rater], *, plain: bool) -> Iterator[str]:
-    """What each judge graded a document, and what its grades count for.
+    """Yield the grade of a document by each judge, and what the grades count for.
 
     Args:
         grades: of the document.
@@ -95,12 +95,12 @@ def graded(grades: Sequence[Grade], raters: Sequence[Rater], *, plain: bool) -> 
 
 
 def beats_average(score: Score) -> str:
-    """A score in logits, as how often the document wins."""
+    """Say how often a document with this score in logits beats the average one."""
     return f"It beats the query's average document in {_chance(score.score):.0%} of comparisons."
 
 
 def alike(scores: Sequence[Score]) -> list[int]:
-    """The ranks whose score is not significantly different from that of the next rank (95%)."""
+    """Return the ranks whose score does not differ significantly from the next rank's (95%)."""
     return [
         one.rank
         for one, other in pairwise(scores)
@@ -110,7 +110,7 @@ def alike(scores: Sequence[Score]) -> list[int]:
 
 
 def _chance(logits: float) -> float:
-    """How often what is so far ahead wins."""
+    """Return how often a document that is this far ahead (in logits) wins."""
     return 0.5 + 0.5 * tanh(logits / 2)
 
 

@@ -1,4 +1,4 @@
-"""What an explanation is made of: paragraphs, each of which knows how it may be cut."""
+"""Build explanations from paragraphs, each of which knows how it may be cut."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ class Part:
     """of a ranking, the id of the first document, as it is"""
 
     def whole(self) -> str:
-        """All of it, with running text in lines of 100 characters."""
+        """Return all of it, with running text in lines of 100 characters."""
         return "\n".join(shown for line in self.lines for shown in self._broken(line))
 
     def _broken(self, line: str) -> Iterable[str]:
@@ -39,23 +39,23 @@ class Part:
 
 
 def part(kind: Kind, lines: Iterable[str]) -> Part:
-    """A paragraph of some lines, made safe to print."""
+    """Make a paragraph of some lines, safe to print."""
     return Part(kind, tuple(map(printable, lines)))
 
 
 def text_part(head: str, text: str) -> Part:
-    """A text of the user's below what it is; its blank lines are left out."""
+    """Make a paragraph of the user's text below its heading; blank lines are left out."""
     own = [f"    {' '.join(line.split())}" for line in text.splitlines() if line.strip()]
     return part("text", [head, *(own or ["    (no text)"])])
 
 
 def first_words(text: str, most: int = 120) -> str:
-    """How a text begins, in one line."""
+    """Return the beginning of a text, in one line."""
     return " ".join(text[: 8 * most].split())[:most]
 
 
 def ranges(numbers: Sequence[int]) -> Iterator[str]:
-    """Stretches of ranks that follow each other: ``2 to 4``. Numbers are the first of two each."""
+    """Yield ranges of ranks in a row, as ``2 to 4``. Each number is the first of two."""
     start = None
     for at, number in enumerate(numbers):
         start = number if start is None else start

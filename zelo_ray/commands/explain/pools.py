@@ -14,7 +14,7 @@ _FEW = 8  # names that a message lists
 
 
 def pool_of(out: str, query_id: str) -> Pool | None:
-    """A query with its documents, as ``annotated.jsonl`` has them; None where it does not.
+    """Return a query with its documents from ``annotated.jsonl``; None where it is not there.
 
     Lines that cannot hold the id are passed over unread: a file may hold a million of them.
     """
@@ -26,13 +26,13 @@ def pool_of(out: str, query_id: str) -> Pool | None:
 
 
 def ids_in(places: Iterable[str]) -> list[str]:
-    """The ids of the queries in files of JSON lines, each once; lines without any are left out."""
+    """Return the query ids in JSON lines files, each once; lines without any are left out."""
     found = (_id_in(line) for place in places if pieces(place) for _, line in lines(place))
     return [*dict.fromkeys(found_id for found_id in found if found_id)]
 
 
 def meant_by(name: str, known: Sequence[str]) -> str:
-    """The name itself, or the only known one that begins with it.
+    """Return the name itself, or the only known one that begins with it.
 
     Raises:
         NothingToExplain: several begin so.
@@ -47,7 +47,7 @@ def meant_by(name: str, known: Sequence[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What an unknown name may have been meant to be, as the end of a line."""
+    """Suggest what an unknown name may have meant, as the end of a line."""
     return meant(name, known)
 
 

@@ -1,4 +1,4 @@
-"""Which queries a directory of results holds: listed, found by their texts, or set aside."""
+"""List the queries of a directory of results, and find them by text or among those set aside."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -17,13 +17,13 @@ _LISTED = 10
 
 
 def places_of(out: str) -> list[str]:
-    """The files that have the queries of a run: what it wrote, or what an unfinished one reads."""
+    """Return the files with the queries of a run: its output, or the input of an unfinished one."""
     left = unfinished(out)
     return [f"{out.rstrip('/')}/annotated.jsonl"] if left is None else [*left.get("shards", ())]
 
 
 def listed(out: str) -> tuple[list[str], str]:
-    """The first queries of a run with their texts, in lines, and the id of the first one.
+    """List the first queries of a run with their texts; return the lines, and the first id.
 
     Raises:
         NothingToExplain: it holds none.
@@ -42,7 +42,7 @@ def listed(out: str) -> tuple[list[str], str]:
 
 
 def by_text(given: str, places: Iterable[str]) -> str:
-    """The id of the only query with a text, or with it as a part; empty where there is none.
+    """Return the id of the only query that has or holds a text; empty where there is none.
 
     Raises:
         NothingToExplain: there are several.
@@ -61,7 +61,7 @@ def by_text(given: str, places: Iterable[str]) -> str:
 
 
 def set_aside(out: str, given: str) -> str:
-    """Why the line of a query was set aside, by its id or text; empty where it was not."""
+    """Say why the line of a query was set aside, by its id or text; empty where it was not."""
     if not pieces(f"{out}/rejected.parquet"):
         return ""
     names = ["file", "line", "reason", "raw"]
@@ -74,7 +74,7 @@ def set_aside(out: str, given: str) -> str:
 
 
 def bare(out: str, query_id: str) -> bool:
-    """Whether a query has no documents."""
+    """Return whether a query has no documents."""
     for row in _rows(places_of(out)):
         if _named(row)[0] == query_id:
             return not row.get("documents")
@@ -82,7 +82,7 @@ def bare(out: str, query_id: str) -> bool:
 
 
 def known_ids(out: str) -> list[str]:
-    """The ids of the queries of a finished run."""
+    """Return the ids of the queries of a finished run."""
     scored = Stored(f"{out}/scores.parquet").query_ids()
     return [*dict.fromkeys([*ids_in(places_of(out)), *scored])]
 
@@ -111,7 +111,7 @@ def _query_in(line: bytes) -> tuple[str, str]:
 
 
 def _named(row: Mapping[str, Any]) -> tuple[str, str]:
-    """The id and the text of a line's query."""
+    """Return the id and the text of a line's query."""
     query = row.get("query")
     if not isinstance(query, dict):
         return "", ""

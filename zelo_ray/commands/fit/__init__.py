@@ -20,7 +20,7 @@ from zelo_ray.options.fit import FitOptions, kind_of_file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """What comparisons come to."""
+    """Scores and effects that were fitted to comparisons."""
 
     scores: pa.Table
     """query_id (where the comparisons name any), doc_id, score, std_error, comparisons, rank and

@@ -37,7 +37,7 @@ _EFFECTS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """What the queries come to: the columns of `Fitted`."""
+    """Fit of all queries: the columns of `Fitted`."""
 
     scores: pa.Table
     effects: pa.Table
@@ -86,7 +86,7 @@ def rated(table: pa.Table, model: Model, options: FitOptions, *, shared: bool) -
 
 
 def _queries(table: pa.Table) -> Iterator[_Query]:
-    """The queries, ascending."""
+    """Yield the queries, in ascending order."""
     table = table.sort_by([(name, "ascending") for name in COMPARISONS.names])
     ids, first, second, judge = (table[n].to_numpy(zero_copy_only=False) for n in _TEXTS)
     won, lost, tied = (table[n].to_numpy() for n in _NUMBERS)
@@ -116,7 +116,7 @@ def _refuse_unknown(reference: str | None, queries: Sequence[_Query]) -> None:
 
 
 def _shared(query: _Query) -> Games:
-    """The same with each pair as one game, shared equally by the judges that spoke of it."""
+    """Return the games with each pair as one game, shared equally by the judges that judged it."""
     games = query.games
     low, high = np.minimum(games.first, games.second), np.maximum(games.first, games.second)
     _, pair = np.unique(low * games.items + high, return_inverse=True)
@@ -147,7 +147,7 @@ def _few(names: list[str]) -> list[str]:
 
 
 def _ranked(query: _Query, found: Ratings, options: FitOptions) -> list[tuple[Any, ...]]:
-    """The rows of a query's scores: best first, equal ones by name."""
+    """Return the rows of a query's scores: best first, equal ones by name."""
     games, size = query.games, query.games.items
     both = np.concatenate([games.first, games.second])
     met = np.tile(games.won + games.lost + games.tied, 2)
@@ -172,7 +172,7 @@ def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
 
 
 def _whole(scores: pa.Table) -> pa.Table:
-    """The same with comparisons as whole numbers, if they are."""
+    """Make the comparisons whole numbers, if all of them are whole."""
     counts = scores["comparisons"].to_numpy()
     if (counts != np.rint(counts)).any():
         return scores

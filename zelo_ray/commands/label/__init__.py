@@ -85,13 +85,13 @@ def label(options: LabelOptions, say: Say, make_page: Callable[[Work], MakePage]
 
 
 def page_words(work: Work) -> dict[str, str]:
-    """The commands that the page names: what starts the server again, and what comes then."""
+    """Return the commands that the page names: to start the server again, and the next step."""
     again = f"zelo-ray label --out {shlex.quote(work.out)}"
     return {"again": again, "next": _next(work)}
 
 
 def _next(work: Work) -> str:
-    """The command that measures the contest's runs anew, with what people said."""
+    """Return the command that measures the contest's runs again, with people's labels."""
     return shlex.join(["zelo-ray", "bakeoff", "--config", f"{work.out.rstrip('/')}/{AGAIN}"])
 
 
@@ -110,7 +110,7 @@ def _serve(work: Work, options: LabelOptions, say: Say, make_page: MakePage) -> 
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM ends the page as Ctrl-C does, and SIGINT where a script's shell ignores it, too."""
+    """Let SIGTERM end the page as Ctrl-C does, and SIGINT even where a script ignores it."""
 
     def end(*_: object) -> None:
         raise KeyboardInterrupt
@@ -126,7 +126,7 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _has_screen() -> bool:
-    """Whether a browser would have a window: one of text would take the terminal."""
+    """Return whether a browser would have a window: a text browser would take the terminal."""
     screens = ("DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
 
@@ -163,7 +163,7 @@ def _taken_in(work: Work, url: str, person: str) -> str:
 
 
 def _named(missed: Sequence[Shown]) -> str:
-    """The first document that holds up later answers, as the end of a line."""
+    """Name the first document that holds up later answers, as the end of a line."""
     if not missed:
         return ""
     (query_id, doc_id), more = missed[0].pair, len(missed) - 1
@@ -172,7 +172,7 @@ def _named(missed: Sequence[Shown]) -> str:
 
 
 def _standing(work: Work) -> Iterator[str]:
-    """How far the work is, what counts of it, and how far people agree."""
+    """Yield how far the work is, what counts of it, and how far people agree."""
     progress = work.desk.progress("")
     frame, measure = work.about["documents"], work.about["measure"]
     yield (

@@ -1,4 +1,4 @@
-"""How a contest's runs are measured anew with what people said: the options, as a YAML file."""
+"""Write options, as a YAML file, to measure a contest's runs again with people's labels."""
 
 import yaml
 
@@ -16,7 +16,7 @@ _ASKING = ("ledger", "reranker_options", "num_gpus", "limits", "prices", "api_ke
 
 
 def again(found: Candidates, options: LabelOptions) -> str:
-    """All options of a contest, as YAML; its arms come back as runs.
+    """Return all options of a contest as YAML, with its arms as runs.
 
     Args:
         found: of the contest.
@@ -39,19 +39,19 @@ def again(found: Candidates, options: LabelOptions) -> str:
 
 
 def _leading(drawn_for: str, measures: tuple[str, ...]) -> list[str]:
-    """The measures, the one first that people's labels were drawn for."""
+    """Return the measures, first the one that people's labels were drawn for."""
     first = next((each for each in measures if _for_people(each) == drawn_for), drawn_for)
     return [first, *(each for each in measures if each != first)]
 
 
 def _for_people(measure: str) -> str:
-    """What people's labels make of a measure; empty where that is none of its own."""
+    """Return the measure that people's labels can estimate for this one; empty if none."""
     chosen, left_out = for_people([parse_measure(measure)])
     return "" if left_out else str(chosen[0])
 
 
 def _families(contest: BakeoffOptions, arms: tuple[str, ...]) -> dict[str, list[str]]:
-    """What was declared, and the families of rerankers with a name of their own.
+    """Return the declared families, and those of rerankers with a name of their own.
 
     As runs they are known by that name alone.
     """

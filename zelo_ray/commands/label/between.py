@@ -1,4 +1,4 @@
-"""How far people agree on the documents that two of them judged."""
+"""Measure how far people agree on the documents that two of them judged."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class BetweenPeople:
 
 
 def between_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[BetweenPeople]:
-    """Each two people who graded some of the same documents; most documents first.
+    """Compare each two people who graded the same documents; most documents first.
 
     Nobody, where there are more than 101 grades.
 
@@ -64,7 +64,7 @@ def between_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[Between
 
 
 def told(between: Iterable[BetweenPeople]) -> list[str]:
-    """A line for each two people."""
+    """Return a line for each two people."""
     lines = []
     for each in between:
         low, high = each.kappa.low, each.kappa.high

@@ -39,7 +39,7 @@ class Candidates:
 
 
 def candidates(contest: str, measure: str | None = None) -> Candidates:
-    """What there is to label for a bake-off that has ended.
+    """Return the documents to label for a bake-off that has ended.
 
     Args:
         contest: its output directory or URL.
@@ -81,7 +81,7 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
 
 
 def _found(contest: str, options: BakeoffOptions, folder: str) -> BakeoffOptions:
-    """The options with the places of truth and pools as they are called from here.
+    """Return the options with the places of truth and pools as seen from here.
 
     Args:
         contest: directory or URL of the bake-off.

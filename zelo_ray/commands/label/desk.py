@@ -1,4 +1,4 @@
-"""Who judges what next: documents in order of priority, each open before one person at a time."""
+"""Give people documents in order of priority, each to one person at a time."""
 
 import threading
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the work is, in documents."""
+    """Progress of the work, in documents."""
 
     done: int
     of: int
@@ -42,7 +42,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """What a person has before them; who left it there does not keep it from others."""
+    """Document that a person has open; when the time is over, others may have it."""
 
     pair: Pair
     until: float
@@ -74,7 +74,7 @@ class Desk:
         self._open: dict[str, _Open] = {}
 
     def take(self, person: str) -> dict[str, Any]:
-        """The next document for a person, and how far the work is."""
+        """Give a person the next document, and the progress."""
         with self._lock:
             return self._next(person)
 
@@ -116,7 +116,7 @@ class Desk:
             self.answers.close()
 
     def progress(self, person: str) -> Progress:
-        """How far the work is, as one person sees it."""
+        """Return the progress, as one person sees it."""
         with self._lock:
             said = self.answers.standing
             both = [(each, said.get(each.pair, {})) for each in self.documents]
@@ -131,7 +131,7 @@ class Desk:
             )
 
     def find(self, key: str) -> Shown:
-        """The document that a key stands for.
+        """Find the document that a key stands for.
 
         Raises:
             InputError: none.
@@ -141,7 +141,7 @@ class Desk:
         return self._by_key[key]
 
     def open_to(self, person: str) -> Sequence[Shown]:
-        """The documents that still want an answer, and could have this person's, in order.
+        """Return the documents that still need an answer, and could have this person's, in order.
 
         Before all others come those without which later answers do not count.
         """
@@ -153,7 +153,7 @@ class Desk:
         return sorted(found, key=lambda each: each.key not in missed)
 
     def missed(self) -> Sequence[Shown]:
-        """The documents that nobody answered, while one after them has an answer, in order."""
+        """Return the documents without an answer that come before an answered one, in order."""
         open_ = [each.pair not in self.answers.standing for each in self.documents]
         last = max((n for n, each in enumerate(open_) if not each), default=0)
         return [each for each, left in zip(self.documents[:last], open_, strict=False) if left]
@@ -166,7 +166,7 @@ class Desk:
         return self._given(person, None)
 
     def _given(self, person: str, shown: Shown | None) -> dict[str, Any]:
-        """A document that is open before this person from now on, and before nobody else."""
+        """Open a document for this person, and for nobody else."""
         self._open.pop(person, None)
         text = None
         if shown:
@@ -180,7 +180,7 @@ class Desk:
         }
 
     def _elsewhere(self, pair: Pair, person: str) -> int:
-        """Before how many others a document is open."""
+        """Count the other people for whom a document is open."""
         now_ = self._clock.now()
         others = (each for who, each in self._open.items() if who != person)
         return sum(each.pair == pair and each.until > now_ for each in others)

@@ -62,7 +62,7 @@ _FRESH: About = {
 
 
 def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.Table]:
-    """The sample as the options want it, which is written where it has changed.
+    """Return the sample as the options want it; write it where it has changed.
 
     Args:
         options: of the command.
@@ -117,12 +117,12 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
 
 
 def labels_of(about: About) -> int:
-    """How many documents a sample has."""
+    """Return the number of documents in a sample."""
     return int(about["stages"][-1]["labels"]) if about.get("stages") else 0
 
 
 def _kept(options: LabelOptions) -> tuple[About, pa.Table]:
-    """What is there."""
+    """Read the stored sample, or begin an empty one."""
     if (Path(options.out) / LABEL).exists():
         table = Stored(f"{options.out}/{DOCUMENTS}", _SCHEMA).read(_SCHEMA.names)
         return record(f"{options.out}/{LABEL}"), table
@@ -151,7 +151,7 @@ def _tell_of_changes(
 
 
 def _settled(before: About, options: LabelOptions) -> About:
-    """What stands for the whole sample; of it, rubric and overlap may change on the way."""
+    """Return the settings of the whole sample; rubric and overlap may change on the way."""
     measure = str(parse_measure(options.measure)) if options.measure else None
     fixed: About = {"seed": options.seed, "measure": measure}
     for name, value in fixed.items():
@@ -167,7 +167,7 @@ def _settled(before: About, options: LabelOptions) -> About:
 
 
 def _ranked(about: About, old: pa.Table, options: LabelOptions, found: Candidates) -> pa.Table:
-    """The documents of a contest and those so far, in order; ``about`` learns of the contest.
+    """Rank the documents of a contest with those so far; ``about`` learns of the contest.
 
     Sizes never fall, so that all that was drawn is among the first by the old threshold still.
     """
@@ -199,7 +199,7 @@ def _ranked(about: About, old: pa.Table, options: LabelOptions, found: Candidate
 
 
 def _told_to_judges(contest: BakeoffOptions) -> About:
-    """What judges were told by: those of the contest, else those that made its truth."""
+    """Return the judges' instructions: the contest's, else those of the run that made its truth."""
     told = {"instructions": contest.instructions, "show_query": contest.show_query}
     made_in = run_at(contest.truth)
     if not any(told.values()) and RUN in (listing(made_in) or ()):
@@ -210,20 +210,20 @@ def _told_to_judges(contest: BakeoffOptions) -> About:
 
 
 def _answered(out: str) -> int:
-    """How many documents have an answer."""
+    """Count the documents that have an answer."""
     known = (Path(out) / ANSWERS).exists()
     return len(standing(read_answers(f"{out}/{ANSWERS}")[0])) if known else 0
 
 
 def _wanted(options: LabelOptions, held: int, answered: int) -> int:
-    """Documents of the sample; what is drawn and not answered is part of ``more``."""
+    """Return the size of the sample; documents drawn but not answered count as part of ``more``."""
     if options.more:
         return max(held, answered + options.more)
     return max(held, options.labels or (held or _LABELS))
 
 
 def _completed(table: pa.Table, size: int, about: About, *, eager: bool, anew: bool) -> pa.Table:
-    """The same with texts: of the sample at least, of all that there are where pools are read.
+    """Add texts: of the sample at least, of all that there are where pools are read.
 
     Args:
         table: the documents in order.
@@ -253,7 +253,7 @@ def _completed(table: pa.Table, size: int, about: About, *, eager: bool, anew: b
 
 
 def _marked(sample: pa.Table, about: About) -> pa.Table:
-    """With ``key``, which stands for a document before people, and ``twice``, which is by chance.
+    """Add ``key``, which stands for a document before people, and ``twice``, drawn by chance.
 
     What is judged twice at a small share is so at a larger one.
     """

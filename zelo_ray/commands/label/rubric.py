@@ -1,4 +1,4 @@
-"""What the grades mean, in words for people."""
+"""Describe the grades in words for people."""
 
 import re
 
@@ -20,14 +20,14 @@ _LONGEST = 24  # characters that a button of a phone shows
 
 
 def shown(rubric: str, instructions: str | None) -> str:
-    """What people read: what counts as relevant for those who ask, and what the grades mean."""
+    """Return what people read: what counts as relevant, and what the grades mean."""
     if not instructions:
         return rubric
     return f"What counts as relevant, before all else:\n\n{instructions}\n\n{rubric}"
 
 
 def names_of(rubric: str, top: int) -> list[str]:
-    """A few words for each grade, from the lines of a rubric that begin with it; or none."""
+    """Return a few words for each grade, from the lines of a rubric that begin with it; or none."""
     found = {int(digit): " ".join(words.split()) for digit, words in _NAMED.findall(rubric)}
     names = [found.get(grade, "") for grade in range(top + 1)]
     return [name if len(name) <= _LONGEST else "" for name in names]

@@ -39,7 +39,7 @@ MakePage = Callable[[str], tuple[str, str]]
 
 
 class _RefusedError(Exception):
-    """What is answered instead, and why."""
+    """Refusal of a request, with its status and reason."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -77,11 +77,11 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Return the address of the page."""
         return f"http://{HOST}:{self.server_port}/?key={self.token}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that hangs up is nobody's trouble."""
+        """Ignore a browser that hangs up."""
 
 
 class _Requests(BaseHTTPRequestHandler):
@@ -92,7 +92,7 @@ class _Requests(BaseHTTPRequestHandler):
     timeout = 60
 
     def do_GET(self) -> None:
-        """The page, and nothing else."""
+        """Send the page, and nothing else."""
         if not self._from_here():
             self._send(HTTPStatus.MISDIRECTED_REQUEST, b"another host was asked for", "text/plain")
         elif urlsplit(self.path).path != "/":
@@ -104,7 +104,7 @@ class _Requests(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, self.server.page.encode(), "text/html; charset=utf-8")
 
     def do_POST(self) -> None:
-        """A question of the page, as JSON."""
+        """Answer a JSON request of the page."""
         try:
             status, told = HTTPStatus.OK, self._answer(self._asked())
         except _RefusedError as refused:
@@ -173,7 +173,7 @@ class _Requests(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the parent's
-        """Nobody wants a line for each request."""
+        """Log nothing: a line for each request is not wanted."""
 
 
 def _name(given: object) -> str:
@@ -184,7 +184,7 @@ def _name(given: object) -> str:
 
 
 def _key_of(out: Path) -> str:
-    """The key of a directory of labels, in a file that its owner alone can read."""
+    """Return the key of a directory of labels, kept in a file that only its owner can read."""
     path = out / _KEY
     if path.exists() and (key := path.read_text().strip()):
         return key

@@ -21,7 +21,7 @@ _LONGEST = 32_000  # characters; a cell of a spreadsheet holds 32,767
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a row says: whose answer on which document, None for "cannot say"; where it stands."""
+    """Row of a sheet: a person's answer on a document, None for "cannot say", and its place."""
 
     place: str
     person: str
@@ -42,7 +42,7 @@ def write_sheet(url: str, documents: Sequence[Shown]) -> None:
 
 
 def read_sheet(url: str, person: str, top: int) -> list[Row]:
-    """The answers in a file that came back. Rows without a grade are passed over.
+    """Read the answers in a file that came back. Rows without a grade are passed over.
 
     Commas, semicolons or tabs part its cells; rows may have moved or gone, and columns be added.
 
@@ -70,7 +70,7 @@ def read_sheet(url: str, person: str, top: int) -> list[Row]:
 
 
 def _rows(url: str) -> Iterator[tuple[int, Mapping[str, str], Mapping[str, int]]]:
-    """The number of each row as a spreadsheet counts, its cells, and the place of each column."""
+    """Yield each row's number as in a spreadsheet, its cells, and the places of the columns."""
     with reading(url) as file:
         text = _text(file.read())
     first = text.split("\n", 1)[0]
@@ -93,7 +93,7 @@ def _rows(url: str) -> Iterator[tuple[int, Mapping[str, str], Mapping[str, int]]
 
 
 def _text(data: bytes) -> str:
-    """A text as spreadsheets write it: UTF-8, UTF-16, or Windows' own where it is neither."""
+    """Decode a text as spreadsheets write it: UTF-8, UTF-16, or else Windows' own encoding."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
     try:
@@ -118,12 +118,12 @@ def _grade(cell: str, said: str, top: int) -> float | None:
 
 
 def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula, or parts in two."""
+    """Return a text that no spreadsheet takes for a formula, or splits in two."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} … (cut here; the whole text has {len(text):,} characters)"
     return f"'{text}" if text.startswith(("+", "-")) else guard(text)  # even a number is a text
 
 
 def _letter(place: int) -> str:
-    """What a spreadsheet calls a column: A to Z, then AA."""
+    """Return the name of a spreadsheet's column: A to Z, then AA."""
     return (_letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)

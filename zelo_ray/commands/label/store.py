@@ -13,7 +13,7 @@ _TORN = "answers.torn"
 
 
 class Answers:
-    """What people said so far; to be held by one process alone.
+    """Answers of people so far; only one process may hold them.
 
     Args:
         out: directory of the labels.
@@ -81,7 +81,7 @@ class Answers:
         self._closed = True
 
     def last_of(self, person: str) -> Answer | None:
-        """The last answer of a person that stands: what undoing would take back."""
+        """Return the last valid answer of a person: the one that undoing would take back."""
         own = (each for each in reversed(self._said) if each.person == person and not each.undo)
         return next((each for each in own if self._stands(each)), None)
 
@@ -90,5 +90,5 @@ class Answers:
 
 
 def now() -> str:
-    """The time, as answers have it."""
+    """Return the time in the format of answers."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -15,13 +15,13 @@ Texts = Mapping[Pair, tuple[str, str]]
 
 
 def places_of(contest: BakeoffOptions) -> tuple[str, ...]:
-    """Where the pools of a bake-off lie; nowhere, where it ranked none."""
+    """Return the places of the pools of a bake-off; none where it ranked none."""
     beside = None if contest.pools else pools_of_truth(contest.truth)
     return contest.pools or ((beside,) if beside else ())
 
 
 def texts_of(places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] = ()) -> Texts:
-    """The texts of those of some documents that pools hold, and more fields of their queries.
+    """Read the texts of some documents from pools, and more fields of their queries.
 
     Raises:
         InputError: a place names nothing, or cannot be reached.
@@ -45,7 +45,7 @@ def texts_of(places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] 
 
 
 def refuse_lacking(lacking: Sequence[Pair], places: Sequence[str]) -> None:
-    """Nobody can judge what they cannot read.
+    """Refuse documents without a text: nobody can judge what they cannot read.
 
     Raises:
         InputError: a document has no text.
