@@ -26,8 +26,8 @@ _CALLED = {"desc": "description", "narr": "narrative"}
 
 def some_fields(row: Mapping[str, Any], names: Collection[str]) -> dict[str, str]:
     """Return those of some fields of a row that are not empty, as texts."""
-    found = {name: shown_text(row.get(name)) for name in names if name not in OF_THE_LINE}
-    return {name: text for name, text in found.items() if text and "\0" not in text}
+    texts = {name: shown_text(row.get(name)) for name in names if name not in OF_THE_LINE}
+    return {name: text for name, text in texts.items() if text and "\0" not in text}
 
 
 def all_fields(row: Mapping[str, Any], own: Collection[str]) -> dict[str, str]:
@@ -48,15 +48,15 @@ def same_fields(place: str, query_id: str, rows: Sequence[Mapping[str, str]]) ->
     Raises:
         InputError: two rows have different texts.
     """
-    found = dict[str, str]()
+    texts = dict[str, str]()
     for row in rows:
         for name, text in row.items():
-            if found.setdefault(name, text) != text:
+            if texts.setdefault(name, text) != text:
                 raise InputError(
-                    f"{place}: query {query_id!r} has two of {name!r}: {found[name][:40]!r} and "
+                    f"{place}: query {query_id!r} has two of {name!r}: {texts[name][:40]!r} and "
                     f"{text[:40]!r}; --show-query takes what is the same in all rows of a query"
                 )
-    return found
+    return texts
 
 
 def is_topics(url: str) -> bool:
@@ -81,13 +81,16 @@ def read_topics(url: str) -> Iterator[Document]:
         if not topic[2]:
             line = text.count("\n", 0, topic.start()) + 1
             raise InputError(f"{url}:{line}: this <top> has no </top>")
-        told: dict[str, str] = {}
+        fields: dict[str, str] = {}
         for tag, closed, opened in _FIELD.findall(topic[1]):
             name = _CALLED.get(tag.lower(), tag.lower())
-            held = f"{told.get(name, '')} {_LABEL.sub('', closed or opened, 1)}"
+            held = f"{fields.get(name, '')} {_LABEL.sub('', closed or opened, 1)}"
             held = _ENTITY.sub(lambda entity: html.unescape(entity[0]), held)
-            told[name] = " ".join(held.split())
-        query_id, title = told.pop("num", ""), told.pop("title", "") or told.get("description", "")
+            fields[name] = " ".join(held.split())
+        query_id, title = (
+            fields.pop("num", ""),
+            fields.pop("title", "") or fields.get("description", ""),
+        )
         if not (query_id and title):
             raise InputError(f"{url}: topic {number} has no <num>, or neither <title> nor <desc>")
-        yield Document(query_id, title, some_fields(told, told))
+        yield Document(query_id, title, some_fields(fields, fields))

@@ -89,11 +89,11 @@ def write(url: str, pools: Sequence[Pool], qrels: pa.Table, decimals: int | None
     for document in chain.from_iterable(pool.documents for pool in pools):
         if documents.setdefault(document.id, document).content != document.content:
             raise Unwritable(f"{url}: document {document.id!r} has one text here and another there")
-    write_lines(f"{root}/corpus.jsonl", (_corpus_line(each) for each in documents.values()))
+    write_lines(f"{root}/corpus.jsonl", (_corpus_line(document) for document in documents.values()))
     write_lines(f"{root}/queries.jsonl", map(_query_line, pools))
     _write_qrels(f"{root}/qrels/test.tsv", qrels, decimals)
     ranked = (
-        {"query-id": pool.query_id, "corpus-ids": [each.id for each in pool.documents]}
+        {"query-id": pool.query_id, "corpus-ids": [document.id for document in pool.documents]}
         for pool in pools
     )
     write_lines(f"{root}/top_ranked.jsonl", map(orjson.dumps, ranked))
@@ -109,8 +109,8 @@ def _judged(file: str) -> Iterator[_Row]:
             if cells == head:  # of another part
                 continue
             if len(cells) != len(head):
-                told = counted(len(cells), "column")
-                raise InputError(f"{place}: has {told}, and the head {len(head)}")
+                width = counted(len(cells), "column")
+                raise InputError(f"{place}: has {width}, and the head {len(head)}")
             yield _row(place, *(cells[n] or None for n in at))
         return
     if {*QRELS_COLUMNS} <= {*names_of(file)}:
@@ -137,16 +137,16 @@ def _row(place: str, query_id: object = None, doc_id: object = None, score: obje
 
 
 def _top_ranked(url: str) -> Candidates:
-    found: Candidates = {}
+    candidates: Candidates = {}
     for file in parts(url, "top_ranked"):
         for place, row in rows(file):
             ids = row.get("corpus-ids")
             if not isinstance(ids, list) or "query-id" not in row:
                 raise InputError(f"{place}: wants query-id and a list of corpus-ids")
-            for each in (row["query-id"], *ids):
-                refuse_lossy(place, "the id", each)
-            found[str(row["query-id"])] = {str(doc_id): {} for doc_id in ids}
-    return found
+            for id_ in (row["query-id"], *ids):
+                refuse_lossy(place, "the id", id_)
+            candidates[str(row["query-id"])] = {str(doc_id): {} for doc_id in ids}
+    return candidates
 
 
 def _tells(candidates: Candidates, qrels: pa.Table) -> bool:
@@ -162,8 +162,8 @@ def _corpus_line(document: Document) -> bytes:
 
 
 def _query_line(pool: Pool) -> bytes:
-    told = {"metadata": dict(pool.about)} if pool.about else {}
-    return orjson.dumps({"_id": pool.query_id, "text": pool.query, **told})
+    fields = {"metadata": dict(pool.about)} if pool.about else {}
+    return orjson.dumps({"_id": pool.query_id, "text": pool.query, **fields})
 
 
 def _write_qrels(url: str, qrels: pa.Table, decimals: int | None) -> None:

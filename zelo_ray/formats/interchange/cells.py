@@ -39,22 +39,22 @@ def _of_parquet(
 ) -> tuple[pa.Table, Callable[[int], str]]:
     table = parquet_table(url, [*columns])
     names = set(table.column_names)
-    found = {}
+    arrays = {}
     for name, of in columns.items():
         if name in names and of == pa.string() and "id" in name:
             refuse_lossy_column(table[name], name, lambda row: f"{url}: row {row + 1}")
         try:
-            found[name] = table[name].cast(of) if name in names else pa.nulls(len(table), of)
+            arrays[name] = table[name].cast(of) if name in names else pa.nulls(len(table), of)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"{url}: the column {name}: {short(error)}") from None
-    return pa.table(found), lambda row: f"{url}: row {row + 1}"
+    return pa.table(arrays), lambda row: f"{url}: row {row + 1}"
 
 
 def _of_rows(
     url: str, columns: Mapping[str, pa.DataType], check: Checked
 ) -> tuple[pa.Table, Callable[[int], str]]:
     places, text = [], pa.string()
-    found: dict[str, list[Any]] = {name: [] for name in columns}
+    cells: dict[str, list[Any]] = {name: [] for name in columns}
     read = _of_text if (headed := is_headed(url)) else _of_value
     for place, row in rows(url):
         if not headed:
@@ -68,8 +68,8 @@ def _of_rows(
                 value = read(value, of)
                 if value is None:
                     raise InputError(f"{place}: {name} cannot be {row[name]!r}")
-            found[name].append(None if value is _MISSING else value)
-    return pa.table(found, schema=pa.schema(columns)), places.__getitem__
+            cells[name].append(None if value is _MISSING else value)
+    return pa.table(cells, schema=pa.schema(columns)), places.__getitem__
 
 
 _MISSING = object()

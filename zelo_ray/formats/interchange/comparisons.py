@@ -73,17 +73,17 @@ def comparisons_in(table: pa.Table, columns: Mapping[str, str], what: str) -> Co
 def comparisons_of(held: Rows, columns: Mapping[str, str], *, strict: bool = False) -> Comparisons:
     """Return the comparisons of some rows; if ``strict``, a missing answer is an error."""
     roles = roles_of(held.what, list(held.columns), columns)
-    found = outcomes(held, roles)
-    lacking = [row for row, outcome in enumerate(found) if outcome is None]
+    results = outcomes(held, roles)
+    lacking = [row for row, outcome in enumerate(results) if outcome is None]
     if strict and lacking:
         cells = {name: held.columns[name][lacking[0]] for name in roles.columns.values()}
-        name, value = next(each for each in cells.items() if is_missing(each[1]))
+        name, value = next(cell for cell in cells.items() if is_missing(cell[1]))
         raise InputError(
             f"{held.place(lacking[0])}: the {name} {value} is no answer: leave such rows out"
         )
     turned = _turned(held, roles)
-    told = _told(held, roles, found, turned or [False] * len(found))
-    by_column = zip(*told, strict=True) if told else [()] * len(COMPARISONS)
+    rows = _told(held, roles, results, turned or [False] * len(results))
+    by_column = zip(*rows, strict=True) if rows else [()] * len(COMPARISONS)
     return Comparisons(
         pa.table(dict(zip(COMPARISONS.names, by_column, strict=True)), schema=COMPARISONS),
         ordered=roles.ordered and turned is not None,
@@ -102,29 +102,29 @@ def _told(
         for role in ("query_id", "judge")
     )
     a, b = (held.texts(roles.columns[role]) for role in roles.items)
-    told = []
-    for row, (query_id, judge, one, other) in enumerate(zip(*optional, a, b, strict=True)):
+    rows = []
+    for row, (query_id, judge, first, second) in enumerate(zip(*optional, a, b, strict=True)):
         if (outcome := found[row]) is None:
             continue
-        if one == other:
-            raise InputError(f"{held.place(row)}: {one!r} is compared with itself")
+        if first == second:
+            raise InputError(f"{held.place(row)}: {first!r} is compared with itself")
         won, lost, tied = outcome
-        told.append(
-            (query_id, other, one, judge, lost, won, tied)
+        rows.append(
+            (query_id, second, first, judge, lost, won, tied)
             if turned[row]
-            else (query_id, one, other, judge, won, lost, tied)
+            else (query_id, first, second, judge, won, lost, tied)
         )
-    return told
+    return rows
 
 
 def _turned(held: Rows, roles: Roles) -> list[bool] | None:
     """Return which rows were shown with their first item second; None where that is not known."""
     if "swapped" not in roles.columns:
         return [False] * len(held.columns[roles.columns[roles.answer]])
-    said = held.columns[roles.columns["swapped"]]
+    marks = held.columns[roles.columns["swapped"]]
     words = {True: True, False: False, "true": True, "false": False, "1": True, "0": False}
-    turned = [words.get(each.lower() if isinstance(each, str) else each) for each in said]
-    return None if None in turned else [bool(each) for each in turned]
+    turned = [words.get(mark.lower() if isinstance(mark, str) else mark) for mark in marks]
+    return None if None in turned else [bool(mark) for mark in turned]
 
 
 def _arrow(table: pa.Table, place: str, what: str, first: int) -> Rows:

@@ -47,11 +47,11 @@ def doubts_of(run: pa.Table, depth: int | None, *, ties: bool = True) -> list[Do
     query, scores = codes(run["query_id"]), run["score"].to_numpy().astype(np.float32)
     equal = _equal(query, scores, depth)
     flat = equal.queries >= SHARE * max(equal.of_queries, 1)
-    found = [equal] if flat or (ties and equal.pairs >= SHARE * max(equal.of_pairs, 1)) else []
+    doubts = [equal] if flat or (ties and equal.pairs >= SHARE * max(equal.of_pairs, 1)) else []
     if "rank" in run.column_names:
         ranks = pc.fill_null(run["rank"], np.nan).to_numpy()
-        found += _reversed(query, scores, ranks)
-    return found
+        doubts += _reversed(query, scores, ranks)
+    return doubts
 
 
 def notes_on(runs: Mapping[str, pa.Table], depth: int | None, *, ties: bool = False) -> list[str]:
@@ -104,9 +104,9 @@ def _equal(query: NDArray[np.int64], scores: NDArray[np.float32], depth: int | N
 def _reversed(
     query: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np.float64]
 ) -> list[Doubt]:
-    known = np.isfinite(ranks)
-    order = np.lexsort((ranks[known], query[known]))
-    query, scores = query[known][order], scores[known][order]
+    is_finite = np.isfinite(ranks)
+    order = np.lexsort((ranks[is_finite], query[is_finite]))
+    query, scores = query[is_finite][order], scores[is_finite][order]
     same = query[1:] == query[:-1]
     queries = int(query.max(initial=-1)) + 1
     up, down = (

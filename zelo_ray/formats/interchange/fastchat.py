@@ -45,20 +45,26 @@ def pools(questions: str, answers: Sequence[str]) -> Filled:
             lacks an answer.
     """
     models = _answers(answers)
-    found: list[Pool] = []
+    pools: list[Pool] = []
     empty: list[str] = []
-    for place, question_id, said in _questions(questions):
-        own = {model: _own(place, question_id, said, model, of) for model, of in models.items()}
-        for turn in range(1, len(said) + 1):
+    for place, question_id, turns in _questions(questions):
+        by_model = {
+            model: _own(place, question_id, turns, model, of) for model, of in models.items()
+        }
+        for turn in range(1, len(turns) + 1):
             query_id = f"{question_id}-{turn}"
-            empty += [f"{query_id} {m}" for m, told in own.items() if not usable(told[turn - 1])]
-            told = {model: each[:turn] for model, each in own.items() if usable(each[turn - 1])}
-            asked, led = conversation(said[:turn], [*told.values()])
-            documents = tuple(map(Document, told, led))
-            found.append(Pool(query_id, asked, documents))
-    if not found:
+            empty += [
+                f"{query_id} {m}" for m, texts in by_model.items() if not usable(texts[turn - 1])
+            ]
+            replies = {
+                model: texts[:turn] for model, texts in by_model.items() if usable(texts[turn - 1])
+            }
+            question, led = conversation(turns[:turn], [*replies.values()])
+            documents = tuple(map(Document, replies, led))
+            pools.append(Pool(query_id, question, documents))
+    if not pools:
         raise InputError(f"{questions}: has no question")
-    return Filled(found, [line for line in [note("empty answers", empty)] if line])
+    return Filled(pools, [line for line in [note("empty answers", empty)] if line])
 
 
 def pairs(
@@ -92,15 +98,15 @@ def pairs(
         for of in compared.get(pool.query_id, {}).values()
         if _two(of) <= {document.id for document in pool.documents}
     ]
-    found: list[Pool] = []
+    pair_pools: list[Pool] = []
     labels: list[Mapping[str, Any]] = []
     for pool, of in drawn(shown, number, seed, votes):
         a, b = of[0]["doc_id_a"], of[0]["doc_id_b"]
         query_id = f"{pool.query_id}:{a}:{b}"
         answer = {document.id: document for document in pool.documents}
-        found.append(Pool(query_id, pool.query, (answer[a], answer[b])))
+        pair_pools.append(Pool(query_id, pool.query, (answer[a], answer[b])))
         labels += [_label(vote, query_id, a, b) for vote in of]
-    return Filled(found, filled.notes), pa.Table.from_pylist(labels, PREFERENCES)
+    return Filled(pair_pools, filled.notes), pa.Table.from_pylist(labels, PREFERENCES)
 
 
 def _compared(votes: str, known: Iterable[Pool]) -> dict[str, dict[frozenset[str], list[_Vote]]]:
@@ -110,17 +116,17 @@ def _compared(votes: str, known: Iterable[Pool]) -> dict[str, dict[frozenset[str
     part = read_judgments(votes, "human")
     if not part.votes:
         raise InputError(f"{votes}: holds no votes on pairs")
-    found: dict[str, dict[frozenset[str], list[_Vote]]] = {}
+    groups: dict[str, dict[frozenset[str], list[_Vote]]] = {}
     for row, vote in enumerate(part.table.to_pylist()):
         query_id, two = vote["query_id"], _two([vote])
         if query_id not in queries:
             raise InputError(f"{part.place(row)}: no question has the turn {query_id}")
         if strange := sorted(two - models):
             raise InputError(f"{part.place(row)}: there are no answers of {strange[0]}")
-        found.setdefault(query_id, {}).setdefault(two, []).append(vote)
+        groups.setdefault(query_id, {}).setdefault(two, []).append(vote)
     return {
-        query_id: {two: found[query_id][two] for two in sorted(found[query_id], key=sorted)}
-        for query_id in found
+        query_id: {two: groups[query_id][two] for two in sorted(groups[query_id], key=sorted)}
+        for query_id in groups
     }
 
 
@@ -131,39 +137,39 @@ def _two(votes: Sequence[_Vote]) -> frozenset[str]:
 def _label(vote: _Vote, query_id: str, a: str, b: str) -> _Vote:
     """Return a vote as one on the pair A and B, even if it had B as its first answer."""
     turn = 1.0 if vote["doc_id_a"] == a else -1.0
-    own = {"query_id": query_id, "doc_id_a": a, "doc_id_b": b, "judge": vote["judge"]}
-    return own | {"preference": turn * vote["preference"] + 0.0}
+    keys = {"query_id": query_id, "doc_id_a": a, "doc_id_b": b, "judge": vote["judge"]}
+    return keys | {"preference": turn * vote["preference"] + 0.0}
 
 
 def _questions(url: str) -> Iterator[tuple[str, str, _Turns]]:
     """Yield the place of each question, its id and its turns."""
-    seen: set[str] = set()
+    ids: set[str] = set()
     for place, row in rows(url):
         question_id = _id(place, row, "question_id")
         turns = _turns(place, row)
         if not all(map(usable, turns)):
             raise InputError(f"{place}: a turn of question {question_id} is empty")
-        if question_id in seen:
+        if question_id in ids:
             raise InputError(f"{place}: question {question_id} is there twice")
-        seen.add(question_id)
+        ids.add(question_id)
         yield place, question_id, turns
 
 
 def _answers(urls: Iterable[str]) -> dict[str, dict[str, tuple[str, _Turns]]]:
     """Read the answers by model and question: the place of each, and its turns."""
-    found: dict[str, dict[str, tuple[str, _Turns]]] = {}
-    for place, row in (each for url in _files(urls) for each in rows(url)):
+    by_model: dict[str, dict[str, tuple[str, _Turns]]] = {}
+    for place, row in (line for url in _files(urls) for line in rows(url)):
         model, question_id = _id(place, row, "model_id"), _id(place, row, "question_id")
         choices = row.get("choices")
         if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
             raise InputError(f"{place}: has no choices")
-        own = found.setdefault(model, {})
-        if question_id in own:
+        by_question = by_model.setdefault(model, {})
+        if question_id in by_question:
             raise InputError(f"{place}: a second answer of {model} to question {question_id}")
-        own[question_id] = place, _turns(place, choices[0])
-    if not found:
+        by_question[question_id] = place, _turns(place, choices[0])
+    if not by_model:
         raise InputError(f"{', '.join(urls)}: no answers")
-    return found
+    return by_model
 
 
 def _files(urls: Iterable[str]) -> Iterator[str]:
@@ -185,13 +191,13 @@ def _own(
     if question_id not in of:
         file = next(iter(of.values()))[0].rpartition(":")[0]
         raise InputError(f"{place}: question {question_id} has no answer of {model} ({file})")
-    there, told = of[question_id]
-    if len(told) != len(said):
+    origin, turns = of[question_id]
+    if len(turns) != len(said):
         raise InputError(
-            f"{there}: {model} answers {counted(len(told), 'turn')} of question {question_id}, "
+            f"{origin}: {model} answers {counted(len(turns), 'turn')} of question {question_id}, "
             f"which has {len(said):,}"
         )
-    return told
+    return turns
 
 
 def _id(place: str, row: Mapping[str, Any], name: str) -> str:

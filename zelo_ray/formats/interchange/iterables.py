@@ -54,8 +54,8 @@ def _query(record: Any) -> Document:
     """Return a query, with its fields other than its text (such as a narrative) as metadata."""
     text = _text(record, "query_id")
     others = {name: getattr(record, name) for name in getattr(record, "_fields", ())}
-    told = {name: each for name, each in others.items() if each != text}
-    return Document(record.query_id, text, all_fields(told, {"query_id"}))
+    fields = {name: field for name, field in others.items() if field != text}
+    return Document(record.query_id, text, all_fields(fields, {"query_id"}))
 
 
 def _text(record: Any, id_field: str) -> str:

@@ -99,15 +99,15 @@ def read_judgments(url: str, judge: str, *, renamed: bool = False, turn: int | N
     if kind is None:
         return of_qrels(url, judge)
     table, place = typed(url, kind.columns, kind.refuse_other)
-    own = "judge" in kind.wanted
-    part = _valid(Part(table, place, own), kind)
+    has_judge = "judge" in kind.wanted
+    part = _valid(Part(table, place, has_judge), kind)
     if kind.form and kind.form.renamed and turn is not None:
         part = _of_turn(url, part, turn)
-    table = part.table if own else judged_by(part.table, judge)
+    table = part.table if has_judge else judged_by(part.table, judge)
     if kind.form:
         table = votes_of(kind.form, table, part.place)
     table = table.rename_columns({kind.value: "grade"} if kind.value in _VALUES else {})
-    return replace(part, table=table, pooled=not own and columns >= _POOLED)
+    return replace(part, table=table, pooled=not has_judge and columns >= _POOLED)
 
 
 def judged_by(table: pa.Table, judge: str) -> pa.Table:
@@ -141,28 +141,28 @@ def _kind(columns: frozenset[str], *, renamed: bool = False) -> _Kind | None:
 
 def _valid(part: Part, kind: _Kind) -> Part:
     """Return the rows that have an answer; refuse one of these that lacks another field."""
-    known = pc.is_valid(part.table[kind.value])
-    kept = part.only(known)
+    is_answered = pc.is_valid(part.table[kind.value])
+    answers = part.only(is_answered)
     for column in kind.wanted:
-        if kept.table[column].null_count:
-            row = int(np.argmax(kept.table[column].is_null().to_numpy()))
-            raise InputError(f"{kept.place(row)}: has no {column}")
-    return replace(kept, missing=len(known) - len(kept.table))
+        if answers.table[column].null_count:
+            row = int(np.argmax(answers.table[column].is_null().to_numpy()))
+            raise InputError(f"{answers.place(row)}: has no {column}")
+    return replace(answers, missing=len(is_answered) - len(answers.table))
 
 
 def _of_llamahub(url: str, judge: str) -> Part:
-    found = examples(url)
-    table = pa.Table.from_pylist([each.label(judge) for each in found], VOTES)
-    return Part(table, lambda row: found[row].place, own=False)
+    judgments = examples(url)
+    table = pa.Table.from_pylist([judgment.label(judge) for judgment in judgments], VOTES)
+    return Part(table, lambda row: judgments[row].place, own=False)
 
 
 def _of_turn(url: str, part: Part, turn: int) -> Part:
     if "turn" not in part.table.column_names:
         raise InputError(f"{url}: its rows have no turn, of which --turn could be one")
-    kept = part.only(pc.equal(part.table["turn"], str(turn)))
-    if not len(kept.table):
+    votes = part.only(pc.equal(part.table["turn"], str(turn)))
+    if not len(votes.table):
         raise InputError(f"{url}: has no row of turn {turn}")
-    return replace(kept, turned=True)
+    return replace(votes, turned=True)
 
 
 def of_qrels(url: str, judge: str) -> Part:

@@ -70,7 +70,7 @@ def examples(url: str) -> list[Example]:
     """
     numbers: dict[str, int] = {}
     first: dict[tuple[int, frozenset[str]], Example] = {}
-    found: list[Example] = []
+    examples: list[Example] = []
     for place, row in _rows(url):
         query = _text(place, row, "query")
         if not usable(query):
@@ -79,14 +79,14 @@ def examples(url: str) -> list[Example]:
         a, b = _answer(place, row, "answer"), _answer(place, row, "second_answer")
         if a.id == b.id:
             raise InputError(f"{place}: answer_by and second_answer_by are the same, {a.id}")
-        each = Example(place, f"{number}:{a.id}:{b.id}", query, a, b, _preference(place, row))
-        of = first.setdefault((number, frozenset((a.id, b.id))), each)
-        each = each if of.query_id == each.query_id else _turned(each, of.query_id)
-        for one, known in ((each.a, of.a), (each.b, of.b)):
-            if one != known:
-                raise InputError(f"{place}: another answer of {one.id} than at {of.place}")
-        found.append(each)
-    return found
+        example = Example(place, f"{number}:{a.id}:{b.id}", query, a, b, _preference(place, row))
+        of = first.setdefault((number, frozenset((a.id, b.id))), example)
+        example = example if of.query_id == example.query_id else _turned(example, of.query_id)
+        for answer, earlier in ((example.a, of.a), (example.b, of.b)):
+            if answer != earlier:
+                raise InputError(f"{place}: another answer of {answer.id} than at {of.place}")
+        examples.append(example)
+    return examples
 
 
 def _turned(one: Example, query_id: str) -> Example:
@@ -111,12 +111,12 @@ def pairs(url: str, *, number: int = 0, seed: int = 0) -> tuple[Filled, pa.Table
         InputError: as `examples`, or there are fewer pairs than wanted.
     """
     of: dict[str, list[tuple[int, Example]]] = {}
-    for row, each in enumerate(examples(url), 1):
-        of.setdefault(each.query_id, []).append((row, each))
-    empty = [key for key, [(_, one), *_] in of.items() if not _can_be_shown(one)]
+    for row, example in enumerate(examples(url), 1):
+        of.setdefault(example.query_id, []).append((row, example))
+    empty = [key for key, [(_, first), *_] in of.items() if not _can_be_shown(first)]
     shown = drawn([key for key in of if key not in {*empty}], number, seed, url)
     pools = [Pool(key, of[key][0][1].query, (of[key][0][1].a, of[key][0][1].b)) for key in shown]
-    labels = [each.label(f"example {row}") for key in shown for row, each in of[key]]
+    labels = [judgment.label(f"example {row}") for key in shown for row, judgment in of[key]]
     notes = [line for line in [note("pairs with an empty answer", empty)] if line]
     return Filled(pools, notes), pa.Table.from_pylist(labels, PREFERENCES)
 
@@ -130,10 +130,10 @@ def _rows(url: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     with reading(url) as stream:
         data = stream.read()
     try:
-        whole = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
+        value = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as error:
         raise InputError(f"{url}: is no JSON ({error})") from None
-    rows = whole.get("examples") if isinstance(whole, dict) else None
+    rows = value.get("examples") if isinstance(value, dict) else None
     if not (isinstance(rows, list) and rows):
         raise InputError(f"{url}: has no examples, a list of judgments")
     for number, row in enumerate(rows, 1):

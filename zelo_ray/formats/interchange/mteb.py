@@ -76,15 +76,15 @@ def write_rows(url: str, pools: Iterable[Pool], qrels: pa.Table, positive: float
     relevance = {(query_id, doc_id): value for query_id, doc_id, value in judged}
 
     def row(pool: Pool) -> dict[str, Any]:
-        known = [
-            (each.content, relevance[pool.query_id, each.id] >= positive)
-            for each in pool.documents
-            if (pool.query_id, each.id) in relevance
+        texts = [
+            (document.content, relevance[pool.query_id, document.id] >= positive)
+            for document in pool.documents
+            if (pool.query_id, document.id) in relevance
         ]
         return {
             "query": pool.query,
-            "positive": [text for text, good in known if good],
-            "negative": [text for text, good in known if not good],
+            "positive": [text for text, good in texts if good],
+            "negative": [text for text, good in texts if not good],
         }
 
     made = (row(pool) for pool in pools)

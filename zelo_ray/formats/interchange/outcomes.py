@@ -79,15 +79,17 @@ def outcomes(rows: Rows, roles: Roles) -> list[Outcome | None]:
     """
     columns = roles.columns
     if roles.items == ("winner", "loser"):
-        found = _lost(rows, columns)
+        results = _lost(rows, columns)
     elif roles.answer == "winner":
-        found = _named(rows, columns)
+        results = _named(rows, columns)
     elif roles.answer == "preference":
-        found = _preferred(rows, columns["preference"])
+        results = _preferred(rows, columns["preference"])
     else:
-        found = (_counted if "b_wins" in columns else _scored)(rows, columns)
-    weights = rows.numbers(columns["weight"]) if "weight" in columns else [1.0] * len(found)
-    return [_weighed(rows, row, *each) for row, each in enumerate(zip(found, weights, strict=True))]
+        results = (_counted if "b_wins" in columns else _scored)(rows, columns)
+    weights = rows.numbers(columns["weight"]) if "weight" in columns else [1.0] * len(results)
+    return [
+        _weighed(rows, row, *pair) for row, pair in enumerate(zip(results, weights, strict=True))
+    ]
 
 
 def _weighed(rows: Rows, row: int, outcome: Outcome | None, weight: float | None) -> Outcome | None:
@@ -100,12 +102,12 @@ def _weighed(rows: Rows, row: int, outcome: Outcome | None, weight: float | None
 
 
 def _preferred(rows: Rows, name: str) -> list[Outcome | None]:
-    found = list[Outcome | None]()
+    results = list[Outcome | None]()
     for row, value in enumerate(rows.numbers(name)):
         if value is not None and not -1 <= value <= 1:
             raise InputError(f"{rows.place(row)}: the {name} {value:g} is not in -1 to 1")
-        found.append(None if value is None else _GAMES[0 if value < 0 else 1 if value else _BOTH])
-    return found
+        results.append(None if value is None else _GAMES[0 if value < 0 else 1 if value else _BOTH])
+    return results
 
 
 def _counted(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
@@ -121,15 +123,15 @@ def _counted(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
 def _scored(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
     """Return the outcomes of rows of one game: 1 is a win of the first, 0 a loss, 0.5 a tie."""
     name, sides = columns["a_wins"], {1.0: 0, 0.0: 1, 0.5: _BOTH}
-    found = list[Outcome | None]()
+    results = list[Outcome | None]()
     for row, value in enumerate(rows.numbers(name)):
         if value is not None and value not in sides:
             raise InputError(
                 f"{rows.place(row)}: {name} is {value:g}; without b_wins it is 1, 0, or 0.5 for a "
                 "tie"
             )
-        found.append(None if value is None else _GAMES[sides[value]])
-    return found
+        results.append(None if value is None else _GAMES[sides[value]])
+    return results
 
 
 def _lost(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
@@ -144,26 +146,26 @@ def _named(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
     name, a, b = (columns[role] for role in ("winner", "a", "b"))
     words = {plain(a): 0, "a": 0, plain(b): 1, "b": 1}
     by_name, by_word = list[int | None](), list[int | None]()
-    said = rows.columns[name]
-    for value, one, other in zip(said, rows.texts(a), rows.texts(b), strict=True):
+    cells = rows.columns[name]
+    for value, first, second in zip(cells, rows.texts(a), rows.texts(b), strict=True):
         text = str(value)
         tie = _BOTH if text.lower().startswith(_TIES) else None
-        by_name.append(0 if text == one else 1 if text == other else tie)
+        by_name.append(0 if text == first else 1 if text == second else tie)
         by_word.append(words.get(plain(text), tie))
-    there = [row for row, value in enumerate(said) if not is_missing(value)]
-    sides = by_name if all(by_name[row] is not None for row in there) else by_word
-    for row in there:
+    numbers = [row for row, value in enumerate(cells) if not is_missing(value)]
+    sides = by_name if all(by_name[row] is not None for row in numbers) else by_word
+    for row in numbers:
         if sides[row] is None:
             raise InputError(
-                f"{rows.place(row)}: the {name} {said[row]!r} is neither {a} nor {b}, nor what "
+                f"{rows.place(row)}: the {name} {cells[row]!r} is neither {a} nor {b}, nor what "
                 "these name, nor a tie"
             )
         if sides is by_name and by_word[row] not in (None, by_name[row]):
             raise InputError(
-                f"{rows.place(row)}: the {name} {said[row]!r} may be a column or what one names: "
+                f"{rows.place(row)}: the {name} {cells[row]!r} may be a column or what one names: "
                 "rename the columns"
             )
-    answered = {*there}
+    answered = {*numbers}
     return [
         None if row not in answered or side is None else _GAMES[side]
         for row, side in enumerate(sides)

@@ -63,8 +63,8 @@ def holes(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> pa.Table
     Returns:
         run, query_id, doc_id and rank (int64), by query and rank.
     """
-    asked = pc.is_in(run["query_id"], value_set=pc.unique(truth["query_id"]))
-    ranked = top(run.filter(asked), depth)
+    is_judged = pc.is_in(run["query_id"], value_set=pc.unique(truth["query_id"]))
+    ranked = top(run.filter(is_judged), depth)
     place = pa.array(np.arange(len(ranked)))
     unjudged = ranked.append_column("place", place).join(
         truth.select(_PAIR), _PAIR, join_type="left anti"
@@ -81,15 +81,15 @@ def pooled(runs: Mapping[str, pa.Table], depth: int, judged: pa.Table | None = N
     (Cormack, Clarke and Buettcher 2009, SIGIR; k = 60), and by chance, the same each time, among
     documents that are equal by it, such as those that no run has.
     """
-    found: Candidates = {}
+    candidates: Candidates = {}
     for name, run in runs.items():
         ranked = top(run, depth)
         for query_id, doc_id, rank in columns(ranked, "query_id", "doc_id", "rank"):
-            found.setdefault(query_id, {}).setdefault(doc_id, {})[name] = rank
+            candidates.setdefault(query_id, {}).setdefault(doc_id, {})[name] = rank
     if judged is not None:
         for query_id, doc_id in columns(judged, *_PAIR):
-            found.setdefault(query_id, {}).setdefault(doc_id, {})
-    return {query_id: fused(query_id, ranks) for query_id, ranks in found.items()}
+            candidates.setdefault(query_id, {}).setdefault(doc_id, {})
+    return {query_id: fused(query_id, ranks) for query_id, ranks in candidates.items()}
 
 
 def fused(query_id: str, ranks: Mapping[str, dict[str, int]]) -> dict[str, dict[str, int]]:

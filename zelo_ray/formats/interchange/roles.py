@@ -68,25 +68,25 @@ def roles_of(what: str, names: Sequence[str], given: Mapping[str, str]) -> Roles
         OptionError: ``given`` has a role that there is not.
         InputError: there is no column of that name; or the columns do not say who won.
     """
-    there = ", ".join(names) or "none"
+    header = ", ".join(names) or "none"
     for role, name in given.items():
         if role not in ROLES:
             raise OptionError(f"columns: there is no {role!r}; there are {', '.join(ROLES)}")
         if name not in names:
-            raise InputError(f"{what}: has no column {name!r}; it has {there}")
-    found = {**_usual(names), **given}
-    if told := [role for role in (*_ANSWERS, "loser") if role in given]:
-        spare = {*_ANSWERS, "loser"} - {*told}
-        found = {role: name for role, name in found.items() if role not in spare}
-    answers = [role for role in _ANSWERS if role in found]
+            raise InputError(f"{what}: has no column {name!r}; it has {header}")
+    columns = {**_usual(names), **given}
+    if answer_roles := [role for role in (*_ANSWERS, "loser") if role in given]:
+        spare = {*_ANSWERS, "loser"} - {*answer_roles}
+        columns = {role: name for role, name in columns.items() if role not in spare}
+    answers = [role for role in _ANSWERS if role in columns]
     if len(answers) > 1:
-        twice = " and ".join(found[role] for role in answers)
+        twice = " and ".join(columns[role] for role in answers)
         raise InputError(f"{what}: {twice} both say who won; name one by columns: winner=NAME")
-    items = ("a", "b") if {"a", "b"} <= found.keys() else ("winner", "loser")
-    if not answers or not found.keys() >= {*items}:
-        raise InputError(f"{what}: its columns do not say who won ({there}); {_KNOWN}")
-    votes = items == ("a", "b") and (found["a"], found["b"]) == _VOTES
-    return Roles(found, items, answers[0], votes)
+    items = ("a", "b") if {"a", "b"} <= columns.keys() else ("winner", "loser")
+    if not answers or not columns.keys() >= {*items}:
+        raise InputError(f"{what}: its columns do not say who won ({header}); {_KNOWN}")
+    votes = items == ("a", "b") and (columns["a"], columns["b"]) == _VOTES
+    return Roles(columns, items, answers[0], votes)
 
 
 def plain(name: str) -> str:
@@ -95,17 +95,17 @@ def plain(name: str) -> str:
 
 
 def _usual(names: Sequence[str]) -> dict[str, str]:
-    known = {plain(name): name for name in reversed(names)}
-    found = {}
+    plain_names = {plain(name): name for name in reversed(names)}
+    columns = {}
     for role, usual in _NAMES.items():
-        if there := [known[name] for name in usual if name in known]:
-            found[role] = there[0]
+        if matches := [plain_names[name] for name in usual if name in plain_names]:
+            columns[role] = matches[0]
     for a, b in _SIDES:
-        if a in known and b in known:
-            found |= {"a": known[a], "b": known[b]}
+        if a in plain_names and b in plain_names:
+            columns |= {"a": plain_names[a], "b": plain_names[b]}
             break
     for role, side in (("a_wins", 0), ("b_wins", 1)):
         for pair in (("a", "b"), *_SIDES):
-            if (name := f"{pair[side]}_wins") in known:
-                found[role] = known[name]
-    return found
+            if (name := f"{pair[side]}_wins") in plain_names:
+                columns[role] = plain_names[name]
+    return columns

@@ -39,13 +39,13 @@ def read_runs(urls: Iterable[str], *, ranks: bool = False) -> dict[str, pa.Table
         InputError: a file is no run, or two runs have one name.
     """
     runs: dict[str, pa.Table] = {}
-    for given in urls:
-        called, url = ("", given) if pieces(given) else split_name(given)
+    for source in urls:
+        called, url = ("", source) if pieces(source) else split_name(source)
         refuse_unfinished(url)
-        found = [*_read(url, ranks=ranks)]
-        if called and len(found) > 1:
-            raise InputError(f"{given}: one name, but the file holds {len(found):,} runs")
-        for name, table in ((called or tag, table) for tag, table in found):
+        tables = [*_read(url, ranks=ranks)]
+        if called and len(tables) > 1:
+            raise InputError(f"{source}: one name, but the file holds {len(tables):,} runs")
+        for name, table in ((called or tag, table) for tag, table in tables):
             if name in runs:
                 do = "name one of them, as --runs NAME=FILE"
                 raise InputError(f"{url}: another run is called {name}, too: {do}")

@@ -88,31 +88,31 @@ def own_scales(
     grades = part.table["grade"].to_numpy().copy()
     alone = np.zeros(len(grades), dtype=bool)
     for name, scale in scales.items():
-        mine = np.flatnonzero(judges == name)
-        own = grades[mine]
-        inside = np.clip(own, scale.low, scale.high)
-        odd = np.flatnonzero((own != np.floor(own)) | (inside != own) & (not clip))
+        rows = np.flatnonzero(judges == name)
+        raw = grades[rows]
+        inside = np.clip(raw, scale.low, scale.high)
+        odd = np.flatnonzero((raw != np.floor(raw)) | (inside != raw) & (not clip))
         if odd.size:
             raise InputError(
-                f"{part.place(int(mine[odd[0]]))}: the grade {own[odd[0]]:g} of {name} is none of "
+                f"{part.place(int(rows[odd[0]]))}: the grade {raw[odd[0]]:g} of {name} is none of "
                 f"its scale {scale}"
             )
-        if outside := int((inside != own).sum()):
-            notes.append(f"{name}: {outside:,} of {len(own):,} grades clipped to {scale}")
-        grades[mine] = inside - scale.low if scale.ranks else mapped(inside, scale, levels)
-        alone[mine] = scale.ranks
+        if outside := int((inside != raw).sum()):
+            notes.append(f"{name}: {outside:,} of {len(raw):,} grades clipped to {scale}")
+        grades[rows] = inside - scale.low if scale.ranks else mapped(inside, scale, levels)
+        alone[rows] = scale.ranks
     at = part.table.schema.get_field_index("grade")
     table = part.table.set_column(at, "grade", pa.array(grades))
-    kept = table.filter(pa.array(alone)).select(GRADES.names).cast(GRADES)
-    return replace(part, table=table).only(pa.chunked_array([pa.array(~alone)])), kept
+    rank_grades = table.filter(pa.array(alone)).select(GRADES.names).cast(GRADES)
+    return replace(part, table=table).only(pa.chunked_array([pa.array(~alone)])), rank_grades
 
 
 def mapped(grades: NDArray[np.float64], scale: Scale, levels: int) -> NDArray[np.float64]:
     """Map grades of a scale to the nearest of 0 to ``levels`` - 1, and its ends to the ends."""
-    found: NDArray[np.float64] = np.floor(
+    nearest_levels: NDArray[np.float64] = np.floor(
         (grades - scale.low) * (levels - 1) / (scale.high - scale.low) + 0.5
     )
-    return found
+    return nearest_levels
 
 
 def _refuse_twice(part: Part) -> None:
@@ -172,11 +172,11 @@ def graded_pairs(grades: pa.Table, votes: pa.Table) -> pa.Table:
         mean.reindex(pd.MultiIndex.from_frame(pairs[["query_id", name]])).to_numpy()
         for name in ("doc_id_a", "doc_id_b")
     )
-    known = (a < b) | (a > b)  # NaN is neither
-    found = pairs[known].assign(
+    has_winner = (a < b) | (a > b)  # NaN is neither
+    frame = pairs[has_winner].assign(
         judge=grades["judge"][0].as_py() if len(grades) else "",
-        preference=np.sign(b - a)[known],
+        preference=np.sign(b - a)[has_winner],
         swapped=None,
         rater="grades",
     )
-    return pa.Table.from_pandas(found, preserve_index=False).select(VOICES.names).cast(VOICES)
+    return pa.Table.from_pandas(frame, preserve_index=False).select(VOICES.names).cast(VOICES)

@@ -25,18 +25,18 @@ def opened(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]
             yield name, url
             continue
         root = url.rstrip("/")
-        found = [each for each in _OF_ANNOTATE if each in names]
-        if not found and any(each.split(".")[0] == "qrels" for each in names):
+        files = [entry for entry in _OF_ANNOTATE if entry in names]
+        if not files and any(entry.split(".")[0] == "qrels" for entry in names):
             yield name, url  # a collection
             continue
         if name:
             raise InputError(f"{source}: a directory has no one judge; name its files instead")
-        if not found:
-            shown = [each for each in names if not each.startswith((".", "_"))]
-            found = [each for each in shown if not each.lower().endswith(_NO_DATA)]
-            if other := [each for each in shown if each not in found]:
-                notes.append(f"{url}: passed over {', '.join(other)}")
-        if not found or "run.json" in found:
+        if not files:
+            shown = [entry for entry in names if not entry.startswith((".", "_"))]
+            files = [entry for entry in shown if not entry.lower().endswith(_NO_DATA)]
+            if others := [entry for entry in shown if entry not in files]:
+                notes.append(f"{url}: passed over {', '.join(others)}")
+        if not files or "run.json" in files:
             raise InputError(f"{url}: holds neither grades nor votes")
-        for each in found:
-            yield "", f"{root}/{each}"
+        for file in files:
+            yield "", f"{root}/{file}"

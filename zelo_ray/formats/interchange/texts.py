@@ -111,10 +111,10 @@ def parts(url: str, part: str, split: str = "test") -> list[str]:
         InputError: there is none, or several splits and none of this name.
     """
     usual, url = (part, *_ALSO.get(part, ())), url.rstrip("/")
-    there = {name.split(".")[0] for name in listing(url) or ()}
-    if there.isdisjoint(usual) and (itself := url.rpartition("/"))[2] in usual:
+    stems = {name.split(".")[0] for name in listing(url) or ()}
+    if stems.isdisjoint(usual) and (itself := url.rpartition("/"))[2] in usual:
         return _parts(itself[0] or ".", itself[2], split)
-    return _parts(url, next((name for name in usual if name in there), part), split)
+    return _parts(url, next((name for name in usual if name in stems), part), split)
 
 
 def _files(url: str, part: str) -> list[str]:
@@ -130,10 +130,10 @@ def _parts(url: str, part: str, split: str) -> list[str]:
     Raises:
         InputError: there is none, or several splits and none of this name.
     """
-    root, there = url.rstrip("/"), listing(url.rstrip("/")) or ()
+    root, entries = url.rstrip("/"), listing(url.rstrip("/")) or ()
     for ending in _ENDINGS:
-        if own := [name for name in there if plain_name(name) == f"{part}{ending}"]:
-            return [f"{root}/{own[0]}"]
+        if matches := [name for name in entries if plain_name(name) == f"{part}{ending}"]:
+            return [f"{root}/{matches[0]}"]
     inside = listing(f"{root}/{part}") or []
     shown = [name for name in inside if not name.startswith(".")]
     if odd := next((name for name in shown if not is_utf8(name)), ""):
@@ -142,14 +142,14 @@ def _parts(url: str, part: str, split: str) -> list[str]:
     for ending in _ENDINGS:
         for name in (name for name in shown if plain_name(name).endswith(ending)):
             once.setdefault(name.split(".")[0], name)
-    found = sorted(once.values())
-    splits = {name.split(".")[0].split("-")[0] for name in found}
+    files = sorted(once.values())
+    splits = {name.split(".")[0].split("-")[0] for name in files}
     if len(splits) > 1 and split not in splits:
         raise InputError(
-            f"{root}/{part}: has no split {split}; name one file there ({', '.join(found)})"
+            f"{root}/{part}: has no split {split}; name one file there ({', '.join(files)})"
         )
-    if found:
-        return [f"{root}/{part}/{n}" for n in found if len(splits) == 1 or n.startswith(split)]
+    if files:
+        return [f"{root}/{part}/{n}" for n in files if len(splits) == 1 or n.startswith(split)]
     names = ", ".join(f"{part}{ending}" for ending in _ENDINGS)
     raise InputError(f"{root}: holds none of {names}, {part}/")
 
@@ -169,28 +169,28 @@ def fill(
         texts: the documents; those that no query wants are passed over.
     """
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
-    known = by_id(document for document in texts if document.id in wanted)
-    shown = {doc_id for doc_id, document in known.items() if usable(document.content)}
-    pools, own = [], OwnQueries()
+    corpus = by_id(document for document in texts if document.id in wanted)
+    shown = {doc_id for doc_id, document in corpus.items() if usable(document.content)}
+    pools, own_queries = [], OwnQueries()
     for query_id, ranks in candidates.items():
         query = queries.get(query_id)
         if query and usable(query.content):
             documents = (
-                _ranked(known[d], ranks[d])
+                _ranked(corpus[d], ranks[d])
                 for d in ranks
-                if d in shown and not own.meet(query_id, query.content, known[d])
+                if d in shown and not own_queries.meet(query_id, query.content, corpus[d])
             )
             pool = Pool(query_id, query.content, tuple(documents), about=query.metadata)
             pools.append(pool)
-    asked = {pool.query_id for pool in pools}
-    wanted = {doc_id for query_id in asked for doc_id in candidates[query_id]}
-    told = [
-        note("queries without a text", [q for q in candidates if q not in asked]),
-        note("documents that the corpus lacks", sorted(wanted - known.keys()), len(wanted)),
-        note("documents with an empty text", sorted(wanted & known.keys() - shown)),
+    query_ids = {pool.query_id for pool in pools}
+    wanted = {doc_id for query_id in query_ids for doc_id in candidates[query_id]}
+    lines = [
+        note("queries without a text", [q for q in candidates if q not in query_ids]),
+        note("documents that the corpus lacks", sorted(wanted - corpus.keys()), len(wanted)),
+        note("documents with an empty text", sorted(wanted & corpus.keys() - shown)),
     ]
-    notes = [*own.notes(), *(line for line in told if line)]
-    return Filled(pools, notes, frozenset(own.same))
+    notes = [*own_queries.notes(), *(line for line in lines if line)]
+    return Filled(pools, notes, frozenset(own_queries.same))
 
 
 def by_id(texts: Iterable[Document]) -> dict[str, Document]:
@@ -199,11 +199,11 @@ def by_id(texts: Iterable[Document]) -> dict[str, Document]:
     Raises:
         InputError: two of one id have different texts.
     """
-    found: dict[str, Document] = {}
+    documents: dict[str, Document] = {}
     for document in texts:
-        if found.setdefault(document.id, document).content != document.content:
+        if documents.setdefault(document.id, document).content != document.content:
             raise InputError(f"the id {document.id!r} has two different texts: drop one of them")
-    return found
+    return documents
 
 
 def write_lines(url: str, of: Iterable[bytes]) -> int:
@@ -231,8 +231,8 @@ def pool_line(pool: Pool, own: Collection[str] = ()) -> bytes:
 
 def query_row(pool: Pool) -> dict[str, Any]:
     """Return a pool's query as an object of an input line, without its session."""
-    own = {"id": pool.query_id, "query": pool.query}
-    return {**own, **pool.about, **own}
+    fields = {"id": pool.query_id, "query": pool.query}
+    return {**fields, **pool.about, **fields}
 
 
 def document_row(document: Document) -> dict[str, Any]:
@@ -278,9 +278,9 @@ def _id(place: str, row: Mapping[str, Any], named: str) -> str:
     value = next((row[name] for name in (named, *_IDS) if name in row), None)
     refuse_lossy(place, "the id", value)
     if not isinstance(value, str | int):
-        there = ", ".join(row)
+        header = ", ".join(row)
         raise InputError(
-            f"{place}: has no id ({', '.join(_IDS[:3])} ...); it has {there}: name it, such as "
+            f"{place}: has no id ({', '.join(_IDS[:3])} ...); it has {header}: name it, such as "
             "--columns doc_id=NAME, or query_id=NAME of queries"
         )
     return str(value)
@@ -289,8 +289,8 @@ def _id(place: str, row: Mapping[str, Any], named: str) -> str:
 def _document(
     place: str, doc_id: str, row: Mapping[str, Any], named: Mapping[str, str]
 ) -> Document:
-    there = [row[name] for name in (named.get("text", ""), *_TEXTS) if name in row]
-    text = next((value for value in there if value is not None), "" if there else None)
+    values = [row[name] for name in (named.get("text", ""), *_TEXTS) if name in row]
+    text = next((value for value in values if value is not None), "" if values else None)
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
         text = "\n".join(text)
     title = row.get(named.get("title") or "title") or ""
@@ -307,6 +307,6 @@ def _query(place: str, query_id: str, row: Mapping[str, Any], named: Mapping[str
     usual = (named.get("text", ""), *_TEXTS, "title")
     text = next((name for name in usual if row.get(name) is not None), "")
     by = next(name for name in (named.get("id", ""), *_IDS) if name in row)
-    told = {**named, "text": text} if text == "title" else named
-    content = _document(place, query_id, row, told).content
+    columns = {**named, "text": text} if text == "title" else named
+    content = _document(place, query_id, row, columns).content
     return Document(query_id, content, all_fields(row, {by, text, "title", "metadata"}))

@@ -24,9 +24,9 @@ def rows(pools: Sequence[Pool], scores: pa.Table) -> tuple[Iterator[bytes], int]
         The lines, and how many judged documents have no text.
     """
     judged = columns(scores, "query_id", "doc_id", "relevance")
-    known = {(query_id, doc_id): value for query_id, doc_id, value in judged}
+    relevance = {(query_id, doc_id): value for query_id, doc_id, value in judged}
     held = {(pool.query_id, document.id) for pool in pools for document in pool.documents}
-    return _lines(pools, known), len(known.keys() - held)
+    return _lines(pools, relevance), len(relevance.keys() - held)
 
 
 def _lines(pools: Sequence[Pool], known: dict[tuple[str, str], float]) -> Iterator[bytes]:

@@ -145,8 +145,8 @@ def read_pools(url: str) -> Filled:
     """
     name, kind = kind_of(url)
     if kind.pools is None:
-        known = "; ".join(name for name, kind in KINDS.items() if kind.pools)
-        raise InputError(f"{url}: {name} hold no texts; these do: {known}")
+        kinds = "; ".join(name for name, kind in KINDS.items() if kind.pools)
+        raise InputError(f"{url}: {name} hold no texts; these do: {kinds}")
     return kind.pools(url)
 
 
@@ -201,15 +201,15 @@ def look(url: str) -> Sight:
         return Sight(names=tuple(names))
     columns = frozenset(names_of(url))
     # The first line of JSON may look like that of any other text.
-    known = url.endswith(".parquet") or (columns and not is_headed(url))
-    return Sight(columns=columns, line=b"" if known else first_line(url)[1])
+    is_typed = url.endswith(".parquet") or (columns and not is_headed(url))
+    return Sight(columns=columns, line=b"" if is_typed else first_line(url)[1])
 
 
 def _scores(url: str) -> pa.Table:
     """Read scores.parquet, or a table of query_id, doc_id, and relevance, score or grade."""
     names = names_of(url)
-    value = next((each for each in _VALUES if each in names), "score")
-    numbers = [each for each in (value, "std_error", "truth_error") if each in names]
+    value = next((name for name in _VALUES if name in names), "score")
+    numbers = [name for name in (value, "std_error", "truth_error") if name in names]
     text = dict.fromkeys(("query_id", "doc_id"), pa.string())
     if missing := [name for name in (*text, value) if name not in names]:
         raise InputError(f"{url}: has no column {missing[0]}")
@@ -220,10 +220,10 @@ def _scores(url: str) -> pa.Table:
         if row >= 0:
             raise InputError(f"{place(row)}: has no {name}")
     table = with_error(table.filter(judged)).select([*text, value, "std_error"])
-    known = pc.fill_null(table["std_error"], math.nan)
-    if pc.any(pc.or_(pc.is_inf(known), pc.less(known, 0))).as_py():
+    errors = pc.fill_null(table["std_error"], math.nan)
+    if pc.any(pc.or_(pc.is_inf(errors), pc.less(errors, 0))).as_py():
         raise InputError(f"{url}: a std_error is below 0, or infinite")
-    table = table.set_column(3, "std_error", known)
+    table = table.set_column(3, "std_error", errors)
     return checked(url, table.rename_columns(schema_of(Qrel).names).cast(schema_of(Qrel)))
 
 
@@ -234,14 +234,14 @@ def with_error(table: pa.Table) -> pa.Table:
         table: perhaps with ``std_error`` and ``truth_error``; numbers, nulls or NaN.
     """
     unknown = pa.chunked_array([pa.nulls(len(table), pa.float64())])
-    found = [unknown]
+    errors = [unknown]
     for name in ("std_error", "truth_error"):
         if name in table.column_names:
             error = table[name].cast(pa.float64())
-            found.insert(0, pc.if_else(pc.is_nan(error), unknown, error))
-    told = pc.fill_null(pc.coalesce(*found), math.nan)
-    rest = table.drop_columns([n for n in ("std_error", "truth_error") if n in table.column_names])
-    return rest.append_column("std_error", told)
+            errors.insert(0, pc.if_else(pc.is_nan(error), unknown, error))
+    column = pc.fill_null(pc.coalesce(*errors), math.nan)
+    base = table.drop_columns([n for n in ("std_error", "truth_error") if n in table.column_names])
+    return base.append_column("std_error", column)
 
 
 def _annotated(url: str) -> pa.Table:

@@ -143,8 +143,8 @@ def read_verdicts(
         if part.votes:
             voted.append(preferences(part))
         else:
-            part, kept = own_scales(part, scales, levels, notes, clip=clip)
-            ranked.append(kept)
+            part, rank_grades = own_scales(part, scales, levels, notes, clip=clip)
+            ranked.append(rank_grades)
             graded.append(on_scale(url, part, levels, notes, clip=clip))
         pooled += pc.unique(part.table["judge"]).to_pylist() if part.pooled else []
     grades, voices = GRADES.empty_table(), VOICES.empty_table()
@@ -165,22 +165,22 @@ def read_verdicts(
     if len(votes) and len(grades):
         voices = graded_pairs(grades, votes)
         pairs = counted(len(voices), "pair")
-        told = f"{human}: its grades name the better document of {pairs} that judges voted on"
-        notes += [told] if len(voices) else []
+        note = f"{human}: its grades name the better document of {pairs} that judges voted on"
+        notes += [note] if len(voices) else []
     tables = (pa.concat_tables(graded), votes, grades)
-    found = Verdicts(
+    verdicts = Verdicts(
         *(*tables, levels, tuple(notes), tuple(pooled), voices), pa.concat_tables(ranked)
     )
-    _refuse_unknown(scales, found)
-    return found
+    _refuse_unknown(scales, verdicts)
+    return verdicts
 
 
 def _refuse_unknown(scales: Mapping[str, Scale], found: Verdicts) -> None:
     """Refuse a scale for a name that gave no grades: a judge would be left on the wrong scale."""
     tables = (found.human, found.grades, found.ranked)
-    there = [name for table in tables for name in pc.unique(table["judge"]).to_pylist()]
-    if strange := [name for name in scales if name not in there]:
-        names = ", ".join(map(printable, there)) or "nobody"
+    judges = [name for table in tables for name in pc.unique(table["judge"]).to_pylist()]
+    if strange := [name for name in scales if name not in judges]:
+        names = ", ".join(map(printable, judges)) or "nobody"
         who = printable(strange[0])
         raise InputError(f"--scale {who}: nobody of this name gave grades, but {names}")
 
@@ -240,10 +240,10 @@ def _own(owners: dict[str, str], url: str, part: Part) -> None:
                 f"{url}: a judge cannot be called {judge!r}, as several are together: give it "
                 "another name, a file by NAME=path"
             )
-        other = owners.setdefault(judge, _ROWS if part.own else url)
-        if other != (_ROWS if part.own else url):
+        owner = owners.setdefault(judge, _ROWS if part.own else url)
+        if owner != (_ROWS if part.own else url):
             raise InputError(
-                f"{url}: has a judge {printable(judge)}, as has {other}: give a file another name, "
+                f"{url}: has a judge {printable(judge)}, as has {owner}: give a file another name, "
                 "NAME=path"
             )
 
@@ -251,9 +251,9 @@ def _own(owners: dict[str, str], url: str, part: Part) -> None:
 def _alone(queries: Mapping[str, set[str]]) -> Sequence[str]:
     """Return a note on each source that has queries in no other source, if there are several."""
     notes = []
-    for url, own in queries.items():
-        others = [known for other, known in queries.items() if other != url]
-        if others and (alone := sorted(own.difference(*others))):
+    for url, query_ids in queries.items():
+        others = [ids for place, ids in queries.items() if place != url]
+        if others and (alone := sorted(query_ids.difference(*others))):
             few = ", ".join(alone[:3]) + (" …" if len(alone) > 3 else "")
             queried = counted(len(alone), "query is", "queries are")
             notes.append(f"{url}: {queried} in no other source ({few})")

@@ -108,9 +108,9 @@ def _once(votes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     orders: dict[tuple[str, ...], set[bool | None]] = {}
     for vote in votes:
         orders.setdefault(tuple(vote[name] for name in names), set()).add(vote["swapped"])
-    kept = []
+    rows = []
     for vote in votes:
-        both = orders[tuple(vote[name] for name in names)] >= {False, True}
-        if not (both and vote["swapped"]):
-            kept.append(vote | {"swapped": None} if both else vote)
-    return kept
+        in_both = orders[tuple(vote[name] for name in names)] >= {False, True}
+        if not (in_both and vote["swapped"]):
+            rows.append(vote | {"swapped": None} if in_both else vote)
+    return rows

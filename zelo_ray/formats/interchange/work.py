@@ -55,28 +55,28 @@ class Work:
         Raises:
             InputError: a query or a hole has no text, and no other texts are known.
         """
-        left = dict(self._holes)
+        holes = dict(self._holes)
         for raw, pool in pools:
-            if ranks := left.pop(pool.query_id, None):
+            if ranks := holes.pop(pool.query_id, None):
                 yield self._grown(raw, pool.query_id, ranks)
             elif everything:
                 yield raw
-        if left:
-            yield from map(pool_line, self._made(left, queries))
+        if holes:
+            yield from map(pool_line, self._made(holes, queries))
         if self._lacking:
             self.notes.append(f"left out {self._without_text()}")
 
     def _grown(self, raw: bytes, query_id: str, ranks: dict[str, dict[str, int]]) -> bytes:
         """Return a pool's line without documents that nobody asks about, and with all holes."""
         line: dict[str, Any] = json.loads(raw)
-        kept = ranks.keys() | self._judged[query_id]
-        old = [document for document in line.get("documents", []) if document["id"] in kept]
+        doc_ids = ranks.keys() | self._judged[query_id]
+        old = [document for document in line.get("documents", []) if document["id"] in doc_ids]
         missing = ranks.keys() - {document["id"] for document in old}
         self._lacking += sorted(missing - self._texts.keys())
         if self._lacking and not self._texts:
             raise InputError(f"{self._without_text()}: give --corpus")
-        found = {doc_id: ranks[doc_id] for doc_id in missing & self._texts.keys()}
-        new = [document_row(self._texts[doc_id]) for doc_id in fused(query_id, found)]
+        new_ranks = {doc_id: ranks[doc_id] for doc_id in missing & self._texts.keys()}
+        new = [document_row(self._texts[doc_id]) for doc_id in fused(query_id, new_ranks)]
         return json.dumps({**line, "documents": old + new}, ensure_ascii=False).encode()
 
     def _made(self, left: Candidates, queries: Mapping[str, Document]) -> list[Pool]:
@@ -85,13 +85,13 @@ class Work:
                 f"{len(left):,} queries with holes have no pool, such as {next(iter(left))!r}: "
                 "give --pools, or --corpus and --queries"
             )
-        found = {
+        candidates = {
             query_id: fused(
                 query_id, {d: ranks.get(d, {}) for d in {*self._judged[query_id], *ranks}}
             )
             for query_id, ranks in left.items()
         }
-        filled = fill(found, queries, self._texts.values())
+        filled = fill(candidates, queries, self._texts.values())
         self.notes += filled.notes
         return filled.pools
 
