@@ -82,7 +82,7 @@ class Ask:
         return [self._job.called(judge.name) for judge in self._judges]
 
     async def _give_up(self, code: StopReason, message: str) -> None:
-        """Nothing will come of these judges; the run stops, unless it may go on without them."""
+        """Give up these judges; stop the run, unless it may go on without them."""
         names, reason = self._names(), Disabled(code, message)
         if self._job.options.allow_missing_judges:
             await self._desk.report.remote(self._name, {}, "", dict.fromkeys(names, reason))

@@ -109,7 +109,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is to be done."""
+    """Plan of what is to be done."""
 
     job: Job
     shards: Sequence[str]

@@ -84,7 +84,7 @@ class _Field:
     run_id: str
 
     def job(self, name: str) -> Job:
-        """What one arm is asked."""
+        """Return the job of one arm."""
         arm, options = self.arms[name]
         panel = (arm.judge,) if arm.judge else ()
         return Job(options, panel, self.run_id, frozenset(), self.places, label=name)
@@ -92,7 +92,7 @@ class _Field:
 
 @dataclass(slots=True)
 class _Ranked:
-    """What came of asking."""
+    """Results of asking the arms."""
 
     entries: list[Entry]
     tallies: dict[str, Tally] = field(default_factory=dict)
@@ -215,12 +215,12 @@ def _without_own(
 
 
 def _asked(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
-    """How an arm is asked; one that has to stop does not stop the others."""
+    """Return the options to ask an arm with; one that has to stop does not stop the others."""
     return asking_options(arm, options).model_copy(update={"allow_missing_judges": True})
 
 
 def _with_pools(options: BakeoffOptions) -> BakeoffOptions:
-    """The truth as its own pools, where these are wanted and it holds texts in another form.
+    """Use the truth as its own pools, where pools are needed and it holds texts in another form.
 
     Raises:
         OptionError: there are no pools, and an option says how to read them.
@@ -236,7 +236,7 @@ def _with_pools(options: BakeoffOptions) -> BakeoffOptions:
 
 
 def _shards(options: BakeoffOptions) -> list[str]:
-    """The files of the pools, which may lie beside the truth."""
+    """Return the files of the pools, which may lie beside the truth."""
     beside = () if options.pools else (pools_of_truth(options.truth) or "",)
     if beside == ("",):
         raise OptionError(f"--pools: name the documents to rank; {options.truth} holds none")
@@ -244,7 +244,7 @@ def _shards(options: BakeoffOptions) -> list[str]:
 
 
 def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[Entry]:
-    """The baseline as a further arm, if it is none of the arms but the file of a run.
+    """Return the baseline as a further arm, if it is none of the arms but the file of a run.
 
     Raises:
         OptionError: it is neither, or there is no other arm.
@@ -279,7 +279,7 @@ def _census(
     options: BakeoffOptions,
     fields: dict[str, dict[str, str]],
 ) -> InputCount:
-    """The pools whose query the truth knows; nothing is asked about others.
+    """Count the pools whose query the truth knows; nothing is asked about others.
 
     For slices, ``fields`` gets what is known of each query.
     """
@@ -316,7 +316,7 @@ def _count(arm: Arm, options: AnnotateOptions) -> Count:
 
 
 def _among(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
-    """The truth about the queries that there are pools of."""
+    """Return the truth about the queries that have pools."""
     held = len(pc.unique(table["query_id"]))
     watch.say(
         f"{counted(census.pools, 'query', 'queries')}, "
@@ -371,7 +371,7 @@ def _rank_all(
 
 
 def _look_for_gpus(field: _Field, options: BakeoffOptions, watch: Watch) -> None:
-    """Ray would wait for them without a word.
+    """Check that there are enough GPUs: Ray would wait for them without a word.
 
     Raises:
         OptionError: this machine has too few; a cluster may still grow.
@@ -431,7 +431,7 @@ def _gather(field: _Field, disabled: Mapping[str, Disabled]) -> _Ranked:
 
 
 def _lines_of(rows: pa.Table) -> pa.Table:
-    """The lines of a run from rows of one arm: a query each, with its documents and scores."""
+    """Return the lines of a run from rows of one arm: a query each, with documents and scores."""
     rows = rows.combine_chunks()
     query_ids = rows["query_id"].take(pc.list_parent_indices(rows["doc_ids"]))
     columns = [query_ids, pc.list_flatten(rows["doc_ids"]), pc.list_flatten(rows["scores"])]
@@ -445,7 +445,7 @@ def _failures_of(rows: pa.Table) -> Iterator[Unranked]:
 
 
 def _good_lines(shards: Sequence[str], census: InputCount) -> Iterator[Line]:
-    """The lines of the pools that were ranked."""
+    """Yield the lines of the pools that were ranked."""
     places = {(file, number) for file, number, _ in census.places}
     for line in (line for shard in shards for line in read_lines(shard, Limits())):
         if (line.file, line.number) in places:
@@ -453,14 +453,14 @@ def _good_lines(shards: Sequence[str], census: InputCount) -> Iterator[Line]:
 
 
 def _any_shards(options: BakeoffOptions, shards: Sequence[str]) -> Sequence[str]:
-    """The files of the pools, also where nothing needed them so far."""
+    """Return the files of the pools, even if nothing needed them so far."""
     if not shards and (options.pools or pools_of_truth(options.truth)):
         return _shards(options)
     return shards
 
 
 def _pools(options: BakeoffOptions, shards: Sequence[str], wanted: set[str]) -> dict[str, Pool]:
-    """The pools of some queries, read again for their texts."""
+    """Read the pools of some queries again, for their texts."""
     found: dict[str, Pool] = {}
     for shard in _any_shards(options, shards):
         for line in read_lines(shard, Limits()):
@@ -488,6 +488,6 @@ def _write_run(
 
 
 def _record(options: BakeoffOptions, run_id: str) -> dict[str, Any]:
-    """What is recorded; the folder is what relative paths of the options are relative to."""
+    """Return the record of the run; relative paths of the options are relative to its folder."""
     told = {"kind": "bakeoff", "run_id": run_id, "folder": str(Path.cwd())}
     return {**told, "options": options.model_dump(mode="json")}

@@ -1,4 +1,4 @@
-"""What every job begins with, before Ray is there: its places, its claim, its name, its watch."""
+"""Begin every job, before Ray is there: its places, its claim, its name, its watch."""
 
 import contextlib
 import os
@@ -19,20 +19,20 @@ POOLS_AT_ONCE = 32
 
 
 class Watch(Protocol):
-    """Who is told how the run goes."""
+    """Watcher of a run, who is told how it goes."""
 
     def say(self, line: str) -> None:
-        """One line for the user."""
+        """Print a line for the user."""
 
     def budget(self, cap: float, spent: float) -> None:
-        """The cap on dollars, and what earlier runs spent of it."""
+        """Take the cap on US dollars, and what earlier runs spent of it."""
 
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
-        """Figures by judge, about twice a second while judges are asked."""
+        """Show figures by judge, about twice a second while judges are asked."""
 
 
 def placed(options: Asking) -> Asking:
-    """The options with absolute places; see `absolute`."""
+    """Return the options with absolute places; see `absolute`."""
     places = {"out": absolute(options.out), "ledger": absolute(options.books)}
     return options.model_copy(update=places)
 
@@ -56,7 +56,7 @@ def claimed(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
 
 
 def absolute(out: str) -> str:
-    """The one place that every process means by ``out``, wherever it runs.
+    """Return the place of ``out`` in a form that is the same for every process.
 
     Raises:
         LedgerError: on a cluster, where a relative path means another place on each node.
@@ -69,7 +69,7 @@ def absolute(out: str) -> str:
 
 
 def new_run_id() -> str:
-    """A name for a run: when it began, and something that no other has."""
+    """Return a new name for a run: its start time, and a part that no other run has."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + f"-{uuid.uuid4().hex[:6]}"
 
 

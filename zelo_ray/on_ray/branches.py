@@ -1,4 +1,4 @@
-"""What both jobs are made of: a branch that asks, and the watch over all branches."""
+"""Build both jobs: branches that ask, and the watch over all branches."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ _BLOCKS_AT_ONCE = 4
 def asking(
     job: Job, shards: Sequence[str], desk: Any, judges: Sequence[Judge], num_gpus: float = 0
 ) -> Any:
-    """The branch of judges that share an actor pool, and are asked online.
+    """Return the branch of judges that share an actor pool, and are asked online.
 
     Ray Data spreads the actors of a pool over the nodes of a cluster.
     """

@@ -93,7 +93,7 @@ def protocols(
 
 @contextmanager
 def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str, AnnotateOptions]]:
-    """The options of each protocol's run, with what its budget has left; for an estimate.
+    """Yield the options of each protocol's run, with the rest of its budget, for an estimate.
 
     The pools that they name are there until the context ends. Nothing else is written.
 
@@ -111,7 +111,7 @@ def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str
 
 
 def _spent(own: AnnotateOptions, panel: Sequence[Judge], ledger: Ledger) -> float | None:
-    """What a protocol has spent of its budget."""
+    """Return the US dollars that a protocol has spent of its budget; None without a budget."""
     judges = {judge.name for judge in panel}
     parts = (part for part in Parts(own.books) if part.is_open and part.judge in judges)
     lying = [(part.dollars, part.keys) for part in parts]
@@ -120,7 +120,7 @@ def _spent(own: AnnotateOptions, panel: Sequence[Judge], ledger: Ledger) -> floa
 
 
 def _raised(own: AnnotateOptions, spent: float | None) -> AnnotateOptions:
-    """The options with what the whole ledger may come to as their budget, as estimates want it."""
+    """Raise the budget by what others have spent, as estimates count the whole ledger."""
     if own.max_usd is None or spent is None:
         return own
     others = paid_in(own.books).dollars() - spent
@@ -178,7 +178,7 @@ def _notes(
     field: Field,
     summaries: Mapping[str, Summary],
 ) -> Iterator[str]:
-    """What is missing and why, and whether the money was equal."""
+    """Yield what is missing and why, and whether the budgets were equal."""
     if options.max_usd is None and len(outcome.trials) > 1:
         yield "without --max-usd nothing makes the money equal: each protocol took what it takes"
     for trial in outcome.trials:
@@ -200,7 +200,7 @@ def _notes(
 
 
 def _reasons(summary: Summary) -> Iterator[str]:
-    """Why judges were asked nothing more, and why else most requests gave no judgment."""
+    """Yield why judges were stopped, and why else most requests gave no judgment."""
     yield from describe_disabled(summary.disabled)
     if reasons := summary.reasons:
         commonest = max(reasons, key=lambda reason: reasons[reason])

@@ -24,7 +24,7 @@ _SILENT_SECONDS = 5.0  # after which an actor that reports twice a second is not
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class Coordinator:
-    """Where the actors of a run report, reserve money, and learn that it is to stop."""
+    """Coordinator to which actors report, reserve money, and learn that the run is to stop."""
 
     def __init__(self, cap: float | None, spent: float) -> None:
         self._tallies: dict[str, dict[str, Tally]] = {}
@@ -52,7 +52,7 @@ class Coordinator:
         return self._reason, self._disabled
 
     def born(self, judges: Sequence[str], actors: int) -> bool:
-        """An actor for these judges begins; false if too many did without an answer between."""
+        """Count a new actor of these judges; return false if too many began without an answer."""
         answered = sum(
             tally.answered
             for tallies in self._tallies.values()
@@ -78,7 +78,7 @@ class Coordinator:
         self._reason = self._reason or reason
 
     def look(self) -> tuple[dict[str, Tally], str, dict[str, Disabled]]:
-        """Figures by judge over all actors, why the run is to stop, and which judges have."""
+        """Return figures by judge over all actors, why to stop, and which judges are disabled."""
         each: dict[str, dict[int, Tally]] = {}
         for actor, tallies in self._tallies.items():
             for name, tally in tallies.items():
@@ -120,7 +120,7 @@ class _Gauges:
 def open_coordinator(
     options: AskingOptions, spent: float, tell: Callable[[float, float], None]
 ) -> Any:
-    """The desk of a run, on the node of its driver; it comes back if it dies.
+    """Start the coordinator of a run on its driver's node; it is restarted if it dies.
 
     Args:
         options: of the job.

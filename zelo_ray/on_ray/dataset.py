@@ -23,7 +23,7 @@ _LINES_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What travels to the actors. It holds no key."""
+    """Job as it is sent to the actors. It holds no key."""
 
     options: AnnotateOptions
     panel: tuple[Judge, ...]
@@ -39,7 +39,7 @@ class Job:
     """how often this run goes over all pools, with this time"""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Options travel as values: no other process has the class of a protocol from outside."""
+        """Send options as values: no other process has the class of a user's own protocol."""
         told = {each.name: getattr(self, each.name) for each in fields(self)}
         plain = type(self.options) is AnnotateOptions  # as of what orders a pool
         protocol = "" if plain else self.options.protocol
@@ -47,25 +47,25 @@ class Job:
         return _arrived, (OwnFolders(), told)
 
     def called(self, judge: str) -> str:
-        """What a judge is called where figures are told."""
+        """Return the name of a judge where figures are shown."""
         return self.label or judge
 
     def takes(self, line: Line) -> bool:
-        """Whether a line is to be judged."""
+        """Return whether a line is to be judged."""
         place = (line.file, line.number)
         chosen = self.only is None or place in self.only
         return line.pool is not None and place not in self.repeated and chosen
 
 
 def _arrived(_folders: None, told: dict[str, Any]) -> Job:
-    """A job in another process, which loads the protocol itself."""
+    """Build the job in another process, which loads the protocol itself."""
     protocol, values, given = told["options"]
     kind = load(protocol).options if protocol else AnnotateOptions
     return Job(**{**told, "options": kind.model_construct(given, **values)})
 
 
 def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:
-    """The good lines of some shards, in tables of about 2 MB."""
+    """Read the good lines of some shards, in tables of about 2 MB."""
     rows: list[tuple[str, int, bytes]] = []
     size = 0
     for shard in block["file"].to_pylist():
@@ -81,13 +81,13 @@ def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:
 
 
 def lines_table(rows: Sequence[tuple[str, int, bytes]]) -> pa.Table:
-    """Lines as rows: columns file, number, raw."""
+    """Return lines as a table with the columns file, number and raw."""
     columns = zip(*rows, strict=True) if rows else ([], [], [])
     return pa.table([list(column) for column in columns], schema=_LINES_SCHEMA)
 
 
 def ray_data(*, verbose: bool) -> Any:
-    """Ray Data, which keeps rows in their order and its own words to itself."""
+    """Set up Ray Data to keep rows in order and, unless verbose, to print nothing."""
     import ray.data  # noqa: PLC0415 - two seconds, paid where it is used
 
     context = ray.data.DataContext.get_current()
@@ -105,7 +105,7 @@ def ray_data(*, verbose: bool) -> Any:
 
 
 def dataset_of(job: Job, shards: Sequence[str]) -> Any:
-    """The lines that a job is to judge: columns file, number, raw."""
+    """Return the lines that a job is to judge: columns file, number, raw."""
     rows = [{"file": shard} for shard in shards]
     dataset: Any = ray_data(verbose=job.options.verbose).from_items(
         rows, override_num_blocks=min(len(rows), 256)
@@ -116,14 +116,14 @@ def dataset_of(job: Job, shards: Sequence[str]) -> Any:
 
 
 def parsed(block: pa.Table) -> list[Line]:
-    """The lines of a block, read again."""
+    """Parse the lines of a block again."""
     return [
         parse_line(row["file"], row["number"], row["raw"], Limits()) for row in block.to_pylist()
     ]
 
 
 def pools_of(job: Job, shards: Sequence[str]) -> Iterator[Pool]:
-    """The pools of a job, read here and now."""
+    """Read the pools of a job in this process."""
     for shard in shards:
         for line in read_lines(shard, Limits()):
             if job.takes(line) and line.pool:

@@ -1,4 +1,4 @@
-"""Whether Ray can be had: a cluster that is named, or one of this machine's own."""
+"""Check whether Ray can be used: a cluster that is named, or one on this machine."""
 
 import os
 import time

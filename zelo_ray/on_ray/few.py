@@ -24,12 +24,12 @@ _BLOCKS_AT_ONCE = 4
 
 
 def few(held: Sequence[Line] | None, planned: Mapping[str, int]) -> Sequence[Line] | None:
-    """The lines of a job, if they are so few that they take the short way."""
+    """Return the lines of a job, if they are few enough for the short way; else None."""
     return held if sum(planned.values()) <= _MOST else None
 
 
 def blocks_of(lines: Sequence[Line]) -> Iterator[pa.Table]:
-    """Lines as the blocks that actors take."""
+    """Yield lines in the blocks that actors take."""
     for at in range(0, len(lines), POOLS_AT_ONCE):
         part = lines[at : at + POOLS_AT_ONCE]
         yield lines_table([(line.file, line.number, line.raw) for line in part])

@@ -20,7 +20,7 @@ _OF_RAY = "r"  # one letter: Ray makes sockets below it, and the path of a socke
 
 @contextlib.contextmanager
 def folder_for_ray() -> Iterator[str]:
-    """A folder for Ray inside one that nobody else may enter, as Ray opens its own to all.
+    """Yield a folder for Ray inside a private one, as Ray opens its own to all users.
 
     Raises:
         OSError: it cannot be made.

@@ -1,4 +1,4 @@
-"""What a run keeps of itself: its record, as it begins and as it ends, and its money."""
+"""Keep what a run knows of itself: its record, as it begins and as it ends, and its money."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -22,7 +22,7 @@ from zelo_ray.providers.pricing import table_version
 
 
 def add_up(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> None:
-    """The money, from the books, as actors that died took theirs along; and what was left out."""
+    """Add the dollars from the books, as dead actors lost their own, and what was left out."""
     summary.notes += noted(job.options.inputs, job.options.out)
     paid = spent_in(job.options.books, job.run_id)
     summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)

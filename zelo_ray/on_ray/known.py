@@ -35,22 +35,22 @@ class Answered:
         return len(self._there)
 
     def there(self, keys: Sequence[str]) -> list[bool]:
-        """For which of these nobody is to be asked."""
+        """Return for which of these keys there is a reply already."""
         return self._there.there(keys)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
-        """The replies."""
+        """Read the replies of these keys."""
         return self._all.read(keys)
 
 
 def may_be_known(books: str, planned: Mapping[str, int]) -> bool:
-    """Whether it is worth a look: a job is small, and none of its judges has open batches."""
+    """Return whether it is worth a look: the job is small, and no judge has open batches."""
     lying = any(part.is_open and part.judge in planned for part in Parts(books))
     return sum(planned.values()) <= _MOST and not lying
 
 
 def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Known | None:
-    """What the whole job comes to, if nobody is to be asked anything; it stops at what is missing.
+    """Return the whole job's results if all replies are known; None at the first missing one.
 
     Args:
         job: the job.
@@ -74,7 +74,7 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
 
 @dataclass(frozen=True, slots=True)
 class KnownReplies:
-    """How many requests of a job need not be asked any more.
+    """Number of requests of a job that need not be asked again.
 
     Attributes:
         by_judge: by name.
@@ -151,7 +151,7 @@ def settle_known(job: Job, known: Known, learned: Learned | None = None) -> Summ
 
 
 def tallies_of(job: Job, known: Known) -> dict[str, Tally]:
-    """Figures by judge."""
+    """Return figures by judge."""
     tallies = {judge.name: Tally() for judge in job.panel}
     count = load(job.options.protocol).count
     for line, step in known:

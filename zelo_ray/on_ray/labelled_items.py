@@ -1,4 +1,4 @@
-"""What protocols are compared on: the pools that people labelled, and their words on them."""
+"""Collect the items to compare protocols on: pools that people labelled, and their judgments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from zelo_ray.protocols.anchors import USUAL, held_out
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What all protocols are asked about."""
+    """Items and pools that all protocols are asked about."""
 
     people: People
     items: list[Item]
@@ -96,7 +96,7 @@ def _no_item(
     census: InputCount,
     left_out: str,
 ) -> str:
-    """Why people have no word on anything; ``met`` are the queries of theirs that the input has."""
+    """Say why people judged no item; ``met`` are their queries that the input has."""
     if left_out:
         return f"{options.human}: {left_out}; the input has no others"
     about = f"the {counted(len(people.query_ids), 'query', 'queries')} with labels"
@@ -112,5 +112,5 @@ def _no_item(
 
 
 def pools_file(folder: str) -> str:
-    """Where the pools lie that people labelled."""
+    """Return the place of the pools that people labelled."""
     return f"{folder.rstrip('/')}/pools.jsonl"

@@ -25,12 +25,12 @@ class SharedLimits(Limits):
         self._heard = dict[str, float]()
 
     def lease_for(self, run: str, want: Want) -> Lease:
-        """As `Limits.lease`, for a run."""
+        """Do as `Limits.lease`, for a run."""
         self._heard[run] = self._clock.now()
         return self.lease(want)
 
     def leave(self, run: str) -> bool:
-        """A run has ended; whether it was the last one."""
+        """Note that a run has ended; return whether it was the last one."""
         self._heard.pop(run, None)
         return all(self._clock.now() - heard > _LEFT_SECONDS for heard in self._heard.values())
 
@@ -79,7 +79,7 @@ class ClusterQuota:
 
 @contextlib.contextmanager
 def limits_for(run_id: str) -> Iterator[None]:
-    """At its end, let the cluster's limits go, if no other run uses them."""
+    """Release the cluster's limits at the end, if no other run uses them."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What a caller holds in memory, as bytes that another process of Ray can make it from again."""
+"""Pack a caller's objects in bytes, from which another process of Ray can make them again."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import ray.cloudpickle
 
 
 def packed(value: Any) -> bytes:
-    """A class, function or object with all that it needs of the module it was written in.
+    """Pack a class, function or object with all that it needs of the module it was written in.
 
     What stands in a module that can be imported is named, and imported where it is unpacked.
     """

@@ -1,4 +1,4 @@
-"""What the actors that ask declare to a cluster, so that its scheduler and autoscaler know of them.
+"""Declare to a cluster what actors that ask need, for its scheduler and autoscaler.
 
 A private Ray is told of nothing: there the machine is the only one, and what it does not have no
 declaration brings.
@@ -24,13 +24,13 @@ _OF_A_NODE = 4  # actors that the largest holds, however little memory it says i
 
 
 def nodes_alive() -> list[dict[str, Any]]:
-    """What Ray, which has no types for it, knows of each node that lives."""
+    """Return what Ray knows of each node that is alive; Ray has no types for it."""
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     return [node for node in nodes if node["Alive"]]
 
 
 def of_asking() -> dict[str, Any]:
-    """Options of an actor that asks."""
+    """Return the options of an actor that asks."""
     if not _is_joined():
         return {"num_cpus": 0}
     sizes = (node["Resources"].get("memory", 0) for node in nodes_alive())
@@ -39,7 +39,7 @@ def of_asking() -> dict[str, Any]:
 
 
 def nodes_by_turns() -> Iterator[dict[str, Any]]:
-    """Options of actors that take nothing: for each, that it is to be on the next node.
+    """Yield options of actors that need no resources: each is to be on the next node.
 
     They declare a byte of memory, as Ray places an actor that needs nothing anywhere, whatever it
     is told: three of them on three nodes came to be on one in 2 of 6 cases. If one dies, or others
@@ -55,7 +55,7 @@ def nodes_by_turns() -> Iterator[dict[str, Any]]:
 
 
 def of_reading() -> dict[str, Any]:
-    """Options of the tasks that read shards.
+    """Return the options of the tasks that read shards.
 
     On a cluster they take no processor: they would wait for ever for one where actors that ask,
     which wait for them, hold all that there are.
@@ -67,18 +67,18 @@ def of_reading() -> dict[str, Any]:
 
 
 def gpus_of(judge: Judge) -> int:
-    """GPUs that an actor of a judge takes; a judge with any shares its actors with no other."""
+    """Return the GPUs that a judge's actor takes; a judge with any shares actors with no other."""
     needs = load_provider(judge.provider).gpus
     return needs(judge) if needs else 0
 
 
 def shared_by(judge: Judge) -> tuple[str, str]:
-    """What judges have in common that share actors."""
+    """Return the key that is equal for judges that share actors."""
     return judge.provider, judge.name if gpus_of(judge) else ""
 
 
 def short_of_gpus(who: str, wanted: float) -> str:
-    """What to say if there are too few GPUs, for which Ray would wait without a word.
+    """Return a warning if there are too few GPUs, for which Ray would wait without a word.
 
     Raises:
         OptionError: this machine has too few; a cluster may still grow.
@@ -93,7 +93,7 @@ def short_of_gpus(who: str, wanted: float) -> str:
 
 
 def engines(judges: Iterable[Judge], actors: int) -> Iterator[str]:
-    """What to say of judges that run on GPUs here, before they are asked.
+    """Yield what to say of judges that run on GPUs here, before they are asked.
 
     Raises:
         OptionError: this machine has too few GPUs.

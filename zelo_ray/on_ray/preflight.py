@@ -1,4 +1,4 @@
-"""What is done and said before a run asks anything."""
+"""Check, and say, what there is to know before a run asks anything."""
 
 import os
 from collections import Counter
@@ -35,7 +35,7 @@ _GLANCE = 100  # lines
 
 
 def joined(options: JudgingOptions, shards: list[str], watch: Watch) -> tuple[list[str], int]:
-    """The files to judge, and how many lines were set aside when sessions were joined."""
+    """Return the files to judge, and how many lines were set aside when sessions were joined."""
     if options.blocks == "query":
         return shards, 0
     found = join_sessions(shards, options.out)
@@ -46,7 +46,7 @@ def joined(options: JudgingOptions, shards: list[str], watch: Watch) -> tuple[li
 
 
 def look_for_batches(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
-    """What lies in batches is paid for: nobody may ask it online meanwhile.
+    """Refuse to ask online what lies in batches, as it is paid for.
 
     Raises:
         PanelError: a judge that is to be asked online has open batches.
@@ -71,9 +71,9 @@ def look_before(
     watch: Watch,
     mine: Collection[str] = (),
 ) -> Spent:
-    """What counts as spent before a run asks anything, and a word on what is not as it should be.
+    """Return what is spent before a run asks anything, and say what is not as it should be.
 
-    That is what the ledger holds, what may have been billed besides, and what lies in batches of
+    Spent is what the ledger holds, what may have been billed besides, and what lies in batches of
     other judges than ``mine``, which this run will not collect.
 
     Args:
@@ -165,7 +165,7 @@ def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None
 
 
 def nothing_known(options: AnnotateOptions, shards: Sequence[str]) -> bool:
-    """Whether it is plain at a glance that a private Ray will be needed.
+    """Return whether a glance shows that a private Ray will be needed.
 
     So it is where the ledger holds no reply and the first lines hold a pool.
     """
@@ -179,7 +179,7 @@ def nothing_known(options: AnnotateOptions, shards: Sequence[str]) -> bool:
 
 
 def counts_of(options: AnnotateOptions, panel: Sequence[Judge]) -> dict[str, Count]:
-    """By judge, how many requests a pool takes of it; a pool is planned once for all of them."""
+    """Return, by judge, a function that counts its requests about a pool, planned once for all."""
     protocol, last = load(options.protocol), list[tuple[Pool, Mapping[str, int]]]()
 
     def count(name: str, pool: Pool) -> int:

@@ -75,7 +75,7 @@ def _join(address: str, options: AskingOptions) -> None:
 
 @contextlib.contextmanager
 def _private(options: AskingOptions) -> Iterator[None]:
-    """A Ray on this machine alone; where that takes long to start, it gets a second chance."""
+    """Start a Ray on this machine alone; where that takes too long, try a second time."""
     with contextlib.ExitStack() as ending:
         for name, value in _PATIENCE.items():
             os.environ.setdefault(name, value)
@@ -166,7 +166,7 @@ def _init(options: AskingOptions, **where: Any) -> None:
 
 
 class _NoFolders(list[str]):
-    """What Ray puts first on its workers' path: by itself, the user's folders; here, none.
+    """Folders that Ray puts first on its workers' path: by default the user's; here none.
 
     A ``numpy.py`` among the data would be run else. `Job` brings these folders along, to be last.
     """
@@ -211,7 +211,7 @@ def _hushed() -> Iterator[None]:
 
 
 def _refuse_unlike_nodes(options: AskingOptions) -> None:
-    """What a node of a cluster lacks is told before anything is asked.
+    """Refuse cluster nodes that lack something, before anything is asked.
 
     Raises:
         RayTrouble: some node has no zelo_ray, or another version of it.

@@ -68,12 +68,12 @@ class SettleParts:
 
 
 def learns_first(job: Job, learned: Learned | None) -> bool:
-    """Whether this pass gives judgments only, as scores have to be learned from them."""
+    """Return whether this pass gives judgments only, as scores have to be learned from them."""
     return bool(load(job.options.protocol).learned_from(job.options)) and learned is None
 
 
 def settled_on_ray(job: Job, shards: Sequence[str], learned: Learned | None) -> Any:
-    """Settled pools in the order of the input, in blocks."""
+    """Yield settled pools in the order of the input, in blocks."""
     from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
 
     dataset = dataset_of(job, shards).map_batches(
@@ -110,7 +110,7 @@ def settle_in_parts(job: Job, census: InputCount, learned: Learned | None) -> Su
 
 
 def _lines(job: Job, group: Group) -> Iterator[Line]:
-    """The good lines of a group."""
+    """Read the good lines of a group."""
     for each in group.stretches:
         lines = read_lines(each.file, Limits(), each.number, each.offset)
         yield from islice((line for line in lines if job.takes(line)), each.pools)

@@ -1,4 +1,4 @@
-"""What of `annotate` is on Ray: ask every judge, settle what came of it, until nothing is missing.
+"""Run `annotate` on Ray: ask every judge and settle the results, until nothing is missing.
 
 Few pools take a short way: see `zelo_ray.on_ray.few`. No byte of the results depends on the way.
 """

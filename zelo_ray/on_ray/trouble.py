@@ -46,7 +46,7 @@ def in_one_line(*, verbose: bool) -> Iterator[None]:
 
 
 def _died(error: RayError) -> str:
-    """What to do about a worker that died of itself; empty if that is not the matter."""
+    """Say what to do about a worker that died; empty for any other error."""
     if isinstance(error, OutOfDiskError):
         return f"{tempfile.gettempdir()} is full; make room, or set TMPDIR; {_GO_ON}"
     if isinstance(error, ObjectStoreFullError | OutOfMemoryError):
@@ -60,14 +60,14 @@ def _died(error: RayError) -> str:
 
 
 def _raised(error: RayError) -> str:
-    """What an exception of ours says, that was raised inside a worker; empty for any other."""
+    """Return the message of our own exception, raised inside a worker; empty for any other."""
     found = _NAMED.search(str(error))
     ours = found and found[1].startswith("zelo_ray.") and found[2]
     return ours or ""
 
 
 def _plain(error: BaseException) -> str:
-    """The exception that matters, in one line."""
+    """Describe the exception that matters, in one line."""
     if isinstance(error, RayError) and (found := _NAMED.search(str(error))):
         return found[0][:_MOST]
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:_MOST]
@@ -89,7 +89,7 @@ def refuse_deaf(address: str) -> None:
 
 
 def no_cluster(address: str, error: Exception) -> RayTrouble:
-    """Why a cluster cannot be joined, and what to do."""
+    """Explain why a cluster cannot be joined, and what to do."""
     # Ray raises the same types for all of these: only its words tell one from another.
     if "Version mismatch" in str(error):
         said = " ".join(str(error).split())[:_MOST]
@@ -109,7 +109,7 @@ def no_cluster(address: str, error: Exception) -> RayTrouble:
 
 
 def no_package(node: str, found: str, version: str) -> RayTrouble:
-    """A node that cannot work on a run, and what to do.
+    """Explain that a node cannot work on a run, and what to do.
 
     Args:
         node: its address.
@@ -124,7 +124,7 @@ def no_package(node: str, found: str, version: str) -> RayTrouble:
 
 
 def no_start(error: Exception) -> RayTrouble:
-    """Why a private Ray does not start, and what to do."""
+    """Explain why a private Ray does not start, and what to do."""
     said = f"Ray does not start on this machine ({_plain(error)})"
     if not isinstance(error, OSError | ValueError | RayError):
         said += "; is it too busy, or short of memory? Try again when less runs here"
