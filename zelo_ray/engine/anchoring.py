@@ -69,13 +69,13 @@ def examples_of(
         raise OptionError("anchors_from takes its examples from queries, not from sessions")
     fs, root = fsspec.url_to_fs(options.books)
     path, whose = f"{root.rstrip('/')}/{REPLIES}/{_FILE}", _resolved(place)
-    kept = _kept(fs, path)
-    before = " as before" if whose in kept else ""
-    if kept and not before:
-        say(f"other examples than those of {', '.join(sorted(kept))}: all is asked anew")
-    text = kept.get(whose) or _chosen(place, shards, options)
+    texts = _kept(fs, path)
+    before = " as before" if whose in texts else ""
+    if texts and not before:
+        say(f"other examples than those of {', '.join(sorted(texts))}: all is asked anew")
+    text = texts.get(whose) or _chosen(place, shards, options)
     if keep and not before:
-        keep_file(fs, path, orjson.dumps({**kept, whose: text}, option=orjson.OPT_INDENT_2))
+        keep_file(fs, path, orjson.dumps({**texts, whose: text}, option=orjson.OPT_INDENT_2))
     say(
         f"worked examples{before}: of query {min(held_out(text))!r} of {place}, by which no judge "
         "is measured then"
@@ -92,8 +92,8 @@ def _resolved(place: str) -> str:
 def _kept(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
     """Read the examples chosen by earlier runs, by the place of their labels."""
     try:
-        found: dict[str, str] = orjson.loads(fs.cat_file(path))
-        for text in found.values():
+        texts: dict[str, str] = orjson.loads(fs.cat_file(path))
+        for text in texts.values():
             parse(text)
     except FileNotFoundError:
         return {}
@@ -102,31 +102,33 @@ def _kept(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
             f"{path}: the worked examples that were chosen cannot be read ({short(error)}); bring "
             "the file back from a copy, or remove it, and all may be asked anew by others"
         ) from None
-    return found
+    return texts
 
 
 def _chosen(place: str, shards: Sequence[str], options: JudgingOptions) -> str:
     """Return the file of examples that the best query makes."""
-    left: dict[str, dict[str, int]] = {}
+    grades_by_query: dict[str, dict[str, int]] = {}
     for row in grades_at(place).to_pylist():
-        left.setdefault(row["query_id"], {})[row["doc_id"]] = int(row["relevance"])
-    found = list[tuple[tuple[bool, float, str], str]]()
-    most, of = 0, ""
+        grades_by_query.setdefault(row["query_id"], {})[row["doc_id"]] = int(row["relevance"])
+    candidates = list[tuple[tuple[bool, float, str], str]]()
+    count, of = 0, ""
     for line in (line for shard in shards for line in read_lines(shard, Limits())):
-        if line.pool is None or (grades := left.pop(line.pool.query_id, None)) is None:
+        if line.pool is None or (grades := grades_by_query.pop(line.pool.query_id, None)) is None:
             continue
         examples = _examples(line.pool, grades, options)
-        if len(examples) > most:
-            most, of = len(examples), line.pool.query_id
+        if len(examples) > count:
+            count, of = len(examples), line.pool.query_id
         if len(examples) == len(GRADES):
-            found.append((_unlike(line.pool, examples), _written(line.pool, examples, options)))
-    if not found:
-        told = f"the most are {most}, of query {of!r}" if most else "the input has none of them"
+            candidates.append(
+                (_unlike(line.pool, examples), _written(line.pool, examples, options))
+            )
+    if not candidates:
+        note = f"the most are {count}, of query {of!r}" if count else "the input has none of them"
         raise InputError(
-            f"{place}: no query has labelled documents of all grades 0, 1, 2 and 3 ({told}); label "
+            f"{place}: no query has labelled documents of all grades 0, 1, 2 and 3 ({note}); label "
             "more of one query, or write examples for --anchors"
         )
-    return min(found)[1]
+    return min(candidates)[1]
 
 
 def _examples(
@@ -136,21 +138,25 @@ def _examples(
 
     Of several it is the one that is nearest to the middle of the lengths.
     """
-    labelled = [each for each in pool.documents[: options.document_limit] if each.id in grades]
+    labelled = [
+        document for document in pool.documents[: options.document_limit] if document.id in grades
+    ]
     shown = list[tuple[bool, Document]]()
-    for each in labelled:
-        found = cut(each, _TOKENS, options.show_metadata)
-        shown.append((each.content in found.content, found))
-    lengths = [len(each.content) for whole, each in shown if whole]
-    middle = median(lengths or [len(each.content) for _, each in shown] or [0])
-    shown.sort(key=lambda one: (one[0], -abs(len(one[1].content) - middle), one[1].id))
-    return {grades[each.id]: (whole, each.content) for whole, each in shown}  # the last of each
+    for document in labelled:
+        excerpt = cut(document, _TOKENS, options.show_metadata)
+        shown.append((document.content in excerpt.content, excerpt))
+    lengths = [len(document.content) for is_whole, document in shown if is_whole]
+    middle = median(lengths or [len(document.content) for _, document in shown] or [0])
+    shown.sort(
+        key=lambda example: (example[0], -abs(len(example[1].content) - middle), example[1].id)
+    )
+    return {grades[doc.id]: (is_whole, doc.content) for is_whole, doc in shown}  # the last of each
 
 
 def _unlike(pool: Pool, examples: Mapping[int, tuple[bool, str]]) -> tuple[bool, float, str]:
     """Return what to minimise: whether any text is cut, then the ratio of longest to shortest."""
     lengths = [len(text) for _, text in examples.values()]
-    is_cut = not all(whole for whole, _ in examples.values())
+    is_cut = not all(is_whole for is_whole, _ in examples.values())
     return is_cut, max(lengths) / min(lengths), pool.query_id
 
 

@@ -109,26 +109,26 @@ class Tally:
             own: how many of those that are answered this run has asked.
             step: how far the protocol got.
         """
-        heard = step.heard.get(judge, 0)
-        self.known += max(0, heard - own)
+        replies = step.heard.get(judge, 0)
+        self.known += max(0, replies - own)
         if not step.missing:
-            self.spared += max(0, planned - heard)
+            self.spared += max(0, planned - replies)
 
     def add(self, other: "Tally") -> None:
         """Add another's figures."""
-        for each in dataclasses.fields(self):
-            mine, theirs = getattr(self, each.name), getattr(other, each.name)
-            if each.name in ("statuses", "wrapped"):
-                summed = dict(Counter(mine) + Counter(theirs))
-            elif each.name == "limits":
-                summed = mine | theirs
-            elif each.name == "trouble":
-                summed = max(mine, theirs)
-            elif each.name == "disabled":
-                summed = mine or theirs
+        for figure in dataclasses.fields(self):
+            current, theirs = getattr(self, figure.name), getattr(other, figure.name)
+            if figure.name in ("statuses", "wrapped"):
+                summed = dict(Counter(current) + Counter(theirs))
+            elif figure.name == "limits":
+                summed = current | theirs
+            elif figure.name == "trouble":
+                summed = max(current, theirs)
+            elif figure.name == "disabled":
+                summed = current or theirs
             else:
-                summed = mine + theirs
-            setattr(self, each.name, summed)
+                summed = current + theirs
+            setattr(self, figure.name, summed)
 
 
 def over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
@@ -137,10 +137,10 @@ def over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
     What needs no call is counted anew in each sweep, of which a later one gets further.
     """
     summed = Tally()
-    for each in tallies.values():
-        summed.add(each)
+    for tally in tallies.values():
+        summed.add(tally)
     for name in ("known", "spared"):
-        setattr(summed, name, max((getattr(each, name) for each in tallies.values()), default=0))
+        setattr(summed, name, max((getattr(tally, name) for tally in tallies.values()), default=0))
     return summed
 
 
@@ -209,11 +209,11 @@ class LedgerWriter:
             batch=batch,
             limit=limit,
         )
-        kept = asyncio.get_running_loop().create_future()
-        self._waiting.append((reply, kept))
+        receipt = asyncio.get_running_loop().create_future()
+        self._waiting.append((reply, receipt))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
-        await kept
+        await receipt
         tally.input_tokens += usage.input_tokens
         tally.cached_tokens += usage.cached_tokens
         tally.output_tokens += usage.output_tokens
@@ -240,11 +240,11 @@ class LedgerWriter:
                 await loop.run_in_executor(self._writer, self._ledger.append, replies)
                 self.exhausted = self._ledger.exhausted
             except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
-                for kept in (kept for _, kept in group if not kept.done()):
-                    kept.set_exception(error)
+                for receipt in (receipt for _, receipt in group if not receipt.done()):
+                    receipt.set_exception(error)
             else:
-                for kept in (kept for _, kept in group if not kept.done()):
-                    kept.set_result(None)
+                for receipt in (receipt for _, receipt in group if not receipt.done()):
+                    receipt.set_result(None)
         self._writing = None
 
 
@@ -276,13 +276,13 @@ def check_answer(verdict: type[BaseModel] | None, answer: Answer, shown: str | N
     if answer.status != "ok" or verdict is None:
         return Checked(answer)
     try:
-        found, wraps = read_wrapped(verdict, answer.text)
+        outcome, wraps = read_wrapped(verdict, answer.text)
     except Exception as error:  # noqa: BLE001 - a user's own reader, and the text may hold a prompt
         return Checked(answer, f"unexpected {name_of(error)}")
-    if isinstance(found, str) and answer.doubtful:
-        raise Retry(f"{answer.reason}; {found}", billed=answer.usage)
-    if isinstance(found, str):
-        return Checked(dataclasses.replace(answer, status="invalid", reason=found))
+    if isinstance(outcome, str) and answer.doubtful:
+        raise Retry(f"{answer.reason}; {outcome}", billed=answer.usage)
+    if isinstance(outcome, str):
+        return Checked(dataclasses.replace(answer, status="invalid", reason=outcome))
     if "talk" in wraps and _is_quoted(answer.text, shown):
         return Checked(dataclasses.replace(answer, status="invalid", reason=_QUOTED))
     if wraps:

@@ -94,9 +94,9 @@ class CircuitBreaker:
         self._unreached += trouble.kind is RetryKind.UNREACHED
         self._delay = max(self._delay, delay)
         failed = self._failing.total() if self._calls_tell else len(self._failing)
-        many = self._unreached >= _UNREACHED or failed >= self._requests
-        many |= trouble.kind is RetryKind.UNAVAILABLE and self._failing[key] >= _FEWEST
-        if many or delay > _LONG_DELAY:
+        is_failing = self._unreached >= _UNREACHED or failed >= self._requests
+        is_failing |= trouble.kind is RetryKind.UNAVAILABLE and self._failing[key] >= _FEWEST
+        if is_failing or delay > _LONG_DELAY:
             self.is_open = not self._closed
             self._answered.clear()
         if is_probe:

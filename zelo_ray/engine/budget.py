@@ -44,7 +44,7 @@ class Budget:
     @property
     def spent(self) -> float:
         """Return what is spent for certain, in US dollars."""
-        return self._before + sum(each.settled for each in self._spenders.values())
+        return self._before + sum(account.settled for account in self._spenders.values())
 
     def reserve(
         self, spender: str, settled: float, held: float, wants: Sequence[float], now: float
@@ -58,17 +58,19 @@ class Budget:
             wants: what its next calls may cost at most.
             now: seconds of a monotonic clock.
         """
-        mine = self._spenders[spender] = _Spender(settled, held, now)
-        free = self.cap - self.spent - sum(each.held for each in self._spenders.values())
+        account = self._spenders[spender] = _Spender(settled, held, now)
+        free = self.cap - self.spent - sum(account.held for account in self._spenders.values())
         count = 0
         for want in wants:
             if want > free + NOTHING:
                 break
             free -= want
-            mine.held += want
+            account.held += want
             count += 1
         coming_back = sum(
-            each.held for each in self._spenders.values() if now - each.heard_at < _SILENT_SECONDS
+            account.held
+            for account in self._spenders.values()
+            if now - account.heard_at < _SILENT_SECONDS
         )
         return Grant(count, over=bool(wants) and not count and coming_back < NOTHING)
 

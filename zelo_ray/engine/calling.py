@@ -123,15 +123,15 @@ class JudgeCaller(Filler[Channel]):
         Where money is capped it is what answers of this kind keep to, for so much is reserved. One
         that was cut off is asked again with the judge's own limit, or twice that if it was so then.
         """
-        own = line.judge.options.get("max_output_tokens")
-        if own is None:
+        judge_limit = line.judge.options.get("max_output_tokens")
+        if judge_limit is None:
             return request.output_limit or 0
         if effort.cut:
-            return int(own)
+            return int(judge_limit)
         cut_at = self._ledger.cut_at(request.key)
         if self.purse.capped:
             return line.estimates.limit_for(model_name(request.response_model), cut_at)
-        return longer(int(own), cut_at) if cut_at else int(own)
+        return longer(int(judge_limit), cut_at) if cut_at else int(judge_limit)
 
     async def _turn(self, request: Request, line: Channel, effort: Effort) -> bool:
         """Wait until judge, budget and limits allow a call; return False when none may be made.
@@ -175,10 +175,10 @@ class JudgeCaller(Filler[Channel]):
         effort.limit = self._limit_of(request, line, effort)
         if self.purse.capped and effort.limit:
             effort.bound = bound_of(request) if effort.bound is NO_BOUND else effort.bound
-            most = line.estimates.most_known(size, effort.bound, effort.limit)
+            usage = line.estimates.most_known(size, effort.bound, effort.limit)
         else:
-            most = line.estimates.most(size, effort.limit or None)
-        effort.dollars = dearest(line.judge, most, self.options.prices)
+            usage = line.estimates.most(size, effort.limit or None)
+        effort.dollars = dearest(line.judge, usage, self.options.prices)
         if not await self.purse.take(effort.dollars):
             self._run_dry(line)
             return False
@@ -204,9 +204,9 @@ class JudgeCaller(Filler[Channel]):
         try:
             if effort.reasks:
                 request = replace(request, reask=effort.reasks, known_as=request.key)
-            said = await line.connection.send(request)
+            reply = await line.connection.send(request)
             effort.answered = True
-            checked = check_answer(request.response_model, said, request.user)
+            checked = check_answer(request.response_model, reply, request.user)
             answer, error, effort.wraps = checked.answer, checked.error, checked.wraps
             self._hear(line)
             self._end_or_ask_again(line, answer, effort)
@@ -246,8 +246,8 @@ class JudgeCaller(Filler[Channel]):
 
     def _end_or_ask_again(self, line: Channel, answer: Answer, effort: Effort) -> None:
         """Decide whether an answer is the last one to its request."""
-        own = line.judge.options.get("max_output_tokens") or 0
-        if answer.status == "truncated" and 0 < effort.limit < own:
+        judge_limit = line.judge.options.get("max_output_tokens") or 0
+        if answer.status == "truncated" and 0 < effort.limit < judge_limit:
             effort.cut = True  # the limit was ours
         elif answer.status == "invalid" and effort.reasks < self.options.reasks:
             effort.reasks += 1
@@ -360,8 +360,8 @@ class JudgeCaller(Filler[Channel]):
         """Return the seconds to wait; after a 429 all calls wait, in the gate."""
         jitter = random.Random(f"{request.key}:{effort.calls}").random()
         throttled = trouble.kind is RetryKind.THROTTLED
-        most = _LONGEST_WAIT if throttled else max(_LONGEST_WAIT, line.patience.most)
-        if trouble.delay is not None and trouble.delay > most:
+        longest_wait = _LONGEST_WAIT if throttled else max(_LONGEST_WAIT, line.patience.most)
+        if trouble.delay is not None and trouble.delay > longest_wait:
             wait = f"{trouble.delay / 60:.0f} minutes"
             what = f"{trouble.detail}; the server asks to wait {wait}: go on later"
             self._disable(line, StopReason.THROTTLED if throttled else StopReason.SILENT, what)

@@ -71,8 +71,8 @@ def count_input(
         InputError: there is no good line in it, or none to count.
         OptionError: none has a field of ``show`` or ``metadata``.
     """
-    census, seen, size = InputCount(planned=dict.fromkeys(counts, 0)), set[str](), 0
-    shown, own = ShownFields(show), OwnQueries()
+    census, query_ids, size = InputCount(planned=dict.fromkeys(counts, 0)), set[str](), 0
+    shown, own_queries = ShownFields(show), OwnQueries()
     of_documents = ShownFields(metadata, "document")
     tables = {"rejected": schema_of(Rejected)}
     with Results(out, tables, rows=1000) if keep else nullcontext() as results:
@@ -80,7 +80,7 @@ def count_input(
             if stopped():
                 raise Stopped("nobody waits for the census")
             reason = line.reason
-            if line.pool and line.pool.query_id in seen:
+            if line.pool and line.pool.query_id in query_ids:
                 reason = f"query id {line.pool.query_id!r} has come before"
                 if line.pool.session_id:  # an id may be of its session only
                     reason += "; --blocks session joins the turns of a session"
@@ -94,7 +94,7 @@ def count_input(
                 where = f"{line.file}, line {line.number}"
                 census.first_rejection = census.first_rejection or f"{where}: {reason}"
                 continue
-            seen.add(line.pool.query_id)
+            query_ids.add(line.pool.query_id)
             if only is not None and not only(line):
                 continue
             census.places.append((line.file, line.number, line.pool.query_id))
@@ -107,16 +107,20 @@ def count_input(
             shown.see(line.pool.about)
             of_documents.see_documents(line.pool)
             for document in () if is_made(line.file) else line.pool.documents:
-                own.meet(line.pool.query_id, line.pool.query, document)
+                own_queries.meet(line.pool.query_id, line.pool.query, document)
             census.pools += 1
             census.documents += len(line.pool.documents)
             for name, count in counts.items():
                 census.planned[name] += count(line.pool)
     if not census.pools:
-        held = f"it holds {len(seen):,} others, such as {min(seen)!r}" if seen else "it is empty"
+        held = (
+            f"it holds {len(query_ids):,} others, such as {min(query_ids)!r}"
+            if query_ids
+            else "it is empty"
+        )
         raise InputError(f"the input holds no pool; {census.first_rejection or held}")
     shown.refuse_unknown("the input")
     of_documents.refuse_unknown("the input")
     census.told = [*shown.told(), *of_documents.told()]
-    census.own = own.notes(left_out=False)
+    census.own = own_queries.notes(left_out=False)
     return census

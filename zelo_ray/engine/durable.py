@@ -37,8 +37,8 @@ def telling(name: str) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        why = "the disk is full; make room and run again" if full else said
+        message = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        why = "the disk is full; make room and run again" if full else message
         raise LedgerError(f"{name}: {why}") from None
 
 
@@ -53,10 +53,10 @@ def sync_folder(folder: Path) -> None:
 
 def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".new")
-    with beside.open("wb") as file:
+    new_path = path.with_suffix(".new")
+    with new_path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    beside.replace(path)
+    new_path.replace(path)
     sync_folder(path.parent)

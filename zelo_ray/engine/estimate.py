@@ -97,17 +97,19 @@ class Estimate:
     @property
     def held(self) -> Reserve:
         """Return what batches for all of the job hold of a cap, in US dollars."""
-        return sum((one.held for one in self.forecasts if one.held), Reserve())
+        return sum((forecast.held for forecast in self.forecasts if forecast.held), Reserve())
 
     @property
     def unpriced(self) -> list[str]:
         """Return the judges of unknown price."""
-        return [each.judge for each in self.forecasts if each.online is None]
+        return [forecast.judge for forecast in self.forecasts if forecast.online is None]
 
     def dollars(self, mode: str) -> Spread:
         """Return the US dollars that the rest costs in a mode, without judges of unknown price."""
-        known = [each.batch if mode == "batch" else each.online for each in self.forecasts]
-        parts = [(spread.low, spread.expected, spread.high) for spread in known if spread]
+        spreads = [
+            forecast.batch if mode == "batch" else forecast.online for forecast in self.forecasts
+        ]
+        parts = [(spread.low, spread.expected, spread.high) for spread in spreads if spread]
         return Spread(*(sum(column) for column in zip((0.0, 0.0, 0.0), *parts, strict=True)))
 
 
@@ -126,7 +128,7 @@ def estimate(
     """
     sample, options = survey.sample(), survey.options
     books = {j.name: _Book(j.options.get("max_output_tokens") or 0) for j in survey.panel}
-    wanted = {key for each in sample for asked in each.asked.values() for key, _ in asked}
+    wanted = {key for pool in sample for requests in pool.asked.values() for key, _ in requests}
 
     def note(row: Reply) -> None:
         if book := books.get(row.judge):
@@ -177,7 +179,7 @@ class _Tokens:
 
     def times(self, factor: float) -> "_Tokens":
         """Return all counts multiplied by a factor."""
-        return _Tokens(*(factor * getattr(self, each.name) for each in fields(self)))
+        return _Tokens(*(factor * getattr(self, column.name) for column in fields(self)))
 
 
 def _forecast(
@@ -186,27 +188,27 @@ def _forecast(
     sample: Sequence[Sampled],
     book: _Book,
 ) -> Forecast:
-    mine = [each for each in sample if each.asked.get(judge.name)]
+    pools = [pool for pool in sample if pool.asked.get(judge.name)]
     exact = len(sample) == survey.asked or not book.answered
-    if mine:
-        answered, words, error = _look(judge.name, survey, mine, book, exact=exact)
+    if pools:
+        answered, words, error = _look(judge.name, survey, pools, book, exact=exact)
     else:  # it is asked in later rounds only, about what the others are
-        every = [n for each in sample for asked in each.asked.values() for _, n in asked]
+        every = [n for pool in sample for requests in pool.asked.values() for _, n in requests]
         answered, words, error = 0, sum(every) / max(1, len(every)), 0.0
-    spared = _spared(judge.name, mine)
-    left = survey.planned[judge.name] - answered - spared
-    measured, replies = _measured([each.asked[judge.name] for each in mine], book, words, error)
+    spared = _spared(judge.name, pools)
+    remainder = survey.planned[judge.name] - answered - spared
+    measured, replies = _measured([pool.asked[judge.name] for pool in pools], book, words, error)
     tokens = measured or _assumed(judge, words)
-    known = load_provider(judge.provider)
-    has_batch = known.batch is not None and not judge.base_url
+    provider = load_provider(judge.provider)
+    has_batch = provider.batch is not None and not judge.base_url
     usage, size = tokens[1].usage, BYTES_PER_TOKEN * max(0.0, words - OVERHEAD)
-    hours, guessed = _hours(judge, survey.options, left, usage)
+    hours, guessed = _hours(judge, survey.options, remainder, usage)
 
     def dollars(*, batch: bool) -> Spread | None:
         prices = survey.options.prices
-        each = [price(judge, one.usage, prices, batch=batch) for one in tokens]
-        known = [left * one for one in each if one is not None]
-        return Spread(*known) if len(known) == len(each) else None
+        costs = [price(judge, case.usage, prices, batch=batch) for case in tokens]
+        totals = [remainder * cost for cost in costs if cost is not None]
+        return Spread(*totals) if len(totals) == len(costs) else None
 
     return Forecast(
         judge=judge.name,
@@ -214,12 +216,12 @@ def _forecast(
         answered=answered,
         spared=spared,
         exact=exact,
-        input_tokens=left * tokens[1].input,
-        output_tokens=left * tokens[1].output,
+        input_tokens=remainder * tokens[1].input,
+        output_tokens=remainder * tokens[1].output,
         online=dollars(batch=False),
         batch=dollars(batch=has_batch),
         has_batch=has_batch,
-        held=reserve(judge, left, size, usage, survey.options.prices) if has_batch else None,
+        held=reserve(judge, remainder, size, usage, survey.options.prices) if has_batch else None,
         hours=hours,
         guessed=guessed,
         replies=replies,
@@ -228,8 +230,8 @@ def _forecast(
 
 def _spared(name: str, sample: Sequence[Sampled]) -> int:
     """Return how many requests a judge is spared by pools that have already ended."""
-    ended = (each for each in sample if each.ended)
-    return round(sum(each.weight * (each.counts[name] - len(each.asked[name])) for each in ended))
+    ended = (pool for pool in sample if pool.ended)
+    return round(sum(pool.weight * (pool.counts[name] - len(pool.asked[name])) for pool in ended))
 
 
 def _look(
@@ -239,28 +241,30 @@ def _look(
 
     That is in words of four bytes, and comes with its relative standard error.
     """
-    weight = np.array([each.weight for each in sample])
-    count = np.array([float(each.counts[name]) for each in sample])
-    asked = [each.asked[name] for each in sample]
-    first = np.array([float(len(one)) for one in asked])  # what comes later cannot be rendered yet
-    words = np.array([float(sum(n for _, n in one)) for one in asked])
-    missing = [[n for key, n in one if bytes.fromhex(key) not in book.answered] for one in asked]
-    left = np.array([float(len(one)) for one in missing])
-    left_words = np.array([float(sum(one)) for one in missing])
+    weight = np.array([pool.weight for pool in sample])
+    count = np.array([float(pool.counts[name]) for pool in sample])
+    rows = [pool.asked[name] for pool in sample]
+    first = np.array([float(len(row)) for row in rows])  # what comes later cannot be rendered yet
+    words = np.array([float(sum(n for _, n in row)) for row in rows])
+    missing = [[n for key, n in row if bytes.fromhex(key) not in book.answered] for row in rows]
+    missing_counts = np.array([float(len(row)) for row in missing])
+    left_words = np.array([float(sum(row)) for row in missing])
 
-    traits = count[:, None] * np.array([each.traits for each in sample])
+    traits = count[:, None] * np.array([pool.traits for pool in sample])
     slopes, _ = nnls(traits, count * words / first)  # no request is shorter for a longer document
-    rest = count * words / first - traits @ slopes
-    mean = (survey.traits[name] @ slopes + weight @ rest) / survey.planned[name]
+    residuals = count * words / first - traits @ slopes
+    mean = (survey.traits[name] @ slopes + weight @ residuals) / survey.planned[name]
     per = weight * count / first
     error = 0.0
-    if left.any():  # those that are left may be longer or shorter than those that are not
-        mean *= (per @ left_words) / (per @ left) * (per @ first) / (per @ words)
-        some = left > 0
-        spread = _ratio_error((per * left_words)[some], (per * left)[some])
-        error = spread * math.sqrt(1 - left.sum() / first.sum())
-    found = first - left
-    answered = int(found.sum()) if exact else _answered(survey.planned[name], weight, found, book)
+    if missing_counts.any():  # those that are left may be longer or shorter than those that are not
+        mean *= (per @ left_words) / (per @ missing_counts) * (per @ first) / (per @ words)
+        some = missing_counts > 0
+        spread = _ratio_error((per * left_words)[some], (per * missing_counts)[some])
+        error = spread * math.sqrt(1 - missing_counts.sum() / first.sum())
+    replies = first - missing_counts
+    answered = (
+        int(replies.sum()) if exact else _answered(survey.planned[name], weight, replies, book)
+    )
     return answered, float(mean), error
 
 
@@ -311,8 +315,8 @@ def _measured(
     expected = _Tokens(
         *(scale * input_tokens, output_tokens / replies, scale * cached, scale * written)
     )
-    own = max(_ratio_error(table[:, 2], table[:, 0]), _ratio_error(table[:, 3], table[:, 1]))
-    around = min(0.9, max(_LEAST_ERROR, 2 * math.hypot(own, error)))
+    noise = max(_ratio_error(table[:, 2], table[:, 0]), _ratio_error(table[:, 3], table[:, 1]))
+    around = min(0.9, max(_LEAST_ERROR, 2 * math.hypot(noise, error)))
     return (expected.times(1 - around), expected, expected.times(1 + around)), int(replies)
 
 
@@ -320,15 +324,17 @@ def _ratio_error(above: Array, below: Array) -> float:
     """Return the relative standard error of a ratio of sums over pools (Cochran 1977, eq. 6.13)."""
     if above.size < 2 or not above.any():
         return _ONE_POOL_ERROR
-    rest = above - above.sum() / below.sum() * below
-    return math.sqrt(above.size / (above.size - 1) * float(rest @ rest)) / float(above.sum())
+    residuals = above - above.sum() / below.sum() * below
+    return math.sqrt(above.size / (above.size - 1) * float(residuals @ residuals)) / float(
+        above.sum()
+    )
 
 
 def _assumed(judge: Judge, words: float) -> tuple[_Tokens, _Tokens, _Tokens]:
     """Return an assumed usage while no reply tells; a judge without a limit counts no tokens."""
-    most = judge.options.get("max_output_tokens") or judge.options.get("output_tokens") or 0
+    limit = judge.options.get("max_output_tokens") or judge.options.get("output_tokens") or 0
     low, expected, high = (
-        _Tokens(words * ratio if most else 0.0, min(output, most)) for ratio, output in _ASSUMED
+        _Tokens(words * ratio if limit else 0.0, min(output, limit)) for ratio, output in _ASSUMED
     )
     return low, expected, high
 
@@ -337,12 +343,12 @@ def _hours(
     judge: Judge, options: AnnotateOptions, left: int, usage: Usage
 ) -> tuple[float | None, bool]:
     """Return how many hours the account's limits take, and whether those limits are a guess."""
-    known = load_provider(judge.provider)
-    own = options.limits.get(judge.name)
-    rates = own.rates if own else {}
-    guessed = "rpm" not in rates and not judge.base_url and bool(known.rates)
+    provider = load_provider(judge.provider)
+    limit = options.limits.get(judge.name)
+    rates = limit.rates if limit else {}
+    guessed = "rpm" not in rates and not judge.base_url and bool(provider.rates)
     if guessed:
-        rates = {**known.rates, **rates}
-    uses = {"rpm": 1.0, "rpd": 1.0, **known.limit_tokens(usage)}
+        rates = {**provider.rates, **rates}
+    uses = {"rpm": 1.0, "rpd": 1.0, **provider.limit_tokens(usage)}
     hours = [left * uses.get(name, 0.0) / rate * _HOURS[name] for name, rate in rates.items()]
     return max(hours, default=None), guessed

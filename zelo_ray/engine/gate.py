@@ -179,12 +179,12 @@ class LimiterClient:
         if now >= ready.until or now < self._open_at:
             self._give_back_ready()
             return False
-        taken = _times(cost, ready.cost)
-        if taken > ready.count:
+        calls = _times(cost, ready.cost)
+        if calls > ready.count:
             return False  # it is leased for by itself
-        ready.count -= taken
+        ready.count -= calls
         self._passed += 1
-        self.settle({name: taken * amount for name, amount in ready.cost.items()}, cost)
+        self.settle({name: calls * amount for name, amount in ready.cost.items()}, cost)
         if ready.count <= ready.low:
             self._ask()
         return True
@@ -198,8 +198,8 @@ class LimiterClient:
 
 def _times(cost: Mapping[str, float], usual: Mapping[str, float]) -> int:
     """Return how many usual calls this cost equals; one that is little larger counts as one."""
-    most = max((cost[name] / usual[name] for name in cost if usual.get(name)), default=1.0)
-    return 1 if most <= _ALIKE else math.ceil(most)
+    ratio = max((cost[name] / usual[name] for name in cost if usual.get(name)), default=1.0)
+    return 1 if ratio <= _ALIKE else math.ceil(ratio)
 
 
 def answer(waiting: asyncio.Future[bool], *, passed: bool) -> None:

@@ -77,15 +77,17 @@ def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
         learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
     except ArithmeticError as error:
         plain = ", and --pooling median needs no model" if "pooling" in protocol.own_options else ""
-        told = f"the judges could not be measured: {error}; all replies are kept{plain}"
-        raise Stopped(told) from None
-    found = {
+        message = f"the judges could not be measured: {error}; all replies are kept{plain}"
+        raise Stopped(message) from None
+    contents = {
         "raters": (learned.raters, Rater),
         "shares": (learned.shares, Share),
         "consensus": (learned.consensus, Consensus),
     }
-    with Results(options.out, {n: schema_of(record) for n, (_, record) in found.items()}) as files:
-        for name, (rows, record) in found.items():
+    with Results(
+        options.out, {n: schema_of(record) for n, (_, record) in contents.items()}
+    ) as files:
+        for name, (rows, record) in contents.items():
             files.add(name, table_of(rows, record))
     if learned.kept:
         write_json(options.out, KEPT, learned.kept)

@@ -89,17 +89,17 @@ class Limiter:
     @property
     def guessed(self) -> bool:
         """Return whether the requests a minute are only a cautious guess."""
-        known = "rpm" in self._account.limits or "rpm" in self._told
-        return bool(self._account.cautious) and not known
+        has_rate = "rpm" in self._account.limits or "rpm" in self._told
+        return bool(self._account.cautious) and not has_rate
 
     @property
     def rates(self) -> dict[str, float]:
         """Return the limits in force, each a number in its own period."""
-        known = dict[str, float]()
+        limits = dict[str, float]()
         for name, limit in (*self._told.items(), *self._account.limits.items()):
-            known[name] = min(limit, known.get(name, limit))
-        day = {"rpd": known.pop("rpd")} if "rpd" in known else {}
-        rates = {name: limit * self._share * _HEADROOM for name, limit in known.items()}
+            limits[name] = min(limit, limits.get(name, limit))
+        day = {"rpd": limits.pop("rpd")} if "rpd" in limits else {}
+        rates = {name: limit * self._share * _HEADROOM for name, limit in limits.items()}
         if self.guessed:
             reach = self._share * self._reach
             rates |= {name: limit * reach for name, limit in self._account.cautious.items()}

@@ -36,9 +36,9 @@ _WORTHLESS = re.compile(
 
 def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str | None) -> None:
     if kind and fs.exists(f"{path}/run.json"):
-        found = record(f"{out.rstrip('/')}/run.json").get("kind")
-        if found != kind:
-            whose = found or "another program"
+        recorded_kind = record(f"{out.rstrip('/')}/run.json").get("kind")
+        if recorded_kind != kind:
+            whose = recorded_kind or "another program"
             raise LockError(f"{out} holds the results of {whose}; name another --out")
 
 
@@ -86,7 +86,7 @@ def leaving_no_trace(*outs: str) -> Iterator[None]:
         outs: of the command. What was there before stays, as does all that is of any worth.
     """
     new = {
-        Path(out): [each for each in (Path(out), *Path(out).parents) if not each.exists()]
+        Path(out): [folder for folder in (Path(out), *Path(out).parents) if not folder.exists()]
         for out in outs
         if "://" not in out and not Path(out).exists()
     }
@@ -94,8 +94,8 @@ def leaving_no_trace(*outs: str) -> Iterator[None]:
         yield
     except ZeloError:
         for path, made in new.items():
-            files = [each for each in path.rglob("*") if not each.is_dir()]
-            if all(_WORTHLESS.fullmatch(str(each.relative_to(path))) for each in files):
+            files = [file for file in path.rglob("*") if not file.is_dir()]
+            if all(_WORTHLESS.fullmatch(str(file.relative_to(path))) for file in files):
                 shutil.rmtree(path, ignore_errors=True)
                 for folder in made[1:]:
                     with contextlib.suppress(OSError):  # something else is there
@@ -162,8 +162,8 @@ def _claim_object(
         except FileNotFoundError:
             return {"owner": "", "who": "a run that has just ended", "beat": ""}
         try:
-            found = json.loads(held)
-            return {name: str(found[name]) for name in ("owner", "who", "beat")}
+            holder = json.loads(held)
+            return {name: str(holder[name]) for name in ("owner", "who", "beat")}
         except (ValueError, KeyError, TypeError):
             return {"owner": "?", "who": "a run that cannot be told", "beat": repr(held)}
 
@@ -178,15 +178,15 @@ def _claim_object(
     ended = threading.Event()
 
     def keep_beating() -> None:
-        heard = time.monotonic()
-        taken = False
-        while not (taken or ended.wait(_BEAT_SECONDS)):
+        beat_at = time.monotonic()
+        is_taken = False
+        while not (is_taken or ended.wait(_BEAT_SECONDS)):
             with contextlib.suppress(Exception):  # a later beat may come through
-                taken = look()["owner"] not in ("", me)
-                if not taken:
+                is_taken = look()["owner"] not in ("", me)
+                if not is_taken:
                     beat()
-                    heard = time.monotonic()
-            if taken or time.monotonic() - heard > _STALE_SECONDS / 2:
+                    beat_at = time.monotonic()
+            if is_taken or time.monotonic() - beat_at > _STALE_SECONDS / 2:
                 say(f"{out}: the claim on it is lost, so this run stops")
                 os.kill(os.getpid(), signal.SIGTERM)
                 return

@@ -94,22 +94,22 @@ class Asker(JudgeCaller):
     def _connect(
         self, judge: Judge, options: AnnotateOptions, environ: Mapping[str, str], clock: Clock
     ) -> Channel:
-        known = load_provider(judge.provider)
+        provider = load_provider(judge.provider)
         key = find_key(judge, options.api_key_env, environ)
         settings = Settings(key, judge.base_url, seconds_for(judge.options, options.timeout))
         at = (judge.provider, settings)
         if at not in self._connections:
             self._connections[at] = connect(judge, settings)
         limit = options.limits.get(judge.name, Limit())
-        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else known.concurrency
+        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else provider.concurrency
         slots = max(1, (limit.concurrency or usual) // options.actors)
         account = Account(
             f"{judge.name} {fingerprint(key)}",
             limits=limit.rates,
-            cautious={} if judge.base_url else known.rates,
+            cautious={} if judge.base_url else provider.rates,
         )
         return Channel(
-            *(judge, known, self._connections[at], slots, asyncio.Semaphore(slots)),
+            *(judge, provider, self._connections[at], slots, asyncio.Semaphore(slots)),
             gate=LimiterClient(account, self._quota, clock),
             estimates=Estimates(judge),
             patience=Patience(judge, options.patience, reached=self._again),
@@ -132,24 +132,32 @@ class Asker(JudgeCaller):
 
     async def fill(self, pool: Pool) -> None:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
-        seen, asked, steps = set[str](), Counter[str](), list[Step]()
+        keys, counts, steps = set[str](), Counter[str](), list[Step]()
         progress = Progress(self._protocol.rounds(pool, self._panel, self.options))
         try:
-            while mine := await self._plan(progress, seen, steps):
-                seen.update(request.key for request in mine)
-                openings = Openings(mine, self.clock)
-                own = await asyncio.gather(*(self._ask_once(request, openings) for request in mine))
-                asked.update(r.judge.name for r, was in zip(mine, own, strict=True) if was)
+            while requests := await self._plan(progress, keys, steps):
+                keys.update(request.key for request in requests)
+                openings = Openings(requests, self.clock)
+                outcomes = await asyncio.gather(
+                    *(self._ask_once(request, openings) for request in requests)
+                )
+                counts.update(
+                    r.judge.name for r, was in zip(requests, outcomes, strict=True) if was
+                )
         finally:  # also where a protocol of a user's own raises
             self._begun.discard(progress)
             self._make_room()
         if not self.stopped:
             planned = self._protocol.count(pool, self._panel, self.options)
             if self._again:  # others have asked for this run, too
-                heard = progress.heard()
-                asked = Counter({n: sum(map(self._ledger.own, set(heard[n]))) for n in heard})
-            for name, line in ((n, each) for n, each in self.lines.items() if not each.disabled):
-                line.tally.pass_over(name, planned[name], asked[name], steps[-1])
+                answered_keys = progress.heard()
+                counts = Counter(
+                    {n: sum(map(self._ledger.own, set(answered_keys[n]))) for n in answered_keys}
+                )
+            for name, line in (
+                (n, channel) for n, channel in self.lines.items() if not channel.disabled
+            ):
+                line.tally.pass_over(name, planned[name], counts[name], steps[-1])
 
     async def _plan(self, progress: Progress, seen: set[str], steps: list[Step]) -> list[Request]:
         """Return the requests that these judges have not been asked; note progress in ``steps``.
@@ -167,14 +175,14 @@ class Asker(JudgeCaller):
             self._begun.add(progress)
             step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
             steps[1:] = [step]
-            for line in (each for each in self.lines.values() if not each.trial.passed):
+            for line in (channel for channel in self.lines.values() if not channel.trial.passed):
                 keys = progress.heard().get(line.judge.name, ())
                 if await asyncio.to_thread(has_judged, self._ledger, keys):
                     line.trial.skip()
             open_to = {name for name, line in self.lines.items() if not line.disabled}
-            mine = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
-            self._pending += len(mine)
-            return mine
+            requests = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
+            self._pending += len(requests)
+            return requests
 
     async def _ask_once(self, request: Request, openings: Openings) -> bool:
         """Ask, unless another pool asks or has just asked the same; return whether it asked."""

@@ -65,10 +65,10 @@ class Openings:
         try:
             for begin in self._several(request):
                 while begin not in self._kept and begin in self._leads:
-                    left = until - self._clock.now()
-                    if left <= 0:
+                    seconds = until - self._clock.now()
+                    if seconds <= 0:
                         break
-                    await self._clock.wait_for(asyncio.shield(self._leads[begin]), left)
+                    await self._clock.wait_for(asyncio.shield(self._leads[begin]), seconds)
                 else:
                     if begin not in self._kept:
                         self._leads[begin] = asyncio.get_running_loop().create_future()
@@ -83,12 +83,12 @@ class Openings:
 
     def _beginnings(self, request: Request) -> Iterator[_Beginning]:
         """Yield the beginnings of a request that are long enough to be kept, the shortest first."""
-        least = self._least.get(request.judge.name)
-        if least is None:
+        minimum = self._least.get(request.judge.name)
+        if minimum is None:
             return
         for at in request.starts:
             text = request.user[:at]
-            if len((request.system + text).encode(errors="replace")) >= least * _BYTES_PER_TOKEN:
+            if len((request.system + text).encode(errors="replace")) >= minimum * _BYTES_PER_TOKEN:
                 yield request.judge.name, request.system, text
 
 
@@ -97,5 +97,5 @@ def least_kept(judge: Judge) -> int | None:
 
     A server that is named by its URL has caches of its own kind, which need no help.
     """
-    kept = load_provider(judge.provider).least_kept
-    return kept(judge.model) if kept and not judge.base_url else None
+    rule = load_provider(judge.provider).least_kept
+    return rule(judge.model) if rule and not judge.base_url else None

@@ -48,14 +48,14 @@ class BudgetClient:
             return True
         if self._closed:
             return False
-        taken = asyncio.get_running_loop().create_future()
-        self._queue.append((dollars, taken))
+        waiter = asyncio.get_running_loop().create_future()
+        self._queue.append((dollars, waiter))
         self._granting = self._granting or asyncio.create_task(self._grant(self._till))
         try:
-            return bool(await taken)
+            return bool(await waiter)
         except asyncio.CancelledError:  # perhaps in the moment in which it was granted
-            if not taken.cancelled():
-                self.give_back(dollars if taken.result() else 0.0, 0.0)
+            if not waiter.cancelled():
+                self.give_back(dollars if waiter.result() else 0.0, 0.0)
             raise
 
     def give_back(self, taken: float, spent: float) -> None:
@@ -70,8 +70,8 @@ class BudgetClient:
 
     def _send_away(self) -> None:
         while self._queue:
-            _, taken = self._queue.popleft()
-            answer(taken, passed=False)
+            _, waiter = self._queue.popleft()
+            answer(waiter, passed=False)
 
     async def _grant(self, till: SharedBudget) -> None:
         try:
@@ -83,9 +83,9 @@ class BudgetClient:
                 async with self._asking:
                     grant = await till.reserve(self._spender, self._settled, self._held, wants)
                     for _ in range(min(grant.count, len(self._queue))):
-                        dollars, taken = self._queue.popleft()
-                        self._held += 0.0 if taken.cancelled() else dollars
-                        answer(taken, passed=True)
+                        dollars, waiter = self._queue.popleft()
+                        self._held += 0.0 if waiter.cancelled() else dollars
+                        answer(waiter, passed=True)
                 if grant.over:
                     self.over = True
                     self._send_away()

@@ -99,16 +99,16 @@ def _differences(
     if was.get("protocol", protocol) != protocol:
         yield f"protocol {was['protocol']}, now {protocol}"
         return
-    before = {each["judge"]: each.get("options") or {} for each in record.get("panel") or ()}
+    before = {row["judge"]: row.get("options") or {} for row in record.get("panel") or ()}
     names = {judge.name for judge in panel}
     if before and before.keys() != names:
         yield f"judges {', '.join(sorted(before))}, now {', '.join(sorted(names))}"
-    for judge in (each for each in panel if each.name in before):
+    for judge in (judge for judge in panel if judge.name in before):
         provider = load_provider(judge.provider)
-        asked = orjson.loads(orjson.dumps(dict(judge.options), default=str))
-        for option in sorted({*before[judge.name], *asked} - {*provider.transport}):
+        judge_options = orjson.loads(orjson.dumps(dict(judge.options), default=str))
+        for option in sorted({*before[judge.name], *judge_options} - {*provider.transport}):
             usual = provider.options.get(option)
-            old, new = before[judge.name].get(option, usual), asked.get(option)
+            old, new = before[judge.name].get(option, usual), judge_options.get(option)
             if old != new:
                 yield f"{option} of {judge.name} {_shown(old)}, now {_shown(new)}"
     for name, field in type(options).model_fields.items():

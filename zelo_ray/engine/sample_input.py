@@ -102,11 +102,11 @@ class InputSample:
         """Render the sample's pools, or as many as can be done quickly."""
         first = self._render(self._all or self._first.pools, ())
         others = [] if self._all else self._render(self._others.pools, {e.query_id for e in first})
-        for each in others:  # they stand for all that are not among the first
-            each.weight = (self.asked - len(first)) / len(others)
+        for pool in others:  # they stand for all that are not among the first
+            pool.weight = (self.asked - len(first)) / len(others)
         sample = [*first, *others]
         for judge in self.panel:
-            _foresee([each for each in sample if each.asked.get(judge.name)], judge.name)
+            _foresee([pool for pool in sample if pool.asked.get(judge.name)], judge.name)
         return sample
 
     def _render(self, pools: Iterable[Pool], taken: Collection[str]) -> list[Sampled]:
@@ -114,17 +114,17 @@ class InputSample:
         for pool in pools:
             if pool.query_id in taken or (requests >= _MOST_RENDERED and not self._all):
                 continue
-            each = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
-            known, missing = self._known(pool, self._replies)
-            one = self._protocol.max_rounds == 1
-            first = known if one else self._known(pool, NoReplies())[0]
-            for asked, found in ((each.first, first), (each.asked, known)):
-                for request in found:
+            sampled = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
+            current, missing = self._known(pool, self._replies)
+            one_round = self._protocol.max_rounds == 1
+            first = current if one_round else self._known(pool, NoReplies())[0]
+            for by_judge, group in ((sampled.first, first), (sampled.asked, current)):
+                for request in group:
                     words = math.ceil(size_of(request.marked("")) / BYTES_PER_TOKEN) + OVERHEAD
-                    asked.setdefault(request.judge.name, []).append((request.key, words))
-            each.ended = not missing
-            requests += len(known)
-            rendered.append(each)
+                    by_judge.setdefault(request.judge.name, []).append((request.key, words))
+            sampled.ended = not missing
+            requests += len(current)
+            rendered.append(sampled)
         return rendered
 
     def _known(self, pool: Pool, replies: Replies) -> tuple[list[Request], bool]:
@@ -140,18 +140,18 @@ class InputSample:
 
 def _foresee(sample: Sequence[Sampled], judge: str) -> None:
     """Assume that requests are as long as those of pools that have ended, round by round."""
-    ended = [each for each in sample if each.ended and each.first.get(judge)]
+    ended = [pool for pool in sample if pool.ended and pool.first.get(judge)]
     if ended:
-        longer = _mean(each.asked[judge] for each in ended) / _mean(
-            each.first[judge] for each in ended
+        longer = _mean(pool.asked[judge] for pool in ended) / _mean(
+            pool.first[judge] for pool in ended
         )
-        for each in sample:
-            if not each.ended:
-                each.asked[judge] = [(key, words * longer) for key, words in each.asked[judge]]
+        for pool in sample:
+            if not pool.ended:
+                pool.asked[judge] = [(key, words * longer) for key, words in pool.asked[judge]]
 
 
 def _mean(asked: Iterable[Sequence[tuple[str, float]]]) -> float:
-    words = [n for each in asked for _, n in each]
+    words = [n for requests in asked for _, n in requests]
     return sum(words) / len(words)
 
 
@@ -196,6 +196,6 @@ def _traits(pool: Pool, options: AnnotateOptions) -> Array:
     They are known of all pools, so they carry over to all what the sample tells.
     """
     documents = pool.documents[: options.document_limit]
-    shown = [as_shown(each, pool, options).content for each in documents]
+    shown = [as_shown(document, pool, options).content for document in documents]
     mean = sum(len(text.encode()) for text in shown) / max(1, len(shown))
     return np.array([1.0, len(query_shown(pool, options.show_query).encode()), mean])

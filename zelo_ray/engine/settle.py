@@ -79,10 +79,17 @@ def settled(
     ]
     scores = [() if reason else fit.scores for reason, fit in zip(why, fits, strict=True)]
     shown = protocol.score.shown
-    told = [{s.doc_id: {name: getattr(s, name) for name in shown} for s in each} for each in scores]
+    annotations = [
+        {s.doc_id: {name: getattr(s, name) for name in shown} for s in pool_scores}
+        for pool_scores in scores
+    ]
     judged = {
         name: _lists(
-            [[one for one in step.judgments if isinstance(one, record)] for step in steps], record
+            [
+                [judgment for judgment in step.judgments if isinstance(judgment, record)]
+                for step in steps
+            ],
+            record,
         )
         for name, record in protocol.tables.items()
     }
@@ -90,7 +97,8 @@ def settled(
         "query_id": [pool.query_id for pool in pools],
         "documents": [len(pool.documents) for pool in pools],
         "annotated": [
-            annotate_line(line.raw, each, *shown) for line, each in zip(lines, told, strict=True)
+            annotate_line(line.raw, annotation, *shown)
+            for line, annotation in zip(lines, annotations, strict=True)
         ],
         **judged,
         "failures": _lists([step.failures for step in steps], Failure),
@@ -104,7 +112,7 @@ def settled(
 def _lists(rows: Sequence[Sequence[Any]], record: type) -> pa.ListArray:
     """Return the records of each pool: a list of structs, put together column by column."""
     ends = np.cumsum([0, *map(len, rows)], dtype=np.int32)
-    flat = table_of([one for each in rows for one in each], record).combine_chunks()
+    flat = table_of([entry for group in rows for entry in group], record).combine_chunks()
     structs = flat.to_struct_array()
     return pa.ListArray.from_arrays(
         ends, structs.chunk(0) if structs.num_chunks else pa.array([], structs.type)
@@ -116,13 +124,13 @@ def _covered(step: Step, options: AnnotateOptions) -> Sequence[Any]:
     if not load(options.protocol).per_document:
         return step.judgments
     judged = Counter(judgment.doc_id for judgment in step.judgments)
-    asked = judged + Counter(
+    attempts = judged + Counter(
         doc_id for failure in (*step.failures, *step.unheard) for doc_id in failure.doc_ids
     )
     return [
         judgment
         for judgment in step.judgments
-        if judged[judgment.doc_id] >= options.min_coverage * asked[judgment.doc_id]
+        if judged[judgment.doc_id] >= options.min_coverage * attempts[judgment.doc_id]
     ]
 
 
@@ -135,7 +143,11 @@ def _why_unscored(pool: Pool, step: Step, options: AnnotateOptions) -> Unscored 
         return Unscored.because(UnscoredReason.TOO_FEW_DOCUMENTS, held=held, takes=takes)
     judged = {protocol.coverage_key(judgment) for judgment in step.judgments} - {None}
     failed = (*step.failures, *step.unheard)
-    asked = judged | {protocol.coverage_key(failure) for failure in failed} - {None}
-    if len(judged) < options.min_coverage * len(asked) and not (protocol.per_document and judged):
-        return Unscored.because(UnscoredReason.LOW_COVERAGE, judged=len(judged), asked=len(asked))
+    attempts = judged | {protocol.coverage_key(failure) for failure in failed} - {None}
+    if len(judged) < options.min_coverage * len(attempts) and not (
+        protocol.per_document and judged
+    ):
+        return Unscored.because(
+            UnscoredReason.LOW_COVERAGE, judged=len(judged), asked=len(attempts)
+        )
     return None

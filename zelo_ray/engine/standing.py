@@ -58,16 +58,16 @@ class Standing:
         self._options, self._shards = options, frozenset(shards)
         self._made_of = ""
         if not _in_doubt(options, panel, shards):
-            told = (
+            ingredients = (
                 options.model_dump(mode="json"),
                 [(judge.name, dict(judge.options)) for judge in panel],
                 [version(name) for name in _PACKAGES],
                 _code(),
             )
-            found = hashlib.blake2b(orjson.dumps(told, repr, _AS_WRITTEN))
+            digest = hashlib.blake2b(orjson.dumps(ingredients, repr, _AS_WRITTEN))
             for piece in _bytes_of(shards):
-                found.update(piece)
-            self._made_of = found.hexdigest()
+                digest.update(piece)
+            self._made_of = digest.hexdigest()
 
     def found(self) -> Summary | None:
         """Return the summary of the last run, if its results stand."""
@@ -75,8 +75,8 @@ class Standing:
         if not self._made_of or not (Path(out) / RUN).exists():
             return None
         last = record(f"{out}/{RUN}")
-        told = {"made_of": self._made_of, "files": self._files()}
-        if not is_finished(last) or last.get(KEY) != told:
+        fingerprint = {"made_of": self._made_of, "files": self._files()}
+        if not is_finished(last) or last.get(KEY) != fingerprint:
             return None
         if any(part.is_open for part in Parts(self._options.books)):
             return None
@@ -101,21 +101,21 @@ class Standing:
 
     def _files(self) -> str:
         """Return a digest of the names, sizes and times of the results and of the ledger."""
-        found = hashlib.blake2b()
+        digest = hashlib.blake2b()
         for path in _left(Path(self._options.out), Path(self._options.books)):
             if str(path) not in self._shards:
-                seen = path.stat()
+                stat = path.stat()
                 name = str(path).encode("utf-8", "backslashreplace").decode()  # it may be no UTF-8
-                found.update(orjson.dumps((name, seen.st_size, seen.st_mtime_ns)))
-        return found.hexdigest()
+                digest.update(orjson.dumps((name, stat.st_size, stat.st_mtime_ns)))
+        return digest.hexdigest()
 
 
 def summary_of(out: str, told: dict[str, Any]) -> Summary:
     """Build the summary of a run from its record."""
-    known = {each.name for each in fields(Summary)} - {"out", "raters", "shares"}
-    raters = [_row(Rater, each) for each in told.get("raters", ())]
-    shares = [_row(Share, each) for each in told.get("shares", ())]
-    plain = {name: value for name, value in told.items() if name in known}
+    names = {column.name for column in fields(Summary)} - {"out", "raters", "shares"}
+    raters = [_row(Rater, row) for row in told.get("raters", ())]
+    shares = [_row(Share, row) for row in told.get("shares", ())]
+    plain = {name: value for name, value in told.items() if name in names}
     plain["disabled"] = disabled_in(told.get("disabled", {}))
     plain["unscored"] = unscored_in(told.get("unscored", {}))
     return Summary(out=out, raters=raters, shares=shares, **plain)
@@ -164,5 +164,5 @@ def _code() -> list[tuple[str, int, int]]:
     """List this package's files with size and time, as code may change without a version."""
     home = Path(__file__).parents[1]
     files = (path for path in sorted(home.rglob("*")) if path.suffix not in (".pyc", ""))
-    seen = [(str(path.relative_to(home)), path.stat()) for path in files]
-    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in seen]
+    stats = [(str(path.relative_to(home)), path.stat()) for path in files]
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]

@@ -116,11 +116,11 @@ class Estimates:
             kind: of verdict.
             cut_at: the limit at which the answer was cut off before, 0 if it was not.
         """
-        known = self._kinds[kind]
-        if cut_at or known.answers < _FEW or known.cut > max(3, _CUT_OFF * known.answers):
+        tally = self._kinds[kind]
+        if cut_at or tally.answers < _FEW or tally.cut > max(3, _CUT_OFF * tally.answers):
             return longer(self._limit, cut_at)
-        margin = _SURE + _UNSURE / known.answers
-        return min(self._limit, max(self._shortest, math.ceil(margin * known.longest)))
+        margin = _SURE + _UNSURE / tally.answers
+        return min(self._limit, max(self._shortest, math.ceil(margin * tally.longest)))
 
     def learn(self, size: float, usage: Usage, kind: str = "", *, cut: bool = False) -> None:
         """Take in what a call of so many bytes has used; rerankers tell of input alone."""
@@ -129,17 +129,17 @@ class Estimates:
             self._per_byte += _LEARNING * (max(0.05, per_byte) - self._per_byte)
         if usage.output_tokens:
             self._output += _LEARNING * (usage.output_tokens - self._output)
-            known = self._kinds[kind]
-            known.answers, known.cut = known.answers + 1, known.cut + cut
-            known.longest = max(known.longest, usage.output_tokens)
+            tally = self._kinds[kind]
+            tally.answers, tally.cut = tally.answers + 1, tally.cut + cut
+            tally.longest = max(tally.longest, usage.output_tokens)
 
     def learn_prompt(self, tokens: int, bound: Bound) -> None:
         """Take in how many tokens one prompt took; a few of them are learned from together."""
         self._prompts.append((tokens, bound))
         if len(self._prompts) >= _FEW:
             prompts, self._prompts = self._prompts, []
-            whole = sum(each.tokens for _, each in prompts)
-            self.learn_prompts(0, [count for count, _ in prompts], whole)
+            total = sum(bound.tokens for _, bound in prompts)
+            self.learn_prompts(0, [count for count, _ in prompts], total)
 
     def learn_prompts(self, opening: int, tokens: Sequence[int], bound: float) -> None:
         """Take in how many tokens prompts took, which together may be so many at most.
@@ -185,7 +185,7 @@ def size_of(request: Request) -> Size:
     query = _bytes(request.query)
     charged = Size(size + (query + OVERHEAD) * (len(request.documents) - 1))
     room = max(_PART // 2, _PART - query)
-    parts = sum(max(1, -(-_bytes(each.content) // room)) for each in request.documents)
+    parts = sum(max(1, -(-_bytes(document.content) // room)) for document in request.documents)
     charged.searches = max(1, -(-parts // _SEARCH))
     return charged
 

@@ -88,7 +88,7 @@ def has_judged(ledger: Ledger, keys: Sequence[str]) -> bool:
         ledger: where replies are.
         keys: of its requests.
     """
-    recorded = [key for key, there in zip(keys, ledger.there(keys), strict=True) if there]
+    recorded = [key for key, hit in zip(keys, ledger.there(keys), strict=True) if hit]
     return any(reply.status == "ok" for reply in ledger.read(recorded))
 
 
@@ -104,8 +104,8 @@ def without_judgment(judge: Judge, answers: Sequence[Answer]) -> Disabled | None
     ((status, _),) = Counter(answer.status for answer in answers).most_common(1)
     reasons = Counter(answer.reason or status for answer in answers if answer.status == status)
     ((reason, times),) = reasons.most_common(1)
-    known = load_provider(judge.provider).options
-    help_ = [advice for option, advice in _HELP.get(status, {}).items() if option in known]
+    options = load_provider(judge.provider).options
+    help_ = [advice for option, advice in _HELP.get(status, {}).items() if option in options]
     what = f"in judge_options, {', or '.join(help_)}" if help_ else _ELSE.get(status, "")
     return Disabled(
         StopReason.NO_JUDGMENT,

@@ -88,13 +88,13 @@ class _Replay:
         try:
             options = recorded_options(record)
             self.shards = [str(shard) for shard in record["shards"]]
-            self.panel = tuple(_judge(each) for each in record["panel"])
+            self.panel = tuple(_judge(row) for row in record["panel"])
         except (KeyError, TypeError, ValidationError):
             raise Untold(f"{not_finished(out)}, as its run.json cannot be read") from None
         if gone := [shard for shard in self.shards if not _is_there(shard)]:
             raise Untold(f"{not_finished(out)}; until then its input is needed: no {gone[0]}")
-        own = options.books == options.out  # the directory may have been moved since
-        self.books = out if own else options.books
+        in_out = options.books == options.out  # the directory may have been moved since
+        self.books = out if in_out else options.books
         self.options = options.model_copy(update={"out": folder, "ledger": self.books})
         self.protocol = load(options.protocol)
         self._query_id = query_id
@@ -130,8 +130,8 @@ class _Replay:
         self, shards: Sequence[str], places: Collection[tuple[str, int]]
     ) -> Iterator[tuple[Line, Pool]]:
         for line in (line for shard in shards for line in read_lines(shard, Limits())):
-            pool, here = line.pool, (line.file, line.number) in places
-            if pool and here and self._alone in (None, pool.query_id):
+            pool, is_listed = line.pool, (line.file, line.number) in places
+            if pool and is_listed and self._alone in (None, pool.query_id):
                 yield line, pool
 
     def _blocks(
@@ -176,11 +176,11 @@ def _is_there(place: str) -> bool:
 
 
 def _told(out: str, replay: _Replay, query_id: str | None) -> str:
-    heard, planned = replay.heard.total(), replay.planned.total()
-    most = "up to " if replay.protocol.max_rounds != 1 else ""
+    replies, planned = replay.heard.total(), replay.planned.total()
+    qualifier = "up to " if replay.protocol.max_rounds != 1 else ""
     about = "" if query_id is None else " about this query"
-    have = "has" if heard == 1 else "have"
-    count = f"{heard:,} of {most}{planned:,} requests{about} {have} a reply"
+    have = "has" if replies == 1 else "have"
+    count = f"{replies:,} of {qualifier}{planned:,} requests{about} {have} a reply"
     if at_work(out):
         return f"This run is still at work: {count} so far. Scores rest on these alone."
     return (

@@ -46,7 +46,7 @@ def reserve(
     first = Usage(round(size) + OVERHEAD, limit)
     tokens = round(min(size, _DEAREST * usage.input_tokens)) + OVERHEAD
     later = Usage(tokens, min(limit, round(_LONGEST * usage.output_tokens)))
-    held = (requests * dearest(judge, one, prices, batch=True) for one in (first, later))
+    held = (requests * dearest(judge, case, prices, batch=True) for case in (first, later))
     return Reserve(*held)
 
 

@@ -57,7 +57,7 @@ class Group:
     @property
     def pools(self) -> int:
         """Count the pools of the group."""
-        return sum(each.pools for each in self.stretches)
+        return sum(stretch.pools for stretch in self.stretches)
 
     @property
     def parts(self) -> int:
@@ -93,11 +93,11 @@ def plan_parts(census: InputCount) -> list[Group]:
 
 def _stretches(census: InputCount) -> Iterator[Stretch]:
     places = zip(census.places, census.offsets, strict=True)
-    for file, each in groupby(places, key=lambda place: place[0][0]):
-        most = PART_POOLS if is_plain(file) else None
-        while some := list(islice(each, most)):
+    for file, group in groupby(places, key=lambda place: place[0][0]):
+        limit = PART_POOLS if is_plain(file) else None
+        while some := list(islice(group, limit)):
             (_, number, _), offset = some[0]
-            start = (number, offset) if most else (1, 0)
+            start = (number, offset) if limit else (1, 0)
             yield Stretch(file, *start, len(some))
 
 
@@ -131,8 +131,8 @@ def write_part(
             for line in block["annotated"].to_pylist() if written.lines else ():
                 results.add_line(LINES, line)
             counted.add(block, written)
-    told = counted.to_json()
-    return pa.table({"part": pa.array([number], pa.int64()), "counted": pa.array([told])})
+    figures = counted.to_json()
+    return pa.table({"part": pa.array([number], pa.int64()), "counted": pa.array([figures])})
 
 
 def collect_parts(
@@ -153,15 +153,15 @@ def collect_parts(
     Raises:
         Stopped: a part is missing.
     """
-    written, found = Written.by(options, judgments_only=judgments_only), dict[int, Counted]()
+    written, figures = Written.by(options, judgments_only=judgments_only), dict[int, Counted]()
     for table in rows:
         for row in table.to_pylist():
-            found[row["part"]] = Counted.from_json(row["counted"])
+            figures[row["part"]] = Counted.from_json(row["counted"])
     counted = Counted()
     for number in range(parts):
-        if number not in found:
+        if number not in figures:
             raise Stopped(f"part {number:,} of {parts:,} of the results was not written")
-        counted.join(found[number])
+        counted.join(figures[number])
     folders = dict.fromkeys(written.tables, "parquet")
     if written.lines:
         folders[LINE_PARTS] = "jsonl"
@@ -182,7 +182,7 @@ def _refuse_missing(out: str, folders: dict[str, str], parts: int) -> None:
     fs.invalidate_cache()  # others wrote these
     for name, ending in folders.items():
         names: Sequence[str] = fs.ls(f"{root}/{name}", detail=False) if parts else ()
-        there = {path.rsplit("/", 1)[-1] for path in names}
+        file_names = {path.rsplit("/", 1)[-1] for path in names}
         for number in range(parts):
-            if part_name(number, ending) not in there:
+            if part_name(number, ending) not in file_names:
                 raise Stopped(f"{out}/{name}: lacks {part_name(number, ending)}")

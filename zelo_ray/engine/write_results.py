@@ -120,7 +120,7 @@ class Written:
         tables = {name: schema_of(record) for name, record in records.items()}
         if judgments_only and "scores" not in protocol.learned_from(options):
             del tables["scores"]
-        judgments = [name for name, each in protocol.judgments.items() if each.counts]
+        judgments = [name for name, kind in protocol.judgments.items() if kind.counts]
         return cls(tables, [] if judgments_only else [LINES], judgments)
 
 
@@ -181,9 +181,9 @@ class Counted:
 
     def join(self, other: "Counted") -> None:
         """Count in what comes behind."""
-        for each in fields(self):
-            if isinstance(value := getattr(other, each.name), int):
-                setattr(self, each.name, getattr(self, each.name) + value)
+        for figure in fields(self):
+            if isinstance(value := getattr(other, figure.name), int):
+                setattr(self, figure.name, getattr(self, figure.name) + value)
         self._add_reasons(other.reasons)
         self.unscored |= other.unscored
         self.errors, self.beyond = self.errors + other.errors, self.beyond + other.beyond
@@ -195,12 +195,12 @@ class Counted:
 
     def summary(self, out: str) -> Summary:
         """Return these figures as the summary of a run."""
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
-        errors, of = told.pop("errors"), told.pop("errors_of")
-        beyond, people = told.pop("beyond"), told.pop("beyond_of")
+        figures = {figure.name: getattr(self, figure.name) for figure in fields(self)}
+        errors, of = figures.pop("errors"), figures.pop("errors_of")
+        beyond, people = figures.pop("beyond"), figures.pop("beyond_of")
         return Summary(
             out=out,
-            **told,
+            **figures,
             std_error=fsum(errors) / of if of else None,
             truth_error=fsum(beyond) / people if people else None,
         )
@@ -252,7 +252,7 @@ def remove_foreign(options: AnnotateOptions) -> None:
 def _foreign(options: AnnotateOptions) -> set[str]:
     """List the tables of earlier runs that this protocol does not write."""
     protocol = load(options.protocol)
-    tables = {name for each in PROTOCOLS for name in load(each).tables}
+    tables = {name for protocol_name in PROTOCOLS for name in load(protocol_name).tables}
     tables |= former_tables(options.out)
     if not protocol.learned_from(options):
         tables |= {"raters", "shares", "consensus"}

@@ -29,8 +29,8 @@ from zelo_ray.records import Judge, Pool
 
 def in_batches(judge: Judge, options: AnnotateOptions) -> bool:
     """Return whether a judge's requests go in batches; otherwise it is asked online."""
-    known = load_provider(judge.provider).batch is not None
-    return options.mode == "batch" and known and not judge.base_url
+    has_batches = load_provider(judge.provider).batch is not None
+    return options.mode == "batch" and has_batches and not judge.base_url
 
 
 def connect(
@@ -173,10 +173,12 @@ class Batcher:
         while not self.stopped and (pool := await asyncio.to_thread(next, pending, None)):
             progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
             step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
-            heard = progress.heard()
-            for each in lines.values():
-                if not each.proven and (known := heard.get(each.judge.name)):
-                    each.proven = has_judged(self._ledger, known)
+            answered_keys = progress.heard()
+            for judge_line in lines.values():
+                if not judge_line.proven and (
+                    judge_keys := answered_keys.get(judge_line.judge.name)
+                ):
+                    judge_line.proven = has_judged(self._ledger, judge_keys)
             for request in step.missing:
                 line = lines.get(request.judge.name)
                 sent = (away[request.judge.name], line.asked) if line else ()
@@ -184,8 +186,8 @@ class Batcher:
                     submitted += await self._sender.spool(line, request)
             planned = self._protocol.count(pool, self._panel, self._options)
             for name, line in lines.items():
-                own = sum(map(self._ledger.own, set(heard.get(name, ()))))
-                passed[name].pass_over(name, planned[name], own, step)
+                paid_replies = sum(map(self._ledger.own, set(answered_keys.get(name, ()))))
+                passed[name].pass_over(name, planned[name], paid_replies, step)
                 line.tally.known = max(line.tally.known, passed[name].known)
                 line.tally.spared = max(line.tally.spared, passed[name].spared)
         for line in lines.values():

@@ -28,8 +28,10 @@ class Harvester:
 
     def __init__(self, station: BatchState, ledger: Ledger, protocol: Ranker) -> None:
         self._station, self._ledger = station, ledger
-        known = [find(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
-        self._verdicts = {model_name(each): each for one in known for each in one.response_models}
+        rankers = [find(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
+        self._verdicts = {
+            model_name(model): model for ranker in rankers for model in ranker.response_models
+        }
         self._spent: dict[str, float] = defaultdict(float)
         self._prompts: dict[str, list[int]] = defaultdict(list)
 
@@ -58,8 +60,8 @@ class Harvester:
             line.tally.retry(trouble.detail, self._station.clock.date())
         except (Refused, Fatal) as error:
             line.open.pop(part.mark)  # its record stays open for a later run
-            way = f"if the batch is gone for good, remove batches/{part.mark}.json and run again"
-            reason = Disabled(StopReason.FATAL, f"{error.detail}; {way}")
+            advice = f"if the batch is gone for good, remove batches/{part.mark}.json and run again"
+            reason = Disabled(StopReason.FATAL, f"{error.detail}; {advice}")
             self._station.disable_judge(line.judge.name, reason)
         except LedgerError as error:
             self._station.stop(str(error))
@@ -73,32 +75,42 @@ class Harvester:
         Raises:
             Retry: the results broke off; what came is kept, and comes but once.
         """
-        keys, kept = set(part.keys), self._station.kept.setdefault(batch.id, set())
+        keys, recorded_keys = set(part.keys), self._station.kept.setdefault(batch.id, set())
         fatal, foreign, why = "", 0, f"the batch ended ({batch.state}) without an answer"
         try:
             async for results in _in_blocks(line.client.results(batch.id)):
-                mine = [(key, each) for key, each in results if key in keys and key not in kept]
+                matches = [
+                    (key, result)
+                    for key, result in results
+                    if key in keys and key not in recorded_keys
+                ]
                 foreign += sum(key not in keys for key, _ in results)
-                await asyncio.gather(*(self._take(line, part, key, each) for key, each in mine))
-                kept.update(key for key, _ in mine)
-                fatal = next((each.detail for _, each in mine if isinstance(each, Fatal)), fatal)
+                await asyncio.gather(
+                    *(self._take(line, part, key, result) for key, result in matches)
+                )
+                recorded_keys.update(key for key, _ in matches)
+                fatal = next(
+                    (result.detail for _, result in matches if isinstance(result, Fatal)), fatal
+                )
                 if self._ledger.exhausted:
                     self._station.stop(FULL)
                     return
         except Refused as gone:  # the provider has dropped the results, and was paid for them
             why = str(gone)
-            part.lost = part.dollars * len(keys - kept) / part.requests
-        if not kept and (foreign or part.candidates):
+            part.lost = part.dollars * len(keys - recorded_keys) / part.requests
+        if not recorded_keys and (foreign or part.candidates):
             await self._give_up(line, part)
             return
         if batch.full:
             self._make_room(line, part)
         else:
-            if kept and line.room is not None:
+            if recorded_keys and line.room is not None:
                 line.full, line.room = 0, min(line.given_room or 2 * line.room, 2 * line.room)
             lacking = Retry(f"{why}: {batch.reason}" if batch.reason else why)
-            await asyncio.gather(*(self._take(line, part, key, lacking) for key in keys - kept))
-            line.barren = 0 if kept else line.barren + 1
+            await asyncio.gather(
+                *(self._take(line, part, key, lacking) for key in keys - recorded_keys)
+            )
+            line.barren = 0 if recorded_keys else line.barren + 1
         spent, prompts = self._spent.pop(batch.id, 0.0), self._prompts.pop(batch.id, [])
         share = len(prompts) / part.requests
         line.estimates.learn_prompts(part.opening, prompts, part.bound * share)

@@ -54,8 +54,8 @@ class Sender:
             if station.stopped or line.disabled or tried:
                 return False
             request = self._limited(line, request)
-            most = line.estimates.most_known(size, bound, request.output_limit or 0)
-            dollars = dearest(line.judge, most, station.options.prices, batch=True)
+            usage = line.estimates.most_known(size, bound, request.output_limit or 0)
+            dollars = dearest(line.judge, usage, station.options.prices, batch=True)
             if not capped or line.credit >= dollars:
                 break
             if not await self._afford(line, dollars):
@@ -97,9 +97,9 @@ class Sender:
 
         One that was cut off is asked again with the judge's own, or twice that if it was so before.
         """
-        known = line.judge.options.get("max_output_tokens")
+        judge_limit = line.judge.options.get("max_output_tokens")
         cut_at = self._ledger.cut_at(request.key)
-        if known is None or not (cut_at or self._station.purse.capped):
+        if judge_limit is None or not (cut_at or self._station.purse.capped):
             return request
         limit = line.estimates.limit_for(model_name(request.response_model), cut_at)
         return request if limit == request.output_limit else replace(request, limit=limit)
@@ -123,8 +123,8 @@ class Sender:
         for share in (_CREDIT_SHARE, 0.0):
             if await self._take(line, max(dollars, share * cap), _PATIENCE):
                 return True
-        for each in station.lines.values():
-            await self.flush(each)
+        for judge_line in station.lines.values():
+            await self.flush(judge_line)
         for share in (_WORTH_SENDING, 0.0):
             if await self._take(line, max(dollars, share * cap)):
                 return True
@@ -234,8 +234,8 @@ class Sender:
     async def adopt(self) -> None:
         """Take over what earlier runs sent away and did not collect."""
         station = self._station
-        mine = [part for part in station.parts if part.is_open and part.judge in station.lines]
-        for part in sorted(mine, key=lambda part: part.state, reverse=True):  # submitted ones first
+        parts = [part for part in station.parts if part.is_open and part.judge in station.lines]
+        for part in sorted(parts, key=lambda p: p.state, reverse=True):  # submitted ones first
             line = station.lines[part.judge]
             line.asked.update(part.keys)
             await station.purse.hold(part.dollars)
@@ -261,16 +261,18 @@ class Sender:
         wait = _PATIENCE
         while not station.stopped and not line.disabled:
             try:
-                found = await line.client.find(part.intended_at - _SKEW)
+                candidates = await line.client.find(part.intended_at - _SKEW)
             except Retry as trouble:
                 await station.rest(trouble.delay or wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
             except (Refused, Fatal) as error:
                 station.disable_judge(line.judge.name, Disabled(StopReason.FATAL, error.detail))
             else:
-                known = {each.batch for each in station.parts}
+                batch_ids = {entry.batch for entry in station.parts}
                 marks = line.client.KEEPS_MARKS
-                batches = [b.id for b in found if b.id not in known and _may_be(b, part, marks)]
+                batches = [
+                    b.id for b in candidates if b.id not in batch_ids and _may_be(b, part, marks)
+                ]
                 if batches:
                     part.candidates = batches[1:]
                     await station.enter(line, part, batches[0])

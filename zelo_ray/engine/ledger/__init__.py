@@ -129,11 +129,11 @@ class Ledger:
 
     def there(self, keys: Sequence[str]) -> list[bool]:
         """Return for each of these keys whether the ledger holds a reply."""
-        found = self._index.find(keys)
-        there: list[bool] = (found.segment >= 0).tolist()
-        for each in found.several:
-            there[each] = self.has(keys[each])
-        return there
+        places = self._index.find(keys)
+        presence: list[bool] = (places.segment >= 0).tolist()
+        for position in places.several:
+            presence[position] = self.has(keys[position])
+        return presence
 
     def cut_at(self, key: str) -> int:
         """Return the highest limit at which an answer to this request was cut off; 0 for none."""
@@ -148,9 +148,9 @@ class Ledger:
     def damaged(self) -> list[Damaged]:
         """Return the damaged lines, which are set aside."""
         return sorted(
-            Damaged(f"{self._folder}/{each.name}", *line)
-            for each in self._index.covered
-            for line in each.damaged
+            Damaged(f"{self._folder}/{segment.name}", *line)
+            for segment in self._index.covered
+            for line in segment.damaged
         )
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
@@ -179,15 +179,15 @@ class Ledger:
             raise LedgerError(f"{error.filename or error}: is gone") from None
 
     def _found(self, keys: Sequence[str]) -> list[dict[str, Any]]:
-        found = self._index.find(keys)
-        for each in found.several:
-            place = self._standing(keys[each])
-            found.segment[each] = self._index.number(place.segment) if place else -1
+        places = self._index.find(keys)
+        for position in places.several:
+            place = self._standing(keys[position])
+            places.segment[position] = self._index.number(place.segment) if place else -1
             if place:
-                found.offset[each], found.length[each] = place.offset, place.length
-        if (missing := found.segment < 0).any():
+                places.offset[position], places.length[position] = place.offset, place.length
+        if (missing := places.segment < 0).any():
             raise KeyError(keys[int(missing.argmax())])
-        return [*self._rows(keys, found.segment, found.offset, found.length)]
+        return [*self._rows(keys, places.segment, places.offset, places.length)]
 
     def _rows(self, keys: Sequence[str], *places: Any) -> Iterator[dict[str, Any]]:
         """Yield the rows at some places, where replies to these keys were seen."""
@@ -222,7 +222,7 @@ class Ledger:
             return best[0] if best else None
         numbers = [self._index.number(place.segment) for place in best]
         columns = (numbers, *zip(*((p.offset, p.length) for p in best), strict=True))
-        rows = self._rows([key] * len(best), *(np.array(each, np.int64) for each in columns))
+        rows = self._rows([key] * len(best), *(np.array(column, np.int64) for column in columns))
         dated = [(row["received_at"], place) for row, place in zip(rows, best, strict=True)]
         return (min if best[0].ok else max)(dated)[1]
 

@@ -67,20 +67,22 @@ def compact(out: str, say: Callable[[str], None] = print, clock: Clock = CLOCK) 
         if name := _replace(fs, folder, group, clock):
             made += 1
             say(f"{name}: {len(group):,} segments in one")
-    left = look(fs, folder).segments
-    return Compacted(len(segments), len(left), sum(each.size for each in left.values()))
+    survivors = look(fs, folder).segments
+    return Compacted(
+        len(segments), len(survivors), sum(segment.size for segment in survivors.values())
+    )
 
 
 def _groups(segments: Mapping[str, Segment]) -> Iterator[dict[str, Segment]]:
     """Group the small segments by name, as many together as make a large one."""
     group = dict[str, Segment]()
-    for name, each in sorted(segments.items()):
-        if not 0 < each.size < _LARGE_BYTES / 2 or each.begin:
+    for name, segment in sorted(segments.items()):
+        if not 0 < segment.size < _LARGE_BYTES / 2 or segment.begin:
             continue
-        if sum(there.size for there in group.values()) + each.size > _LARGE_BYTES:
+        if sum(member.size for member in group.values()) + segment.size > _LARGE_BYTES:
             yield group
             group = {}
-        group[name] = each
+        group[name] = segment
     yield group
 
 
@@ -89,30 +91,34 @@ def _replace(
 ) -> str:
     """Replace several segments by a large one; return its name, empty if nothing is to do."""
     data = {name: fs.cat_file(f"{folder}/{name}") for name in group}
-    data = {name: each for name, each in data.items() if each.endswith(b"\n")}
+    data = {name: content for name, content in data.items() if content.endswith(b"\n")}
     if len(data) < 2:
         return ""
     name = f"{COMPACTED}{clock.date():.0f}-{uuid.uuid4().hex[:8]}{ENDING}"
-    old = {each: len(lines) for each, lines in data.items()}
+    old = {old_name: len(lines) for old_name, lines in data.items()}
     lines = b"".join(data.values())
-    told = {"at": clock.date(), "size": len(lines), "crc32": zlib.crc32(lines), "old": old}
-    keep_file(fs, f"{folder}/{replaced_by(name)}", orjson.dumps(told))
+    record = {"at": clock.date(), "size": len(lines), "crc32": zlib.crc32(lines), "old": old}
+    keep_file(fs, f"{folder}/{replaced_by(name)}", orjson.dumps(record))
     _keep_segment(fs, f"{folder}/{name}", lines)
-    if not _settle(fs, folder, name, told):
+    if not _settle(fs, folder, name, record):
         raise LedgerError(f"{folder}/{name}: is not what was written; the old segments are kept")
     return name
 
 
 def _settle(fs: fsspec.AbstractFileSystem, folder: str, name: str, told: Mapping[str, Any]) -> bool:
     """Remove what a segment replaces; or the segment itself, if it is not what it is to be."""
-    there = {each: size for each, size in told["old"].items() if fs.exists(f"{folder}/{each}")}
-    unread = there and len(there) == len(told["old"])
+    sizes = {
+        old_name: size
+        for old_name, size in told["old"].items()
+        if fs.exists(f"{folder}/{old_name}")
+    }
+    unread = sizes and len(sizes) == len(told["old"])
     if unread and zlib.crc32(fs.cat_file(f"{folder}/{name}")) != told["crc32"]:
         fs.rm_file(f"{folder}/{name}")
         return False
-    for each, size in there.items():
-        if fs.info(f"{folder}/{each}")["size"] == size:  # nobody has written to it since
-            fs.rm_file(f"{folder}/{each}")
+    for old_name, size in sizes.items():
+        if fs.info(f"{folder}/{old_name}")["size"] == size:  # nobody has written to it since
+            fs.rm_file(f"{folder}/{old_name}")
     if "file" in fs.protocol:
         sync_folder(Path(folder))
     return True
@@ -121,10 +127,10 @@ def _settle(fs: fsspec.AbstractFileSystem, folder: str, name: str, told: Mapping
 def _keep_segment(fs: fsspec.AbstractFileSystem, path: str, lines: bytes) -> None:
     """Write a segment; it is there when it is whole."""
     if "file" in fs.protocol:
-        beside = Path(path).with_suffix(".new")
-        keep_file(fs, str(beside), lines)
-        beside.replace(path)
-        sync_folder(beside.parent)
+        new_path = Path(path).with_suffix(".new")
+        keep_file(fs, str(new_path), lines)
+        new_path.replace(path)
+        sync_folder(new_path.parent)
     else:
         fs.pipe_file(path, lines)
 
@@ -138,9 +144,9 @@ def _finish(fs: fsspec.AbstractFileSystem, folder: str, clock: Clock) -> None:
             fs.rm_file(path)  # half a record
             continue
         name = path.rpartition("/")[2].removesuffix(".json") + ENDING
-        told = read_replaced(fs, folder, name)
-        there = fs.exists(f"{folder}/{name}") and _settle(fs, folder, name, told)
-        if not there or clock.date() - told["at"] > _LOOKED_SECONDS:
+        record = read_replaced(fs, folder, name)
+        is_settled = fs.exists(f"{folder}/{name}") and _settle(fs, folder, name, record)
+        if not is_settled or clock.date() - record["at"] > _LOOKED_SECONDS:
             fs.rm_file(path)
     for path in fs.glob(f"{folder}/{COMPACTED}*.new"):
         fs.rm_file(path)

@@ -53,7 +53,7 @@ class Draft:
             LedgerError: it lies beyond 4 GB, or is longer than 128 MB.
             ValueError: its key is no key.
         """
-        prefix, rest = split_key(row["key"])
+        prefix, suffix = split_key(row["key"])
         if offset >= 2**32 or length >= 1 << LENGTH_BITS:
             raise LedgerError(f"{segment}: too large; split it into files below 4 GB")
         number = self.note(segment, offset + length)
@@ -68,7 +68,7 @@ class Draft:
         add_prefix(prefix)
         add_offset(offset)
         add_size(size)
-        add_rest(rest)
+        add_rest(suffix)
         add_segment(number)
         add_payer(payer)
         before = self._rows.setdefault(prefix, at)  # last, as another thread may look
@@ -102,8 +102,8 @@ class Draft:
 
     def at(self, prefix: int, rest: int) -> list[int]:
         """Return the rows of a key."""
-        found = self._rows.get(prefix, [])
-        rows = found if isinstance(found, list) else [found]
+        entry = self._rows.get(prefix, [])
+        rows = entry if isinstance(entry, list) else [entry]
         return [row for row in rows if self.columns["rest"][row] == rest]
 
     def cut_at(self, row: int) -> int:
@@ -114,7 +114,7 @@ class Draft:
         """Return the draft as a sorted table. The draft must not be used afterwards."""
         for segment, sums in zip(self.segments, self._sums, strict=True):
             segment.totals = sums.totals()
-        columns = {name: np.array(each, COLUMNS[name]) for name, each in self.columns.items()}
+        columns = {name: np.array(column, COLUMNS[name]) for name, column in self.columns.items()}
         cut = np.zeros(len(self), COLUMNS["cut"])
         cut[list(self._cuts)] = list(self._cuts.values())
         return Table.of([in_order(columns | {"cut": cut})], self.segments, self.payers)

@@ -37,26 +37,30 @@ class Index:
         self.lock, self._naming = Lock(), Lock()
 
     def _seen(self, table: Table, here: Iterable[bool]) -> Seen:
-        numbers = [self.number(each.name) for each in table.segments]
+        numbers = [self.number(segment.name) for segment in table.segments]
         return Seen.of(table, here, numbers, self._takes, limited=self._limited)
 
     def number(self, name: str) -> int:
         """Return the number of a segment."""
         with self._naming:
-            found = self._numbers.setdefault(name, len(self.names))
-            if found == len(self.names):
+            number = self._numbers.setdefault(name, len(self.names))
+            if number == len(self.names):
                 self.names.append(name)
-        return found
+        return number
 
     @property
     def covered(self) -> list[Covered]:
         """Return what is known of segments; one may be there in pieces."""
         drafted = [self.draft.segments]
-        seen = [
-            [each for each, here in zip(seen.table.segments, seen.valid, strict=True) if here]
-            for seen in (*self._files, *self._own)
+        table_segments = [
+            [
+                segment
+                for segment, valid in zip(view.table.segments, view.valid, strict=True)
+                if valid
+            ]
+            for view in (*self._files, *self._own)
         ]
-        return [each for part in seen + drafted for each in part]
+        return [segment for part in table_segments + drafted for segment in part]
 
     def add(self, segment: str, offset: int, length: int, row: Mapping[str, Any]) -> None:
         """Take in a reply. The lock is held."""
@@ -70,21 +74,21 @@ class Index:
         if not self.draft.segments:
             return
         table = self.draft.table()
-        own = [*self._own, self._seen(table, [True] * len(table.segments))]
-        while len(own) > 1 and len(own[-2].table) <= 2 * len(own[-1].table):
-            parts = [(each.table, each.valid) for each in own[-2:]]
-            named = merged(parts)
-            table = Table.of([*chunks(parts, *named)], *named)
-            own[-2:] = [self._seen(table, [True] * len(table.segments))]
-        self._own = tuple(own)  # before the draft goes, so that nobody finds neither
+        views = [*self._own, self._seen(table, [True] * len(table.segments))]
+        while len(views) > 1 and len(views[-2].table) <= 2 * len(views[-1].table):
+            parts = [(view.table, view.valid) for view in views[-2:]]
+            labels = merged(parts)
+            table = Table.of([*chunks(parts, *labels)], *labels)
+            views[-2:] = [self._seen(table, [True] * len(table.segments))]
+        self._own = tuple(views)  # before the draft goes, so that nobody finds neither
         self.draft = Draft()
 
     def drawn(self, segments: frozenset[str]) -> list[tuple[Table, NDArray[np.bool_]]]:
         """Return the new rows of some segments, as parts of a new table. The lock is held."""
         self.freeze()
         parts = [
-            (each.table, each.valid & [s.name in segments for s in each.table.segments])
-            for each in self._own
+            (view.table, view.valid & [s.name in segments for s in view.table.segments])
+            for view in self._own
         ]
         return [(table, keep) for table, keep in parts if keep.any()]
 
@@ -96,42 +100,42 @@ class Index:
             gone: segments that are to be forgotten besides.
         """
         with self.lock:
-            there = set(gone).union(
-                each.name
-                for table, here in files
-                for each, valid in zip(table.segments, here, strict=True)
+            names = set(gone).union(
+                segment.name
+                for table, flags in files
+                for segment, valid in zip(table.segments, flags, strict=True)
                 if valid
             )
-            if not there.isdisjoint(each.name for each in self.draft.segments):
+            if not names.isdisjoint(segment.name for segment in self.draft.segments):
                 self.freeze()
-            own = []
-            for seen in self._own:
-                valid = seen.valid & [each.name not in there for each in seen.table.segments]
+            views = []
+            for view in self._own:
+                valid = view.valid & [segment.name not in names for segment in view.table.segments]
                 if valid.any():
-                    own.append(replace(seen, valid=valid))
-            self._files = tuple(self._seen(table, here) for table, here in files)
-            self._own = tuple(own)
+                    views.append(replace(view, valid=valid))
+            self._files = tuple(self._seen(table, flags) for table, flags in files)
+            self._own = tuple(views)
 
     def _rows(self, key: str) -> Iterator[tuple[Table | Draft, int, int]]:
         """Yield where a key is noted: the table, its row there, and the number of its segment."""
-        prefix, rest = split_key(key)
+        prefix, suffix = split_key(key)
         draft = self.draft  # first: what moves on meanwhile is then found twice, and not never
-        for seen in (*self._own, *self._files):
-            for row in seen.table.at(prefix, rest):
-                number = seen.table.columns["segment"][row]
-                if seen.valid[number]:
-                    yield seen.table, row, number
-        for row in draft.at(prefix, rest):
+        for view in (*self._own, *self._files):
+            for row in view.table.at(prefix, suffix):
+                number = view.table.columns["segment"][row]
+                if view.valid[number]:
+                    yield view.table, row, number
+        for row in draft.at(prefix, suffix):
             yield draft, row, draft.columns["segment"][row]
 
     def places(self, key: str) -> list[Place]:
         """Return the places of the replies to a request that count, unordered, each once."""
-        found = dict[tuple[str, int], Place]()
+        places = dict[tuple[str, int], Place]()
         for table, row, number in self._rows(key):
             place = place_of(table, row, number)
             if self._takes(place.payer, place.code, place.cut):
-                found[place[:2]] = place
-        return list(found.values())
+                places[place[:2]] = place
+        return list(places.values())
 
     def cut_at(self, key: str) -> int:
         """Return the highest limit at which an answer to a request was cut off; 0 for none."""
@@ -139,39 +143,39 @@ class Index:
 
     def find(self, keys: Sequence[str]) -> Found:
         """Return the places of the replies to many keys at once."""
-        prefix, rest = split_keys(keys)
+        prefix, suffix = split_keys(keys)
         draft = self.draft
         segment, offset, length = np.full((3, len(keys)), -1, np.int64)
-        found = Found(segment, offset, length, [])
+        places = Found(segment, offset, length, [])
         odd = np.zeros(len(keys), bool)
-        for seen in (*self._own, *self._files):
-            seen.find(prefix, rest, found, odd)
+        for view in (*self._own, *self._files):
+            view.find(prefix, suffix, places, odd)
         if len(draft):
-            odd |= np.array([draft.has(each) for each in prefix.tolist()], bool)
-        found.several.extend(np.flatnonzero(odd).tolist())
-        return found
+            odd |= np.array([draft.has(key_prefix) for key_prefix in prefix.tolist()], bool)
+        places.several.extend(np.flatnonzero(odd).tolist())
+        return places
 
     def count(self) -> int:
         """Count the keys with a reply; two keys whose last 64 bits are equal count as one."""
         with self.lock:
             self.freeze()
         tables = (*self._own, *self._files)
-        pieces = 1 + sum(len(seen.table) for seen in tables) // _CHUNK
+        pieces = 1 + sum(len(view.table) for view in tables) // _CHUNK
         bounds = [
             np.append(
                 np.searchsorted(
-                    seen.table.columns["prefix"],
+                    view.table.columns["prefix"],
                     np.array([(i << 64) // pieces for i in range(pieces)], np.uint64),
                 ),
-                len(seen.table),
+                len(view.table),
             )
-            for seen in tables
+            for view in tables
         ]
         count = 0
         for piece in range(pieces):
-            kept = [
-                seen.taken(*bound[piece : piece + 2])
-                for seen, bound in zip(tables, bounds, strict=True)
+            prefixes = [
+                view.taken(*bound[piece : piece + 2])
+                for view, bound in zip(tables, bounds, strict=True)
             ]
-            count += len(np.unique(np.concatenate(kept))) if kept else 0
+            count += len(np.unique(np.concatenate(prefixes))) if prefixes else 0
         return count

@@ -42,20 +42,20 @@ def covering(
     folder: str, segments: Mapping[str, Segment], tables: Iterable[Table]
 ) -> tuple[Cover, set[str]]:
     """Return which tables to use for which segments, largest first, and the segments covered."""
-    found: Cover = []
+    cover: Cover = []
     covered = set[str]()
-    named = [table for table in tables if table.segments]
-    for table in sorted(named, key=lambda table: (-len(table), table.segments[0].name)):
-        here = []
-        for each in table.segments:
-            there = segments.get(each.name)
-            fits = there == Segment(each.size, each.stamp) and bool(each.stamp)
-            fits &= (f"{folder}/{each.name}", each.stamp) not in _DOUBTED
-            here.append(fits and each.name not in covered)
-        if any(here):
-            found.append((table, here))
-            covered.update(e.name for e, valid in zip(table.segments, here, strict=True) if valid)
-    return found, covered
+    candidates = [table for table in tables if table.segments]
+    for table in sorted(candidates, key=lambda table: (-len(table), table.segments[0].name)):
+        flags = []
+        for segment in table.segments:
+            current = segments.get(segment.name)
+            fits = current == Segment(segment.size, segment.stamp) and bool(segment.stamp)
+            fits &= (f"{folder}/{segment.name}", segment.stamp) not in _DOUBTED
+            flags.append(fits and segment.name not in covered)
+        if any(flags):
+            cover.append((table, flags))
+            covered.update(e.name for e, valid in zip(table.segments, flags, strict=True) if valid)
+    return cover, covered
 
 
 def doubt(fs: fsspec.AbstractFileSystem, folder: str, name: str, segment: Segment) -> None:
@@ -65,10 +65,10 @@ def doubt(fs: fsspec.AbstractFileSystem, folder: str, name: str, segment: Segmen
         if "file" in fs.protocol:
             os.utime(f"{folder}/{name}")  # so that it fits no index any more
         else:
-            for each in look(fs, folder).tables:
-                table = read_table(fs, f"{folder}/{INDEX}", each)
-                if table is not None and name in (there.name for there in table.segments):
-                    fs.rm_file(f"{folder}/{INDEX}/{each}")
+            for table_name in look(fs, folder).tables:
+                table = read_table(fs, f"{folder}/{INDEX}", table_name)
+                if table is not None and name in (covered.name for covered in table.segments):
+                    fs.rm_file(f"{folder}/{INDEX}/{table_name}")
 
 
 def keep_index(out: str) -> None:
@@ -84,18 +84,18 @@ def keep_index(out: str) -> None:
 def _keep(fs: fsspec.AbstractFileSystem, folder: str) -> None:
     listing, place = look(fs, folder), f"{folder}/{INDEX}"
     tables = {name: read_table(fs, place, name) for name in listing.tables}
-    known = {name: table for name, table in tables.items() if table is not None}
-    cover, covered = covering(folder, listing.segments, known.values())
-    names = {id(table): name for name, table in known.items()}
-    used = {names[id(table)]: (table, here) for table, here in cover}
-    whole = {n: s for n, s in listing.segments.items() if s.stamp and not s.begin}
-    missing = {name: each for name, each in whole.items() if name not in covered}
-    if is_worth(sum(each.size for each in missing.values())):
+    sound_tables = {name: table for name, table in tables.items() if table is not None}
+    cover, covered = covering(folder, listing.segments, sound_tables.values())
+    names = {id(table): name for name, table in sound_tables.items()}
+    used = {names[id(table)]: (table, flags) for table, flags in cover}
+    segments = {n: s for n, s in listing.segments.items() if s.stamp and not s.begin}
+    missing = {name: segment for name, segment in segments.items() if name not in covered}
+    if is_worth(sum(segment.size for segment in missing.values())):
         for table in _tables_of(fs, folder, missing):
-            here = [True] * len(table.segments)
-            name = write_table(fs, place, [(table, np.array(here))])
-            if (found := read_table(fs, place, name)) is not None:
-                used[name] = (found, here)
+            flags = [True] * len(table.segments)
+            name = write_table(fs, place, [(table, np.array(flags))])
+            if (new_table := read_table(fs, place, name)) is not None:
+                used[name] = (new_table, flags)
     gone = [name for name in listing.tables if name not in used]
     for group in groups(used):
         new = write_table(fs, place, [(used[n][0], np.array(used[n][1])) for n in group])
@@ -109,11 +109,11 @@ def groups(tables: Mapping[str, tuple[Table, Sequence[bool]]]) -> Iterator[list[
 
     So a reply is written again only into a table half as large again: n replies cost n log n.
     """
-    group, rows, named = list[str](), 0, set[object]()
+    group, rows, names = list[str](), 0, set[object]()
     for name in sorted(tables, key=lambda name: len(tables[name][0])):
         table = tables[name][0]
-        named |= {*(each.name for each in table.segments), *table.payers}
-        if group and (len(table) > 2 * max(rows, _SMALL) or len(named) > MOST_NAMES):
+        names |= {*(segment.name for segment in table.segments), *table.payers}
+        if group and (len(table) > 2 * max(rows, _SMALL) or len(names) > MOST_NAMES):
             if len(group) > 1:
                 yield group
                 return

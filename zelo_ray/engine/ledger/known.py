@@ -80,7 +80,7 @@ class Known:
             self._current = segment
             if (
                 self._left
-                and sum(self._read_to.get(each, 0) for each in self._left) >= _TABLE_BYTES
+                and sum(self._read_to.get(name, 0) for name in self._left) >= _TABLE_BYTES
             ):
                 self._keep()
 
@@ -90,21 +90,21 @@ class Known:
     def end(self) -> None:
         """Finish adding: index what was written, if that is worth it."""
         self._leave()
-        if is_worth(sum(self._read_to.get(each, 0) for each in self._left)):
+        if is_worth(sum(self._read_to.get(name, 0) for name in self._left)):
             self._keep()
 
     def _keep(self) -> None:
         """Write the index of the segments that this writer has left."""
         with contextlib.suppress(Exception), self.index.lock:  # it may be missing
-            place, left = f"{self._folder}/{INDEX}", frozenset(self._left)
+            place, names = f"{self._folder}/{INDEX}", frozenset(self._left)
             self._left = []
-            parts = self.index.drawn(left)
-            for each in (each for table, _ in parts for each in table.segments):
-                if each.name in left:
-                    info = self._fs.info(f"{self._folder}/{each.name}")
-                    whole = each.name not in self._holed
-                    whole &= info["size"] == self._read_to.get(each.name)
-                    each.stamp = stamp_of(info) if whole else ""
+            parts = self.index.drawn(names)
+            for segment in (segment for table, _ in parts for segment in table.segments):
+                if segment.name in names:
+                    info = self._fs.info(f"{self._folder}/{segment.name}")
+                    is_whole = segment.name not in self._holed
+                    is_whole &= info["size"] == self._read_to.get(segment.name)
+                    segment.stamp = stamp_of(info) if is_whole else ""
             if not parts:
                 return
             name = write_table(self._fs, place, parts)
@@ -119,12 +119,12 @@ class Known:
             LedgerError: another version of this program wrote here.
         """
         with self._looking:
-            for left in reversed(range(_LOOKS)):
+            for retries in reversed(range(_LOOKS)):
                 try:
                     self._refresh()
                     break
                 except FileNotFoundError as error:  # segments are being compacted
-                    if not left:
+                    if not retries:
                         gone = error.filename or error
                         raise LedgerError(f"{gone}: is gone; run again") from None
 
@@ -132,8 +132,8 @@ class Known:
         listing = look(self._fs, self._folder)
         gone = frozenset(name for name in listing.replaced if name not in listing.segments)
         self.segments = {
-            name: each
-            for name, each in (self.segments | listing.segments).items()
+            name: segment
+            for name, segment in (self.segments | listing.segments).items()
             if name not in gone
         }
         self._use_tables(listing, gone)
@@ -164,8 +164,8 @@ class Known:
             elif name not in self._tables:
                 self._tables[name] = read_table(self._fs, place, name)
         tables = [table for table in self._tables.values() if table is not None]
-        mine = {self._current, *self._left}  # which may grow, whoever has indexed them meanwhile
-        others = {name: each for name, each in self.segments.items() if name not in mine}
+        names = {self._current, *self._left}  # which may grow, whoever has indexed them meanwhile
+        others = {name: segment for name, segment in self.segments.items() if name not in names}
         cover, self._covered = covering(self._folder, others, tables)
         if cover != self._cover or gone:
             self.index.use(cover, gone)

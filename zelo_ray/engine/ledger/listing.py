@@ -57,30 +57,30 @@ def look(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
         LedgerError: another version of this program wrote there.
     """
     fs.invalidate_cache()
-    found = Listing()
+    listing = Listing()
     if not fs.exists(folder):
-        return found
+        return listing
     for path, info in sorted(fs.find(folder, detail=True).items()):
         name = path.removeprefix(f"{folder}/")
         inner, _, last = name.rpartition("/")
         if inner == INDEX:
-            (found.tables if last.endswith(TABLE_ENDING) else found.others).append(last)
+            (listing.tables if last.endswith(TABLE_ENDING) else listing.others).append(last)
         elif name.endswith(".jsonl"):
             if not name.endswith(ENDING):
                 raise LedgerError(
                     f"{path}: another version of zelo_ray wrote it; name another --out or --ledger"
                 )
-            found.segments[name] = Segment(info["size"], stamp_of(info))
-    for name in [name for name in found.segments if name.startswith(COMPACTED)]:
-        if name in found.segments:  # else one that came before has replaced it
-            _replace(found, name, read_replaced(fs, folder, name))
-    return found
+            listing.segments[name] = Segment(info["size"], stamp_of(info))
+    for name in [name for name in listing.segments if name.startswith(COMPACTED)]:
+        if name in listing.segments:  # else one that came before has replaced it
+            _replace(listing, name, read_replaced(fs, folder, name))
+    return listing
 
 
 def stamp_of(info: dict[str, Any]) -> str:
     """Return the mark of a file's last change, as the storage reports it."""
-    found = next((info[name] for name in _STAMPS if info.get(name)), "")
-    return str(found.timestamp() if isinstance(found, datetime) else found)
+    stamp = next((info[name] for name in _STAMPS if info.get(name)), "")
+    return str(stamp.timestamp() if isinstance(stamp, datetime) else stamp)
 
 
 def replaced_by(name: str) -> str:
@@ -93,14 +93,14 @@ def read_replaced(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> dict
 
     Where that is lost, it replaces nothing: then money may be counted twice, and no reply is lost.
     """
-    found: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     try:
-        found = orjson.loads(fs.cat_file(f"{folder}/{replaced_by(name)}"))
-        numbers = [found["at"], found["size"], found["crc32"], *found["old"].values()]
-        sound = all(isinstance(each, int | float) for each in numbers)
+        record = orjson.loads(fs.cat_file(f"{folder}/{replaced_by(name)}"))
+        numbers = [record["at"], record["size"], record["crc32"], *record["old"].values()]
+        sound = all(isinstance(number, int | float) for number in numbers)
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         sound = False
-    return found if sound else {"at": 0, "size": 0, "crc32": 0, "old": {}}
+    return record if sound else {"at": 0, "size": 0, "crc32": 0, "old": {}}
 
 
 def _replace(found: Listing, name: str, told: dict[str, Any]) -> None:
@@ -109,15 +109,15 @@ def _replace(found: Listing, name: str, told: dict[str, Any]) -> None:
     The old ones are removed only when the new one is whole. So while all of them are there, and the
     new one is not what it is to be, they count; and ever after it does.
     """
-    old = {each: size for each, size in told["old"].items() if each in found.segments}
+    old = {old_name: size for old_name, size in told["old"].items() if old_name in found.segments}
     if found.segments[name].size < told["size"] and len(old) == len(told["old"]):
         del found.segments[name]
         return
     found.replaced |= dict.fromkeys(told["old"], name)
-    for each, size in old.items():
-        there = found.segments.pop(each)
-        if there.size > size:  # somebody wrote to it after that
-            found.segments[each] = Segment(there.size, there.stamp, size)
+    for old_name, size in old.items():
+        segment = found.segments.pop(old_name)
+        if segment.size > size:  # somebody wrote to it after that
+            found.segments[old_name] = Segment(segment.size, segment.stamp, size)
 
 
 def lines_of(

@@ -48,8 +48,8 @@ def _read(fs: fsspec.AbstractFileSystem, name: str) -> str:
         except FileNotFoundError:
             return ""
     try:
-        found = orjson.loads(data)
-        version, salt = int(found["version"]), str(found["salt"])
+        record = orjson.loads(data)
+        version, salt = int(record["version"]), str(record["salt"])
     except (ValueError, KeyError, TypeError):
         return ""
     if version != _VERSION:

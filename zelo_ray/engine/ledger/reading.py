@@ -43,14 +43,14 @@ def lines_at(
         (paths[segments[first]], int(begins[first]), int(ends[first:last].max()))
         for first, last in pairwise(firsts)
     ]
-    found: list[bytes | Exception] = [b""] * len(order)
+    lines: list[bytes | Exception] = [b""] * len(order)
     places = list(zip(order.tolist(), begins.tolist(), ends.tolist(), strict=True))
     chunks = _from_disk(spans) if local else _from_store(fs, spans)
     for number, chunk in enumerate(chunks):
         start = spans[number][1]
         for at, begin, end in places[firsts[number] : firsts[number + 1]]:
-            found[at] = chunk[begin - start : end - start] if isinstance(chunk, bytes) else chunk
-    return found
+            lines[at] = chunk[begin - start : end - start] if isinstance(chunk, bytes) else chunk
+    return lines
 
 
 def _from_disk(spans: _Spans) -> Iterator[bytes | Exception]:

@@ -126,8 +126,8 @@ class Seen:
             for row in np.flatnonzero(good & (code & FINAL - 1 == TRUNCATED)).tolist():
                 place = place_of(self.table, begin + row, int(part["segment"][row]))
                 good[row] = self.view(place.payer, place.code, place.cut)
-        taken: NDArray[np.uint64] = part["prefix"][good]
-        return taken
+        prefixes: NDArray[np.uint64] = part["prefix"][good]
+        return prefixes
 
 
 def place_of(table: Table | Draft, row: int, number: int) -> Place:

@@ -73,8 +73,8 @@ class Paid:
 
     def unpriced(self, run_id: str | None = None) -> int:
         """Count the answers of unknown price, of a run or of all."""
-        found = self.totals.items()
-        return sum(total.unpriced for (run, _), total in found if run_id in (None, run))
+        totals = self.totals.items()
+        return sum(total.unpriced for (run, _), total in totals if run_id in (None, run))
 
 
 def paid_in(books: str) -> Paid:
@@ -84,43 +84,43 @@ def paid_in(books: str) -> Paid:
         LedgerError: another version of this program wrote here.
     """
     fs, folder = folder_of(books)
-    for left in reversed(range(_LOOKS)):
+    for retries in reversed(range(_LOOKS)):
         try:
             return _paid(folder, _covered(fs, folder, look(fs, folder)))
         except FileNotFoundError as error:  # segments are being compacted
-            if not left:
+            if not retries:
                 raise LedgerError(f"{error.filename or error}: is gone; run again") from None
     raise AssertionError
 
 
 def _covered(fs: Any, folder: str, listing: Listing) -> Iterator[Covered]:
     tables = [read_totals(fs, f"{folder}/{INDEX}", name) for name in listing.tables]
-    there = [table for table in tables if table is not None]
-    cover, covered = covering(folder, listing.segments, there)
-    for table, here in cover:
-        yield from (each for each, valid in zip(table.segments, here, strict=True) if valid)
+    sound_tables = [table for table in tables if table is not None]
+    cover, covered = covering(folder, listing.segments, sound_tables)
+    for table, flags in cover:
+        yield from (segment for segment, valid in zip(table.segments, flags, strict=True) if valid)
     for name, segment in listing.segments.items():
         if name not in covered:
             yield _read(fs, folder, name, segment.begin)
 
 
 def _read(fs: Any, folder: str, name: str, begin: int) -> Covered:
-    found, sums = Covered(name), Sums()
+    covered, sums = Covered(name), Sums()
     for at, line, row in lines_of(fs, f"{folder}/{name}", begin):
         if row is None:
-            found.damaged.append((at, replies_in(line)))
+            covered.damaged.append((at, replies_in(line)))
         else:
             sums.add(row)
-    found.totals = sums.totals()
-    return found
+    covered.totals = sums.totals()
+    return covered
 
 
 def _paid(folder: str, covered: Iterator[Covered]) -> Paid:
     parts = dict[Payer, list[Total]]()
     damaged = list[Damaged]()
-    for each in covered:
-        damaged += [Damaged(f"{folder}/{each.name}", *line) for line in each.damaged]
-        for payer, total in each.totals.items():
+    for segment in covered:
+        damaged += [Damaged(f"{folder}/{segment.name}", *line) for line in segment.damaged]
+        for payer, total in segment.totals.items():
             parts.setdefault(payer, []).append(total)
     return Paid({payer: Total.of(totals) for payer, totals in parts.items()}, sorted(damaged))
 
@@ -141,7 +141,7 @@ def spent_in(books: str, run_id: str = "", look: Callable[[Reply], object] | Non
             look(reply)
     paid = paid_in(books)
     dearest = max((total.dearest for total in paid.totals.values()), default=0.0)
-    of_damage = dearest * sum(each.replies for each in paid.damaged)
+    of_damage = dearest * sum(line.replies for line in paid.damaged)
     return Spent(
         paid.dollars() + of_damage,
         of_damage,
@@ -170,8 +170,8 @@ def read_rows(out: str) -> Iterator[Reply]:
 def told_damage(damaged: Sequence[Damaged]) -> str:
     """Describe damaged lines in a sentence."""
     places = [
-        f"{FOLDER}/{each.segment.rpartition('/')[2]} at byte {each.byte:,}"
-        for each in damaged[:_NAMED]
+        f"{FOLDER}/{line.segment.rpartition('/')[2]} at byte {line.byte:,}"
+        for line in damaged[:_NAMED]
     ]
     more = ["…"] if len(damaged) > _NAMED else []
     lines = counted(len(damaged), "damaged line, which is", "damaged lines, which are")

@@ -45,8 +45,8 @@ def split_keys(keys: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.uint
     raw = bytes.fromhex("".join(keys))
     if any(len(key) != 32 for key in keys):
         raw = b"".join(bytes.fromhex(key).rjust(16, b"\0")[-16:] for key in keys)
-    found = np.frombuffer(raw, _KEY)
-    return found["prefix"].astype(np.uint64), found["rest"].astype(np.uint16)
+    parts = np.frombuffer(raw, _KEY)
+    return parts["prefix"].astype(np.uint64), parts["rest"].astype(np.uint16)
 
 
 @dataclass(slots=True, eq=False)
@@ -81,12 +81,12 @@ class Table:
 
     def at(self, prefix: int, rest: int) -> list[int]:
         """Return the rows of a key."""
-        row, found = bisect_left(self.prefix, prefix), list[int]()
+        row, rows = bisect_left(self.prefix, prefix), list[int]()
         while row < len(self.prefix) and self.prefix[row] == prefix:
             if self.columns["rest"][row] == rest:
-                found.append(row)
+                rows.append(row)
             row += 1
-        return found
+        return rows
 
     def cut_at(self, row: int) -> int:
         """Return the number of tokens at which the answer of a row was cut off; 0 if it was not."""
@@ -109,8 +109,8 @@ def merged(parts: Sequence[tuple[Table, NDArray[np.bool_]]]) -> tuple[list[Cover
     segments, payers = dict[str, Covered](), dict[Payer, None]()
     for table, keep in parts:
         payers.update(dict.fromkeys(table.payers))
-        for each in (table.segments[i] for i in np.flatnonzero(keep)):
-            segments.setdefault(each.name, Covered(each.name)).add(each)
+        for segment in (table.segments[i] for i in np.flatnonzero(keep)):
+            segments.setdefault(segment.name, Covered(segment.name)).add(segment)
     return list(segments.values()), list(payers)
 
 
@@ -120,7 +120,7 @@ def chunks(
     payers: Sequence[Payer],
 ) -> Iterator[Columns]:
     """Yield the replies of several tables in one order, some million at a time; see `merged`."""
-    names = {each.name: number for number, each in enumerate(segments)}
+    names = {segment.name: number for number, segment in enumerate(segments)}
     bought = {payer: number for number, payer in enumerate(payers)}
     rows = sum(len(table) for table, _ in parts)
     pieces = -(-rows // _CHUNK_ROWS)
@@ -128,21 +128,23 @@ def chunks(
     renumbered = [_renumbered(table, names, bought) for table, _ in parts]
     for piece in range(1, pieces + 1):
         bound = (piece << 64) // pieces
-        taken = []
+        slices = []
         for at, (table, keep) in enumerate(parts):
             end = bisect_left(table.prefix, bound, begins[at])
             part = _part(table, begins[at], end)
-            kept = keep[part["segment"]]
+            mask = keep[part["segment"]]
             part |= {name: numbers[part[name]] for name, numbers in renumbered[at].items()}
-            taken.append(part if kept.all() else {name: part[name][kept] for name in part})
+            slices.append(part if mask.all() else {name: part[name][mask] for name in part})
             begins[at] = end
-        yield in_order({name: np.concatenate([each[name] for each in taken]) for name in taken[0]})
+        yield in_order(
+            {name: np.concatenate([columns[name] for columns in slices]) for name in slices[0]}
+        )
 
 
 def _renumbered(table: Table, names: dict[str, int], payers: dict[Payer, int]) -> Columns:
     """Return the numbers that a table's segments and payers have in the merged table."""
-    segment = np.array([names.get(each.name, 0) for each in table.segments], np.uint16)
-    payer = np.array([payers[each] for each in table.payers], np.uint16)
+    segment = np.array([names.get(covered.name, 0) for covered in table.segments], np.uint16)
+    payer = np.array([payers[buyer] for buyer in table.payers], np.uint16)
     return {"segment": segment, "payer": payer}
 
 

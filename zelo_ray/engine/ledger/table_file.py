@@ -59,15 +59,15 @@ def write_table(
     local = "file" in fs.protocol
     place = Path(folder) if local else _shelf(folder)
     place.mkdir(parents=True, exist_ok=True)
-    beside = _beside(place)
+    new_path = _beside(place)
     try:
-        with beside.open("w+b") as file:
+        with new_path.open("w+b") as file:
             name = _write(file, parts)
         if not local:
-            fs.put_file(str(beside), f"{folder}/{name}")
-        beside.replace(place / name)
+            fs.put_file(str(new_path), f"{folder}/{name}")
+        new_path.replace(place / name)
     finally:
-        beside.unlink(missing_ok=True)
+        new_path.unlink(missing_ok=True)
     return name
 
 
@@ -99,13 +99,13 @@ def _write(file: IO[bytes], parts: Sequence[tuple[Table, NDArray[np.bool_]]]) ->
         done += len(chunk["size"])
     for number, name in enumerate(("cut_row", "cut")):
         at = begins[name] = -(-at // 64) * 64
-        columns = [np.asarray(each[number], COLUMNS[name]) for each in cuts]
+        columns = [np.asarray(pair[number], COLUMNS[name]) for pair in cuts]
         data = np.concatenate(columns).tobytes() if columns else b""
         sums[name] = zlib.crc32(data)
         os.pwrite(file.fileno(), data, at)
         at += len(data)
     lengths = dict.fromkeys(OF_REPLIES, rows)
-    lengths |= dict.fromkeys(("cut_row", "cut"), sum(len(each) for each, _ in cuts))
+    lengths |= dict.fromkeys(("cut_row", "cut"), sum(len(indices) for indices, _ in cuts))
     footer = _footer(segments, payers, {n: [begins[n], lengths[n], sums[n]] for n in COLUMNS})
     os.pwrite(file.fileno(), footer, at)
     os.pwrite(file.fileno(), _PREAMBLE.pack(_MAGIC, at, len(footer), zlib.crc32(footer)), 0)
@@ -116,14 +116,14 @@ def _footer(
     segments: Sequence[Covered], payers: Sequence[tuple[str, str]], columns: dict[str, list[int]]
 ) -> bytes:
     numbers = {payer: number for number, payer in enumerate(payers)}
-    told = [
+    rows = [
         [
-            *(each.name, each.size, each.stamp, each.damaged),
-            [[numbers[payer], asdict(total)] for payer, total in each.totals.items()],
+            *(segment.name, segment.size, segment.stamp, segment.damaged),
+            [[numbers[payer], asdict(total)] for payer, total in segment.totals.items()],
         ]
-        for each in segments
+        for segment in segments
     ]
-    return orjson.dumps({"columns": columns, "payers": payers, "segments": told})
+    return orjson.dumps({"columns": columns, "payers": payers, "segments": rows})
 
 
 def read_table(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Table | None:
@@ -140,15 +140,15 @@ def _table(fs: fsspec.AbstractFileSystem, folder: str, name: str, *, whole: bool
     try:
         if "file" in fs.protocol:
             return _read(Path(folder) / name, whole=whole)
-        found = None
+        table = None
         for _ in range(2):  # what was fetched may be broken, and what lies there is not
             path = _fetched(fs, folder, name)
-            if (found := _read(path, whole=whole)) is not None:
+            if (table := _read(path, whole=whole)) is not None:
                 break
             path.unlink(missing_ok=True)
     except _READING:
         return None
-    return found
+    return table
 
 
 def _read(path: Path, *, whole: bool) -> Table | None:
@@ -160,22 +160,22 @@ def _read(path: Path, *, whole: bool) -> Table | None:
         footer = os.pread(file.fileno(), length, begin)
         if zlib.crc32(footer) != crc:
             return None
-        told = orjson.loads(footer)
+        contents = orjson.loads(footer)
         columns: Columns = {name: np.empty(0, COLUMNS[name]) for name in COLUMNS}
         if whole:
-            if any(_changed(file, name, told["columns"][name]) for name in COLUMNS):
+            if any(_changed(file, name, contents["columns"][name]) for name in COLUMNS):
                 return None
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            for name, (at, rows, _) in told["columns"].items():
+            for name, (at, rows, _) in contents["columns"].items():
                 if rows:
                     columns[name] = np.frombuffer(mapped, COLUMNS[name], rows, at)
-    payers = [(run_id, judge) for run_id, judge in told["payers"]]
+    payers = [(run_id, judge) for run_id, judge in contents["payers"]]
     segments = [
         Covered(
             *(name, covered, stamp, [(byte, replies) for byte, replies in damaged]),
             {payers[number]: Total(**total) for number, total in totals},
         )
-        for name, covered, stamp, damaged, totals in told["segments"]
+        for name, covered, stamp, damaged, totals in contents["segments"]
     ]
     return Table(columns, segments, payers)
 
@@ -183,13 +183,13 @@ def _read(path: Path, *, whole: bool) -> Table | None:
 def _changed(file: IO[bytes], name: str, told: Sequence[int]) -> bool:
     """Return whether a column has changed. It is read, not mapped: so it takes no memory here."""
     begin, rows, crc = told
-    left, found = rows * COLUMNS[name].itemsize, 0
-    while left:
-        data = os.pread(file.fileno(), min(left, _BLOCK), begin)
+    size, checksum = rows * COLUMNS[name].itemsize, 0
+    while size:
+        data = os.pread(file.fileno(), min(size, _BLOCK), begin)
         if not data:
             return True
-        found, begin, left = zlib.crc32(data, found), begin + len(data), left - len(data)
-    return found != crc
+        checksum, begin, size = zlib.crc32(data, checksum), begin + len(data), size - len(data)
+    return checksum != crc
 
 
 def _fetched(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Path:
@@ -201,14 +201,14 @@ def _fetched(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Path:
             os.utime(path)
         return path
     place.mkdir(parents=True, exist_ok=True)
-    beside = _beside(place)
+    new_path = _beside(place)
     try:
-        fs.get_file(f"{folder}/{name}", str(beside))
-        beside.replace(path)
+        fs.get_file(f"{folder}/{name}", str(new_path))
+        new_path.replace(path)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         raise OSError(str(error)) from None
     finally:
-        beside.unlink(missing_ok=True)
+        new_path.unlink(missing_ok=True)
     return path
 
 

@@ -23,22 +23,22 @@ class Total:
     def of(cls, totals: Sequence["Total"]) -> "Total":
         """Add up several totals."""
         return cls(
-            sum(each.rows for each in totals),
-            exact([part for each in totals for part in each.parts]),
-            sum(each.unpriced for each in totals),
-            max(each.dearest for each in totals),
+            sum(total.rows for total in totals),
+            exact([part for total in totals for part in total.parts]),
+            sum(total.unpriced for total in totals),
+            max(total.dearest for total in totals),
         )
 
 
 def exact(amounts: Sequence[float]) -> list[float]:
     """Return two or three amounts with the same exact sum, so that it is rounded only once."""
     parts: list[float] = []
-    left = list(amounts)
-    while part := math.fsum(left):
+    addends = list(amounts)
+    while part := math.fsum(addends):
         parts.append(part)
         if not math.isfinite(part):
             break
-        left.append(-part)
+        addends.append(-part)
     return parts
 
 
@@ -62,8 +62,8 @@ class Covered:
         self.stamp = self.stamp or other.stamp
         self.damaged += other.damaged
         for payer, total in other.totals.items():
-            known = self.totals.get(payer)
-            self.totals[payer] = Total.of([known, total]) if known else total
+            subtotal = self.totals.get(payer)
+            self.totals[payer] = Total.of([subtotal, total]) if subtotal else total
 
 
 class Sums:
@@ -87,6 +87,6 @@ class Sums:
 
     @staticmethod
     def _total(dollars: Sequence[float | None]) -> Total:
-        known = [each for each in dollars if each is not None]
-        dearest = max(0.0, max(known, default=0.0))
-        return Total(len(dollars), exact(known), len(dollars) - len(known), dearest)
+        prices = [price for price in dollars if price is not None]
+        dearest = max(0.0, max(prices, default=0.0))
+        return Total(len(dollars), exact(prices), len(dollars) - len(prices), dearest)

@@ -46,8 +46,8 @@ def drop_reserves(out: str) -> None:
     """Remove what writers that were killed had reserved. Only while `claim` is held."""
     fs, root = fsspec.url_to_fs(out)
     if "file" in fs.protocol:
-        for left in (Path(root) / FOLDER).glob("*.reserve"):
-            left.unlink()
+        for reserve in (Path(root) / FOLDER).glob("*.reserve"):
+            reserve.unlink()
 
 
 class _LocalSegments:
