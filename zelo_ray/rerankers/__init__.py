@@ -87,8 +87,8 @@ def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str)
             )
         specs[label] = spec
     names = ("reranker_options", "num_gpus")
-    own = {name: getattr(options, name) for name in names}
-    refuse_strangers("reranker", specs, {**_by_arm(options), **own})
+    arm_options = {name: getattr(options, name) for name in names}
+    refuse_strangers("reranker", specs, {**_by_arm(options), **arm_options})
     arms = []
     for name, spec in specs.items():
         arm = _arm(name, spec, options.reranker_options.get(name, {}))
@@ -103,14 +103,14 @@ def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str)
 def asking_options(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
     """Return the options for asking one arm, with the user's own under its judge's name."""
     judge = arm.judge.name if arm.judge else ""
-    own = {
+    arm_options = {
         name: {judge: by_arm[arm.name]} if arm.name in by_arm else {}
         for name, by_arm in _by_arm(options).items()
     }
     shared = {name: getattr(options, name) for name in AskingOptions.model_fields}
     shown = options.document_tokens or (_PROMPTED if arm.protocol in _BY_MODEL else _WHOLE)
     return AnnotateOptions(
-        **{**shared, **own},
+        **{**shared, **arm_options},
         inputs=("-",),
         protocol=arm.protocol,
         judges=(judge,) if judge else (),
@@ -130,16 +130,16 @@ def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
         if own:
             raise PanelError(f"{name}: the original order takes no option")
         return Arm(name, _ORIGINAL, None)
-    head, _, rest = spec.partition(":")
+    head, _, tail = spec.partition(":")
     judge = parse_judge(f"offline:{spec}" if spec in _LEXICAL else spec)
     if head in _BY_MODEL:
-        judge = parse_judge(rest)
+        judge = parse_judge(tail)
         if judge.provider in {*RERANKERS, *_COMPUTING, ""}:
             judges = ", ".join(name for name in PROVIDERS if name not in _COMPUTING)
             raise PanelError(f"{spec}: write {head}:JUDGE, a language model of {judges}")
         return Arm(name, head, with_options(_with_model(judge), own))
-    if judge.provider == "custom" or (rest and judge.provider not in {**PROVIDERS, **RERANKERS}):
-        target = rest if judge.provider == "custom" else spec
+    if judge.provider == "custom" or (tail and judge.provider not in {**PROVIDERS, **RERANKERS}):
+        target = tail if judge.provider == "custom" else spec
         try:
             judge = Judge("custom", target, options={"arguments": dict(own)})
         except (TypeError, ValueError) as error:  # they cannot be written down
@@ -173,11 +173,11 @@ def _ready(
     """Return the judge with its version, if it can be asked."""
     if judge.provider == "custom":
         try:
-            found = custom.found_at(judge)
+            ranker = custom.found_at(judge)
         except PanelError as error:
             raise PanelError(f"{error}; built in are {_KNOWN}") from None
-        custom.refuse_unfit(judge, found)
-        return custom.versioned(judge, found, run_id)
+        custom.refuse_unfit(judge, ranker)
+        return custom.versioned(judge, ranker, run_id)
     if arm.protocol == "rerank":
         refuse_wrong_options(arm.name, judge)
     key = find_key(judge, asking_options(arm, options).api_key_env, environ)
@@ -185,16 +185,16 @@ def _ready(
     if judge.provider == "offline":  # what it computes may change with the package
         return replace(judge, options={**judge.options, "version": version("zelo-ray")})
     if judge.provider in _ENCODERS and judge.options["version"] is None:
-        own = {"version": local.fingerprint_of(judge)}
-        return replace(judge, options={**judge.options, **own})
+        fingerprint = {"version": local.fingerprint_of(judge)}
+        return replace(judge, options={**judge.options, **fingerprint})
     return judge
 
 
 def _refuse_equals(arms: list[Arm]) -> None:
     """Refuse two arms that ask the same: they would pay twice, and tell nothing."""
-    seen: dict[str, str] = {}
+    names: dict[str, str] = {}
     for arm in arms:
-        same = seen.setdefault(repr((arm.protocol, arm.judge)), arm.name)
+        same = names.setdefault(repr((arm.protocol, arm.judge)), arm.name)
         if same != arm.name:
             raise PanelError(f"{same} and {arm.name} are one reranker with the same options")
 

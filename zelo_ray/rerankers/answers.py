@@ -34,10 +34,10 @@ def answer_of(scores: Any, count: int, usage: Usage | None = None, model: str = 
     plain = scores.tolist() if hasattr(scores, "tolist") else scores
     if isinstance(plain, Mapping | Set | str | bytes) or not isinstance(plain, Iterable):
         return Answer("invalid", "", used, model, f"{type(scores).__name__} instead of scores")
-    found = list(plain)
-    if why := _fault(found, count):
+    numbers = list(plain)
+    if why := _fault(numbers, count):
         return Answer("invalid", "", used, model, why)
-    text = json.dumps({"scores": [float(score) for score in found]})
+    text = json.dumps({"scores": [float(score) for score in numbers]})
     return Answer("ok", text, used, model)
 
 
@@ -92,5 +92,5 @@ def failed(error: BaseException, texts: Sequence[str] = ()) -> Answer:
         if len(text) >= _TELLING:
             message = message.replace(text, "[text]")
     echoes = texts if len(message) >= _TELLING else ()  # a word or a number is no echo
-    said = f"{type(error).__name__}: {sayable(message, echoes, keys)}"
-    return Answer("failed", "", Usage(), reason=said.removesuffix(": ")[:_REASON_LENGTH])
+    reason = f"{type(error).__name__}: {sayable(message, echoes, keys)}"
+    return Answer("failed", "", Usage(), reason=reason.removesuffix(": ")[:_REASON_LENGTH])

@@ -9,9 +9,9 @@ from zelo_ray.rerankers.wire import Hosted, Shape, billed_units, by_results
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
-    most = judge.options["max_tokens_per_doc"]
+    limit = judge.options["max_tokens_per_doc"]
     fields = {"model": judge.model, "query": query, "documents": documents}
-    return fields | {"top_n": len(documents)} | ({"max_tokens_per_doc": most} if most else {})
+    return fields | {"top_n": len(documents)} | ({"max_tokens_per_doc": limit} if limit else {})
 
 
 _SHAPE = Shape(

@@ -91,12 +91,12 @@ class Custom:
         self, score: Callable[..., Any], query: str, texts: list[str], model: str
     ) -> Answer:
         plain = not inspect.iscoroutinefunction(score)
-        found = await self._in_thread(score, query, texts) if plain else score(query, texts)
-        if inspect.isawaitable(found):
+        scores = await self._in_thread(score, query, texts) if plain else score(query, texts)
+        if inspect.isawaitable(scores):
             async with asyncio.timeout(self._seconds):
-                found = await found
+                scores = await scores
         # It may be computed only as it is read.
-        answer: Answer = await self._in_thread(partial(answer_of, model=model), found, len(texts))
+        answer: Answer = await self._in_thread(partial(answer_of, model=model), scores, len(texts))
         return answer
 
     async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
@@ -128,9 +128,9 @@ def scorer(judge: Judge, found: Any) -> Callable[..., Any]:
         raise PanelError(f"{judge.model} {_UNFIT}")
     if not inspect.isroutine(score):
         score = score.__call__  # so that an asynchronous one is seen to be
-    given = {} if inspect.isclass(found) else arguments
-    _bind(judge, score, "query", ["document"], **given)
-    return partial(score, **given)
+    keywords = {} if inspect.isclass(found) else arguments
+    _bind(judge, score, "query", ["document"], **keywords)
+    return partial(score, **keywords)
 
 
 def refuse_unfit(judge: Judge, found: Any) -> None:
@@ -146,7 +146,7 @@ def refuse_unfit(judge: Judge, found: Any) -> None:
         scorer(judge, found)
         return
     _bind(judge, found, **judge.options["arguments"])
-    held = {name: value for each in reversed(found.__mro__) for name, value in vars(each).items()}
+    held = {name: value for base in reversed(found.__mro__) for name, value in vars(base).items()}
     method = held.get("score", held.get("__call__"))
     if method is None:
         raise PanelError(f"{judge.model} {_UNFIT}")
@@ -191,8 +191,8 @@ def found_at(judge: Judge) -> Any:
 def versioned(judge: Judge, found: Any, run_id: str) -> Judge:
     """Return the judge with a version: its own, or else this run's, so no old score is used."""
     version = getattr(found, "version", None)
-    own = str(version) if isinstance(version, str | int | float) else ""
-    options = {**judge.options, "version": own or f"run {run_id}"}
+    own_version = str(version) if isinstance(version, str | int | float) else ""
+    options = {**judge.options, "version": own_version or f"run {run_id}"}
     if not judge.model.endswith(PACKED):
         return Judge(judge.provider, judge.model, options=options)
     name, options["place"] = Path(judge.model).stem.rpartition("-")[0], judge.model

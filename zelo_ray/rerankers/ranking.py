@@ -89,11 +89,11 @@ def fields_of(line: Line) -> dict[str, str]:
     """
     query = json.loads(line.raw)["query"]
     metadata = query.get("metadata")
-    own = {**(metadata if isinstance(metadata, dict) else {}), **query}
-    found = {name: value for name, value in own.items() if name not in ("id", "query")}
+    fields = {**(metadata if isinstance(metadata, dict) else {}), **query}
+    facts = {name: value for name, value in fields.items() if name not in ("id", "query")}
     documents = line.pool.documents if line.pool else ()
     for name in documents[0].metadata if documents else ():
         values = [document.metadata.get(name) for document in documents]
         if all(value == values[0] for value in values):
-            found.setdefault(name, values[0])
-    return {n: str(value) for n, value in found.items() if isinstance(value, str | int | float)}
+            facts.setdefault(name, values[0])
+    return {n: str(value) for n, value in facts.items() if isinstance(value, str | int | float)}

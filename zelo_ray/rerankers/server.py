@@ -26,8 +26,8 @@ def _rows(found: Any) -> Any:
 
 def _used(found: Any) -> Usage:
     """Return the usage that most servers report, or the one that gateways to Cohere report."""
-    told = billed_units(found)
-    return told if told != Usage() else total_tokens(found)
+    usage = billed_units(found)
+    return usage if usage != Usage() else total_tokens(found)
 
 
 _SHAPE = Shape(

@@ -66,8 +66,8 @@ class Hosted:
 
     async def send(self, request: Request) -> Answer:
         """Score the documents of a request; what is sent is what its key has hashed."""
-        asked = json.loads(request.user)
-        query, documents = asked["query"], asked["documents"]
+        payload = json.loads(request.user)
+        query, documents = payload["query"], payload["documents"]
         texts = (query, *documents)
         shape = self._shape
         caller = Caller(
@@ -124,8 +124,8 @@ def billed_units(found: Any) -> Usage:
     """Return the units that Cohere bills; its schema has search units as a decimal number."""
     billed = part_of(found, "meta", "billed_units")
     units = billed.get("search_units")
-    whole = math.ceil(units) if isinstance(units, float) and math.isfinite(units) else units
-    return Usage(input_tokens=count_of(billed.get("input_tokens")), searches=count_of(whole))
+    searches = math.ceil(units) if isinstance(units, float) and math.isfinite(units) else units
+    return Usage(input_tokens=count_of(billed.get("input_tokens")), searches=count_of(searches))
 
 
 class _Unsuccessful(Exception):  # noqa: N818 - it goes no further than to `_fault`
