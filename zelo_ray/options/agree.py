@@ -119,7 +119,9 @@ class AgreeOptions(CommandOptions):
     @field_validator("scale")
     @classmethod
     def _scales_make_sense(cls, scale: tuple[str, ...]) -> tuple[str, ...]:
-        if any(each.ranks for name, each in scales_of(scale).items() if name == "human"):
+        if any(
+            judge_scale.ranks for name, judge_scale in scales_of(scale).items() if name == "human"
+        ):
             raise ValueError("human: ranks are held against people, who have the common scale")
         return scale
 

@@ -26,8 +26,8 @@ class Limit(Numbers):
     @property
     def rates(self) -> dict[str, float]:
         """Return the limits by time that are given."""
-        found = {name: getattr(self, name) for name in ("rpm", "tpm", "itpm", "otpm", "rpd")}
-        return {name: rate for name, rate in found.items() if rate}
+        rates = {name: getattr(self, name) for name in ("rpm", "tpm", "itpm", "otpm", "rpd")}
+        return {name: rate for name, rate in rates.items() if rate}
 
 
 class Price(Numbers):

@@ -11,7 +11,7 @@ from zelo_ray.options.places import NamedPlace, Place
 _RANKING = Group("rerankers")
 _MEASURING = Group("measuring")
 _Names = Annotated[
-    tuple[str, ...], BeforeValidator(lambda told: (told,) if isinstance(told, str) else told)
+    tuple[str, ...], BeforeValidator(lambda names: (names,) if isinstance(names, str) else names)
 ]
 
 

@@ -21,7 +21,7 @@ class Group:
 
 def group_of(field: FieldInfo) -> Group | None:
     """Find the heading that an option was declared under."""
-    return next((each for each in field.metadata if isinstance(each, Group)), None)
+    return next((mark for mark in field.metadata if isinstance(mark, Group)), None)
 
 
 FILES = Group("input and output")
@@ -41,8 +41,8 @@ def _plain(word: str) -> str:
 
 def meant(word: str, known: Iterable[str]) -> str:
     """Suggest what an unknown word may have been meant to be, as the end of a line."""
-    known, other = list(known), _OTHERWISE.get(_plain(word))
-    near = [each for each in known if _plain(each) == other]
+    known, name = list(known), _OTHERWISE.get(_plain(word))
+    near = [option for option in known if _plain(option) == name]
     near = near or difflib.get_close_matches(word, known, 1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
@@ -94,11 +94,11 @@ class CommandOptions(Numbers):
 
         Options that have no flag, which hold mappings, are left out.
         """
-        given = [
+        names = [
             n for n in type(self).model_fields if n in self.model_fields_set and n not in first
         ]
         words = ["zelo-ray", self.usage.split()[0]]
-        for name in (*(n for n in first if n in self.model_fields_set), *given):
+        for name in (*(n for n in first if n in self.model_fields_set), *names):
             value = getattr(self, name)
             if isinstance(value, dict) or value is None or value is False:
                 continue
@@ -110,7 +110,7 @@ class CommandOptions(Numbers):
     @field_validator("*", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: Any, info: ValidationInfo) -> Any:
-        many = holds(cls.model_fields[info.field_name or ""].annotation, tuple)
+        is_list = holds(cls.model_fields[info.field_name or ""].annotation, tuple)
         if info.field_name == "columns" and isinstance(value, Mapping):
             return tuple(f"{role}={name}" for role, name in value.items())
-        return (value,) if many and isinstance(value, str) else value
+        return (value,) if is_list and isinstance(value, str) else value

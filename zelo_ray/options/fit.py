@@ -72,14 +72,14 @@ class FitOptions(CommandOptions):
     @property
     def named(self) -> dict[str, str]:
         """Return the columns of other names, by their roles."""
-        return {role: name for role, _, name in (each.partition("=") for each in self.columns)}
+        return {role: name for role, _, name in (column.partition("=") for column in self.columns)}
 
     @field_validator("columns")
     @classmethod
     def _are_named(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
-        for each in columns:
-            if not all(each.partition("=")):
-                raise ValueError(f"{each!r} is not of the form ROLE=NAME, such as a=home")
+        for column in columns:
+            if not all(column.partition("=")):
+                raise ValueError(f"{column!r} is not of the form ROLE=NAME, such as a=home")
         return columns
 
     @field_validator("out")
@@ -91,10 +91,10 @@ class FitOptions(CommandOptions):
 
     @model_validator(mode="after")
     def _go_together(self) -> "FitOptions":
-        given = [name for name in ("mle", "firth") if getattr(self, name)]
-        given += ["prior_sd"] if "prior_sd" in self.model_fields_set else []
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} exclude each other: give one of them")
+        methods = [name for name in ("mle", "firth") if getattr(self, name)]
+        methods += ["prior_sd"] if "prior_sd" in self.model_fields_set else []
+        if len(methods) > 1:
+            raise ValueError(f"{' and '.join(methods)} exclude each other: give one of them")
         if self.out == self.source:
             raise ValueError(f"--out {self.out}: would replace what it is made of")
         return self

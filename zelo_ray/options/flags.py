@@ -14,8 +14,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose complaints are one line."""
 
     def error(self, message: str) -> NoReturn:
-        told = message.removeprefix("argument ")
-        raise OptionError(f"{self.prog.partition(' ')[2]}: {told}; {self.prog} --help")
+        complaint = message.removeprefix("argument ")
+        raise OptionError(f"{self.prog.partition(' ')[2]}: {complaint}; {self.prog} --help")
 
 
 def parse_flags(
@@ -42,17 +42,17 @@ def parse_flags(
     parser = _Parser(prog=prog, usage=usage, description=does, allow_abbrev=False)
     parser.add_argument("--config", metavar="FILE", help="YAML file of options; flags override it")
     add_options(parser, kind, known=known, only=only)
-    found, extra = parser.parse_known_args(words)
+    namespace, extra = parser.parse_known_args(words)
     if extra:
         raise OptionError(
             f"{prog.partition(' ')[2]}: {_strange(extra, kind)}; zelo-ray {kind.usage}, or --help"
         )
     _refuse_twice(words, prog)
-    given = vars(found)
+    values = vars(namespace)
     for name in (*kind.positional, "config"):
-        if not given.get(name):  # argparse has a value for a positional that is not there
-            given.pop(name, None)
-    return given
+        if not values.get(name):  # argparse has a value for a positional that is not there
+            values.pop(name, None)
+    return values
 
 
 def _refuse_twice(words: Sequence[str], prog: str) -> None:
@@ -84,8 +84,8 @@ def add_options(
         only: the options to add; all if empty.
     """
     groups: dict[str, Any] = {OTHERS.title: parser}
-    own = [name for name in kind.model_fields if name in kind.__annotations__]  # those come first
-    names = dict.fromkeys([*kind.positional, *own, *kind.model_fields])
+    head = [name for name in kind.model_fields if name in kind.__annotations__]  # those come first
+    names = dict.fromkeys([*kind.positional, *head, *kind.model_fields])
     for name in sorted(names, key=lambda name: _stands_last(kind.model_fields[name])):
         field = kind.model_fields[name]
         if (only and name not in only) or holds(field.annotation, dict):
@@ -102,7 +102,7 @@ def add_options(
 
 
 def _stands_last(field: FieldInfo) -> bool:
-    return any(isinstance(each, Group) and each.last for each in field.metadata)
+    return any(isinstance(mark, Group) and mark.last for mark in field.metadata)
 
 
 def _strange(words: Sequence[str], kind: type[CommandOptions]) -> str:
@@ -117,18 +117,18 @@ def _shape(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
     plain = {field.annotation, *get_args(field.annotation)}
     if field.annotation is bool:
         return {"action": "store_true"}
-    many = holds(field.annotation, tuple)
+    is_list = holds(field.annotation, tuple)
     if get_origin(field.annotation) is Literal:
         metavar = f"{{{','.join(get_args(field.annotation))}}}"
-    elif not many and plain & {int, float}:
+    elif not is_list and plain & {int, float}:
         metavar = "N" if int in plain else "X"
     else:
         metavar = name.rpartition("_")[2].upper()
-        metavar = metavar.removesuffix("S") if many else metavar
+        metavar = metavar.removesuffix("S") if is_list else metavar
     if positional:
-        return {"metavar": metavar, "nargs": "*" if many else "?"}
+        return {"metavar": metavar, "nargs": "*" if is_list else "?"}
     some = {"nargs": "*" if field.default is None else "+"}
-    return {"metavar": metavar, **some} if many else {"metavar": metavar}
+    return {"metavar": metavar, **some} if is_list else {"metavar": metavar}
 
 
 def _more(name: str, field: FieldInfo, known: Mapping[str, Collection[str]]) -> str:

@@ -68,11 +68,11 @@ def load_options(
         OptionError: the text is no YAML, or an option is unknown or out of range.
     """
     try:
-        found = read_yaml(config, "the config file")
+        documents = read_yaml(config, "the config file")
     except ValueError as error:
         raise OptionError(str(error)) from None
-    merged = found[0] if found else {}
-    if len(found) > 1 or not isinstance(merged, dict):
+    merged = documents[0] if documents else {}
+    if len(documents) > 1 or not isinstance(merged, dict):
         raise OptionError("the config file must hold lines of option: value")
     _refuse_unknown_variables(environ, kind, more)
     merged |= _from_variables(kind, environ, {**merged, **given}) | dict(given)
@@ -94,13 +94,13 @@ def _refuse_unknown_variables(
     more: Callable[[], Iterable[type[CommandOptions]]],
 ) -> None:
     """Refuse variables that no command knows: they are typos."""
-    given = [name for name, text in environ.items() if name.startswith(_PREFIX) and text]
-    known = _variables((*COMMANDS.values(), kind))
-    if not known.issuperset(given):
-        known |= _variables(more())
-    for name in given:
-        if name not in known:
-            raise OptionError(f"{name}: no option of any command{meant(name, known)}")
+    names = [name for name, text in environ.items() if name.startswith(_PREFIX) and text]
+    variables = _variables((*COMMANDS.values(), kind))
+    if not variables.issuperset(names):
+        variables |= _variables(more())
+    for name in names:
+        if name not in variables:
+            raise OptionError(f"{name}: no option of any command{meant(name, variables)}")
 
 
 def _variables(kinds: Iterable[type[CommandOptions]]) -> set[str]:

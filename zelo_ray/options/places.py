@@ -46,10 +46,10 @@ def text_at(given: str) -> str:
     """
     if "\n" in given:
         return given
-    here = fsspec.filesystem("file")
-    if _A_URL.match(given) or here.isfile(given):
+    disk = fsspec.filesystem("file")
+    if _A_URL.match(given) or disk.isfile(given):
         return read_text(given)
-    if given and here.isdir(given):
+    if given and disk.isdir(given):
         raise ValueError(f"{given}: is a folder, and no text")
     if _A_PATH.match(given) or _A_FILE.fullmatch(given):
         raise ValueError(f"{given}: no such file")
@@ -108,8 +108,8 @@ _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
 def split_name(source: str) -> tuple[str, str]:
     """Split NAME=path into the name of a judge and the place; the name may be empty."""
-    named = _NAMED.fullmatch(source)
-    return (named[1], named[2]) if named else ("", source)
+    match = _NAMED.fullmatch(source)
+    return (match[1], match[2]) if match else ("", source)
 
 
 def _check_named(source: str) -> str:

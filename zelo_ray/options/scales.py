@@ -28,16 +28,16 @@ def scales_of(written: tuple[str, ...]) -> dict[str, Scale]:
     Raises:
         ValueError: one is written otherwise, makes no sense, or a judge has two.
     """
-    found: dict[str, Scale] = {}
-    for each in written:
-        match = _WRITTEN.fullmatch(each)
+    scales: dict[str, Scale] = {}
+    for text in written:
+        match = _WRITTEN.fullmatch(text)
         if match is None:
-            raise ValueError(f"{each!r} is not of the form NAME=0-5, or NAME=0-5:ranks")
+            raise ValueError(f"{text!r} is not of the form NAME=0-5, or NAME=0-5:ranks")
         name = match["name"]
         scale = Scale(int(match["low"]), int(match["high"]), bool(match["ranks"]))
         if not 0 < scale.high - scale.low < _MOST:
             raise ValueError(f"{name}: a scale has from 2 to {_MOST} grades, the lowest first")
-        if name in found:
+        if name in scales:
             raise ValueError(f"{name}: has two scales")
-        found[name] = scale
-    return found
+        scales[name] = scale
+    return scales

@@ -19,13 +19,13 @@ class _Loader(yaml.SafeLoader):
     """YAML's plain types, and of a key that is given twice not silently the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = list[Any]()  # keys need not be hashable yet
-        for each, _ in node.value:
-            if each.tag == _MERGE:
+        keys = list[Any]()  # keys need not be hashable yet
+        for key_node, _ in node.value:
+            if key_node.tag == _MERGE:
                 continue  # of ``<<``, whose keys others may replace
-            if (key := self.construct_object(each, deep=True)) in seen:
-                raise _RefusedError(each, f"{key!r:.60} is given twice")
-            seen.append(key)
+            if (key := self.construct_object(key_node, deep=True)) in keys:
+                raise _RefusedError(key_node, f"{key!r:.60} is given twice")
+            keys.append(key)
         return super().construct_mapping(node, deep)
 
 
@@ -41,18 +41,18 @@ def read_yaml(text: str, what: str, verb: str = "is") -> list[Any]:
         ValueError: it is no YAML, a mapping holds a key twice, at any depth, or references make
             too much of it; the message is one line, and says in which line of the text.
     """
-    found = list[Any]()
+    documents = list[Any]()
     try:
         for node in yaml.compose_all(text, _Loader):
             _refuse_huge(node, {}, frozenset())
-        found += yaml.load_all(text, _Loader)
+        documents += yaml.load_all(text, _Loader)
     except _RefusedError as error:
         raise ValueError(f"{what}, {error}") from None
     except (yaml.YAMLError, ValueError) as error:  # the latter of a date or a number that none is
         raise ValueError(f"{what} {verb} no YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise ValueError(f"{what} {verb} no YAML: it is nested too deeply") from None
-    return [each for each in found if each is not None]
+    return [document for document in documents if document is not None]
 
 
 def _refuse_huge(node: yaml.Node, sizes: dict[int, int], above: frozenset[int]) -> int:
