@@ -68,9 +68,9 @@ def families_of(name: str) -> frozenset[str]:
     """
     who, at, _ = name.lower().partition("@")
     *heads, model = who.split(":")
-    own = [*(head for head in heads if head not in _VENDORS), model]
-    last = ":".join(own).rstrip("/").rpartition("/")[2]  # of a path, or of an owner and a model
-    if found := {family for family, pattern in _PATTERNS.items() if pattern.search(last)}:
-        return frozenset(found)
+    names = [*(head for head in heads if head not in _VENDORS), model]
+    last = ":".join(names).rstrip("/").rpartition("/")[2]  # of a path, or of an owner and a model
+    if families := {family for family, pattern in _PATTERNS.items() if pattern.search(last)}:
+        return frozenset(families)
     vendors = [] if at else [_VENDORS[head] for head in heads if head in _VENDORS]
     return frozenset(vendors[:1] or [model.rstrip("/").rpartition("/")[2]])

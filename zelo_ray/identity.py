@@ -19,8 +19,8 @@ _written = json.JSONEncoder(sort_keys=True).encode  # json.dumps would make one 
 
 def opening(provider: str, model: str, base_url: str | None, options: Mapping[str, Any]) -> bytes:
     """Return the head of the list, which is the judge; options that are not set do not count."""
-    given = {name: value for name, value in options.items() if value not in (None, {})}
-    return json.dumps([provider, model, base_url, given], sort_keys=True)[:-1].encode()
+    settings = {name: value for name, value in options.items() if value not in (None, {})}
+    return json.dumps([provider, model, base_url, settings], sort_keys=True)[:-1].encode()
 
 
 def key_of(head: bytes, system: str, user: str, *rest: Any) -> str:
@@ -34,12 +34,12 @@ def key_of(head: bytes, system: str, user: str, *rest: Any) -> str:
     """
     digest = _begun(head, system).copy()
     digest.update(_quoted(user))
-    for each in rest:
-        written = each if isinstance(each, bytes) else _written(each).encode()
+    for part in rest:
+        written = part if isinstance(part, bytes) else _written(part).encode()
         digest.update(b", " + written)
     digest.update(b"]")
-    told: str = digest.hexdigest()
-    return told[:32]
+    key: str = digest.hexdigest()
+    return key[:32]
 
 
 @lru_cache(64)

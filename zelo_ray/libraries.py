@@ -25,7 +25,7 @@ _LOADERS = {
     "ray.cloudpickle.cloudpickle",
 }
 """Modules of libraries that import what users name, or unpickle it."""
-_PATHS = next(each for each in sys.meta_path if getattr(each, "__name__", "") == "PathFinder")
+_PATHS = next(finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "PathFinder")
 
 
 class _LibrariesFirst:
@@ -46,17 +46,17 @@ class _LibrariesFirst:
             return None
         libraries = [place for place in sys.path if _real(place) not in self.folders]
         own_on_path = [place for place in sys.path if _real(place) in self.folders]
-        found = _PATHS.find_spec(name, libraries, target)
-        if found is None and (own := _PATHS.find_spec(name, self.folders, target)):
+        spec = _PATHS.find_spec(name, libraries, target)
+        if spec is None and (own_spec := _PATHS.find_spec(name, self.folders, target)):
             importer = sys._getframe(1)
             while importer.f_back and _name(importer).startswith("importlib"):
                 importer = importer.f_back
             if not _is_library(importer):
-                return own
+                return own_spec
             # Else a library of the user's program asks for his module, or Python would not find it.
             if _is_ours(importer) and _PATHS.find_spec(name, own_on_path, target):
                 raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return found
+        return spec
 
 
 _first = _LibrariesFirst()

@@ -40,19 +40,19 @@ def find_own(name: str, kind: type[T], error: type[Exception], unknown: str = ""
     where, _, what = name.rpartition(":")
     top = where.partition(".")[0]
     try:
-        found = load_own(name)
+        target = load_own(name)
     except (Exception, SystemExit) as wrong:  # noqa: BLE001 - it runs the user's own code
         if unknown and isinstance(wrong, ModuleNotFoundError) and wrong.name == top:
             raise error(unknown) from None
         if isinstance(wrong, AttributeError) and wrong.name == what:
             held = getattr(wrong.obj, "__dict__", {}).items()
-            there = [key for key, value in held if isinstance(value, kind)]
-            has = f"; it has {', '.join(there)}" if there else ""
+            names = [key for key, value in held if isinstance(value, kind)]
+            has = f"; it has {', '.join(names)}" if names else ""
             raise error(f"{where} has no {what}{has}") from None
         raise error(f"{name} cannot be imported: {in_a_line(wrong)}") from None
-    if not isinstance(found, kind):
-        raise error(f"{name} is no {kind.__name__}, but {type(found).__name__}")
-    return found
+    if not isinstance(target, kind):
+        raise error(f"{name} is no {kind.__name__}, but {type(target).__name__}")
+    return target
 
 
 def load_own(name: str) -> Any:
@@ -65,13 +65,13 @@ def load_own(name: str) -> Any:
     """
     where, _, what = name.rpartition(":")
     add_folders([str(Path.cwd())])
-    found: Any = import_module(where) if not where.endswith(".py") else None
-    if found is None:
+    target: Any = import_module(where) if not where.endswith(".py") else None
+    if target is None:
         path = Path(where).expanduser()
-        found = _run(path, path.stat().st_mtime_ns)
+        target = _run(path, path.stat().st_mtime_ns)
     for part in what.split("."):
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
 class OwnFolders:
@@ -90,7 +90,7 @@ def _run(path: Path, changed_at: int) -> Any:  # noqa: ARG001 - a changed file i
     spec = spec_from_file_location(f"own_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python file")
-    found = module_from_spec(spec)
-    sys.modules[spec.name] = found  # where dataclasses and pickle look for it
-    spec.loader.exec_module(found)
-    return found
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses and pickle look for it
+    spec.loader.exec_module(module)
+    return module

@@ -128,11 +128,11 @@ def read_wrapped(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...]
     """
     if _is_prose(verdict):
         return _read_prose(verdict, text)
-    found, quotes, whole = _read(verdict, text)
-    if whole or not (inner := unwrapped(text)):
-        return found, quotes
-    found, quotes, _ = _read(verdict, inner.text)
-    return found, (*inner.wraps, *quotes)
+    outcome, quotes, is_json = _read(verdict, text)
+    if is_json or not (inner := unwrapped(text)):
+        return outcome, quotes
+    outcome, quotes, _ = _read(verdict, inner.text)
+    return outcome, (*inner.wraps, *quotes)
 
 
 def _read_prose(verdict: Any, text: str) -> tuple[Any, tuple[Wrap, ...]]:
@@ -161,18 +161,18 @@ def _read(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...], bool]
     quotes: tuple[Wrap, ...] = ()
     try:
         try:
-            found = verdict.model_validate_json(text)
+            judgment = verdict.model_validate_json(text)
         except ValidationError as error:
             if (unquoted := _unquoted(error, text)) is None:
                 raise
-            found, quotes = verdict.model_validate_json(unquoted), ("quotes",)
+            judgment, quotes = verdict.model_validate_json(unquoted), ("quotes",)
         json.loads(text, object_pairs_hook=_one_value_each)
     except ValidationError as error:
         what = error.errors(include_url=False, include_context=False)[0]["type"]
         return first_error(error), (), what != "json_invalid"
     except _ContradictionError as error:
         return str(error), (), True
-    return found, quotes, True
+    return judgment, quotes, True
 
 
 class _ContradictionError(ValueError):
@@ -198,17 +198,17 @@ _NO_NUMBER = ("float_type", "int_type")
 def _unquoted(error: ValidationError, text: str) -> str | None:
     """Write JSON without quotes around its numbers; None if that is not all that is wrong."""
     wrong = error.errors(include_url=False, include_context=False)
-    if any(each["type"] not in _NO_NUMBER or type(each["input"]) is not str for each in wrong):
+    if any(fault["type"] not in _NO_NUMBER or type(fault["input"]) is not str for fault in wrong):
         return None
     answer = {"": json.loads(text)}
-    for each in wrong:
-        number = _QUOTED_NUMBER.fullmatch(each["input"])
-        *path, name = ("", *each["loc"])
+    for fault in wrong:
+        number = _QUOTED_NUMBER.fullmatch(fault["input"])
+        *path, name = ("", *fault["loc"])
         place: Any = answer
         try:
             for step in path:
                 place = place[step]
-            if number is None or place[name] != each["input"]:
+            if number is None or place[name] != fault["input"]:
                 return None
         except (LookupError, TypeError):  # a model of the user's own, whose path is none of JSON
             return None
@@ -338,13 +338,13 @@ class Request:
         return self.limit or self.judge.options.get("max_output_tokens")
 
     def _made_key(self) -> str:
-        rest: list[Any] = [_written_schema(self.response_model), b"%d" % self.repeat]
+        parts: list[Any] = [_written_schema(self.response_model), b"%d" % self.repeat]
         truth = self.judge.options.get("truth")
         if isinstance(truth, str):  # a simulated judge sees this field of the metadata
-            rest.append([document.metadata.get(truth) for document in self.documents])
+            parts.append([document.metadata.get(truth) for document in self.documents])
         if RECORDING in self.judge.options:  # a recorded judge sees ids
-            rest.append([self.query_id, *(document.id for document in self.documents)])
-        return key_of(self.judge.opening, self.system, self.user, *rest)
+            parts.append([self.query_id, *(document.id for document in self.documents)])
+        return key_of(self.judge.opening, self.system, self.user, *parts)
 
 
 def written(request: Request, seen: Seen) -> str:
@@ -358,8 +358,8 @@ def written(request: Request, seen: Seen) -> str:
     )
     if synthesize is None:
         raise ValueError("nothing says how a free judge would answer it")
-    found = synthesize(seen)
-    return found.write() if isinstance(found, Prose) else found.model_dump_json()
+    answer = synthesize(seen)
+    return answer.write() if isinstance(answer, Prose) else answer.model_dump_json()
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +390,7 @@ class Usage:
         return bool(self.input_tokens or self.output_tokens)
 
 
-_COUNTS = tuple(each.name for each in fields(Usage) if each.name != "tier")
+_COUNTS = tuple(column.name for column in fields(Usage) if column.name != "tier")
 _COUNT = re.compile(r"[0-9]{1,15}(?:\.0*)?")
 
 

@@ -36,8 +36,8 @@ _FINAL = re.compile(
 _ENDS = ("<|return|>", "<|end|>", "<|im_end|>", "<|eot_id|>", "<|EOT|>", "[EOS]", "</s>")
 _MOST_ENDS = 3
 _TOKENS = tuple(
-    (re.compile(f"{re.escape(begin)}(?={rest})"), f"{begin} ")
-    for begin, rest in (
+    (re.compile(f"{re.escape(begin)}(?={pattern})"), f"{begin} ")
+    for begin, pattern in (
         ("<", r"[|\uff5c]|/?(?:thinking|think|thought|reasoning|seed:think|mm:think)>"),
         ("<", r"/?s>|/?(?:bos|eos|sop|eop|pad|unk)>|<SYS>>|</SYS>>|seed:\w+>|\w{1,40}\|>"),
         ("<", r"(?:start|end)_of_\w+>|[A-Z_]{1,40}_TOKEN>|/?tool_(?:call|response)s?>"),
@@ -77,57 +77,57 @@ def unwrapped(text: str, *, prose: bool = False) -> Unwrapped | None:
         prose: whether it is to be no JSON object: then no talk is taken off.
     """
     wraps = list[Wrap]()
-    rest = _bare(text)
-    if (thought := _thought(rest)) is not None:
-        rest = _bare(thought)
+    body = _bare(text)
+    if (thought := _thought(body)) is not None:
+        body = _bare(thought)
         wraps.append("think")
     for opening, closing in _FRAMES:
-        if rest.startswith(opening) and rest.endswith(closing):
-            rest = _bare(rest[len(opening) : -len(closing)])
-    if not wraps and rest != text.strip():
+        if body.startswith(opening) and body.endswith(closing):
+            body = _bare(body[len(opening) : -len(closing)])
+    if not wraps and body != text.strip():
         wraps.append("token")
     talks = not (prose or thought is not None)
-    if talks and (talk := _BEFORE.match(rest)):
-        rest = rest[talk.end() :]
+    if talks and (talk := _BEFORE.match(body)):
+        body = body[talk.end() :]
         wraps.append("talk")
-    if fenced := _unfenced(rest):
-        rest, after = fenced
+    if fenced := _unfenced(body):
+        body, after = fenced
         wraps.append("fence")
     else:
-        end = len(rest) if prose else rest.rfind("}") + 1
-        rest, after = rest[:end], rest[end:]
+        end = len(body) if prose else body.rfind("}") + 1
+        body, after = body[:end], body[end:]
     if after.strip():
         if not talks or not _AFTER.fullmatch(after.rstrip()):
             return None
         wraps.append("talk")
-    return Unwrapped(rest, tuple(dict.fromkeys(wraps))) if wraps else None
+    return Unwrapped(body, tuple(dict.fromkeys(wraps))) if wraps else None
 
 
 def _bare(text: str) -> str:
     """Remove a byte order mark, and the special tokens at the end of a text."""
-    rest = text.strip().removeprefix("\ufeff").strip()
+    body = text.strip().removeprefix("\ufeff").strip()
     for _ in range(_MOST_ENDS):
-        token = next((each for each in _ENDS if rest.endswith(each)), "")
-        rest = rest.removesuffix(token).rstrip()
-    return rest
+        token = next((ending for ending in _ENDS if body.endswith(ending)), "")
+        body = body.removesuffix(token).rstrip()
+    return body
 
 
 def _thought(text: str) -> str | None:
     """Return what comes after a leading thought; None where there is none, or it does not end."""
     if _ANALYSIS.match(text) or _FINAL.match(text):
         final = _FINAL.search(text)
-        rest = text[final.end() :] if final else "<|"
-        return None if "<|" in rest else rest
+        answer = text[final.end() :] if final else "<|"
+        return None if "<|" in answer else answer
     for opening, closing in _THOUGHTS:
         if text.startswith(opening):
-            _, ended, rest = text.partition(closing)
-            return rest if ended else None
+            _, ended, answer = text.partition(closing)
+            return answer if ended else None
     if text.startswith(("{", "`", "~")):
         return None
     for opening, closing in _THOUGHTS:
-        head, ended, rest = text.partition(closing)
+        head, ended, answer = text.partition(closing)
         if ended:  # and it began in the prompt
-            return None if opening in head or closing in rest else rest
+            return None if opening in head or closing in answer else answer
     return None
 
 
@@ -138,6 +138,6 @@ def _unfenced(text: str) -> tuple[str, str] | None:
     body, ended, after = inner.rpartition(ticks) if inner else ("", "", "")
     if not ended:
         return None
-    language = next(each for each in _LANGUAGES if body.startswith(each))
+    language = next(prefix for prefix in _LANGUAGES if body.startswith(prefix))
     body = body.removeprefix(language)
     return (body.strip(), after) if body[:1].isspace() or body[:1] == "{" else None
