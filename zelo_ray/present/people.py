@@ -20,13 +20,13 @@ _WHOSE: tuple[tuple[Estimate, str], ...] = (
 
 def by_estimate(rows: Sequence[Comparison], measure: str) -> dict[Estimate, list[Comparison]]:
     """Group comparisons by one measure by their estimate; drop ``panel`` if there is ``graded``."""
-    found: dict[Estimate, list[Comparison]] = {}
-    for one in rows:
-        if one.measure == measure:
-            found.setdefault(one.estimate, []).append(one)
-    if "graded" in found:
-        found.pop("panel", None)
-    return found
+    groups: dict[Estimate, list[Comparison]] = {}
+    for row in rows:
+        if row.measure == measure:
+            groups.setdefault(row.estimate, []).append(row)
+    if "graded" in groups:
+        groups.pop("panel", None)
+    return groups
 
 
 def heading(people: Mapping[str, Any]) -> str:
@@ -52,19 +52,19 @@ def sentences(found: By, people: Mapping[str, Any], confidence: float) -> Iterat
     """
     forecasts = {frozenset((f["run_a"], f["run_b"])): f["outlook"] for f in people["forecasts"]}
     of = {
-        whose: {frozenset((one.run_a, one.run_b)): one for one in found.get(whose, ())}
+        whose: {frozenset((row.run_a, row.run_b)): row for row in found.get(whose, ())}
         for whose, _ in _WHOSE
     }
-    for one in leading(found.get("corrected", ()), people["leader"]):
-        pair = frozenset((one.run_a, one.run_b))
-        said = [
-            f"{name} {_amount(_seen(other, one.run_a))}"
+    for comparison in leading(found.get("corrected", ()), people["leader"]):
+        pair = frozenset((comparison.run_a, comparison.run_b))
+        figures = [
+            f"{name} {_amount(_seen(estimate, comparison.run_a))}"
             for whose, name in _WHOSE
-            if (other := of[whose].get(pair)) and not isnan(other.difference)
+            if (estimate := of[whose].get(pair)) and not isnan(estimate.difference)
         ]
-        more = _next(one, forecasts.get(pair))
-        sure = "" if isnan(one.low) else f" ({confidence:.0%})"
-        yield f"{_claim(one)}{sure}; {', '.join(said)}. {more}".rstrip()
+        more = _next(comparison, forecasts.get(pair))
+        sure = "" if isnan(comparison.low) else f" ({confidence:.0%})"
+        yield f"{_claim(comparison)}{sure}; {', '.join(figures)}. {more}".rstrip()
 
 
 def remarks(people: Mapping[str, Any]) -> Iterator[str]:
@@ -77,9 +77,9 @@ def remarks(people: Mapping[str, Any]) -> Iterator[str]:
         documents = counted(people["waiting"], "drawn document is", "drawn documents are")
         looked.append(f"{documents} still to be judged")
     if looked:
-        said = " and ".join(looked)
+        text = " and ".join(looked)
         yield (
-            f"{said[0].upper()}{said[1:]}: an interval holds at its level for a number of labels "
+            f"{text[0].upper()}{text[1:]}: an interval holds at its level for a number of labels "
             "that was fixed beforehand. Who looks again and again, and stops as soon as a "
             "difference is sure, is wrong more often (docs/people.md)."
         )
@@ -97,16 +97,16 @@ def remarks(people: Mapping[str, Any]) -> Iterator[str]:
     if people["strangers"]:
         documents = counted(people["strangers"], "labelled document is", "labelled documents are")
         yield f"{documents} among no arm's first ones."
-    left = people["left_out"] or {}
-    for why in dict.fromkeys(left.values()):
-        names = [name for name, other in left.items() if other == why]
+    omissions = people["left_out"] or {}
+    for why in dict.fromkeys(omissions.values()):
+        names = [name for name, reason in omissions.items() if reason == why]
         yield f"Not corrected: {', '.join(names)}: {why}."
 
 
 def leading(corrected: Sequence[Comparison], best: str) -> list[Comparison]:
     """Return the comparisons of the leader, as A, with each other arm, the nearest first."""
-    own = [_seen(one, best) for one in corrected if best in (one.run_a, one.run_b)]
-    return sorted(own, key=lambda one: one.difference)
+    comparisons = [_seen(row, best) for row in corrected if best in (row.run_a, row.run_b)]
+    return sorted(comparisons, key=lambda row: row.difference)
 
 
 def _seen(one: Comparison, arm: str) -> Comparison:

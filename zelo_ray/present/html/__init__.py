@@ -66,11 +66,11 @@ def reported(out: str) -> tuple[str, RankedWarnings | None]:
 
 def _write_so_far(out: str, record: Mapping[str, Any]) -> str:
     try:
-        with so_far(out, record) as found:
-            source = Source(found.folder, out)
-            page = replace(annotation_page(source, source.record(RUN)), banner=found.told)
+        with so_far(out, record) as snapshot:
+            source = Source(snapshot.folder, out)
+            page = replace(annotation_page(source, source.record(RUN)), banner=snapshot.told)
             write_text(out, "report.html", render(page))
-            return found.told
+            return snapshot.told
     except Untold as why:
         raise NothingToReport(str(why)) from None
 

@@ -32,10 +32,10 @@ SECTIONS = (
 def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
     """Build the page of `agree`."""
     measured = Measured(source, record)
-    many = _judges(measured)
-    beside = " with people" if measured.people or people.best_first(measured) else ""
+    judge_count = _judges(measured)
+    suffix = " with people" if measured.people or people.best_first(measured) else ""
     return Page(
-        title=f"How {plural(many, 'judge')} agree{'s' if many == 1 else ''}{beside}",
+        title=f"How {plural(judge_count, 'judge')} agree{'s' if judge_count == 1 else ''}{suffix}",
         tiles=tiles(measured),
         lead=[text for make in LEAD if (text := make(measured))],
         notes=(*record["missing"], *record["notes"], _made(record)),
@@ -80,23 +80,25 @@ def _outcome(measured: Measured) -> str:
     if not rows:
         return "No judge can be compared with the people."
     first, last = next(iter(rows)), next(reversed(rows))
-    told = (
+    sentence = (
         f"Closest to the people is {first}: {name} {said(rows[first])} on "
         f"{plural(rows[first]['items'], 'item')} of "
         f"{plural(rows[first]['queries'], 'query', 'queries')}."
     )
     if len(rows) > 2:
-        each = [row["value"] for judge, row in rows.items() if judge in measured.panel]
-        middle = float(np.median(each)) if each else nan
-        told += f" The median of {len(each):,} judges is {middle:.3f}; farthest is {last}, at "
-        told += f"{rows[last]['value']:.3f}."
+        values = [row["value"] for judge, row in rows.items() if judge in measured.panel]
+        middle = float(np.median(values)) if values else nan
+        sentence += (
+            f" The median of {len(values):,} judges is {middle:.3f}; farthest is {last}, at "
+        )
+        sentence += f"{rows[last]['value']:.3f}."
     ends = [row["low"] for row in rows.values()], [row["high"] for row in rows.values()]
     alike = sum(high >= ends[0][0] for high in ends[1]) - 1
     if alike and not isnan(ends[0][0]):
-        told += (
+        sentence += (
             f" The intervals of {alike:,} other{'s' * (alike > 1)} overlap with that of the first."
         )
-    return told
+    return sentence
 
 
 def _whole(measured: Measured) -> str:
@@ -105,11 +107,11 @@ def _whole(measured: Measured) -> str:
     if not (measured.panels and names):
         return ""
     row = measured.of(measured.panels[0], "", measured.scales[0], names[0])
-    told = f"The judges as a whole agree by {names[0]} {said(row)}"
+    sentence = f"The judges as a whole agree by {names[0]} {said(row)}"
     if len(measured.panels) > 1:
         with_people = measured.of(measured.panels[1], "", measured.scales[0], names[0])
-        told += f"; with the people as one more of them, {said(with_people)}"
-    return f"{told}."
+        sentence += f"; with the people as one more of them, {said(with_people)}"
+    return f"{sentence}."
 
 
 def _reading(measured: Measured) -> str:

@@ -56,13 +56,15 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
         f"{plural(summary['judgments'], noun)}{lost}{waiting}."
     )
     made = f"Run {run['run_id']}, protocol {protocol.name}"
-    told = {name: options.get(name) for name in (*sorted(protocol.own_options), "seed")}
-    parts = [f"{name} {each}" for name, each in told.items() if _is_word(each)]
-    parts += [name.replace("_", " ") for name, each in told.items() if each is True]
+    settings = {name: options.get(name) for name in (*sorted(protocol.own_options), "seed")}
+    parts = [f"{name} {value}" for name, value in settings.items() if _is_word(value)]
+    parts += [name.replace("_", " ") for name, value in settings.items() if value is True]
     return Page(
         title=f"{protocol.title} {plural(summary['queries'], 'query', 'queries')}",
         tiles=tiles,
-        lead=[said for said in (done, _outcome(annotation), _reading(annotation)) if said],
+        lead=[
+            sentence for sentence in (done, _outcome(annotation), _reading(annotation)) if sentence
+        ],
         notes=(*summary.get("notes", ()), ", ".join((made, *parts)) + "."),
         sections=[make(annotation) for make in SECTIONS],
         warnings=rank_of_annotation(annotation),
@@ -79,10 +81,12 @@ def _outcome(annotation: Annotation) -> str:
         return ""
     counts = annotation.scores.counts()
     shares = counts.sum(axis=0) / counts.sum()
-    told = ", ".join(f"{share:.0%} {name[2:]}" for name, share in zip(GRADES, shares, strict=True))
+    grades = ", ".join(
+        f"{share:.0%} {name[2:]}" for name, share in zip(GRADES, shares, strict=True)
+    )
     answered = int((counts[:, 3] > 0).sum())
     return (
-        f"Of the documents {told}. {answered:,} of {plural(len(counts), 'query', 'queries')} "
+        f"Of the documents {grades}. {answered:,} of {plural(len(counts), 'query', 'queries')} "
         f"{'has' if answered == 1 else 'have'} a document that answers fully (grade 3)."
     )
 
@@ -92,28 +96,28 @@ def _won(annotation: Annotation) -> str:
     won, by_chance, of = stayed(over)
     if not of:
         return ""
-    told = f"{len(over):,} of {plural(len(held), 'tournament')} came to an end"
+    sentence = f"{len(over):,} of {plural(len(held), 'tournament')} came to an end"
     first = f"the first king won {won / of:.0%} of them, by chance it would be {by_chance / of:.0%}"
-    return f"{told}; {first}."
+    return f"{sentence}; {first}."
 
 
 def _decided(annotation: Annotation) -> str:
-    whole = annotation.debates.whole
-    if not whole.pairs:
+    total = annotation.debates.whole
+    if not total.pairs:
         return ""
-    ties = f", {plural(whole.winners[TIE], 'tie')}" if whole.winners[TIE] else ""
+    ties = f", {plural(total.winners[TIE], 'tie')}" if total.winners[TIE] else ""
     flips = (
-        f", {whole.flipped:,} of them because the two orders differ ({whole.turned:,} turned "
-        f"round, {whole.half_tied:,} a tie in one order)"
+        f", {total.flipped:,} of them because the two orders differ ({total.turned:,} turned "
+        f"round, {total.half_tied:,} a tie in one order)"
     )
-    return f"{plural(whole.pairs, 'pair')} judged{ties}{flips if whole.flipped else ''}."
+    return f"{plural(total.pairs, 'pair')} judged{ties}{flips if total.flipped else ''}."
 
 
 def _reading(annotation: Annotation) -> str:
     """Explain what a score means."""
     explain = annotation.protocol.score.explain
-    told = explain if isinstance(explain, str) else explain(annotation.run["options"])
-    return f"{told.removesuffix('.')}." if told else ""
+    explanation = explain if isinstance(explain, str) else explain(annotation.run["options"])
+    return f"{explanation.removesuffix('.')}." if explanation else ""
 
 
 def _is_word(value: object) -> bool:

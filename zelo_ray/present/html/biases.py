@@ -121,23 +121,23 @@ def _biases(rows: Iterable[Row], measured: Measured, told: Sequence[_Told]) -> I
         if np.isfinite(row["value"]):
             by_bias.setdefault((row["bias"], row["against"]), []).append(row)
     for key, title, caption in told:
-        if found := by_bias.get(key):
-            found.sort(key=lambda row: place.get(row["judge"], len(place)))
-            names = [row["judge"] for row in found]
-            figure = intervals(names, {"": spans(found)}, title, _FAIR.get(key[0]))
+        if group := by_bias.get(key):
+            group.sort(key=lambda row: place.get(row["judge"], len(place)))
+            names = [row["judge"] for row in group]
+            figure = intervals(names, {"": spans(group)}, title, _FAIR.get(key[0]))
             yield Chart({"": figure}, caption)
 
 
 def _votes(measured: Measured) -> list[Chart]:
     """Draw how far judges agree on pairs."""
-    found: dict[tuple[str, ...], dict[tuple[str, str], float]] = {}
+    tables: dict[tuple[str, ...], dict[tuple[str, str], float]] = {}
     for row in measured.rows("pairs"):
         if row["items"]:
-            cells = found.setdefault((row["coefficient"], _OF[row["scale"]]), {})
+            cells = tables.setdefault((row["coefficient"], _OF[row["scale"]]), {})
             a, b = row["rater_a"], row["rater_b"]
             cells[a, b] = cells[b, a] = row["value"]
     figures: dict[tuple[str, ...], Figure] = {}
-    for key, cells in found.items():
+    for key, cells in tables.items():
         names = list(dict.fromkeys(name for pair in cells for name in pair))
         values = np.array([[cells.get((a, b), np.nan) for b in names] for a in names])
         low = 0.0 if key[0] == "agreement" else -1.0
@@ -161,8 +161,8 @@ def systems_section(measured: Measured) -> Section | None:
     names, truth = [row["rater_b"] for row in orders], orders[0]["rater_a"]
     whom = f"the labels of {truth}" if truth == HUMAN else "those of the other judges"
     series = {
-        said: spans(orders, (name, f"{name}_low", f"{name}_high"))
-        for said, name in (("tau-b", "tau_b"), ("tau-AP", "tau_ap"))
+        title: spans(orders, (name, f"{name}_low", f"{name}_high"))
+        for title, name in (("tau-b", "tau_b"), ("tau-AP", "tau_ap"))
     }
     caption = (
         f"How far {orders[0]['runs']:,} runs stand in the same order by a judge's labels as by "
@@ -173,21 +173,23 @@ def systems_section(measured: Measured) -> Section | None:
     means: dict[str, dict[str, float]] = {}
     for row in measured.rows("leaderboards"):
         means.setdefault(row["rater"], {})[row["run"]] = row["mean"]
-    left = truth if truth in means else PANEL
-    runs = list(means.get(left, ()))
+    reference = truth if truth in means else PANEL
+    runs = list(means.get(reference, ()))
     boards = {
         name: slopes(
             runs,
-            [means[left][run] for run in runs],
+            [means[reference][run] for run in runs],
             [means[name].get(run, np.nan) for run in runs],
-            (label(left, 16), label(name, 16)),
+            (label(reference, 16), label(name, 16)),
         )
         for name in names
-        if runs and name in means and name != left
+        if runs and name in means and name != reference
     }
     if boards:
-        beside = f"The runs by all labels of {left}, left, and by all those of the other, right."
-        parts.append(Chart(boards, beside, "labels of"))
+        explanation = (
+            f"The runs by all labels of {reference}, left, and by all those of the other, right."
+        )
+        parts.append(Chart(boards, explanation, "labels of"))
     turned = ("other way round", "of significant ones")
     columns = ("labels of", "tau-b", "tau-AP", *turned, "items", "queries")
     cells: list[Cells] = [
@@ -203,10 +205,10 @@ def systems_section(measured: Measured) -> Section | None:
         ]
         for row in orders
     ]
-    told = (
+    note = (
         "Pairs of runs that stand the other way round, of all and of those that "
         f"{whom} call significant (randomisation test, p < .05 after Holm's correction). Where a "
         "difference is not significant, nothing was shown."
     )
-    parts.append(Table(columns, cells, told, frozenset(columns[1:])))
+    parts.append(Table(columns, cells, note, frozenset(columns[1:])))
     return Section("systems", "The order of systems", parts)

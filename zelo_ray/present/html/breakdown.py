@@ -54,9 +54,9 @@ def distribution_section(contest: Contest) -> Section | None:
 
 def curves_section(contest: Contest) -> Section | None:
     """Show recall and similar measures against depth."""
-    found = contest.run.get("curves") or {}
+    measures = contest.run.get("curves") or {}
     arms, charts = contest.arms[: len(PALETTE)], []
-    for name, lines in found.items():
+    for name, lines in measures.items():
         shown = {arm: _to_depth(lines[arm], contest.depths.get(arm)) for arm in arms}
         title = "recall" if name == "R" else name
         charts.append(
@@ -67,7 +67,7 @@ def curves_section(contest: Contest) -> Section | None:
                 f"steeply it rises.{_best(contest)}",
             )
         )
-    title = "Recall by depth" if list(found) == ["R"] else "By depth"
+    title = "Recall by depth" if list(measures) == ["R"] else "By depth"
     return Section("curves", title, charts) if charts and arms else None
 
 
@@ -116,10 +116,10 @@ def slices_section(contest: Contest) -> Section | None:
 def difficulty_section(contest: Contest) -> Section | None:
     """Show the leading measure from the hardest query to the easiest."""
     query_ids, values = contest.values
-    told = np.flatnonzero(~np.isnan(values).all(axis=1))
-    if not len(told):
+    indices = np.flatnonzero(~np.isnan(values).all(axis=1))
+    if not len(indices):
         return None
-    values, names = values[told], [contest.named(query_ids[i]) for i in told]
+    values, names = values[indices], [contest.named(query_ids[i]) for i in indices]
     low, middle, high = (f(values, axis=1) for f in (np.nanmin, np.nanmean, np.nanmax))
     order = np.argsort(middle, kind="stable")
     shown = order[np.linspace(0, len(order) - 1, min(len(order), _POINTS)).round().astype(int)]
@@ -158,16 +158,18 @@ def contrasts_section(contest: Contest) -> Section | None:
     pairs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     # Scores know no threshold: where their 0 is depends on the query's other documents.
     marked = contest.summary["truth"]["kind"] != "scores"
-    for each in contest.run.get("contrasts") or []:
+    for contrast in contest.run.get("contrasts") or []:
         sides = [
             (
-                each[f"run_{side}"],
-                each[f"value_{side}"],
-                _by_rank(each["documents"], f"rank_{side}", marked),
+                contrast[f"run_{side}"],
+                contrast[f"value_{side}"],
+                _by_rank(contrast["documents"], f"rank_{side}", marked),
             )
             for side in ("a", "b")
         ]
-        pairs.setdefault((each["run_a"], each["run_b"]), []).append({**each, "sides": sides})
+        pairs.setdefault((contrast["run_a"], contrast["run_b"]), []).append(
+            {**contrast, "sides": sides}
+        )
     caption = (
         "The queries on which the best arm and its nearest rivals differ most. Each side is in the "
         "order of its arm; the number is the truth's relevance, and “?” a document that the truth "

@@ -104,15 +104,15 @@ def between_section(measured: Measured) -> Section | None:
     scale, leading = measured.scales[0], measured.leading
     judges = measured.judges
     pairs = [(a, b) for i, a in enumerate(judges) for b in judges[i + 1 :]]
-    told = [(a, b, measured.of(a, b, scale, leading)) for a, b in pairs]
-    told = [each for each in told if not isnan(each[2]["value"])]
-    told.sort(key=lambda each: -each[2]["value"])
+    agreements = [(a, b, measured.of(a, b, scale, leading)) for a, b in pairs]
+    agreements = [entry for entry in agreements if not isnan(entry[2]["value"])]
+    agreements.sort(key=lambda entry: -entry[2]["value"])
     columns = ("judge", "and", leading, "items")
     cells: list[Cells] = [
-        [Text(a), Text(b), said(row), f"{row['items']:,}"] for a, b, row in told[:_PAIRS]
+        [Text(a), Text(b), said(row), f"{row['items']:,}"] for a, b, row in agreements[:_PAIRS]
     ]
     caption = f"The closest pairs on the scale {scale}" + (
-        f", the first {_PAIRS:,} of {len(told):,}." if len(told) > _PAIRS else "."
+        f", the first {_PAIRS:,} of {len(agreements):,}." if len(agreements) > _PAIRS else "."
     )
     table = Table(columns, cells, caption, frozenset(columns[2:]), _ROWS)
     return Section("between", "Judges and each other", (chart, table) if cells else (chart,))

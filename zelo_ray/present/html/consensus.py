@@ -35,13 +35,15 @@ def of_run(annotation: Annotation) -> Section | None:
 
 def answers(measured: Measured) -> str:
     """Say when to trust the panel without people; for documents on the whole scale only."""
-    told = []
+    sentences = []
     for (about, scale), rows in kinds(_records(measured.rows("consensus"))).items():
-        said = answer(rows, _trust(measured), called(about, _voters(measured)))
-        if said and (about != GRADES or "-" in scale):
-            told.append(f"{titled(about, scale)}: {said}")
+        sentence = answer(rows, _trust(measured), called(about, _voters(measured)))
+        if sentence and (about != GRADES or "-" in scale):
+            sentences.append(f"{titled(about, scale)}: {sentence}")
     return (
-        f"How far to trust the panel. {'. '.join(_capital(each) for each in told)}." if told else ""
+        f"How far to trust the panel. {'. '.join(_capital(text) for text in sentences)}."
+        if sentences
+        else ""
     )
 
 
@@ -50,32 +52,34 @@ def _section(rows: Sequence[Consensus], trust: float, voters: int) -> Section | 
         return None
     figures: dict[str, Figure] = {}
     cells: list[Cells] = []
-    for (about, scale), found in kinds(rows).items():
-        by_level = {row.level: row for row in found}
-        own = [by_level[level] for level in (*LEVELS, ALL) if level in by_level]
-        known = [row for row in own if row.items]
+    for (about, scale), group in kinds(rows).items():
+        by_level = {row.level: row for row in group}
+        level_rows = [by_level[level] for level in (*LEVELS, ALL) if level in by_level]
+        counted_rows = [row for row in level_rows if row.items]
         title = titled(about, scale)
-        said = called(about, voters)
-        names = [said[row.level] for row in known]
-        series = {"": spans([_columns(row) for row in known], ("same", "low", "high"))}
-        notes = [f", {row.share:.0%}" for row in known]
+        level_names = called(about, voters)
+        names = [level_names[row.level] for row in counted_rows]
+        series = {"": spans([_columns(row) for row in counted_rows], ("same", "low", "high"))}
+        notes = [f", {row.share:.0%}" for row in counted_rows]
         figures[title] = intervals(names, series, "people say the same", trust, notes=notes)
-        for row in own:
+        for row in level_rows:
             same = estimate(row.same, row.low, row.high)
             counts = (f"{row.items:,}", "" if about == GRADES else f"{row.tied:,}")
-            cells.append([Text(title), Text(said[row.level]), f"{row.share:.1%}", same, *counts])
+            cells.append(
+                [Text(title), Text(level_names[row.level]), f"{row.share:.1%}", same, *counts]
+            )
     caption = (
         "How often people say what most judges say, by how many of the judges do; the share of all "
         f"pairs or documents stands behind each. The dotted line is {trust:g}, from which the "
         "panel's word may be taken blindly: where an interval lies right of it."
     )
     columns = ("of", "judges", "share", "people say the same", "of so many", "people tie")
-    told = (
+    note = (
         "Pairs that people tie are left out, and counted. A pair on which as many judges say the "
         "one as the other is half right; a judge that ties does not agree. Intervals are 95%, over "
         "queries."
     )
-    table = Table(columns, cells, told, frozenset(columns[2:]), 6)
+    table = Table(columns, cells, note, frozenset(columns[2:]), 6)
     return Section("consensus", "When the judges agree", (Chart(figures, caption, "of"), table))
 
 

@@ -30,10 +30,10 @@ class Contest:
         leading = self.summary["leading"]
         rows = [row for row in rows if row.get("estimate", "panel") == "panel"]
         rows.sort(key=lambda row: row["measure"] != leading)
-        found: dict[str, dict[str, dict[str, Any]]] = {}
+        by_measure: dict[str, dict[str, dict[str, Any]]] = {}
         for row in rows:
-            found.setdefault(row["measure"], {})[row["run"]] = row
-        return found
+            by_measure.setdefault(row["measure"], {})[row["run"]] = row
+        return by_measure
 
     @cached_property
     def arms(self) -> list[str]:
@@ -53,14 +53,14 @@ class Contest:
         Where two arms are equal, A is the first of the standing.
         """
         place = {arm: i for i, arm in enumerate(self.summary["standing"])}
-        found: dict[str, list[Comparison]] = {measure: [] for measure in self.means}
-        for one in self.every_comparison:
-            if one.estimate != "panel":
+        by_measure: dict[str, list[Comparison]] = {measure: [] for measure in self.means}
+        for comparison in self.every_comparison:
+            if comparison.estimate != "panel":
                 continue
-            level = one.difference == 0 and place[one.run_a] > place[one.run_b]
-            seen = turned(one) if one.difference < 0 or level else one
-            found.setdefault(seen.measure, []).append(seen)
-        return {measure: rows for measure, rows in found.items() if rows}
+            level = comparison.difference == 0 and place[comparison.run_a] > place[comparison.run_b]
+            row = turned(comparison) if comparison.difference < 0 or level else comparison
+            by_measure.setdefault(row.measure, []).append(row)
+        return {measure: rows for measure, rows in by_measure.items() if rows}
 
     @cached_property
     def every_comparison(self) -> list[Comparison]:
@@ -72,14 +72,14 @@ class Contest:
     def rivals(self, measure: str, arm: str) -> list[Comparison]:
         """Return comparisons of an arm, as A, with each other one, in the order of the standing."""
         rows = self.comparisons.get(measure, ())
-        seen = {one.run_b: one for one in rows if one.run_a == arm}
-        seen |= {one.run_a: turned(one) for one in rows if one.run_b == arm}
-        return [seen[name] for name in self.arms if name in seen]
+        by_rival = {row.run_b: row for row in rows if row.run_a == arm}
+        by_rival |= {row.run_a: turned(row) for row in rows if row.run_b == arm}
+        return [by_rival[name] for name in self.arms if name in by_rival]
 
     def common(self, one: Comparison) -> str:
         """Say on how many queries two arms are compared; return "" if on all."""
-        whole = self.means[one.measure][one.run_a]["queries"]
-        return f" (on {one.queries:,} common queries)" if one.queries < whole else ""
+        queries = self.means[one.measure][one.run_a]["queries"]
+        return f" (on {one.queries:,} common queries)" if one.queries < queries else ""
 
     @cached_property
     def unanswered(self) -> dict[str, int]:
@@ -124,20 +124,22 @@ class Contest:
     def _ranked(self) -> pa.Table:
         """Count the documents that each arm ranks for each query: columns run and documents."""
         keys = ["run", "query_id"]
-        there = self.source.has("runs.parquet")
+        has_runs = self.source.has("runs.parquet")
         counts = [
             chunk.group_by(keys).aggregate([([], "count_all")])
-            for chunk in (self.source.chunks("runs", keys) if there else ())
+            for chunk in (self.source.chunks("runs", keys) if has_runs else ())
         ]
         if not counts:
             return pa.table({"run": pa.array([], pa.string()), "documents": pa.array([], "int64")})
-        whole = pa.concat_tables(counts).group_by(keys).aggregate([("count_all", "sum")])
-        return pa.table({"run": whole["run"], "documents": whole["count_all_sum"]})
+        totals = pa.concat_tables(counts).group_by(keys).aggregate([("count_all", "sum")])
+        return pa.table({"run": totals["run"], "documents": totals["count_all_sum"]})
 
     @cached_property
     def texts(self) -> dict[str, str]:
         """Return the texts of queries, where they are known."""
-        return {each["query_id"]: each["query"] for each in self.run.get("contrasts", [])}
+        return {
+            contrast["query_id"]: contrast["query"] for contrast in self.run.get("contrasts", [])
+        }
 
     def named(self, query_id: str) -> str:
         """Return a query's name for a chart: its id, and its text if that is known."""

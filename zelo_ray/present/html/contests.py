@@ -53,25 +53,25 @@ def tournaments_section(annotation: Annotation) -> Section | None:
 def _places(annotation: Annotation) -> Chart:
     """Draw how often the winner was at each place of the order."""
     over = ended(annotation.tournaments)
-    longest = min(_PLACES, max(len(each.line) for each in over))
+    longest = min(_PLACES, max(len(entry.line) for entry in over))
     won, reached, even = np.zeros((3, longest))
     queries = [set[str]() for _ in range(longest)]
-    for each in over:
-        many = len(each.line)
-        reached[:many] += 1
-        even[:many] += 1 / many
-        for met in queries[:many]:
-            met.add(each.query_id)
-        if (place := each.line.index(each.winner_id)) < longest:
+    for tournament in over:
+        length = len(tournament.line)
+        reached[:length] += 1
+        even[:length] += 1 / length
+        for query_ids in queries[:length]:
+            query_ids.add(tournament.query_id)
+        if (place := tournament.line.index(tournament.winner_id)) < longest:
             won[place] += 1
     share = won / reached
-    low, high = wilson(share, np.array([len(met) for met in queries]))
+    low, high = wilson(share, np.array([len(ids) for ids in queries]))
     names = ["first king", *(f"challenger {place}" for place in range(1, longest))]
     unknown = np.full(longest, np.nan)
     series = {"won": (share, low, high), "by chance": (even / reached, unknown, unknown)}
     figure = intervals(names, series, "share of tournaments won")
     figure["layout"]["xaxis"] |= {"tickformat": ".0%", "rangemode": "tozero"}
-    told = {
+    explanations = {
         "random": "The order was drawn anew for each repeat, so that whatever differs from chance "
         "is the order's doing: a tie keeps the king, and who comes late meets fewer opponents.",
         "zelo": "The best by zELO score stood first, so that the first king should win often.",
@@ -84,25 +84,25 @@ def _places(annotation: Annotation) -> Chart:
     caption = (
         "How often the answer at which place of the order won, with a 95% interval over queries. "
     )
-    return Chart({"": figure}, caption + told.get(order, input_order))
+    return Chart({"": figure}, caption + explanations.get(order, input_order))
 
 
 def _agreement(tournaments: Sequence[Tournament]) -> list[Chart]:
     """Draw on how many tournaments two judges have the same winner."""
-    courts = sorted({each.court for each in tournaments})
+    courts = sorted({tournament.court for tournament in tournaments})
     if len(courts) < 2:
         return []
-    both, same = agreeing(tournaments, courts)
+    counts, same = agreeing(tournaments, courts)
     _, by_chance, over = stayed(tournaments)
     middle = by_chance / max(1, over)
-    values = np.divide(same, both, out=np.full(both.shape, np.nan), where=both > 0)
+    values = np.divide(same, counts, out=np.full(counts.shape, np.nan), where=counts > 0)
     hover = [
         [
-            f"{one} and {other}: {number(values[i, j], '.1%')} of "
-            f"{plural(int(both[i, j]), 'tournament')}"
-            for j, other in enumerate(courts)
+            f"{first} and {second}: {number(values[i, j], '.1%')} of "
+            f"{plural(int(counts[i, j]), 'tournament')}"
+            for j, second in enumerate(courts)
         ]
-        for i, one in enumerate(courts)
+        for i, first in enumerate(courts)
     ]
     return [
         Chart(
@@ -118,12 +118,12 @@ def _agreement(tournaments: Sequence[Tournament]) -> list[Chart]:
 def _table(tournaments: Sequence[Tournament]) -> Table:
     repeated = alike(tournaments)[1] > 0
     rows: list[Cells] = []
-    for court in sorted({each.court for each in tournaments}):
-        mine = [each for each in tournaments if each.court == court]
-        won, by_chance, over = stayed(mine)
+    for court in sorted({tournament.court for tournament in tournaments}):
+        group = [tournament for tournament in tournaments if tournament.court == court]
+        won, by_chance, over = stayed(group)
         name = "the panel together" if court == PANEL else court
-        cells = [f"{len(mine):,}", f"{over:,}", *(_share(n, over) for n in (won, by_chance))]
-        rows.append([Text(name), *cells, *([_share(*alike(mine))] if repeated else [])])
+        cells = [f"{len(group):,}", f"{over:,}", *(_share(n, over) for n in (won, by_chance))]
+        rows.append([Text(name), *cells, *([_share(*alike(group))] if repeated else [])])
     columns = ["judge", "tournaments", "with a winner", "first king won", "by chance"]
     caption = "A contest without an answer ends its tournament, which then has no winner."
     if repeated:

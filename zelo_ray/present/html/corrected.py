@@ -25,12 +25,12 @@ def people_sentences(contest: Contest) -> list[str]:
     people = contest.summary.get("people")
     if not people:
         return []
-    told = [*remarks(people)]
+    lines = [*remarks(people)]
     if people["way"]:
-        found = by_estimate(contest.every_comparison, people["measures"][0])
+        comparisons = by_estimate(contest.every_comparison, people["measures"][0])
         confidence = contest.run["options"]["confidence"]
-        told = [heading(people), *[*sentences(found, people, confidence)][:_LEAD], *told]
-    return told
+        lines = [heading(people), *[*sentences(comparisons, people, confidence)][:_LEAD], *lines]
+    return lines
 
 
 def people_section(contest: Contest) -> Section | None:
@@ -41,9 +41,9 @@ def people_section(contest: Contest) -> Section | None:
     figures: dict[str, Figure] = {}
     rows: list[Comparison] = []
     for measure in people["measures"]:
-        found = by_estimate(contest.every_comparison, measure)
-        figures[measure] = _forest(found, measure, people["leader"])
-        rows += found.get("corrected", ())
+        comparisons = by_estimate(contest.every_comparison, measure)
+        figures[measure] = _forest(comparisons, measure, people["leader"])
+        rows += comparisons.get("corrected", ())
     chart = Chart(
         figures,
         "By how much the arm that leads by the corrected measure is above each other one, with "
@@ -58,37 +58,40 @@ def _forest(found: dict[Estimate, list[Comparison]], measure: str, best: str) ->
     rivals = leading(found.get("corrected", ()), best)
     series = {}
     for estimate, name in _CALLED.items():
-        of = {one.run_b: one for one in found.get(estimate, ()) if one.run_a == best}
-        of |= {one.run_a: turned(one) for one in found.get(estimate, ()) if one.run_b == best}
+        of = {row.run_b: row for row in found.get(estimate, ()) if row.run_a == best}
+        of |= {row.run_a: turned(row) for row in found.get(estimate, ()) if row.run_b == best}
         if of:
-            rows = [of[one.run_b] for one in rivals]
-            ends = ([getattr(one, end) for one in rows] for end in ("difference", "low", "high"))
+            rows = [of[row.run_b] for row in rivals]
+            ends = ([getattr(row, end) for row in rows] for end in ("difference", "low", "high"))
             value, low, high = (np.array(end, dtype=float) for end in ends)
             series[name] = (value, low, high)
-    hollow = {i for i, one in enumerate(rivals) if not significance_of(one).is_significant}
+    hollow = {i for i, row in enumerate(rivals) if not significance_of(row).is_significant}
     title = f"{best} minus the other, {measure}"
-    return intervals([one.run_b for one in rivals], series, title, 0.0, hollow=hollow)
+    return intervals([row.run_b for row in rivals], series, title, 0.0, hollow=hollow)
 
 
 def _table(contest: Contest, rows: Sequence[Comparison]) -> Table:
     """List every corrected comparison beside that of the panel alone."""
     alone = {
-        (one.run_a, one.run_b, one.measure): one
+        (pair.run_a, pair.run_b, pair.measure): pair
         for measure in {row.measure for row in rows}
-        for estimate, found in by_estimate(contest.every_comparison, measure).items()
+        for estimate, comparisons in by_estimate(contest.every_comparison, measure).items()
         if estimate in ("panel", "graded")
-        for one in found
+        for pair in comparisons
     }
     cells: list[Cells] = []
-    for one in rows:
-        panel = alone[one.run_a, one.run_b, one.measure]
-        sure = "significant" if significance_of(one).is_significant else "not significant"
+    for comparison in rows:
+        panel = alone[comparison.run_a, comparison.run_b, comparison.measure]
+        sure = "significant" if significance_of(comparison).is_significant else "not significant"
         cells.append(
             [
-                *(Text(one.run_a), Text(one.run_b), one.measure, sure),
-                *(number(one.difference, "+.4f"), interval(one.low, one.high, "+.4f")),
+                *(Text(comparison.run_a), Text(comparison.run_b), comparison.measure, sure),
+                *(
+                    number(comparison.difference, "+.4f"),
+                    interval(comparison.low, comparison.high, "+.4f"),
+                ),
                 *(number(panel.difference, "+.4f"), interval(panel.low, panel.high, "+.4f")),
-                f"{one.p_holm:.3g}",
+                f"{comparison.p_holm:.3g}",
             ]
         )
     numbers = ("A minus B", "interval", "panel alone", "its interval", "p (Holm)")

@@ -60,28 +60,28 @@ class Debates:
     def whole(self) -> Decisions:
         """Return the decisions of all judges together."""
         summed = Decisions()
-        for each in self.by_judge.values():
-            summed.add(each)
+        for decisions in self.by_judge.values():
+            summed.add(decisions)
         return summed
 
 
 def debates_of(out: str) -> Debates:
     """Sum up the verdicts among some results."""
-    found, seen = Debates(), dict[tuple[str, ...], float]()
+    debates, first_gaps = Debates(), dict[tuple[str, ...], float]()
     for row in read_table(out, "verdicts", _COLUMNS, Verdict).to_pylist():
-        told = found.by_judge.setdefault((row["method"], row["judge"]), Decisions())
+        decisions = debates.by_judge.setdefault((row["method"], row["judge"]), Decisions())
         gap = row["average_scores"][0] - row["average_scores"][1]
-        told.gaps.append(-gap if row["swapped"] else gap)
-        told.rounds.append(row["rounds"])
+        decisions.gaps.append(-gap if row["swapped"] else gap)
+        decisions.rounds.append(row["rounds"])
         item = tuple(row[name] for name in _ITEM)
-        if item in seen:
-            told.both += 1
-            told.turned += seen[item] * gap < 0
-            told.half_tied += (seen[item] == 0) != (gap == 0)
+        if item in first_gaps:
+            decisions.both += 1
+            decisions.turned += first_gaps[item] * gap < 0
+            decisions.half_tied += (first_gaps[item] == 0) != (gap == 0)
             continue
-        seen[item] = gap
-        told.winners[row["winner"]] += 1
+        first_gaps[item] = gap
+        decisions.winners[row["winner"]] += 1
         for doc_id, side in ((row["doc_id_a"], "model_a"), (row["doc_id_b"], "model_b")):
-            of_query = found.wins.setdefault(doc_id, {}).setdefault(row["query_id"], [])
+            of_query = debates.wins.setdefault(doc_id, {}).setdefault(row["query_id"], [])
             of_query.append(0.5 if row["winner"] == TIE else float(row["winner"] == side))
-    return found
+    return debates

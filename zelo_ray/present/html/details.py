@@ -59,7 +59,7 @@ def entries(lines: Iterable[bytes], in_all: int, telling: Sequence[str], seed: i
         starts = range(0, in_all, _RUN)
         runs = Random(seed).sample(starts, (QUERIES - len(chosen)) // _RUN)
         drawn = frozenset(start + n for start in runs for n in range(_RUN))
-    found = []
+    queries = []
     for number, line in enumerate(lines):
         if number not in drawn and _query_in(line) not in chosen:
             continue
@@ -67,9 +67,9 @@ def entries(lines: Iterable[bytes], in_all: int, telling: Sequence[str], seed: i
         if not (pool := parsed.pool):
             raise InputError(f"annotated.jsonl:{number + 1}: is no pool ({parsed.reason})")
         room = min(_TEXT, max(80, _TEXTS // max(1, len(pool.documents))))
-        documents = [(each.id, short(each.content, room)) for each in pool.documents]
-        found.append(Entry(pool.query_id, short(pool.query, _QUERY), documents))
-    return found
+        documents = [(document.id, short(document.content, room)) for document in pool.documents]
+        queries.append(Entry(pool.query_id, short(pool.query, _QUERY), documents))
+    return queries
 
 
 def _query_in(line: bytes) -> str:
@@ -102,8 +102,8 @@ def pack(listed: list[Entry], judgments: Iterable[tuple[Judgments, Iterable[pa.T
         for query_id, table in by_query(chunks):
             if query_id in by_id:
                 entry = by_id[query_id]
-                name, told = _told(entry, kind, table)
-                blob = packed(told)
+                name, contents = _told(entry, kind, table)
+                blob = packed(contents)
                 room -= len(blob)
                 if room < 0:
                     return len(listed)
@@ -132,15 +132,15 @@ def _documents(entry: Entry) -> list[list[Any]]:
     rows: Mapping[str, Mapping[str, Any]] = {}
     if entry.scores is not None:
         rows = {row["doc_id"]: row for row in entry.scores.to_pylist()}
-    found = []
+    documents = []
     for doc_id, text in entry.documents:
         row = rows.get(doc_id)
         fitted = [None, None, None, 0] if row is None else [_plain(row[name]) for name in _FITTED]
         added = {name: _plain(row[name]) for name in _ADDED if row and name in row}
         if added.get("truth_error", 0.0) is None:
             del added["truth_error"]
-        found.append([short(doc_id, _ID), text, *fitted, *([added] if added else [])])
-    return found
+        documents.append([short(doc_id, _ID), text, *fitted, *([added] if added else [])])
+    return documents
 
 
 def _plain(value: float) -> float | None:
@@ -161,7 +161,7 @@ def _told(entry: Entry, kind: Judgments, table: pa.Table) -> tuple[str, dict[str
 def _votes(entry: Entry, kind: Judgments, votes: pa.Table, rows: Sequence[Any]) -> dict[str, Any]:
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
-    found = [
+    vote_rows = [
         (
             *(place[vote["doc_id_a"]], place[vote["doc_id_b"]]),
             judges.setdefault(vote["judge"], len(judges)),
@@ -173,14 +173,14 @@ def _votes(entry: Entry, kind: Judgments, votes: pa.Table, rows: Sequence[Any]) 
         for vote, row in zip(votes.to_pylist(), rows, strict=True)
         if vote["doc_id_a"] in place and vote["doc_id_b"] in place
     ]
-    return {"judges": list(judges), "votes": found}
+    return {"judges": list(judges), "votes": vote_rows}
 
 
 def _said(entry: Entry, kind: Judgments, rows: Sequence[Any]) -> dict[str, Any]:
     """Pack judgments of other kinds by their text."""
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
-    found = [
+    texts = [
         (
             [place[doc_id] for doc_id in kind.about(row) if doc_id in place],
             judges.setdefault(row.judge, len(judges)),
@@ -188,7 +188,7 @@ def _said(entry: Entry, kind: Judgments, rows: Sequence[Any]) -> dict[str, Any]:
         )
         for row in rows
     ]
-    return {"judges": list(judges), "noun": kind.noun, "said": found}
+    return {"judges": list(judges), "noun": kind.noun, "said": texts}
 
 
 def _grades(entry: Entry, table: pa.Table) -> dict[str, Any]:

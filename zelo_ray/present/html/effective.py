@@ -43,12 +43,12 @@ def worth(annotation: Annotation) -> tuple[float, float]:
     Both are NaN where nothing can be told, the upper end alone where all are of one family; it is
     infinite where the family of none is known.
     """
-    names, found = names_of(annotation), _said(annotation)
-    if len(names) < 2 or np.isnan(found).any():
+    names, correlations = names_of(annotation), _said(annotation)
+    if len(names) < 2 or np.isnan(correlations).any():
         return nan, nan
     families = [family_of(name) for name in names]
-    low, high = ends(found, families)
-    return low, inf if all(own == _UNKNOWN for own in families) else high
+    low, high = ends(correlations, families)
+    return low, inf if all(family == _UNKNOWN for family in families) else high
 
 
 def same(annotation: Annotation) -> tuple[float, int]:
@@ -56,10 +56,10 @@ def same(annotation: Annotation) -> tuple[float, int]:
 
     It is NaN where it is not known of every two.
     """
-    names, found = names_of(annotation), _said(annotation)
+    names, correlations = names_of(annotation), _said(annotation)
     if len(names) < 2:
         return nan, 0
-    mean = float(found[~np.eye(len(names), dtype=bool)].mean())
+    mean = float(correlations[~np.eye(len(names), dtype=bool)].mean())
     if annotation.gradings.counts:
         tables = annotation.gradings.confusion.values()
         return mean, min((int(table.sum()) for table in tables), default=0)
@@ -87,7 +87,7 @@ def names_of(annotation: Annotation) -> list[str]:
 
 def _matrix(names: Sequence[str], of_two: Callable[[str, str], float]) -> np.ndarray:
     """Build the matrix of judges' correlations; ``names`` are in ascending order."""
-    found = np.eye(len(names))
-    for (i, one), (j, other) in combinations(enumerate(names), 2):
-        found[i, j] = found[j, i] = of_two(one, other)
-    return found
+    correlations = np.eye(len(names))
+    for (i, first), (j, second) in combinations(enumerate(names), 2):
+        correlations[i, j] = correlations[j, i] = of_two(first, second)
+    return correlations

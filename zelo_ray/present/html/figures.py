@@ -112,10 +112,10 @@ def ridges(names: Sequence[str], values: np.ndarray, title: str, bins: int = 20)
     highest = max(1.0, float(np.nanmax(values, initial=0)))
     edges = np.linspace(0, highest, bins + 1)
     counts = [np.histogram(column[~np.isnan(column)], bins=edges)[0] for column in values.T]
-    most = max(4, *(int(count.max()) for count in counts))
+    peak = max(4, *(int(count.max()) for count in counts))
     called = labels(names, 50)
     layout: dict[str, Any] = {"height": 70 + 84 * len(names), "bargap": 0, "showlegend": False}
-    each = 1 / max(1, len(names))
+    height = 1 / max(1, len(names))
     for place, count in enumerate(counts):
         axis = "" if place == 0 else str(place + 1)
         data.append(
@@ -129,11 +129,11 @@ def ridges(names: Sequence[str], values: np.ndarray, title: str, bins: int = 20)
                 "hovertemplate": "%{y:,} queries around %{x:.2f}<extra></extra>",
             }
         )
-        top = 1 - place * each
+        top = 1 - place * height
         layout[f"yaxis{axis}"] = {
-            "domain": [top - each * 0.68, top - each * 0.22],
+            "domain": [top - height * 0.68, top - height * 0.22],
             "nticks": 3,
-            "range": [0, most],
+            "range": [0, peak],
         }
         where = {"xref": "paper", "yref": "paper", "x": 0, "y": top, "yanchor": "top"}
         notes.append({**where, "xanchor": "left", "showarrow": False, "text": called[place]})

@@ -19,20 +19,26 @@ _SAID: dict[Gate, str] = {
 
 def gate_section(contest: Contest) -> Section | None:
     """Compare each candidate with the baseline."""
-    found = [_read(row) for row in contest.summary.get("gate", ())]
-    if not found:
+    candidates = [_read(row) for row in contest.summary.get("gate", ())]
+    if not candidates:
         return None
-    first = found[0]
+    first = candidates[0]
     draws = bool(contest.summary["label_draws"]) and first.estimate == "panel"
     alone = first.estimate == "panel"
     rows: list[Cells] = [
         [
-            *(Text(one.run), _SAID[one.verdict], Text(one.reason)),
-            *(number(one.difference, "+.4f"), interval(one.low, one.high, "+.4f")),
-            *([number(one.labels, ".0%")] if draws else []),
-            *(f"{one.queries:,}", *([f"{one.enough:,}" if one.enough else number(nan)] * alone)),
+            *(Text(candidate.run), _SAID[candidate.verdict], Text(candidate.reason)),
+            *(
+                number(candidate.difference, "+.4f"),
+                interval(candidate.low, candidate.high, "+.4f"),
+            ),
+            *([number(candidate.labels, ".0%")] if draws else []),
+            *(
+                f"{candidate.queries:,}",
+                *([f"{candidate.enough:,}" if candidate.enough else number(nan)] * alone),
+            ),
         ]
-        for one in found
+        for candidate in candidates
     ]
     numbers = (
         *("difference", "limits"),
@@ -63,5 +69,5 @@ def gate_section(contest: Contest) -> Section | None:
 
 def _read(row: Mapping[str, Any]) -> Gated:
     """Read a verdict of the gate, with null as NaN."""
-    known: dict[str, Any] = {k: nan if v is None else v for k, v in row.items()}
-    return Gated(**known)
+    fields: dict[str, Any] = {k: nan if v is None else v for k, v in row.items()}
+    return Gated(**fields)

@@ -33,10 +33,10 @@ class Gradings:
         table = self.confusion.get((min(one, other), max(one, other)))
         if table is None or not table.any():
             return float("nan"), 0
-        each = COEFFICIENTS[coefficient]
+        definition = COEFFICIENTS[coefficient]
         tables = views({"confusion": table[np.newaxis].astype(np.float64)})
-        found = each.module.values(tables[each.module.TABLE], each.weights)
-        return float(found[0]), int(table.sum())
+        values = definition.module.values(tables[definition.module.TABLE], definition.weights)
+        return float(values[0]), int(table.sum())
 
 
 def gradings_of(chunks: Iterable[pa.Table]) -> Gradings:
@@ -53,14 +53,16 @@ def _add(gradings: Gradings, chunk: pa.Table) -> None:
     for name, counts in zip(judges, cells.reshape(-1, LEVELS), strict=True):
         gradings.counts[name] = gradings.counts.get(name, 0) + counts
     keys = ["judge", "query_id", "doc_id"]
-    each = chunk.group_by(keys).aggregate([("grade", "count"), ("grade", "min"), ("grade", "max")])
-    several = each.filter(pc.greater(each["grade_count"], 1))
+    by_document = chunk.group_by(keys).aggregate(
+        [("grade", "count"), ("grade", "min"), ("grade", "max")]
+    )
+    several = by_document.filter(pc.greater(by_document["grade_count"], 1))
     same = pc.equal(several["grade_min"], several["grade_max"]).to_pylist()
     for name, equal in zip(several["judge"].to_pylist(), same, strict=True):
         documents, alike = gradings.repeated.get(name, (0, 0))
         gradings.repeated[name] = documents + 1, alike + equal
     ratings = ratings_of(chunk, LEVELS)
     hot = [(row == np.arange(LEVELS)[:, np.newaxis]).astype(np.int64) for row in ratings.grades]
-    for (i, one), (j, other) in combinations(enumerate(ratings.raters), 2):
-        (low, a), (high, b) = sorted([(one, i), (other, j)])
+    for (i, first), (j, second) in combinations(enumerate(ratings.raters), 2):
+        (low, a), (high, b) = sorted([(first, i), (second, j)])
         gradings.confusion[low, high] = gradings.confusion.get((low, high), 0) + hot[a] @ hot[b].T

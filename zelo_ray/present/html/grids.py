@@ -76,12 +76,12 @@ def confusion(counts: np.ndarray, across: str, upright: str) -> Figure:
         across: what the axis says of the columns' rater.
         upright: the same of the rows' rater.
     """
-    whole = counts.sum(axis=1, keepdims=True)
-    shares = np.divide(counts, whole, out=np.zeros(counts.shape), where=whole > 0)
+    row_totals = counts.sum(axis=1, keepdims=True)
+    shares = np.divide(counts, row_totals, out=np.zeros(counts.shape), where=row_totals > 0)
     text = [[f"{n:,}" for n in row] for row in counts.tolist()]
     hover = [
-        [f"{n} of {total:,} items: {share:.0%}" for n, share in zip(row, told, strict=True)]
-        for row, told, total in zip(text, shares, whole[:, 0].tolist(), strict=True)
+        [f"{n} of {total:,} items: {share:.0%}" for n, share in zip(row, row_shares, strict=True)]
+        for row, row_shares, total in zip(text, shares, row_totals[:, 0].tolist(), strict=True)
     ]
     heat = {
         "type": "heatmap",

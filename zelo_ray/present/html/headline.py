@@ -31,10 +31,10 @@ def outcome(contest: Contest) -> Iterator[str]:
         yield f"{_listed(first)} share the highest {leading}, {figure}."
     else:
         yield f"{arms[0]} has the highest {leading}, {figure}."
-    rivals = [one for one in contest.rivals(leading, arms[0]) if one.run_b not in first]
-    if rivals and all(significance_of(one) is Significance.TOO_FEW_QUERIES for one in rivals):
-        most = plural(max(one.queries for one in rivals), "query", "queries")
-        yield f"A comparison takes {FEWEST} queries that both arms ranked; here are {most}."
+    rivals = [rival for rival in contest.rivals(leading, arms[0]) if rival.run_b not in first]
+    if rivals and all(significance_of(rival) is Significance.TOO_FEW_QUERIES for rival in rivals):
+        queries = plural(max(rival.queries for rival in rivals), "query", "queries")
+        yield f"A comparison takes {FEWEST} queries that both arms ranked; here are {queries}."
     elif rivals:
         yield _next(who, rivals[0], contest)
         yield from _others(who, rivals[1:], contest)
@@ -42,11 +42,11 @@ def outcome(contest: Contest) -> Iterator[str]:
 
 def absences(contest: Contest) -> Iterator[str]:
     """Yield the notes on arms; a warning covers arms that did not answer every query."""
-    told = [arm for arm in contest.summary["arms"] if arm["note"]]
-    for arm in told[:_NAMED]:
+    arms = [arm for arm in contest.summary["arms"] if arm["note"]]
+    for arm in arms[:_NAMED]:
         yield f"{arm['name']}: {short(arm['note'], 300)}."
-    if len(told) > _NAMED:
-        yield f"The leaderboard tells of {len(told) - _NAMED} more."
+    if len(arms) > _NAMED:
+        yield f"The leaderboard tells of {len(arms) - _NAMED} more."
 
 
 def _next(who: str, one: Comparison, contest: Contest) -> str:
@@ -57,34 +57,40 @@ def _next(who: str, one: Comparison, contest: Contest) -> str:
         case Significance.TOO_FEW_QUERIES:
             return f"{who} cannot be compared with {rival}: that takes {FEWEST}."
         case Significance.ABOVE:
-            said = f"{who} is above {rival}"
+            text = f"{who} is above {rival}"
         case Significance.BELOW:
-            said = f"On the {one.queries:,} queries that both ranked, {one.run_b} is above it"
+            text = f"On the {one.queries:,} queries that both ranked, {one.run_b} is above it"
         case Significance.NOT_SIGNIFICANT:
-            said = f"{who} does not differ significantly from {rival}"
+            text = f"{who} does not differ significantly from {rival}"
         case Significance.LABELS_COULD_TURN_IT:
-            said = (
+            text = (
                 f"{who} is {side} {rival}, on these labels, but other answers of the judges could "
                 f"turn that (it is above in {one.p_labels:.0%} of the draws of the labels)"
             )
         case Significance.ONLY_BY_KIN:
-            said = f"{who} is {side} {rival}, but without {one.kin} that is not sure"
+            text = f"{who} is {side} {rival}, but without {one.kin} that is not sure"
     return (
-        f"{said}: {estimate(one.difference, one.low, one.high, '+.3f')}, P({one.run_a} is better) "
+        f"{text}: {estimate(one.difference, one.low, one.high, '+.3f')}, P({one.run_a} is better) "
         f"{chance(one.p_better)}, p {one.p_holm:.2g} corrected for all comparisons."
     )
 
 
 def _others(who: str, rivals: Sequence[Comparison], contest: Contest) -> Iterator[str]:
     """Compare the leader, A, with the arms that come later."""
-    said = []
+    phrases = []
     for kind, phrase in PHRASES.items():
-        alike = [one.run_b + contest.common(one) for one in rivals if significance_of(one) is kind]
+        alike = [
+            rival.run_b + contest.common(rival)
+            for rival in rivals
+            if significance_of(rival) is kind
+        ]
         if alike:
             everyone = len(alike) == len(rivals) > _NAMED
-            said.append(phrase.format(f"all {len(alike)} others" if everyone else _listed(alike)))
-    if said:
-        yield f"{who} {'; it '.join(said)}."
+            phrases.append(
+                phrase.format(f"all {len(alike)} others" if everyone else _listed(alike))
+            )
+    if phrases:
+        yield f"{who} {'; it '.join(phrases)}."
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -63,18 +63,18 @@ def write_index(places: Sequence[str], out: str | None = None) -> Index:
 def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:
     """Find the runs, each once and the latest first, and why other places are no run."""
     runs, others = dict[str, Past](), list[str]()
-    for place in dict.fromkeys(each.rstrip("/") or "/" for each in places):
-        seen = len(others)
-        here = dict[str, Past]()
-        for each in _within(place):
+    for place in dict.fromkeys(path.rstrip("/") or "/" for path in places):
+        count = len(others)
+        local_runs = dict[str, Past]()
+        for folder in _within(place):
             try:
-                if run := past(each):
-                    here[whole_path(each)] = run
+                if run := past(folder):
+                    local_runs[whole_path(folder)] = run
             except InputError as why:
                 others.append(str(why))
-        if not here and len(others) == seen:
+        if not local_runs and len(others) == count:
             others.append(f"{place} holds no run")
-        runs |= here
+        runs |= local_runs
     return sorted(runs.values(), key=lambda run: run.started or run.written, reverse=True), others
 
 

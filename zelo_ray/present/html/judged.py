@@ -58,23 +58,23 @@ class Scores:
         values = self.columns.get(name)
         if values is None or not len(values):
             return {}
-        known = np.isfinite(values)
-        counts = np.add.reduceat(known.astype(float), self.first)
-        sums = np.add.reduceat(np.where(known, values, 0.0), self.first)
-        told = zip(self.query_ids, sums, counts, strict=True)
-        return {query_id: float(total / count) for query_id, total, count in told if count}
+        mask = np.isfinite(values)
+        counts = np.add.reduceat(mask.astype(float), self.first)
+        sums = np.add.reduceat(np.where(mask, values, 0.0), self.first)
+        triples = zip(self.query_ids, sums, counts, strict=True)
+        return {query_id: float(total / count) for query_id, total, count in triples if count}
 
     def counts(self, levels: int = 4) -> np.ndarray:
         """Count the documents of each query with each grade, [queries, levels]."""
         grades = self.columns["grade"]
-        each = [(grades == level).astype(np.int64) for level in range(levels)]
-        return np.stack([np.add.reduceat(one, self.first) for one in each], axis=1)
+        masks = [(grades == level).astype(np.int64) for level in range(levels)]
+        return np.stack([np.add.reduceat(mask, self.first) for mask in masks], axis=1)
 
     def known(self, name: str) -> np.ndarray:
         """Return the known values of a column."""
         values = self.columns.get(name, np.empty(0))
-        known: np.ndarray = values[np.isfinite(values)]
-        return known
+        numbers: np.ndarray = values[np.isfinite(values)]
+        return numbers
 
 
 class Annotation:
@@ -91,12 +91,12 @@ class Annotation:
     @cached_property
     def kinds(self) -> dict[str, Judgments]:
         """Return, by table, the kinds of judgments that have a file, single documents first."""
-        there = {
+        by_table = {
             name: kind
             for name, kind in self.protocol.counted.items()
             if self.source.has(f"{name}.parquet")
         }
-        return dict(sorted(there.items(), key=lambda item: len(item[1].documents)))
+        return dict(sorted(by_table.items(), key=lambda item: len(item[1].documents)))
 
     def gives(self, *records: type) -> bool:
         """Return whether some of the judgments are of one of these kinds."""
@@ -137,17 +137,17 @@ class Annotation:
 
     def _telling(self) -> list[str]:
         """Return the queries to look at first: uncertain, without scores, failed, or disputed."""
-        found = list[str]()
+        query_ids = list[str]()
         for sign, values in (
             *((-1, self.scores.means(name)) for name in ("std_error", "disagreement")),
             (1, self.panel.by_query),
         ):
-            found += worst(values, sign)
-        found += self.ambiguous["query_id"].slice(0, ROWS).to_pylist()
-        found += list(self.run["summary"]["unscored"])[:ROWS]
+            query_ids += worst(values, sign)
+        query_ids += self.ambiguous["query_id"].slice(0, ROWS).to_pylist()
+        query_ids += list(self.run["summary"]["unscored"])[:ROWS]
         if self.source.has("failures.parquet"):
-            found += [row["query_id"] for row in self.source.head("failures", ROWS)[0]]
-        return list(dict.fromkeys(found))
+            query_ids += [row["query_id"] for row in self.source.head("failures", ROWS)[0]]
+        return list(dict.fromkeys(query_ids))
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -182,7 +182,7 @@ class Annotation:
             so_far += chunk.num_rows
             if "ambiguous" in names:
                 split.append(chunk.filter(chunk["ambiguous"]))
-        columns = {name: np.concatenate(each) for name, each in parts.items()}
+        columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
         scores = Scores(query_ids, np.array(first, dtype=np.int64), columns)
         ambiguous = (
             pa.concat_tables(split)
@@ -209,8 +209,8 @@ class Annotation:
     @cached_property
     def tournaments(self) -> list[tournaments.Tournament]:
         """Return the tournaments of the run; none without contests."""
-        there = self.source.has("contests.parquet", "winners.parquet", "failures.parquet")
-        if not (there and self.gives(Contest)):
+        has_tables = self.source.has("contests.parquet", "winners.parquet", "failures.parquet")
+        if not (has_tables and self.gives(Contest)):
             return []
         options = self.run["options"]
         return tournaments.tournaments_of(
@@ -240,8 +240,8 @@ class Annotation:
         if not self.source.has("failures.parquet"):
             return counts
         for chunk in self.source.chunks("failures", ("query_id", "judge", "status")):
-            found = chunk.group_by(["judge", "status"]).aggregate([([], "count_all")])
-            for row in found.to_pylist():
+            tallies = chunk.group_by(["judge", "status"]).aggregate([([], "count_all")])
+            for row in tallies.to_pylist():
                 of_judge = counts.setdefault(row["judge"], {})
                 of_judge[row["status"]] = of_judge.get(row["status"], 0) + row["count_all"]
         return counts

@@ -39,11 +39,11 @@ def told_by(options: Mapping[str, Any], where: str) -> Section | None:
     words = str(options.get("instructions") or options.get("criteria") or "")
     lines = [line for line in words.splitlines() if line.strip()]
     shown = ", ".join(options.get("show_query") or ())
-    beside = [f"Beside each query they were shown: {shown}."] if shown else []
-    if not (lines or beside):
+    notes = [f"Beside each query they were shown: {shown}."] if shown else []
+    if not (lines or notes):
         return None
-    rows: list[Cells] = [[Text(line)] for line in lines or beside]
-    caption = " ".join([where, *beside] if lines else [])
+    rows: list[Cells] = [[Text(line)] for line in lines or notes]
+    caption = " ".join([where, *notes] if lines else [])
     table = Table(("instructions" if lines else "queries",), rows, caption, open_rows=_LINES)
     return Section("told", "What counts as relevant", (table,))
 
@@ -52,45 +52,45 @@ def judges_section(annotation: Annotation) -> Section:
     """Show the judgments, failures and cost of each judge."""
     failed = annotation.failed
     statuses = sorted({status for counts in failed.values() for status in counts})
-    asked = annotation.run["judges"]
-    given: dict[str, Mapping[str, int]] = {}
+    tallies = annotation.run["judges"]
+    by_kind: dict[str, Mapping[str, int]] = {}
     for kind in reversed(annotation.kinds):
-        given[kind] = annotation.rows_by_judge(kind)
-    judging = (name for counts in given.values() for name in counts)
-    judges = list(dict.fromkeys([*asked, *judging, *failed]))
-    columns = ["judge", *given, *statuses]
+        by_kind[kind] = annotation.rows_by_judge(kind)
+    judging = (name for counts in by_kind.values() for name in counts)
+    judges = list(dict.fromkeys([*tallies, *judging, *failed]))
+    columns = ["judge", *by_kind, *statuses]
     now = (
         *("known", "asked", "ok", "read without", "retries", "tokens in", "cached", "tokens out"),
         *("cost", "per 1,000"),
     )
     rows: list[Cells] = []
     for name in judges:
-        gave = [f"{counts.get(name, 0):,}" for counts in given.values()]
+        gave = [f"{counts.get(name, 0):,}" for counts in by_kind.values()]
         lost = [f"{failed.get(name, {}).get(status, 0):,}" for status in statuses]
-        tally = asked.get(name)
+        tally = tallies.get(name)
         spent = _spent(tally) if tally else [""] * len(now)
         family = Text(", ".join(sorted(effective.family_of(name))))
         rows.append([Text(name), *gave, *lost, *spent, family])
-    what = f"{', '.join(given)} and failures" if given else "failures"
+    what = f"{', '.join(by_kind)} and failures" if by_kind else "failures"
     caption = (
         f"{what.capitalize()} count all results. The other columns count this run alone: answers "
         "known from earlier runs, requests, good answers, and the cost."
     )
-    if any(tally.get("wrapped") for tally in asked.values()):
+    if any(tally.get("wrapped") for tally in tallies.values()):
         caption += (
             " Some answers were read without the think block, fence or talk around them, or the "
             "quotes around a number."
         )
-    if any(tally.get("cached_tokens") for tally in asked.values()):
+    if any(tally.get("cached_tokens") for tally in tallies.values()):
         caption += " Cached is the share of the tokens in that was billed as read from a cache."
-    if spared := sum(tally.get("spared", 0) for tally in asked.values()):
+    if spared := sum(tally.get("spared", 0) for tally in tallies.values()):
         were = "was" if spared == 1 else "were"
         caption += f" {plural(spared, 'request')} that {were} planned {were} not needed in the end."
     caption = f"{caption} {effective.told(annotation)}".rstrip()
     names = ("judge", *columns[1:], *now, "family")
-    kept = [i for i in range(len(names)) if any(row[i] not in ("0", "") for row in rows)]
-    rows = [[row[i] for i in kept] for row in rows]
-    shown = [names[i] for i in kept]
+    indices = [i for i in range(len(names)) if any(row[i] not in ("0", "") for row in rows)]
+    rows = [[row[i] for i in indices] for row in rows]
+    shown = [names[i] for i in indices]
     table = Table(shown, rows, caption, frozenset(shown) - {"judge", "family"})
     return Section("judges", "Judges", (table,))
 
@@ -98,8 +98,8 @@ def judges_section(annotation: Annotation) -> Section:
 def _spent(tally: Mapping[str, Any]) -> list[str]:
     answered = tally["answered"]
     unpriced = tally.get("unpriced", 0)
-    each = paid(1000 * tally["dollars"] / answered, unpriced) if answered else "\N{EN DASH}"
-    known, good, retries, given, said = (
+    price = paid(1000 * tally["dollars"] / answered, unpriced) if answered else "\N{EN DASH}"
+    recorded, good, retries, tokens_in, tokens_out = (
         f"{count:,}"
         for count in (
             tally["known"],
@@ -113,7 +113,18 @@ def _spent(tally: Mapping[str, Any]) -> list[str]:
     share = f"{cached / tally['input_tokens']:.0%}" if cached else ""
     wraps = ", ".join(f"{count:,} {wrap}" for wrap, count in tally.get("wrapped", {}).items())
     cost = paid(tally["dollars"], unpriced) if answered else "\N{EN DASH}"
-    return [known, f"{answered:,}", good, wraps, retries, given, share, said, cost, each]
+    return [
+        recorded,
+        f"{answered:,}",
+        good,
+        wraps,
+        retries,
+        tokens_in,
+        share,
+        tokens_out,
+        cost,
+        price,
+    ]
 
 
 def agreement_section(annotation: Annotation) -> Section | None:
@@ -121,18 +132,18 @@ def agreement_section(annotation: Annotation) -> Section | None:
     names = sorted(annotation.panel.votes)
     if not names:
         return None
-    seen = sum(annotation.panel.votes.values()) if annotation.stretches > 1 else 0
-    which = f" From {seen:,} of all votes: each {annotation.stretches}th stretch." if seen else ""
+    votes = sum(annotation.panel.votes.values()) if annotation.stretches > 1 else 0
+    which = f" From {votes:,} of all votes: each {annotation.stretches}th stretch." if votes else ""
     parts: list[Chart] = []
     if len(names) > 1:
         values = np.full((len(names), len(names)), np.nan)
         hover = [[""] * len(names) for _ in names]
-        for i, one in enumerate(names):
-            for j, other in enumerate(names):
+        for i, first in enumerate(names):
+            for j, second in enumerate(names):
                 if i != j:
-                    values[i, j], pairs = annotation.panel.agreement(one, other)
+                    values[i, j], pairs = annotation.panel.agreement(first, second)
                     on = plural(pairs, "pair")
-                    hover[i][j] = f"{one} and {other}: {values[i, j]:.1%} of {on}"
+                    hover[i][j] = f"{first} and {second}: {values[i, j]:.1%} of {on}"
         parts.append(
             Chart(
                 {"": matrix(names, values, hover, 0.5)},

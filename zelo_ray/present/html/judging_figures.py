@@ -19,7 +19,7 @@ _Z = 1.959964
 def judging_figures(annotation: Annotation) -> JudgingFigures:
     """Return the figures of a run, each of what is known."""
     panel, scores, options = annotation.panel, annotation.scores, annotation.run["options"]
-    own = annotation.protocol.own_options
+    protocol_options = annotation.protocol.own_options
     error = scores.known("std_error")
     worth = effective.worth(annotation)
     return JudgingFigures(
@@ -42,21 +42,21 @@ def judging_figures(annotation: Annotation) -> JudgingFigures:
         prior=options.get("prior_sd") or nan,
         freedom=max(1, len(error) - len(scores.query_ids)),
         unit=annotation.unit,
-        more=_more(own, options, _documents(annotation)),
-        orders=_orders(own),
+        more=_more(protocol_options, options, _documents(annotation)),
+        orders=_orders(protocol_options),
     )
 
 
 def _flat(annotation: Annotation) -> dict[str, str]:
     """Find judges that said the same of everything, too often to be chance."""
-    panel, found = annotation.panel, dict[str, str]()
+    panel, by_judge = annotation.panel, dict[str, str]()
     for name, counts in sorted(annotation.gradings.counts.items()):
         if counts.sum() >= FEWEST and counts.max() == counts.sum():
-            found[name] = f"gave grade {counts.argmax()} to every document"
+            by_judge[name] = f"gave grade {counts.argmax()} to every document"
     for name, votes in sorted(panel.votes.items()):
-        if votes >= FEWEST and panel.tied[name] == votes and name not in found:
-            found[name] = "called every comparison a tie"
-    return found
+        if votes >= FEWEST and panel.tied[name] == votes and name not in by_judge:
+            by_judge[name] = "called every comparison a tie"
+    return by_judge
 
 
 def _documents(annotation: Annotation) -> int:
@@ -87,13 +87,13 @@ def _orders(own: Collection[str]) -> str:
 
 def _alike(annotation: Annotation) -> dict[tuple[str, str], Span]:
     """Return the correlation of every two judges' grades, with its interval (Fisher's z)."""
-    found = {}
+    correlations = {}
     for two, table in sorted(annotation.gradings.confusion.items()):
         r, items = correlation_of(table), int(table.sum())
         if isfinite(r) and items > 3:
             z, reach = atanh(np.clip(r, -0.999999, 0.999999)), _Z / sqrt(items - 3)
-            found[two] = (r, tanh(z - reach), tanh(z + reach))
-    return found
+            correlations[two] = (r, tanh(z - reach), tanh(z + reach))
+    return correlations
 
 
 def _spread(annotation: Annotation) -> float:
@@ -105,5 +105,5 @@ def _spread(annotation: Annotation) -> float:
     sizes = np.diff(np.append(first, len(values)))
     means = np.add.reduceat(values, first) / sizes
     apart = np.add.reduceat((values - np.repeat(means, sizes)) ** 2, first)
-    known = (sizes > 1) & np.isfinite(apart)
-    return sqrt(float(np.mean(apart[known] / (sizes[known] - 1)))) if known.any() else nan
+    mask = (sizes > 1) & np.isfinite(apart)
+    return sqrt(float(np.mean(apart[mask] / (sizes[mask] - 1)))) if mask.any() else nan

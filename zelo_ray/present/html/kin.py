@@ -13,7 +13,7 @@ _FILE = "kin.parquet"
 def told_on_top(contest: Contest) -> Iterator[str]:
     """Say which arms are of the same family as a judge; yield nothing if none is."""
     arms = _kin(contest).get("arms", {})
-    judges = {arm: own["judges"] for arm, own in arms.items()}
+    judges = {arm: entry["judges"] for arm, entry in arms.items()}
     return kin_told(judges, lambda arm: arms[arm]["families"])
 
 
@@ -36,13 +36,20 @@ def _left_out(contest: Contest, kin: Mapping[str, Any]) -> Iterator[Table]:
         return
     leading = contest.summary["leading"]
     families = list(dict.fromkeys(row["without"] for row in rows))
-    found = {(row["run"], row["without"]): row for row in rows}
+    by_arm = {(row["run"], row["without"]): row for row in rows}
     cells: list[Cells] = []
     for place, arm in enumerate(contest.arms, 1):
-        whole = contest.means[leading][arm]
-        own = kin["arms"].get(arm, {}).get("families", [])
-        each = [_placed(found.get((arm, family)), place) for family in families]
-        cells.append([Text(arm), Text(", ".join(own)), f"{number(whole['mean'])} ({place})", *each])
+        mean_row = contest.means[leading][arm]
+        arm_families = kin["arms"].get(arm, {}).get("families", [])
+        placings = [_placed(by_arm.get((arm, family)), place) for family in families]
+        cells.append(
+            [
+                Text(arm),
+                Text(", ".join(arm_families)),
+                f"{number(mean_row['mean'])} ({place})",
+                *placings,
+            ]
+        )
     numbers = ["all judges", *(f"without {family}" for family in families)]
     queries = {row["without"]: row["queries"] for row in rows}
     fewer = [f"{name}: {n:,}" for name, n in queries.items() if n < _queries(contest)]
@@ -74,7 +81,7 @@ def _judges(kin: Mapping[str, Any]) -> Table:
         [
             Text(judge),
             Text(", ".join(families)),
-            Text(", ".join(arm for arm, own in arms if judge in own["judges"])),
+            Text(", ".join(arm for arm, entry in arms if judge in entry["judges"])),
         ]
         for judge, families in kin["judges"].items()
     ]

@@ -32,5 +32,5 @@ def labelling_page(work: Work, token: str) -> tuple[str, str]:
         style=Markup(style),  # noqa: S704 - ours, not data
     )
     allowed = f"script-src 'sha256-{digest(script)}'; style-src 'sha256-{digest(style)}'"
-    rest = "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
-    return page, f"default-src 'none'; {allowed}; {rest}; frame-ancestors 'none'"
+    policy = "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+    return page, f"default-src 'none'; {allowed}; {policy}; frame-ancestors 'none'"

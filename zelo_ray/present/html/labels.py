@@ -37,4 +37,4 @@ def _alike(names: Sequence[str]) -> int:
     """Count the characters that all names begin with."""
     letters = enumerate(zip(*names, strict=False))
     shortest = min(map(len, names), default=0)
-    return next((i for i, found in letters if len(set(found)) > 1), shortest)
+    return next((i for i, column in letters if len(set(column)) > 1), shortest)

@@ -33,11 +33,11 @@ class Measured:
     @cached_property
     def _found(self) -> dict[tuple[str, str, str, str], Row]:
         keys = ("rater_a", "rater_b", "scale", "coefficient")
-        found = {}
+        by_pair = {}
         for row in self.rows("agreement"):
             a, b, scale, coefficient = (row[key] for key in keys)
-            found[a, b, scale, coefficient] = found[b, a, scale, coefficient] = row
-        return found
+            by_pair[a, b, scale, coefficient] = by_pair[b, a, scale, coefficient] = row
+        return by_pair
 
     @cached_property
     def people(self) -> bool:

@@ -43,7 +43,7 @@ def overview(runs: Sequence[Past], others: Sequence[str], folder: str) -> Page:
         title=f"{plural(len(runs), 'run')} of zelo-ray",
         tiles=tiles,
         lead=lead,
-        notes=[f"Left out: {other}." for other in others],
+        notes=[f"Left out: {reason}." for reason in others],
         sections=[_runs_section(runs, folder), _differences_section(runs), _calls_section(runs)],
         kind="index",
     )
@@ -54,7 +54,7 @@ def spent_in_all(runs: Sequence[Past]) -> tuple[float, int]:
     books = defaultdict[str, list[tuple[float, int]]](list)
     for run in runs:
         books[whole_path(run.books)].append(run.spent)
-    return sum(max(each)[0] for each in books.values()), sum(
+    return sum(max(amounts)[0] for amounts in books.values()), sum(
         max(u for _, u in e) for e in books.values()
     )
 
@@ -87,15 +87,17 @@ def _differences_section(runs: Sequence[Past]) -> Section | None:
     alike = defaultdict[str, list[tuple[Past, str]]](list)
     for run, name in zip(runs, _names(runs), strict=True):
         alike[run.command].append((run, name))
-    parts = [_differences(command, each) for command, each in alike.items() if len(each) > 1]
+    parts = [_differences(command, group) for command, group in alike.items() if len(group) > 1]
     return Section("differences", "What differs", parts) if parts else None
 
 
 def differing(runs: Sequence[Past]) -> list[str]:
     """Return the options in which some runs differ, and the version if it differs."""
     names = dict.fromkeys(name for run in runs for name in run.options if name not in _PLACES)
-    told = [_told(run) for run in runs]
-    return [n for n in (*names, "version") if len({_written(one.get(n)) for one in told}) > 1]
+    records = [_told(run) for run in runs]
+    return [
+        n for n in (*names, "version") if len({_written(record.get(n)) for record in records}) > 1
+    ]
 
 
 def _told(run: Past) -> Mapping[str, Any]:
@@ -108,16 +110,16 @@ def _differences(command: str, runs: Sequence[tuple[Past, str]]) -> Table:
     names = differing([run for run, _ in runs])
     if not names:
         return Table(["run"], [[Text(n)] for _, n in runs], f"{command}: the same options.")
-    told = [_told(run) for run, _ in runs]
-    said = ", ".join(name.replace("_", " ") for name in names)
-    caption = f"{command}: {len(runs):,} runs differ in {said}."
+    records = [_told(run) for run, _ in runs]
+    option_names = ", ".join(name.replace("_", " ") for name in names)
+    caption = f"{command}: {len(runs):,} runs differ in {option_names}."
     called = [name for _, name in runs]
     if len(names) > len(runs):  # the longer side goes down the page
-        rows: list[Cells] = [[n, *(_option(each.get(n)) for each in told)] for n in names]
+        rows: list[Cells] = [[n, *(_option(record.get(n)) for record in records)] for n in names]
         return Table(["option", *called], rows, caption, sortable=True)
     rows = [
-        [Text(name), *(_option(each.get(n)) for n in names)]
-        for name, each in zip(called, told, strict=True)
+        [Text(name), *(_option(record.get(n)) for n in names)]
+        for name, record in zip(called, records, strict=True)
     ]
     return Table(["run", *names], rows, caption, sortable=True)
 
@@ -127,14 +129,14 @@ def _calls_section(runs: Sequence[Past]) -> Section | None:
     rows: list[Cells] = [
         [
             Text(name),
-            *(f"{each:,}" for each in run.calls.values()),
+            *(f"{count:,}" for count in run.calls.values()),
             str(_told(run)["version"] or _NONE),
         ]
         for run, name in zip(runs, _names(runs), strict=True)
         if run.calls
     ]
-    told = "Requests and tokens of each run's last process; replies that it knew cost nothing."
-    table = Table(columns, rows, told, frozenset(columns[1:5]), sortable=True)
+    caption = "Requests and tokens of each run's last process; replies that it knew cost nothing."
+    table = Table(columns, rows, caption, frozenset(columns[1:5]), sortable=True)
     return Section("calls", "Calls", [table]) if rows else None
 
 
@@ -151,9 +153,9 @@ def _link(run: Past, name: str, folder: str) -> Text | Away:
     """Link a run's name to its page, if it has one that a browser can open."""
     if _PAGE not in (listing(run.place) or ()):
         return Text(f"{name} (no {_PAGE} yet)")
-    page, here = f"{whole_path(run.place)}/{_PAGE}", whole_path(folder)
-    if page.partition("://")[0] == here.partition("://")[0]:
-        return Away(name, quote(posixpath.relpath(page, here)))
+    page, base = f"{whole_path(run.place)}/{_PAGE}", whole_path(folder)
+    if page.partition("://")[0] == base.partition("://")[0]:
+        return Away(name, quote(posixpath.relpath(page, base)))
     scheme = page.partition("://")[0]
     return Away(name, quote(page, safe="/:")) if scheme in ("file", "http", "https") else Text(name)
 
@@ -166,16 +168,16 @@ def _written(value: Any) -> str:
 
 
 def _option(value: Any) -> Text:
-    many = isinstance(value, list) and all(isinstance(each, str) for each in value)
-    return Text(short(", ".join(value) if many else _written(value), 120))
+    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return Text(short(", ".join(value) if is_list else _written(value), 120))
 
 
 def _span(seconds: float | None) -> str:
     """Format seconds as hours, minutes and seconds, in a form that sorts."""
     if seconds is None:
         return _NONE
-    whole = round(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+    total = round(seconds)
+    return f"{total // 3600}:{total // 60 % 60:02}:{total % 60:02}"
 
 
 def _count(value: int | None) -> str:

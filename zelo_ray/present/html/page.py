@@ -216,8 +216,8 @@ def interval(low: float | None, high: float | None, form: str = ".3f") -> str:
 
 def estimate(value: float | None, low: float | None, high: float | None, form: str = ".3f") -> str:
     """Format a number and its interval, as far as they are known."""
-    known = low is not None and not isnan(low)
-    return number(value, form) + (f" {interval(low, high, form)}" if known else "")
+    has_interval = low is not None and not isnan(low)
+    return number(value, form) + (f" {interval(low, high, form)}" if has_interval else "")
 
 
 def chance(value: float) -> str:

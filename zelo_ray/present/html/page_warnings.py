@@ -41,11 +41,11 @@ def rank_of_annotation(annotation: Annotation) -> RankedWarnings:
 
 def asking_figures(annotation: Annotation) -> AskingFigures:
     """Return the figures of how asking went."""
-    summary, given = annotation.run["summary"], Counter[str]()
+    summary, judgments = annotation.run["summary"], Counter[str]()
     for name in annotation.kinds:
-        given.update(annotation.rows_by_judge(name))
+        judgments.update(annotation.rows_by_judge(name))
     return AskingFigures(
-        given,
+        judgments,
         annotation.failed,
         {
             name: Disabled(reason.code, short(reason.message, _REASON))
@@ -124,14 +124,14 @@ def _by_people(contest: Contest) -> tuple[str, list[Comparison], list[Comparison
 
 def rank_of_agreement(measured: Measured) -> RankedWarnings:
     """Rank the warnings of ``agree``."""
-    beside = "agreement with people, " if measured.people else ""
+    comparison = "agreement with people, " if measured.people else ""
     return rank_warnings(
         [
             *_beside_people(measured),
             *warn_of_biases(measured.rows("grading"), measured.rows("voting")),
             *warn_of_demonstration(measured.judges, "", "that is measured", "Annotate again with"),
         ],
-        f"{beside}severity, length, order and repeats were looked at",
+        f"{comparison}severity, length, order and repeats were looked at",
     )
 
 

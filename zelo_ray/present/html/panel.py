@@ -66,20 +66,20 @@ def _add(panel: Panel, votes: pa.Table) -> None:
 
     pair = (queries.astype(np.int64) * len(doc_ids) + np.minimum(a, b)) * len(doc_ids)
     keys, place = np.unique(pair + np.maximum(a, b), return_inverse=True)
-    sums, said = np.zeros((2, len(keys), len(judges)))
+    sums, tallies = np.zeros((2, len(keys), len(judges)))
     np.add.at(sums, (place, judge), np.where(a < b, sign, -sign))
-    np.add.at(said, (place, judge), 1)
-    signs = np.where(said > 0, np.sign(sums), np.nan)
+    np.add.at(tallies, (place, judge), 1)
+    signs = np.where(tallies > 0, np.sign(sums), np.nan)
     query = keys // len(doc_ids) ** 2
     agreed, pairs = np.zeros(len(query_ids)), np.zeros(len(query_ids))
     for i in range(len(judges)):
         for j in range(i + 1, len(judges)):
-            both = 1 - np.abs(signs[:, i] - signs[:, j]) / 2
-            told = ~np.isnan(both)
+            agreement = 1 - np.abs(signs[:, i] - signs[:, j]) / 2
+            mask = ~np.isnan(agreement)
             key = (min(judges[i], judges[j]), max(judges[i], judges[j]))
-            panel.agreed[key] = panel.agreed.get(key, 0.0) + float(both[told].sum())
-            panel.pairs[key] = panel.pairs.get(key, 0) + int(told.sum())
-            agreed += np.bincount(query[told], weights=both[told], minlength=len(query_ids))
-            pairs += np.bincount(query[told], minlength=len(query_ids))
+            panel.agreed[key] = panel.agreed.get(key, 0.0) + float(agreement[mask].sum())
+            panel.pairs[key] = panel.pairs.get(key, 0) + int(mask.sum())
+            agreed += np.bincount(query[mask], weights=agreement[mask], minlength=len(query_ids))
+            pairs += np.bincount(query[mask], minlength=len(query_ids))
     shares = zip(query_ids, agreed, pairs, strict=True)
     panel.by_query |= {name: float(share / n) for name, share, n in shares if n}

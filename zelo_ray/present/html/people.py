@@ -22,15 +22,15 @@ _PAIRS, _OPEN, _DOCUMENTS = 60, 12, 40  # what there is room for
 
 def outcomes_section(measured: Measured) -> Section | None:
     """Show how far each judge agrees with people on pairs."""
-    found = _by_key(measured.rows("outcomes"))
+    outcomes = _by_key(measured.rows("outcomes"))
     judges = best_first(measured)
     if not judges:
         return None
     figures: dict[tuple[str, ...], Figure] = {
         (name, _OF[scale]): intervals(
-            judges, {"": spans([found[name, scale][judge] for judge in judges])}, name
+            judges, {"": spans([outcomes[name, scale][judge] for judge in judges])}, name
         )
-        for name, scale in _ordered(found)
+        for name, scale in _ordered(outcomes)
     }
     chart = Chart(
         figures,
@@ -41,9 +41,9 @@ def outcomes_section(measured: Measured) -> Section | None:
     columns = ("judge", "same word", "both decided", "votes", "alpha", "both decided", "mcc")
     cells: list[Cells] = []
     for judge in judges:
-        same = [found["agreement", scale][judge] for scale in ("0-2", "0-1", "votes")]
+        same = [outcomes["agreement", scale][judge] for scale in ("0-2", "0-1", "votes")]
         keys = (("alpha-nominal", "0-2"), ("alpha-nominal", "0-1"), ("mcc", ">=2"))
-        shown = [said(found[key][judge]) for key in keys]
+        shown = [said(outcomes[key][judge]) for key in keys]
         cells.append([Text(judge), *map(_count, same), *shown])
     caption = (
         "MCC is of the word that A is better. Votes: each of a judge with each of the people's. "
@@ -59,20 +59,20 @@ def differences_section(measured: Measured) -> Section | None:
     pairs = [*dict.fromkeys((row["rater_a"], row["rater_b"]) for row in rows)][:_PAIRS]
     if not pairs:
         return None
-    found: dict[tuple[str, str], dict[tuple[str, str], Row]] = {}
+    differences: dict[tuple[str, str], dict[tuple[str, str], Row]] = {}
     for row in rows:
         key = row["coefficient"], row["scale"]
-        found.setdefault(key, {})[row["rater_a"], row["rater_b"]] = row
+        differences.setdefault(key, {})[row["rater_a"], row["rater_b"]] = row
     names = [f"{a} over {b}" for a, b in pairs]
     ends = ("difference", "low", "high")
     figures: dict[tuple[str, ...], Figure] = {
         (name, _OF[scale]): intervals(
             names,
-            {"": spans([found[name, scale][pair] for pair in pairs], ends)},
+            {"": spans([differences[name, scale][pair] for pair in pairs], ends)},
             f"by {name}",
             0.0,
         )
-        for name, scale in _ordered(found)
+        for name, scale in _ordered(differences)
     }
     chart = Chart(
         figures,
@@ -84,7 +84,7 @@ def differences_section(measured: Measured) -> Section | None:
     columns = ("judge", "over", "alpha", "and alpha", "difference", "in %", "pairs")
     cells: list[Cells] = []
     for a, b in pairs:
-        row = found["alpha-nominal", "0-2"][a, b]
+        row = differences["alpha-nominal", "0-2"][a, b]
         values = [number(row[f"value_{side}"]) for side in "ab"]
         apart = estimate(row["difference"], row["low"], row["high"], "+z.3f")
         more = (number(row["relative"], "+z.1f"), f"{row['items']:,}")
@@ -121,12 +121,12 @@ def outcome(measured: Measured) -> str:
     judges = best_first(measured)
     if not judges:
         return ""
-    found = _by_key(measured.rows("outcomes"))
-    with_ties, decided = (found["agreement", scale][judges[0]] for scale in ("0-2", "0-1"))
+    outcomes = _by_key(measured.rows("outcomes"))
+    with_ties, decided = (outcomes["agreement", scale][judges[0]] for scale in ("0-2", "0-1"))
     return (
         f"Nearest to the people's verdicts is {judges[0]}: it says what most of them say on "
         f"{_count(with_ties)} pairs, and on {_count(decided)} where both decided; alpha "
-        f"{said(found['alpha-nominal', '0-2'][judges[0]])}."
+        f"{said(outcomes['alpha-nominal', '0-2'][judges[0]])}."
     )
 
 
@@ -140,10 +140,10 @@ def best_first(measured: Measured) -> list[str]:
 
 def _by_key(rows: list[Row]) -> dict[tuple[str, str], dict[str, Row]]:
     """Group rows by coefficient and scale, then by judge."""
-    found: dict[tuple[str, str], dict[str, Row]] = {}
+    groups: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
-        found.setdefault((row["coefficient"], row["scale"]), {})[row["rater_b"]] = row
-    return found
+        groups.setdefault((row["coefficient"], row["scale"]), {})[row["rater_b"]] = row
+    return groups
 
 
 def _ordered(keys: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

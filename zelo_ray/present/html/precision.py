@@ -9,13 +9,13 @@ _OPEN = 12
 
 def precision_section(measured: Measured) -> Section | None:
     """Show the precision, recall and F1 of judges."""
-    found: dict[tuple[str, str, str], dict[str, Row]] = {}
+    rows_by_key: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in measured.rows("precision"):
         key = row["measure"], row["scale"], row["label"]
-        found.setdefault(key, {})[row["judge"]] = row
+        rows_by_key.setdefault(key, {})[row["judge"]] = row
     figures: dict[tuple[str, ...], Figure] = {
         (measure, label): intervals(list(rows), {"": spans(list(rows.values()))}, measure)
-        for (measure, _, label), rows in found.items()
+        for (measure, _, label), rows in rows_by_key.items()
     }
     if not figures:
         return None
@@ -28,9 +28,9 @@ def precision_section(measured: Measured) -> Section | None:
     )
     columns = ("judge", "says", "precision", "recall", "F1", "said", "right")
     cells: list[Cells] = []
-    for (measure, scale, label), rows in found.items():
+    for (measure, scale, label), rows in rows_by_key.items():
         for judge, row in rows.items() if measure == "precision" else ():
-            others = [found[name, scale, label][judge] for name in ("recall", "f1")]
+            others = [rows_by_key[name, scale, label][judge] for name in ("recall", "f1")]
             sizes = (f"{row['said']:,}", f"{row['right']:,}")
             cells.append([Text(judge), Text(label), *map(said, (row, *others)), *sizes])
     caption = "Said: by the judge; right: by the people. precision.parquet has all."

@@ -27,28 +27,28 @@ def uncertain_section(annotation: Annotation) -> Section | None:
     agreement = annotation.panel.by_query
     error = "standard deviation" if annotation.graded else "standard error"
     moved = f"The largest {error}s: other answers of the same judges might move these most."
-    told = {
+    measures = {
         f"mean {error}": (errors, ".2f", moved, -1),
         "judges differ by": (differ, ".2f", "Where judges differ most, in grades.", -1),
         "judges agree on": (agreement, ".0%", "Where judges agree least.", 1),
     }
-    told = {name: each for name, each in told.items() if each[0]}
-    columns = ("query", *told)
+    measures = {name: measure for name, measure in measures.items() if measure[0]}
+    columns = ("query", *measures)
     parts: list[Table] = []
     shown: list[set[str]] = []
-    for values, _, caption, sign in told.values():
-        least = worst(values, sign)
-        if set(least) in shown:  # of few queries: the same rows
+    for values, _, caption, sign in measures.values():
+        query_ids = worst(values, sign)
+        if set(query_ids) in shown:  # of few queries: the same rows
             continue
-        shown.append(set(least))
+        shown.append(set(query_ids))
         rows: list[Cells] = [
             [
                 annotation.link(query_id),
-                *(number(all_.get(query_id, nan), form) for all_, form, _, _ in told.values()),
+                *(number(all_.get(query_id, nan), form) for all_, form, _, _ in measures.values()),
             ]
-            for query_id in least
+            for query_id in query_ids
         ]
-        parts.append(Table(columns, rows, caption, frozenset(told)))
+        parts.append(Table(columns, rows, caption, frozenset(measures)))
     return Section("uncertain", "The least certain queries", parts) if parts else None
 
 
@@ -58,14 +58,14 @@ def ambiguous_section(annotation: Annotation) -> Section | None:
     if not split.num_rows:
         return None
     shown = split.slice(0, ROWS).to_pylist()
-    given = _given(annotation, {(row["query_id"], row["doc_id"]) for row in shown})
-    judges = sorted({judge for grades in given.values() for judge in grades})
+    by_document = _given(annotation, {(row["query_id"], row["doc_id"]) for row in shown})
+    judges = sorted({judge for grades in by_document.values() for judge in grades})
     apart = judges if len(judges) <= _JUDGES else []
     rows: list[Cells] = []
     for row in shown:
-        grades = given.get((row["query_id"], row["doc_id"]), {})
-        said = [", ".join(map(str, grades.get(judge, ()))) for judge in apart]
-        tally = Counter(grade for each in grades.values() for grade in each)
+        grades = by_document.get((row["query_id"], row["doc_id"]), {})
+        texts = [", ".join(map(str, grades.get(judge, ()))) for judge in apart]
+        tally = Counter(grade for judge_grades in grades.values() for grade in judge_grades)
         counted = ", ".join(f"{grade} ({n:,})" for grade, n in sorted(tally.items()))
         rows.append(
             [
@@ -73,7 +73,7 @@ def ambiguous_section(annotation: Annotation) -> Section | None:
                     annotation.link(row["query_id"]),
                     Text(annotation.named(row["query_id"], row["doc_id"])),
                 ),
-                *(said or [counted]),
+                *(texts or [counted]),
                 *(str(row["grade"]), number(row["disagreement"], ".2f")),
             ]
         )
@@ -97,16 +97,16 @@ def _given(
     annotation: Annotation, items: Set[tuple[str, str]]
 ) -> dict[tuple[str, str], dict[str, list[int]]]:
     """Return, by document, the grades that each judge gave it."""
-    found: dict[tuple[str, str], dict[str, list[int]]] = {}
+    by_document: dict[tuple[str, str], dict[str, list[int]]] = {}
     if not annotation.gives(Grade):
-        return found
+        return by_document
     query_ids = pa.array(sorted({query_id for query_id, _ in items}))
     for chunk in annotation.source.chunks("grades", gradings.COLUMNS):
         for row in chunk.filter(pc.is_in(chunk["query_id"], query_ids)).to_pylist():
             if (row["query_id"], row["doc_id"]) in items:
-                by_judge = found.setdefault((row["query_id"], row["doc_id"]), {})
+                by_judge = by_document.setdefault((row["query_id"], row["doc_id"]), {})
                 by_judge.setdefault(row["judge"], []).append(row["grade"])
-    return found
+    return by_document
 
 
 def unscored_section(annotation: Annotation) -> Section | None:
@@ -155,7 +155,7 @@ def queries_section(annotation: Annotation) -> Section:
         {
             "query": entry.query,
             "notes": [entry.query_id, plural(len(entry.documents), "document")]
-            + [said(values[entry.query_id]) for values, said in notes if entry.query_id in values]
+            + [form(values[entry.query_id]) for values, form in notes if entry.query_id in values]
             + _winner(kings.get(entry.query_id, Counter())),
             "packed": entry.packed,
         }
@@ -191,10 +191,10 @@ def queries_section(annotation: Annotation) -> Section:
 
 def _kings(annotation: Annotation) -> dict[str, Counter[str]]:
     """Count, by query, the tournaments that each document won."""
-    found: dict[str, Counter[str]] = {}
-    for each in ended(annotation.tournaments):
-        found.setdefault(each.query_id, Counter())[each.winner_id] += 1
-    return found
+    wins: dict[str, Counter[str]] = {}
+    for tournament in ended(annotation.tournaments):
+        wins.setdefault(tournament.query_id, Counter())[tournament.winner_id] += 1
+    return wins
 
 
 def _winner(kings: Counter[str]) -> list[str]:
@@ -210,11 +210,11 @@ def _notes(
 ) -> list[tuple[Mapping[str, float], Callable[[float], str]]]:
     """Return the notes beside a query's text: values by query, and how to format each."""
     scores = annotation.scores
-    found: list[tuple[Mapping[str, float], Callable[[float], str]]] = []
+    notes: list[tuple[Mapping[str, float], Callable[[float], str]]] = []
     if annotation.graded:
-        found.append((scores.means("score"), "mean {:.2f}".format))
-    found.append((scores.means("std_error"), "± {:.2f}".format))
-    found.append((scores.means("truth_error"), "about people ± {:.2f}".format))
-    found.append((scores.means("disagreement"), "judges differ by {:.2f}".format))
-    found.append((annotation.panel.by_query, "judges agree on {:.0%}".format))
-    return found
+        notes.append((scores.means("score"), "mean {:.2f}".format))
+    notes.append((scores.means("std_error"), "± {:.2f}".format))
+    notes.append((scores.means("truth_error"), "about people ± {:.2f}".format))
+    notes.append((scores.means("disagreement"), "judges differ by {:.2f}".format))
+    notes.append((annotation.panel.by_query, "judges agree on {:.0%}".format))
+    return notes

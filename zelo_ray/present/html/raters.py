@@ -134,17 +134,17 @@ def _agreement(annotation: Annotation, names: list[str]) -> list[Chart]:
     if not gradings.confusion or not any(table.any() for table in gradings.confusion.values()):
         return []
     figures = {}
-    for said, coefficient in _COEFFICIENTS.items():
+    for title, coefficient in _COEFFICIENTS.items():
         values = np.full((len(names), len(names)), np.nan)
         hover = [[""] * len(names) for _ in names]
-        for i, one in enumerate(names):
-            for j, other in enumerate(names):
+        for i, first in enumerate(names):
+            for j, second in enumerate(names):
                 if i != j:
-                    values[i, j], on = gradings.agreement(one, other, coefficient)
-                    told = f"{number(values[i, j], '.3f')} on {plural(on, 'document')}"
-                    hover[i][j] = f"{one} and {other}: {told}"
+                    values[i, j], on = gradings.agreement(first, second, coefficient)
+                    text = f"{number(values[i, j], '.3f')} on {plural(on, 'document')}"
+                    hover[i][j] = f"{first} and {second}: {text}"
         low = 0.0 if coefficient == "agreement" else -1.0
-        figures[said] = matrix(names, values, hover, (1 + low) / 2, low=low, form=_two)
+        figures[title] = matrix(names, values, hover, (1 + low) / 2, low=low, form=_two)
     caption = (
         "How far two judges agree on the documents that both graded. Kappa takes off what chance "
         "would reach: 0 is no better than chance, 1 the same grades throughout; with quadratic "

@@ -71,7 +71,7 @@ def leaderboards_section(relabelling: Relabelling) -> Section | None:
     names = [row["run"] for row in rows]
     measure = relabelling.record["options"]["measure"]
     old, new = ([row[side] for row in rows] for side in ("old", "new"))
-    series = {said: _spans(rows, side) for said, side in ((_OLD, "old"), (_NEW, "new"))}
+    series = {title: _spans(rows, side) for title, side in ((_OLD, "old"), (_NEW, "new"))}
     columns = ("run", "old", "old interval", "rank", "new", "new interval", "rank now", "moved")
     cells: list[Cells] = [
         [
@@ -121,10 +121,10 @@ def siblings_section(relabelling: Relabelling) -> Section | None:
     counts = relabelling.record["counts"]
     names = [f"{row['run_a']} over {row['run_b']}" for row in rows]
     figures = {}
-    for said, side in ((_OLD, "old"), (_NEW, "new")):
+    for title, side in ((_OLD, "old"), (_NEW, "new")):
         values = np.array([row[f"{side}_d"] for row in rows], dtype=float)
         values[np.isinf(values)] = np.nan
-        figures[said] = (values, np.full(len(rows), np.nan), np.full(len(rows), np.nan))
+        figures[title] = (values, np.full(len(rows), np.nan), np.full(len(rows), np.nan))
     columns = ("above", "below", "old d", "new d", "significant by", "queries")
     cells: list[Cells] = [
         [
@@ -167,10 +167,10 @@ def _size(value: float) -> str:
 
 def contradictions_section(relabelling: Relabelling) -> Section | None:
     """List documents whose old labels the new ones contradict."""
-    found = relabelling.contradictions
-    if not found:
+    contradictions = relabelling.contradictions
+    if not contradictions:
         return None
-    texts, split = (any(row[name] for row in found) for name in ("text", "ambiguous"))
+    texts, split = (any(row[name] for row in contradictions) for name in ("text", "ambiguous"))
     cells: list[Cells] = [
         [
             *(Text(short(row["query_id"], 60)), Text(short(row["doc_id"], 80))),
@@ -178,7 +178,7 @@ def contradictions_section(relabelling: Relabelling) -> Section | None:
             *(["split" if row["ambiguous"] else ""] if split else []),
             *([Text(row["text"])] if texts else []),
         ]
-        for row in found[:_ROWS]
+        for row in contradictions[:_ROWS]
     ]
     columns = ["query", "document", "was", "is now", "of its query"]
     columns += (["judges"] if split else []) + (["text"] if texts else [])
@@ -186,8 +186,10 @@ def contradictions_section(relabelling: Relabelling) -> Section | None:
         "The worst queries first: those whose best document by the new labels was no positive, "
         "then those whose label is farthest off."
     )
-    if len(found) > _ROWS:
-        caption += f" The first {_ROWS:,} of {len(found):,}; contradictions.parquet has all."
+    if len(contradictions) > _ROWS:
+        caption += (
+            f" The first {_ROWS:,} of {len(contradictions):,}; contradictions.parquet has all."
+        )
     table = Table(columns, cells, caption, frozenset({"is now"}), _OPEN)
     return Section("contradictions", "What the new labels deny", (table,))
 

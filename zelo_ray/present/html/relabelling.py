@@ -27,7 +27,7 @@ def relabelling_page(source: Source, record: Mapping[str, Any]) -> Page:
     }
     tiles = [
         ("contradicted queries", f"{counts['queries_contradicted']:,}"),
-        *((said, f"{counts[kind]:,}") for kind, said in kinds.items() if counts[kind]),
+        *((title, f"{counts[kind]:,}") for kind, title in kinds.items() if counts[kind]),
     ]
     if relabelling.standings:
         tiles = [
@@ -60,26 +60,26 @@ def _moved(relabelling: Relabelling) -> str:
     queries = plural(counts["queries"], "query", "queries")
     first = min(rows, key=lambda row: row["old_rank"])
     best = rows[0]["run"]
-    told = f"{plural(len(rows), 'run')} by {measure} on {queries}: "
-    told += (
+    text = f"{plural(len(rows), 'run')} by {measure} on {queries}: "
+    text += (
         f"{best} leads under both labels"
         if first["run"] == best
         else f"{first['run']} leads by the old labels, {best} by the new"
     )
     moved = sum(row["moved"] != 0 for row in rows)
-    most = max(rows, key=lambda row: abs(row["moved"]))
-    told += f"; {moved:,} of them change" + (
-        f" places, the most {most['run']}, {_places(most['moved'])}." if moved else " places."
+    mover = max(rows, key=lambda row: abs(row["moved"]))
+    text += f"; {moved:,} of them change" + (
+        f" places, the most {mover['run']}, {_places(mover['moved'])}." if moved else " places."
     )
     if len(rows) > 1:
         pairs = len(rows) * (len(rows) - 1) // 2
-        told += (
+        text += (
             f" Of {plural(pairs, 'pair')} {counts['apart_old']:,} differ significantly by the old "
             f"labels, {counts['apart_new']:,} by the new"
         )
         turned = counts["turned"]
-        told += f"; {turned:,} of these the other way round." if turned else "."
-    return told
+        text += f"; {turned:,} of these the other way round." if turned else "."
+    return text
 
 
 def _places(moved: int) -> str:
@@ -91,8 +91,12 @@ def _against(relabelling: Relabelling) -> str:
     options, counts = relabelling.record["options"], relabelling.record["counts"]
     best = sum(row["best"] for row in relabelling.contradictions)
     beaten = len({row["query_id"] for row in relabelling.contradictions if row["best"]})
-    told = (
+    sentence = (
         f"The new labels (relevant from {options['relevant']:g}) contradict the old ones (from "
         f"{options['positive']:g}) in {plural(counts['queries_contradicted'], 'query', 'queries')}"
     )
-    return f"{told}; in {beaten:,} the best document was no old positive." if best else f"{told}."
+    return (
+        f"{sentence}; in {beaten:,} the best document was no old positive."
+        if best
+        else f"{sentence}."
+    )

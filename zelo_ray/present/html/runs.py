@@ -77,8 +77,8 @@ class Past:
     @property
     def started(self) -> str:
         """Return the start time in UTC; "" where it is unknown."""
-        found = _BEGUN.match(str(self.record.get("run_id", "")))
-        return _moment(datetime.strptime(f"{found[0]}+0000", "%Y%m%dT%H%M%SZ%z")) if found else ""
+        stamp = _BEGUN.match(str(self.record.get("run_id", "")))
+        return _moment(datetime.strptime(f"{stamp[0]}+0000", "%Y%m%dT%H%M%SZ%z")) if stamp else ""
 
     @cached_property
     def written(self) -> str:
@@ -89,8 +89,8 @@ class Past:
     def seconds(self) -> float | None:
         """Return how long the run's last process worked, in seconds."""
         laps = self._summary.get("seconds") or self.record.get("seconds")
-        each = _dict(laps).values()
-        return sum(lap for lap in each if isinstance(lap, int | float)) if each else None
+        durations = _dict(laps).values()
+        return sum(lap for lap in durations if isinstance(lap, int | float)) if durations else None
 
     @property
     def _summary(self) -> Mapping[str, Any]:
@@ -99,21 +99,21 @@ class Past:
     @property
     def who(self) -> list[str]:
         """Return the judges; or the arms or labels, where there were no judges."""
-        told = self.record.get("panel") or self.record.get("judges")
-        if self.command == "annotate" and isinstance(told, list):
-            return [str(_dict(each).get("judge", each)) for each in told]
-        if self.command == "agree" and isinstance(told, list):
-            return [*map(str, told)]
-        return [each for name in _SAID for each in _words(self.options.get(name))]
+        judges = self.record.get("panel") or self.record.get("judges")
+        if self.command == "annotate" and isinstance(judges, list):
+            return [str(_dict(judge).get("judge", judge)) for judge in judges]
+        if self.command == "agree" and isinstance(judges, list):
+            return [*map(str, judges)]
+        return [word for name in _SAID for word in _words(self.options.get(name))]
 
     @property
     def queries(self) -> int | None:
         """Return the number of queries."""
         counts = _dict(self.record.get("counts"))
-        graded = [_dict(each).get("queries", 0) for each in counts.values()]
+        graded = [_dict(row).get("queries", 0) for row in counts.values()]
         truth = _dict(self._summary.get("truth"))
         return _first(self._summary, truth, self.record, counts, of="queries") or max(
-            (each for each in graded if isinstance(each, int)), default=None
+            (count for count in graded if isinstance(count, int)), default=None
         )
 
     @property
@@ -127,8 +127,8 @@ class Past:
         if self.command == "bakeoff" and self.finished:
             return sum(int(_dict(arm).get("missing", 0)) for arm in self._summary.get("arms", ()))
         if self.command == "compare-protocols":
-            each = _dict(self.record.get("runs")).values()
-            return sum(int(_dict(run).get("failures", 0)) for run in each)
+            runs = _dict(self.record.get("runs")).values()
+            return sum(int(_dict(run).get("failures", 0)) for run in runs)
         return _first(self._summary, of="failures")
 
     @cached_property
@@ -149,16 +149,20 @@ class Past:
     def books(self) -> str:
         """Return where replies are kept: runs with the same ledger share what they spent."""
         ledger = self.options.get("ledger")
-        own = not ledger or ledger == self.options.get("out")
-        return self.place if own else str(ledger).rstrip("/")
+        is_local = not ledger or ledger == self.options.get("out")
+        return self.place if is_local else str(ledger).rstrip("/")
 
     @property
     def calls(self) -> Mapping[str, int]:
         """Count replies and tokens of the last process, and replies known from before."""
         judges = self.record.get("judges")
-        each = [_dict(one) for one in judges.values()] if isinstance(judges, Mapping) else []
+        tallies = [_dict(entry) for entry in judges.values()] if isinstance(judges, Mapping) else []
         names = ("answered", "known", "input_tokens", "output_tokens")
-        return {name: sum(one.get(name) or 0 for one in each) for name in names} if each else {}
+        return (
+            {name: sum(tally.get(name) or 0 for tally in tallies) for name in names}
+            if tallies
+            else {}
+        )
 
     @cached_property
     def headline(self) -> str:
@@ -175,7 +179,7 @@ def past(place: str) -> Past | None:
         InputError: its record cannot be read.
     """
     names = listing(place) or []
-    name = next((each for each in RECORDS if each in names), None)
+    name = next((file_name for file_name in RECORDS if file_name in names), None)
     return Past(place, name, json_object(f"{place.rstrip('/')}/{name}")) if name else None
 
 
@@ -195,9 +199,9 @@ def _headline(run: Past) -> str:
         case "compare-protocols":
             name, value = trials.tiles(Trials(source, run.record))[0]
         case "compare-labels":
-            told = [(tau["coefficient"], number(tau["value"])) for tau in run.record["taus"][:1]]
+            taus = [(tau["coefficient"], number(tau["value"])) for tau in run.record["taus"][:1]]
             lost = ("contradicted queries", f"{run.record['counts']['queries_contradicted']:,}")
-            name, value = (*told, lost)[0]
+            name, value = (*taus, lost)[0]
         case _:
             error = run.record["summary"].get("std_error")
             judged = ("judgments", f"{run.record['summary']['judgments']:,}")
@@ -235,10 +239,10 @@ def _dict(value: Any) -> Mapping[str, Any]:
 def _words(value: Any) -> Iterable[str]:
     if value is None:
         return []
-    return [str(each) for each in value] if isinstance(value, list) else [str(value)]
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
 def _first(*places: Mapping[str, Any], of: str) -> int | None:
     """Return the first integer under the name ``of``."""
-    found = (place[of] for place in places if isinstance(place.get(of), int))
-    return next(found, None)
+    numbers = (place[of] for place in places if isinstance(place.get(of), int))
+    return next(numbers, None)

@@ -122,9 +122,11 @@ def _of_grades(annotation: Annotation) -> list[Chart]:
     )
     charts.append(Chart({"": stacks.across(names, counts[shown], title)}, which))
     if len(scores.known("std_error")):
-        told = "How sure the scores are: the standard deviation of what the document's grade may "
-        told += f"be, given what the judges said. More judges move it to the left.{_BOTH}"
-        charts.append(_errors(annotation, "standard deviation", told))
+        caption = (
+            "How sure the scores are: the standard deviation of what the document's grade may "
+        )
+        caption += f"be, given what the judges said. More judges move it to the left.{_BOTH}"
+        charts.append(_errors(annotation, "standard deviation", caption))
     return charts
 
 
@@ -136,13 +138,13 @@ def shares_section(annotation: Annotation) -> Section | None:
     humans = max(row["humans"] for row in rows)
     refused = humans and all(isnan(row["mean"]) for row in rows)
     humans = 0 if refused else humans
-    told = [row for row in rows if row["measure"] != "grade"]
+    share_rows = [row for row in rows if row["measure"] != "grade"]
     panel, mean, low, high = (
-        np.array([row[name] for row in told], dtype=float)
+        np.array([row[name] for row in share_rows], dtype=float)
         for name in ("panel", "mean", "low", "high")
     )
-    names = [f"grade {row['measure'].removeprefix('>=')} or higher" for row in told]
-    unknown = np.full(len(told), np.nan)
+    names = [f"grade {row['measure'].removeprefix('>=')} or higher" for row in share_rows]
+    unknown = np.full(len(share_rows), np.nan)
     series = {"panel alone": (panel, unknown, unknown)}
     if humans:
         series["set right by humans"] = (mean, low, high)

@@ -47,15 +47,15 @@ def _chart(sized: Sized) -> Chart:
 def _figure(sizes: Sequence[Size], value: str, title: str) -> Figure:
     data = []
     for place, (name, kind) in enumerate(_KINDS.items()):
-        own = [one for one in sizes if _kind(one) == kind]
+        points = [size for size in sizes if _kind(size) == kind]
         data.append(
             {
                 "type": "scatter",
                 "mode": "lines+markers",
                 "name": name,
-                "x": [one.calls_a_document for one in own],
-                "y": [getattr(one, value) for one in own],
-                "text": [plain(one.plan) for one in own],
+                "x": [size.calls_a_document for size in points],
+                "y": [getattr(size, value) for size in points],
+                "text": [plain(size.plan) for size in points],
                 "marker": {"color": PALETTE[place], "size": 8},
                 "line": {"color": PALETTE[place], "width": 1.5},
                 "hovertemplate": "%{text}<br>%{y:.3f} at %{x:.1f} calls a document",
@@ -83,11 +83,11 @@ def _table(sized: Sized, *, priced: bool) -> Table:
     columns += ["loss", "std_error", "distance", "largest", "tau"]
     rows: list[Cells] = [
         [
-            *(one.plan, f"{one.calls_a_document:.1f}", f"{one.calls * sized.queries:,.0f}"),
-            *([f"{sized.dollars(one):,.2f}"] if priced else []),
-            *(f"{one.loss:.3f}", f"{one.std_error:.2f}", f"{one.rmse:.2f}"),
-            *(f"{one.largest:.2f}", f"{one.tau:.2f}"),
+            *(size.plan, f"{size.calls_a_document:.1f}", f"{size.calls * sized.queries:,.0f}"),
+            *([f"{sized.dollars(size):,.2f}"] if priced else []),
+            *(f"{size.loss:.3f}", f"{size.std_error:.2f}", f"{size.rmse:.2f}"),
+            *(f"{size.largest:.2f}", f"{size.tau:.2f}"),
         ]
-        for one in sized.sizes
+        for size in sized.sizes
     ]
     return Table(columns, rows, numbers=frozenset(columns[1:]))

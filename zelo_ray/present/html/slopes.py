@@ -36,7 +36,7 @@ def slopes(
     ranks = [1 + (side[None, :] > side[:, None] + 1e-12).sum(axis=1) for side in means]
     called = labels(names, _LABEL)
     data: list[dict[str, Any]] = []
-    for colour, said, sign in _KINDS:
+    for colour, title, sign in _KINDS:
         shown = np.flatnonzero(np.sign(ranks[0] - ranks[1]) == sign).tolist()
         if not shown:
             continue
@@ -49,10 +49,10 @@ def slopes(
             {
                 "type": "scatter",
                 "mode": "lines+markers",
-                "name": said,
+                "name": title,
                 "x": [x for _ in shown for x in (0, 1, None)],
                 "y": [y for i in shown for y in (int(places[0][i]), int(places[1][i]), None)],
-                "text": [text for each in hover for text in (each, each, "")],
+                "text": [text for line in hover for text in (line, line, "")],
                 "line": {"color": colour, "width": 2},
                 "marker": {"color": colour, "size": 7},
                 "hovertemplate": "%{text}<extra></extra>",

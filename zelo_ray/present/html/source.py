@@ -123,8 +123,8 @@ class Source:
     def of_queries(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries in order, in parts that do not divide a query."""
         stored = self._stored(name)
-        found = (part.cast(stored.schema) for part in stored.of_queries(query_ids))
-        yield from _undivided(found, stored.names)
+        parts = (part.cast(stored.schema) for part in stored.of_queries(query_ids))
+        yield from _undivided(parts, stored.names)
 
     def _stored(self, name: str) -> Stored:
         return Stored(self._url(f"{name}.parquet"), *_schemas(name))
@@ -136,12 +136,12 @@ class Source:
 def _undivided(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the same rows, in tables that begin where a query begins."""
     held: list[pa.Table] = []
-    for each in tables:
-        table = pa.concat_tables([*held, each.select(list(columns))])
-        whole = int(starts(table)[-1])
-        held = [table.slice(whole)]
-        if whole:
-            yield table.slice(0, whole)
+    for part in tables:
+        table = pa.concat_tables([*held, part.select(list(columns))])
+        boundary = int(starts(table)[-1])
+        held = [table.slice(boundary)]
+        if boundary:
+            yield table.slice(0, boundary)
     yield from held
 
 
@@ -166,8 +166,8 @@ def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
 
 def bare(url: str) -> str:
     """Return a path or URL without user name, password or token."""
-    scheme, found, rest = url.partition("://")
-    if not found:
+    scheme, separator, remainder = url.partition("://")
+    if not separator:
         return url
-    host, slash, path = rest.partition("?")[0].partition("/")
+    host, slash, path = remainder.partition("?")[0].partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

@@ -33,8 +33,8 @@ def spread(names: Sequence[str], across: Axis, up: Axis) -> Figure:
     low, high = np.nanmin([across.value, across.low]), np.nanmax([across.value, across.high])
     log = low > 0 and across.value.max() > _WIDE * across.value.min()
     data = [
-        _point(i, *named, across, up)
-        for i, named in enumerate(zip(names, labels(names), strict=True))
+        _point(i, *pair, across, up)
+        for i, pair in enumerate(zip(names, labels(names), strict=True))
     ]
     layout: dict[str, Any] = {
         "height": 420,
@@ -54,7 +54,7 @@ def _logarithmic(low: float, high: float) -> dict[str, Any]:
 
 
 def _point(i: int, name: str, called: str, across: Axis, up: Axis) -> dict[str, Any]:
-    told = [
+    lines = [
         f"{plain(axis.title)}: {estimate(axis.value[i], axis.low[i], axis.high[i], axis.form)}"
         for axis in (up, across)
     ]
@@ -79,7 +79,7 @@ def _point(i: int, name: str, called: str, across: Axis, up: Axis) -> dict[str, 
         "y": [float(up.value[i])],
         **bars,
         "marker": {"color": colour, "size": 10},
-        "text": ["<br>".join([plain(name), *told])],
+        "text": ["<br>".join([plain(name), *lines])],
         "hovertemplate": "%{text}<extra></extra>",
     }
 

@@ -93,7 +93,7 @@ def differences_section(contest: Contest) -> Section | None:
     chances = {
         measure: _chances(contest.arms, rows)
         for measure, rows in contest.comparisons.items()
-        if not all(np.isnan(one.p_better) for one in rows)
+        if not all(np.isnan(row.p_better) for row in rows)
     }
     draws = contest.summary["label_draws"]
     labels = (
@@ -123,16 +123,16 @@ def differences_section(contest: Contest) -> Section | None:
 
 def _forest(contest: Contest, measure: str) -> Figure:
     best = contest.best(measure)
-    rows = sorted(contest.rivals(measure, best), key=lambda one: one.difference)
-    ends = ([getattr(one, name) for one in rows] for name in ("difference", "low", "high"))
+    rows = sorted(contest.rivals(measure, best), key=lambda row: row.difference)
+    ends = ([getattr(row, name) for row in rows] for name in ("difference", "low", "high"))
     difference, low, high = (np.array(end, dtype=float) for end in ends)
     return intervals(
-        [one.run_b for one in rows],
+        [row.run_b for row in rows],
         {"": (difference, low, high)},
         f"{label(best, 16)} minus the other",
         0.0,
-        notes=[contest.common(one) for one in rows],
-        hollow={i for i, one in enumerate(rows) if not significance_of(one).is_significant},
+        notes=[contest.common(row) for row in rows],
+        hollow={i for i, row in enumerate(rows) if not significance_of(row).is_significant},
     )
 
 
@@ -140,12 +140,12 @@ def _chances(arms: Sequence[str], rows: Sequence[Comparison]) -> Figure:
     place = {arm: i for i, arm in enumerate(arms)}
     values = np.full((len(arms), len(arms)), np.nan)
     hover = [[""] * len(arms) for _ in arms]
-    for one in (seen for row in rows for seen in (row, turned(row))):
-        i, j = place[one.run_a], place[one.run_b]
-        values[i, j] = one.p_better
+    for pair in (side for row in rows for side in (row, turned(row))):
+        i, j = place[pair.run_a], place[pair.run_b]
+        values[i, j] = pair.p_better
         hover[i][j] = (
-            f"{one.run_a} minus {one.run_b}: "
-            f"{estimate(one.difference, one.low, one.high, '+.4f')}, p (Holm) {one.p_holm:.3g}"
+            f"{pair.run_a} minus {pair.run_b}: "
+            f"{estimate(pair.difference, pair.low, pair.high, '+.4f')}, p (Holm) {pair.p_holm:.3g}"
         )
     return matrix(arms, values, hover, 0.5)
 
@@ -153,31 +153,31 @@ def _chances(arms: Sequence[str], rows: Sequence[Comparison]) -> Figure:
 def _table_of(contest: Contest) -> Table:
     leading, rows = next(iter(contest.comparisons.items()))
     place = {arm: i for i, arm in enumerate(contest.arms)}
-    shown = sorted(rows, key=lambda one: sorted((place[one.run_a], place[one.run_b])))
+    shown = sorted(rows, key=lambda row: sorted((place[row.run_a], place[row.run_b])))
     draws = contest.summary["label_draws"]
     cells: list[Cells] = [
         [
-            *(Text(one.run_a), Text(one.run_b), WORDS[significance_of(one)]),
-            *(number(one.difference, "+.4f"), interval(one.low, one.high, "+.4f")),
-            *(f"{one.p:.3g}", f"{one.p_holm:.3g}", chance(one.p_better)),
-            *([number(one.p_labels, ".0%")] if draws else []),
-            *(f"{one.wins:,} / {one.ties:,} / {one.losses:,}", f"{one.queries:,}"),
+            *(Text(row.run_a), Text(row.run_b), WORDS[significance_of(row)]),
+            *(number(row.difference, "+.4f"), interval(row.low, row.high, "+.4f")),
+            *(f"{row.p:.3g}", f"{row.p_holm:.3g}", chance(row.p_better)),
+            *([number(row.p_labels, ".0%")] if draws else []),
+            *(f"{row.wins:,} / {row.ties:,} / {row.losses:,}", f"{row.queries:,}"),
         ]
-        for one in shown[:_ROWS]
+        for row in shown[:_ROWS]
     ]
     numbers = (
         *("A minus B", "interval", "p", "p (Holm)", "P(A beats B)"),
         *(["above in draws"] if draws else []),
         *("A wins / ties / loses", "queries"),
     )
-    real = sum(one.p_holm < SURE for one in rows)
+    real = sum(row.p_holm < SURE for row in rows)
     caption = (
         f"{leading}, in the order of the leaderboard: {real:,} of "
         f"{plural(len(rows), 'difference')} would be a surprise if the two arms were equal (paired "
         f"randomisation test over queries, p < {SURE} after Holm's correction for all comparisons "
         "of the contest)."
     )
-    if kin := sum(significance_of(one) is Significance.ONLY_BY_KIN for one in rows):
+    if kin := sum(significance_of(row) is Significance.ONLY_BY_KIN for row in rows):
         caption += f" Of these, {kin:,} only by judges that are kin of one of the two."
     if len(rows) > _ROWS:
         caption += f" The first {_ROWS:,}; comparisons.parquet has all."

@@ -70,7 +70,7 @@ def _line(pairs: Mapping[int, tuple[str, str]]) -> tuple[str, ...]:
 
 def ended(tournaments: Iterable[Tournament]) -> list[Tournament]:
     """Return the tournaments with a winner that was in a contest."""
-    return [each for each in tournaments if each.winner_id in each.line]
+    return [tournament for tournament in tournaments if tournament.winner_id in tournament.line]
 
 
 def wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]:
@@ -78,32 +78,32 @@ def wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]
 
     Tournaments without a winner say nothing.
     """
-    found: dict[str, dict[str, list[float]]] = {}
-    for each in ended(tournaments):
-        for doc_id in each.line:
-            of_query = found.setdefault(doc_id, {}).setdefault(each.query_id, [])
-            of_query.append(float(doc_id == each.winner_id))
-    return found
+    outcomes: dict[str, dict[str, list[float]]] = {}
+    for tournament in ended(tournaments):
+        for doc_id in tournament.line:
+            of_query = outcomes.setdefault(doc_id, {}).setdefault(tournament.query_id, [])
+            of_query.append(float(doc_id == tournament.winner_id))
+    return outcomes
 
 
 def chances(tournaments: Iterable[Tournament]) -> dict[str, float]:
     """Return, by answer, its share of `wins` by chance: smaller in larger tournaments."""
-    met: dict[str, dict[str, list[float]]] = {}
-    for each in ended(tournaments):
-        for doc_id in each.line:
-            of_query = met.setdefault(doc_id, {}).setdefault(each.query_id, [])
-            of_query.append(1 / len(each.line))
+    shares: dict[str, dict[str, list[float]]] = {}
+    for tournament in ended(tournaments):
+        for doc_id in tournament.line:
+            of_query = shares.setdefault(doc_id, {}).setdefault(tournament.query_id, [])
+            of_query.append(1 / len(tournament.line))
     return {
         doc_id: float(np.mean([np.mean(even) for even in by_query.values()]))
-        for doc_id, by_query in met.items()
+        for doc_id, by_query in shares.items()
     }
 
 
 def stayed(tournaments: Iterable[Tournament]) -> tuple[int, float, int]:
     """Count the wins of the first king, those expected by chance, and tournaments with a winner."""
     over = ended(tournaments)
-    won = sum(each.winner_id == each.line[0] for each in over)
-    return won, sum(1 / len(each.line) for each in over), len(over)
+    won = sum(tournament.winner_id == tournament.line[0] for tournament in over)
+    return won, sum(1 / len(tournament.line) for tournament in over), len(over)
 
 
 def alike(tournaments: Iterable[Tournament]) -> tuple[int, int]:
@@ -112,8 +112,10 @@ def alike(tournaments: Iterable[Tournament]) -> tuple[int, int]:
     Only courts count of which two or more tournaments on the query have a winner.
     """
     by_court: dict[tuple[str, str], list[str]] = {}
-    for each in ended(tournaments):
-        by_court.setdefault((each.query_id, each.court), []).append(each.winner_id)
+    for tournament in ended(tournaments):
+        by_court.setdefault((tournament.query_id, tournament.court), []).append(
+            tournament.winner_id
+        )
     several = [set(won) for won in by_court.values() if len(won) > 1]
     return sum(len(won) == 1 for won in several), len(several)
 
@@ -125,13 +127,13 @@ def agreeing(tournaments: Iterable[Tournament], courts: Sequence[str]) -> np.nda
     """
     place = {court: i for i, court in enumerate(courts)}
     won: dict[tuple[str, int], list[tuple[int, str]]] = {}
-    for each in ended(tournaments):
-        one = (place[each.court], each.winner_id)
-        won.setdefault((each.query_id, each.repeat), []).append(one)
+    for tournament in ended(tournaments):
+        winner = (place[tournament.court], tournament.winner_id)
+        won.setdefault((tournament.query_id, tournament.repeat), []).append(winner)
     counts = Counter(
-        (one[0], other[0], one[1] == other[1])
-        for each in won.values()
-        for one, other in permutations(each, 2)
+        (first[0], second[0], first[1] == second[1])
+        for winners in won.values()
+        for first, second in permutations(winners, 2)
     )
     agreed = np.zeros((2, len(courts), len(courts)), dtype=np.int64)
     for (i, j, same), times in counts.items():

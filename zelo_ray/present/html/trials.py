@@ -91,54 +91,56 @@ def _outcome(trials: Trials) -> str:
     if isnan(best["agreement"]):
         return "No protocol gave a word on any item."
     alike = _alike(trials)
-    beside = f", not significantly different from {', '.join(alike)}" if alike else ""
-    told = (
-        f"Closest to people is {best['protocol']}{beside}: it says the same on "
+    suffix = f", not significantly different from {', '.join(alike)}" if alike else ""
+    sentence = (
+        f"Closest to people is {best['protocol']}{suffix}: it says the same on "
         f"{best['correct']:,} of {best['judged']:,} items, {_estimate(best, 'agreement')}."
     )
-    each = f"{unit}_per_correct"
-    known = [row for row in trials.rows if not isnan(row[each])]
-    if len(known) > 1:
-        least = min(known, key=lambda row: row[each])
-        told += f" A correct verdict costs least by {least['protocol']}: {_cost(least, unit)}."
-    return told
+    column = f"{unit}_per_correct"
+    priced_rows = [row for row in trials.rows if not isnan(row[column])]
+    if len(priced_rows) > 1:
+        cheapest = min(priced_rows, key=lambda row: row[column])
+        sentence += (
+            f" A correct verdict costs least by {cheapest['protocol']}: {_cost(cheapest, unit)}."
+        )
+    return sentence
 
 
 def _alike(trials: Trials) -> list[str]:
     """Return the protocols that may agree with people as well as the first one."""
-    found = told_apart(Difference(**row) for row in trials.differences if row["items"])
+    groups = told_apart(Difference(**row) for row in trials.differences if row["items"])
     first = trials.names[0]
-    others = {one.rater_b for one in found.sure if one.rater_a == first}
-    met = [{one.rater_a, one.rater_b} for part in (found.alike, found.unknown) for one in part]
-    met += [{one.rater_a, one.rater_b} for one in found.sure if one.rater_b == first]
-    return [name for name in trials.names[1:] if name not in others and {first, name} in met]
+    others = {row.rater_b for row in groups.sure if row.rater_a == first}
+    pairs = [{row.rater_a, row.rater_b} for part in (groups.alike, groups.unknown) for row in part]
+    pairs += [{row.rater_a, row.rater_b} for row in groups.sure if row.rater_b == first]
+    return [name for name in trials.names[1:] if name not in others and {first, name} in pairs]
 
 
 def _reading(trials: Trials) -> str:
     people = trials.record["people"]
     source = "most of whose votes" if people["kind"] == "votes" else "whose grades"
-    told = (
+    text = (
         f"An item is a pair of documents of which people, {source} count, say which is better. A "
         "protocol's word is which of the two it scores higher; items without one are neither right "
         "nor wrong. Intervals are 95%, over samples of queries."
     )
     if trials.record["options"]["max_usd"]:
-        told += (
+        text += (
             f" Each protocol had a budget of ${trials.record['options']['max_usd']:g}; a reply "
             "that several use was paid once, and counts for each."
         )
-    return told
+    return text
 
 
 def cost_section(trials: Trials) -> Section | None:
     """Show agreement against cost, and the figures."""
-    known = [row for row in trials.rows if not (isnan(row["agreement"]) or isnan(row[trials.unit]))]
+    rows = [row for row in trials.rows if not (isnan(row["agreement"]) or isnan(row[trials.unit]))]
     parts: list[Chart | Table] = []
-    if known:
+    if rows:
         figure = spread(
-            [row["protocol"] for row in known],
-            _axis(known, trials.unit, f"{trials.unit} in all", ",.4g"),
-            _axis(known, "agreement", "agreement with people", ".3f"),
+            [row["protocol"] for row in rows],
+            _axis(rows, trials.unit, f"{trials.unit} in all", ",.4g"),
+            _axis(rows, "agreement", "agreement with people", ".3f"),
         )
         parts.append(
             Chart(
@@ -182,16 +184,16 @@ def differences_section(trials: Trials) -> Section | None:
     kinds = [*dict.fromkeys((row["scale"], row["coefficient"]) for row in rows)]
     figures = {}
     for scale, coefficient in kinds:
-        own = [
+        group = [
             row
             for row in rows
             if (row["scale"], row["coefficient"]) == (scale, coefficient)
             and not isnan(row["difference"])
         ]
-        if own:
+        if group:
             figures[f"{coefficient}, {_SCALES[scale]}"] = intervals(
-                [f"{row['rater_a']} against {row['rater_b']}" for row in own],
-                {"": spans(own, ("difference", "low", "high"))},
+                [f"{row['rater_a']} against {row['rater_b']}" for row in group],
+                {"": spans(group, ("difference", "low", "high"))},
                 "difference",
                 line_at=0.0,
             )
@@ -233,8 +235,8 @@ def _cost(row: Row, unit: str) -> str:
     name = f"{unit}_per_correct"
     if isnan(row[name]):
         return "?"
-    told = _estimate(row, name, ".3g")
-    return f"${told}" if unit == "dollars" else f"{told} calls"
+    figure = _estimate(row, name, ".3g")
+    return f"${figure}" if unit == "dollars" else f"{figure} calls"
 
 
 def _made(record: Mapping[str, Any]) -> str:

@@ -23,11 +23,11 @@ def win_shares(wins: Wins) -> list[tuple[str, float, int]]:
     """
     if sum(map(len, wins.values())) < 2 * len(wins):
         return []
-    found = [
-        (name, float(np.mean([np.mean(told) for told in by_query.values()])), len(by_query))
+    shares = [
+        (name, float(np.mean([np.mean(outcomes) for outcomes in by_query.values()])), len(by_query))
         for name, by_query in wins.items()
     ]
-    return sorted(found, key=lambda one: (-one[1], one[0]))
+    return sorted(shares, key=lambda row: (-row[1], row[0]))
 
 
 def shares_chart(
@@ -53,7 +53,7 @@ def shares_chart(
     unknown = np.full(len(even), np.nan)
     series = {"won" if apart else "": (values, *wilson(values, np.array(queries)))}
     series |= {"by chance": (even, unknown, unknown)} if apart else {}
-    notes = [f" ({plural(many, 'query', 'queries')})" for many in queries]
+    notes = [f" ({plural(count, 'query', 'queries')})" for count in queries]
     figure = intervals(names, series, title, None if apart else float(even[0]), notes=notes)
     figure["layout"]["xaxis"] |= {"tickformat": ".0%", "rangemode": "tozero"}
     return Chart({"": figure}, caption)

@@ -31,7 +31,7 @@ def closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
 
 def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
     protocol = load(options.protocol)
-    records = {each.record for each in protocol.counted.values()}
+    records = {kind.record for kind in protocol.counted.values()}
     judgments = counted(summary.judgments, protocol.noun)
     took, charged = sum(summary.seconds.values()), summary.dollars or summary.unpriced
     spent = dollars(summary.dollars, summary.unpriced) if charged else "nothing spent"
@@ -94,20 +94,20 @@ def _beyond(summary: Summary) -> str:
 def _tournaments(options: AnnotateOptions) -> Iterator[str]:
     """Yield how tournaments ended, and how far their order matters."""
     decide, repeats = getattr(options, "decide", "each"), getattr(options, "repeats", 1)
-    found = tournaments.tournaments_of(options.out, decide=decide, repeats=repeats)
-    over = tournaments.ended(found)
-    if not found:
+    results = tournaments.tournaments_of(options.out, decide=decide, repeats=repeats)
+    over = tournaments.ended(results)
+    if not results:
         return
-    without = len(found) - len(over)
+    without = len(results) - len(over)
     lost = f", {without:,} had a contest without an answer, and so no winner" if without else ""
-    yield f"{len(over):,} of {counted(len(found), 'tournament')} came to an end{lost}"
+    yield f"{len(over):,} of {counted(len(results), 'tournament')} came to an end{lost}"
     won, by_chance, of = tournaments.stayed(over)
     if of:
         yield f"the first king won {won / of:.0%} of them, {by_chance / of:.0%} by chance"
     same, several = tournaments.alike(over)
     if several:
-        each = "query" if decide == "panel" else "judge and query"
-        yield f"all repeats have the same winner {same:,} times of {several:,} (once a {each})"
+        unit = "query" if decide == "panel" else "judge and query"
+        yield f"all repeats have the same winner {same:,} times of {several:,} (once a {unit})"
     yield from _ranking(tournaments.wins(over))
 
 
@@ -126,22 +126,22 @@ def _ranking(wins: Wins) -> Iterator[str]:
 
 def _verdicts(options: AnnotateOptions) -> Iterator[str]:
     """Yield who won, and how often the two orders differ."""
-    found = debates_of(options.out)
-    whole = found.whole
-    if not whole.pairs:
+    debates = debates_of(options.out)
+    total = debates.whole
+    if not total.pairs:
         return
-    told = ", ".join(f"{name} {whole.winners[name]:,}" for name in get_args(Side))
-    rounds = sum(whole.rounds) / len(whole.rounds)
-    mean = f"; {rounds:.1f} rounds on average" if max(whole.rounds) > 1 else ""
-    yield f"who won: {told}{mean}"
-    if whole.both:
-        pairs = counted(whole.both, "pair")
+    winners = ", ".join(f"{name} {total.winners[name]:,}" for name in get_args(Side))
+    rounds = sum(total.rounds) / len(total.rounds)
+    mean = f"; {rounds:.1f} rounds on average" if max(total.rounds) > 1 else ""
+    yield f"who won: {winners}{mean}"
+    if total.both:
+        pairs = counted(total.both, "pair")
         ties = (
-            f", so ties: {whole.turned:,} turned round (A in one, B in the other), "
-            f"{whole.half_tied:,} a tie in one order"
+            f", so ties: {total.turned:,} turned round (A in one, B in the other), "
+            f"{total.half_tied:,} a tie in one order"
         )
-        yield f"the orders differ on {whole.flipped:,} of {pairs}{ties if whole.flipped else ''}"
-    yield from _ranking(found.wins)
+        yield f"the orders differ on {total.flipped:,} of {pairs}{ties if total.flipped else ''}"
+    yield from _ranking(debates.wins)
 
 
 def _raters(raters: list[Rater], options: AnnotateOptions) -> Iterator[str]:
@@ -154,12 +154,12 @@ def _raters(raters: list[Rater], options: AnnotateOptions) -> Iterator[str]:
     for name, rater in zip(names, raters, strict=False):
         severity = f"{rater.severity:+5.2f} ± {rater.severity_error:.2f}"
         spread = f"{rater.spread:.2f} ± {rater.spread_error:.2f}"
-        known, told = math.isfinite(rater.severity), math.isfinite(rater.spread)
+        has_severity, has_spread = math.isfinite(rater.severity), math.isfinite(rater.spread)
         lost = "by chance" if rater.spread == math.inf else "unknown"
         weight = f"{rater.weight:.1%}" if math.isfinite(rater.weight) else ""
         yield (
-            f"{name:{width}}  {severity if known else 'unknown':>12}  "
-            f"{spread if told else lost:>11}  {weight:>7}"
+            f"{name:{width}}  {severity if has_severity else 'unknown':>12}  "
+            f"{spread if has_spread else lost:>11}  {weight:>7}"
         )
     if len(raters) > _RATERS:
         yield f"… and {len(raters) - _RATERS} more: see raters.parquet"

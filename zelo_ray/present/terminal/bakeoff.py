@@ -63,17 +63,17 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
 def _table(outcome: Outcome, width: int) -> Table:
     """Build the table of means; where there is no room, intervals are left out, from the right."""
     queries = len(outcome.truth.query_ids)
-    means = {(each.run, each.measure): each for each in outcome.means}
-    names = [str(each) for each in outcome.measures]
+    means = {(mean.run, mean.measure): mean for mean in outcome.means}
+    names = [str(measure) for measure in outcome.measures]
     rows = [[means[arm, name] for name in names] for arm in outcome.standing]
     spent = {entry.name: dollars(entry.dollars, entry.unpriced) for entry in outcome.entries}
     paid = [[spent[arm]] for arm in outcome.standing]
     if all(entry.dollars == 0 == entry.unpriced for entry in outcome.entries):
         paid = [[] for _ in rows]
     longest = min(_NAME, max(cell_len(printable(arm)) for arm in outcome.arms))
-    for whole in range(len(names), -1, -1):
+    for intervals in range(len(names), -1, -1):
         cells = [
-            [_cell(mean, queries, whole=n < whole) for n, mean in enumerate(row)] + more
+            [_cell(mean, queries, whole=n < intervals) for n, mean in enumerate(row)] + more
             for row, more in zip(rows, paid, strict=True)
         ]
         heads = [*names, *(["spent"] if paid[0] else [])]
@@ -108,14 +108,16 @@ def _labels(outcome: Outcome) -> str:
 
 def _differences(outcome: Outcome) -> Iterator[str]:
     """Compare the best arm with each other by the leading measure, the nearest first."""
-    found = {(c.run_a, c.run_b): c for c in outcome.comparisons if c.measure == outcome.leading}
+    by_pair = {(c.run_a, c.run_b): c for c in outcome.comparisons if c.measure == outcome.leading}
     best, *others = outcome.standing
-    against = [found.get((best, other)) or turned(found[other, best]) for other in others if found]
-    for one in against[:_SENTENCES]:
-        yield f"{sentence_of(one)} {_figures(one, len(outcome.truth.query_ids))}"
-    if rest := against[_SENTENCES:]:
-        above = sum(significance_of(one) is Significance.ABOVE for one in rest)
-        yield f"Of the {len(rest):,} others, {best} is above {above:,}."
+    against = [
+        by_pair.get((best, rival)) or turned(by_pair[rival, best]) for rival in others if by_pair
+    ]
+    for comparison in against[:_SENTENCES]:
+        yield f"{sentence_of(comparison)} {_figures(comparison, len(outcome.truth.query_ids))}"
+    if remainder := against[_SENTENCES:]:
+        above = sum(significance_of(row) is Significance.ABOVE for row in remainder)
+        yield f"Of the {len(remainder):,} others, {best} is above {above:,}."
     yield from _among(outcome, others)
     if len(others) > 1:
         yield "All pairs and measures are in comparisons.parquet and in the report."
@@ -128,13 +130,15 @@ def _among(outcome: Outcome, others: Sequence[str]) -> Iterator[str]:
     pairs = [
         c for c in pairs if {c.run_a, c.run_b} <= place.keys() and significance_of(c).is_significant
     ]
-    pairs = [one if significance_of(one) is Significance.ABOVE else turned(one) for one in pairs]
-    pairs.sort(key=lambda one: (place[one.run_a], place[one.run_b]))
-    for one in pairs[:_PAIRS]:
-        yield f"{sentence_of(one)} {_figures(one, len(outcome.truth.query_ids))}"
-    if rest := pairs[_PAIRS:]:
-        more = counted(len(rest), "more pair")
-        yield f"{more} of the others {'differs' if len(rest) == 1 else 'differ'} significantly."
+    pairs = [
+        pair if significance_of(pair) is Significance.ABOVE else turned(pair) for pair in pairs
+    ]
+    pairs.sort(key=lambda pair: (place[pair.run_a], place[pair.run_b]))
+    for comparison in pairs[:_PAIRS]:
+        yield f"{sentence_of(comparison)} {_figures(comparison, len(outcome.truth.query_ids))}"
+    if tail := pairs[_PAIRS:]:
+        more = counted(len(tail), "more pair")
+        yield f"{more} of the others {'differs' if len(tail) == 1 else 'differ'} significantly."
 
 
 def _figures(one: Comparison, queries: int) -> str:

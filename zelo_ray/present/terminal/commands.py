@@ -20,13 +20,15 @@ def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
         more: what is added.
         without: flags that are left out, each with the one value that follows it.
     """
-    kept, last = list[str](), ""
+    arguments, last = list[str](), ""
     for word in words:
         flag, joined, _ = word.partition("=")
         if flag not in without and last not in without:
-            kept.append(word)
+            arguments.append(word)
         last = flag if not joined and flag != _BARE else ""
-    return command_of(*kept, *(word for word in more if word not in kept or word[:2] != "--"))
+    return command_of(
+        *arguments, *(word for word in more if word not in arguments or word[:2] != "--")
+    )
 
 
 def typed(words: Sequence[str], flag: str) -> str:
@@ -73,8 +75,10 @@ def flag_of(field: str) -> str:
 
 def values_of(value: Any) -> list[str]:
     """Return the words after a flag."""
-    many = value if isinstance(value, tuple | list) else [value]
-    return [str(each).removesuffix(".0") if isinstance(each, float) else str(each) for each in many]
+    items = value if isinstance(value, tuple | list) else [value]
+    return [
+        str(item).removesuffix(".0") if isinstance(item, float) else str(item) for item in items
+    ]
 
 
 def command_of(*words: str) -> str:

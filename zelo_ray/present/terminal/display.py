@@ -39,8 +39,8 @@ class Display:
 
     def __exit__(self, *_: object) -> None:
         if self._live and self._sums:
-            whole = table_of(self._sums, self._console.width, None, time.time())
-            self._live.update(whole, refresh=True)
+            table = table_of(self._sums, self._console.width, None, time.time())
+            self._live.update(table, refresh=True)
             self._live.stop()
 
     def say(self, line: str) -> None:
@@ -74,8 +74,8 @@ class Display:
 
     def _is_due(self, now: float, sums: Sums) -> bool:
         """Return whether there is news, or the last line was long ago."""
-        done = all(each.ended for each in sums.standings)
-        news = {(each.name, what) for each in sums.standings for what in _news(each)}
+        done = all(standing.ended for standing in sums.standings)
+        news = {(standing.name, what) for standing in sums.standings for what in _news(standing)}
         nothing_new = news <= self._told and (self._done or not done)
         if nothing_new and now - self._last_line < _SECONDS_BETWEEN_LINES:
             return False

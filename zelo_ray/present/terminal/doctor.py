@@ -11,15 +11,15 @@ _WHAT = 28
 
 def told(findings: Sequence[Finding], width: int) -> Iterator[str]:
     """Yield a line for each check, with what to do below it, and how many are wrong."""
-    wide = min(_WHAT, max((len(printable(each.what)) for each in findings), default=0))
-    for each in findings:
-        what, found = printable(each.what), printable(each.found)
-        first = f"{each.state:5}  {what:{wide}}  {found}"
+    wide = min(_WHAT, max((len(printable(check.what)) for check in findings), default=0))
+    for finding in findings:
+        what, result = printable(finding.what), printable(finding.found)
+        first = f"{finding.state:5}  {what:{wide}}  {result}"
         yield from textwrap.wrap(first, width, subsequent_indent=" " * 9, break_long_words=False)
-        if each.do and each.state in ("warn", "wrong"):
-            do = f"{' ' * 7}→ {printable(each.do)}"
+        if finding.do and finding.state in ("warn", "wrong"):
+            do = f"{' ' * 7}→ {printable(finding.do)}"
             yield from textwrap.wrap(do, width, subsequent_indent=" " * 9, break_long_words=False)
-        elif each.do:
-            yield f"{' ' * 9}({printable(each.do)})"
-    wrong, warned = (sum(each.state == name for each in findings) for name in ("wrong", "warn"))
+        elif finding.do:
+            yield f"{' ' * 9}({printable(finding.do)})"
+    wrong, warned = (sum(check.state == name for check in findings) for name in ("wrong", "warn"))
     yield f"{counted(len(findings), 'check')}: {wrong} wrong, {warned} to look at"

@@ -26,17 +26,17 @@ def on_screen(parts: Sequence[Part], width: int, height: int, whole: str) -> Ite
         whole: the command that shows all of it.
     """
     width, shown = max(width, _NARROW), list[str]()
-    for kind, group in groupby(parts, lambda each: each.kind):
+    for kind, group in groupby(parts, lambda item: item.kind):
         if kind == "judgments":
             room = max(_LEAST, height - len(shown) - 3)
             shown += _judgments([*group], width, room, whole)
             continue
-        for one in group:
-            lines = _cut(one, width)
-            most = max(2 * _LEAST, height - 6) if one.kind == "rows" else len(lines)
-            shown += lines[:most]
-            if len(lines) > most:
-                more = counted(len(lines) - most, "more line")
+        for part in group:
+            lines = _cut(part, width)
+            limit = max(2 * _LEAST, height - 6) if part.kind == "rows" else len(lines)
+            shown += lines[:limit]
+            if len(lines) > limit:
+                more = counted(len(lines) - limit, "more line")
                 shown.append(_cropped(f"… {more}: {whole}", max(width, cell_len(whole) + 24)))
             shown.append("")
     yield from shown[:-1] if shown and not shown[-1] else shown
@@ -49,17 +49,19 @@ def _cut(one: Part, width: int) -> list[str]:
     if one.kind == "rows":
         return [
             line
-            for each in one.lines
-            for line in ([_cropped(each, width)] if each[:1] == " " else wrapped(each, width))
+            for paragraph in one.lines
+            for line in (
+                [_cropped(paragraph, width)] if paragraph[:1] == " " else wrapped(paragraph, width)
+            )
         ]
-    return [line for each in one.lines for line in wrapped(each, width)]
+    return [line for paragraph in one.lines for line in wrapped(paragraph, width)]
 
 
 def _judgments(parts: Sequence[Part], width: int, room: int, whole: str) -> list[str]:
     """Return the first paragraphs that fit, at least one, and the number of the others."""
     shown = list[str]()
-    for number, one in enumerate(parts):
-        lines = [line for each in one.lines for line in _said(each, width)]
+    for number, part in enumerate(parts):
+        lines = [line for paragraph in part.lines for line in _said(paragraph, width)]
         if shown and len(shown) + len(lines) > room:
             return [*shown, f"… {len(parts) - number:,} more like this: {whole}"]
         shown += [*lines, ""]
@@ -78,14 +80,14 @@ def _few(line: str, width: int, most: int) -> list[str]:
     if len(begun) <= most and len(words) <= most * width:
         return begun
     *first, last = begun[:most]
-    kept = last.split()
-    before = sum(len(each.split()) for each in first)
-    while kept and cell_len(ahead + " ".join(kept)) > width - 20:
-        kept.pop()
-    left = len(words) - before - len(kept)
-    if left <= 0 or not kept:  # a script without spaces, or one long word
+    tail = last.split()
+    before = sum(len(row.split()) for row in first)
+    while tail and cell_len(ahead + " ".join(tail)) > width - 20:
+        tail.pop()
+    remainder = len(words) - before - len(tail)
+    if remainder <= 0 or not tail:  # a script without spaces, or one long word
         return [*first, f"{set_cell_size(last, max(1, width - 9)).rstrip()} … (more)"]
-    return [*first, f"{ahead}{' '.join(kept)} … ({counted(left, 'more word')})"]
+    return [*first, f"{ahead}{' '.join(tail)} … ({counted(remainder, 'more word')})"]
 
 
 def wrapped(line: str, width: int, ahead: str | None = None) -> list[str]:

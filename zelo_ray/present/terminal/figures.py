@@ -24,18 +24,22 @@ class Pace:
 
     def see(self, now: float, tally: Tally) -> None:
         """Take note of a judge's figures."""
-        seen, answered = self._seen, tally.answered
-        if not seen:
+        samples, answered = self._seen, tally.answered
+        if not samples:
             if answered or tally.in_flight or tally.batched:
-                seen.append((now, 0))
+                samples.append((now, 0))
                 self._began = now
             return
-        if answered < seen[-1][1]:  # who added them up has died, and begins anew
-            seen.clear()
-        if not seen or answered != seen[-1][1]:
-            seen.append((now, answered))
-        while len(seen) > 1 and now - seen[1][0] >= _SECONDS and answered - seen[1][1] >= _ANSWERS:
-            seen.popleft()
+        if answered < samples[-1][1]:  # who added them up has died, and begins anew
+            samples.clear()
+        if not samples or answered != samples[-1][1]:
+            samples.append((now, answered))
+        while (
+            len(samples) > 1
+            and now - samples[1][0] >= _SECONDS
+            and answered - samples[1][1] >= _ANSWERS
+        ):
+            samples.popleft()
 
     @property
     def seconds(self) -> float:
@@ -82,19 +86,19 @@ def standing_of(name: str, tally: Tally, planned: int, rate: float, span: float 
     """Compute a judge's progress with its planned requests."""
     needed = max(0, planned - tally.spared)
     done = min(needed, tally.known + tally.answered)  # a block that is run again counts twice
-    left, seconds = "…", math.inf
+    time_left, seconds = "…", math.inf
     if done == needed:
-        left, seconds = ("done" if tally.answered else "nothing to ask"), 0.0
+        time_left, seconds = ("done" if tally.answered else "nothing to ask"), 0.0
     elif tally.batched:
-        left = "up to a day"
+        time_left = "up to a day"
     elif tally.disabled:
-        left, seconds = "stopped", 0.0
+        time_left, seconds = "stopped", 0.0
     elif rate:
         seconds = (needed - done) / rate
-        left = duration(seconds)
+        time_left = duration(seconds)
     if not seconds:
         rate = tally.answered / span if span else 0.0
-    return Standing(name, tally, done, needed, rate, left, seconds, span)
+    return Standing(name, tally, done, needed, rate, time_left, seconds, span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +112,18 @@ class Sums:
     def whole(self) -> Standing:
         """Return the progress of all judges together; the slowest gives the time left."""
         summed = Tally()
-        for each in self.standings:
-            summed.add(each.tally)
+        for standing in self.standings:
+            summed.add(standing.tally)
         last = max(self.standings, key=_how_late)
-        span = max(each.span for each in self.standings)
-        rate = sum(each.rate for each in self.standings if not each.ended)
+        span = max(row.span for row in self.standings)
+        rate = sum(row.rate for row in self.standings if not row.ended)
         if last.ended and span:
             rate = summed.answered / span
         return Standing(
             name="total",
             tally=summed,
-            done=sum(each.done for each in self.standings),
-            needed=sum(each.needed for each in self.standings),
+            done=sum(row.done for row in self.standings),
+            needed=sum(row.needed for row in self.standings),
             rate=rate,
             left=last.left,
             seconds=last.seconds,
@@ -129,7 +133,7 @@ class Sums:
     @property
     def troubled(self) -> Standing | None:
         """Return the judge with the last trouble, if any has had one."""
-        last = max(self.standings, key=lambda each: each.tally.trouble)
+        last = max(self.standings, key=lambda standing: standing.tally.trouble)
         return last if last.tally.trouble.reason else None
 
     @property

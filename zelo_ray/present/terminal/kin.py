@@ -24,9 +24,9 @@ def _moved(standing: Sequence[str], rows: Sequence[LeftOut]) -> list[str]:
     """Return the arms whose place has changed, the best first."""
     was = {arm: place for place, arm in enumerate(standing, 1)}
     moved = [row for row in rows if row.rank != was[row.run]]
-    told = [f"{row.run} is {_nth(row.rank)}, not {_nth(was[row.run])}" for row in moved[:_MOVED]]
-    more = len(moved) - len(told)
-    return [*told, f"{counted(more, 'more arm')} moved"] if more else told
+    phrases = [f"{row.run} is {_nth(row.rank)}, not {_nth(was[row.run])}" for row in moved[:_MOVED]]
+    more = len(moved) - len(phrases)
+    return [*phrases, f"{counted(more, 'more arm')} moved"] if more else phrases
 
 
 def _nth(place: int) -> str:

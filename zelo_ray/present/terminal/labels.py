@@ -15,10 +15,12 @@ _QUERY = ("query", "queries")
 
 def told(compared: Compared) -> list[str]:
     """Return all lines to print."""
-    found, cuts = compared.boards, (compared.positive, compared.relevant)
-    lines = [*board_lines(found, compared.measure), "", *sibling_lines(found), ""] if found else []
+    boards, cuts = compared.boards, (compared.positive, compared.relevant)
+    lines = (
+        [*board_lines(boards, compared.measure), "", *sibling_lines(boards), ""] if boards else []
+    )
     lines += contradiction_lines(compared.contradictions, compared.queries, *cuts)
-    return lines + [f"note: {each}" for each in compared.notes]
+    return lines + [f"note: {note}" for note in compared.notes]
 
 
 def board_lines(boards: Boards, measure: str) -> Iterator[str]:
@@ -26,7 +28,7 @@ def board_lines(boards: Boards, measure: str) -> Iterator[str]:
     queries = counted(boards.queries, *_QUERY)
     yield f"{measure} over the {queries} that both labels know, 95% intervals"
     head = ("run", "old", "", "rank", "new", "", "rank", "moved")
-    rows = [_row(each) for each in boards.standings[:_ROWS]]
+    rows = [_row(standing) for standing in boards.standings[:_ROWS]]
     yield from table([head, *rows], "<><>><>>"[: len(head)])
     yield from _left_out(len(boards.standings) - _ROWS, "run", "leaderboards.parquet")
     pairs = len(boards.standings) * (len(boards.standings) - 1) // 2
@@ -49,17 +51,17 @@ def board_lines(boards: Boards, measure: str) -> Iterator[str]:
 
 def sibling_lines(boards: Boards) -> Iterator[str]:
     """Yield the gaps between neighbours of the new leaderboard, under both labels."""
-    by_new = [each for each in boards.siblings if each.board != "old"]
+    by_new = [sibling for sibling in boards.siblings if sibling.board != "old"]
     if not by_new:
         return
     yield "Neighbours by the new labels: the gap in Cohen's d (mean difference over the queries, in"
     yield "standard deviations of that difference); * significant, after Holm over all pairs"
     rows = [("above", "below", "old d", "", "new d", "", "")]
-    for each in by_new[:_SIBLINGS]:
-        names = _cut(each.run_a), _cut(each.run_b)
-        marks = ["*" if apart else "" for apart in (each.old_apart, each.new_apart)]
-        gaps = [_size(d, "+z.2f") for d in (each.old_d, each.new_d)]
-        of = f"of {counted(each.queries, *_QUERY)}" if each.queries < boards.queries else ""
+    for pair in by_new[:_SIBLINGS]:
+        names = _cut(pair.run_a), _cut(pair.run_b)
+        marks = ["*" if apart else "" for apart in (pair.old_apart, pair.new_apart)]
+        gaps = [_size(d, "+z.2f") for d in (pair.old_d, pair.new_d)]
+        of = f"of {counted(pair.queries, *_QUERY)}" if pair.queries < boards.queries else ""
         rows.append((*names, gaps[0], marks[0], gaps[1], marks[1], of))
     yield from table(rows, "<<><><<")
     yield from _left_out(len(by_new) - _SIBLINGS, "gap", "siblings.parquet")
@@ -73,7 +75,7 @@ def contradiction_lines(
 ) -> Iterator[str]:
     """Yield the queries whose old labels the new ones contradict, worst first."""
     by_query = [*of_queries(found)]
-    kinds = [each.kind for each in found]
+    kinds = [contradiction.kind for contradiction in found]
     beaten = sum(group[0].best for _, group in by_query)
     against = f"{len(by_query):,} of {counted(queries, 'query is', 'queries are')} contradicted"
     yield f"{against} (old positive: from {positive:g} on; new relevant: from {relevant:g} on):"
@@ -87,12 +89,12 @@ def contradiction_lines(
     for query_id, group in by_query[:_QUERIES]:
         yield ""
         yield f"query {query_id}{': the best was no positive' if group[0].best else ''}"
-        for each in group[:_DOCUMENTS]:
-            was = "unjudged" if isnan(each.old) else f"{each.kind} ({each.old:g})"
-            split = ", the panel is split" if each.ambiguous else ""
-            yield f"  {_cut(each.doc_id, _ID)}: {was}, now {each.new:g}{split}"
-            if each.text:
-                yield f"    {each.text}"
+        for document in group[:_DOCUMENTS]:
+            was = "unjudged" if isnan(document.old) else f"{document.kind} ({document.old:g})"
+            split = ", the panel is split" if document.ambiguous else ""
+            yield f"  {_cut(document.doc_id, _ID)}: {was}, now {document.new:g}{split}"
+            if document.text:
+                yield f"    {document.text}"
         if len(group) > _DOCUMENTS:
             yield f"  … and {len(group) - _DOCUMENTS:,} more"
     if by_query:

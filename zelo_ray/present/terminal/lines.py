@@ -17,22 +17,22 @@ _CENTS = 100.0  # dollars below which cents are always told
 
 def line_of(sums: Sums, now: float) -> str:
     """Return the total, each judge, and the last trouble; ``now`` is in seconds since 1970."""
-    whole = sums.whole
-    tally = whole.tally
-    called = shortened([each.name for each in sums.standings], _NAME)
+    total = sums.whole
+    tally = total.tally
+    called = shortened([standing.name for standing in sums.standings], _NAME)
     parts = [
-        f"{whole.done:,}/{whole.needed:,} replies",
-        "" if whole.ended and not whole.rate else f"{whole.rate:,.1f} calls/s",
-        f"{whole.failures:,} failures",
+        f"{total.done:,}/{total.needed:,} replies",
+        "" if total.ended and not total.rate else f"{total.rate:,.1f} calls/s",
+        f"{total.failures:,} failures",
         f"{tally.throttled:,} 429s" if tally.throttled else "",
         f"{tally.retries:,} retries" if tally.retries else "",
-        money_of(whole, sums.cap),
+        money_of(total, sums.cap),
         f"{cached_share(tally)} of the input cached" if tally.cached_tokens else "",
         f"{tally.in_flight:,} in flight",
         f"{tally.waiting:,} waiting" if tally.waiting else "",
         f"{tally.batched:,} in batches" if tally.batched else "",
-        f"left: {whole.left}",
-        ", ".join(f"{called[each.name]} {_progress(each)}" for each in sums.standings),
+        f"left: {total.left}",
+        ", ".join(f"{called[standing.name]} {_progress(standing)}" for standing in sums.standings),
         *disabled_lines(sums, called, _LINE),
         *trouble_line(sums, called, now, _LINE),
     ]

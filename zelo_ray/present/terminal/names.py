@@ -28,12 +28,12 @@ _LEAST = 6  # cells; with fewer, a name is a number
 
 def forms(names: Sequence[str]) -> Iterator[Mapping[str, str]]:
     """Yield shorter and shorter names that still differ, by the whole name."""
-    found = {name: printable(name) for name in names}
-    yield found
+    short_names = {name: printable(name) for name in names}
+    yield short_names
     for pattern, by in _SHORTER:
-        found = {name: pattern.sub(by, each, count=1) for name, each in found.items()}
-        if len(set(found.values())) == len(found):
-            yield found
+        short_names = {name: pattern.sub(by, text, count=1) for name, text in short_names.items()}
+        if len(set(short_names.values())) == len(short_names):
+            yield short_names
 
 
 def shortened(names: Sequence[str], width: int) -> Mapping[str, str]:
@@ -45,7 +45,7 @@ def shortened(names: Sequence[str], width: int) -> Mapping[str, str]:
     for form in forms(names):
         if widest(form) <= width:
             return form
-    cut = {name: middle_out(each, width) for name, each in form.items()}
+    cut = {name: middle_out(text, width) for name, text in form.items()}
     often = Counter(cut.values())
     numbered = {name: f"#{n}" for n, name in enumerate(names, 1) if often[cut[name]] > 1}
     for name, mark in numbered.items():

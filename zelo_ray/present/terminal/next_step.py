@@ -107,8 +107,8 @@ def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str
     """
     texts = (name for name, value in best if isinstance(value, str))
     files = {name: file for name in texts if (file := typed(words, flag_of(name)))}
-    own = {"out": beside(out, best.protocol), "max_usd": None, "dry_run": True}
-    return command_from_options("annotate", best.model_copy(update={**files, **own}))
+    updates = {"out": beside(out, best.protocol), "max_usd": None, "dry_run": True}
+    return command_from_options("annotate", best.model_copy(update={**files, **updates}))
 
 
 def after_agree(options: AgreeOptions, *, grades: bool) -> str | None:
@@ -165,10 +165,10 @@ def after_explain(out: str, query: str, doc: str = "") -> str:
 
 def after_doctor(options: DoctorOptions, *, wrong: bool, no_judge: bool) -> str:
     """Return how to ask each judge once; else a first run, if need be with free judges."""
-    named = _judges(options.judges)
-    if wrong or (named and not options.ask):
-        return command_of("doctor", *named, *([] if wrong and not options.ask else ["--ask"]))
-    judges = ["--judges", "offline"] if no_judge else named
+    judge_flags = _judges(options.judges)
+    if wrong or (judge_flags and not options.ask):
+        return command_of("doctor", *judge_flags, *([] if wrong and not options.ask else ["--ask"]))
+    judges = ["--judges", "offline"] if no_judge else judge_flags
     return command_of("annotate", "POOLS", *judges, "--out", "judged", "--dry-run")
 
 

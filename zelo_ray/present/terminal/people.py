@@ -16,23 +16,23 @@ _SENTENCES = 8
 
 def of_people(outcome: Outcome, people: Corrections, width: int) -> Iterator[Table | str]:
     """Yield the arms by the corrected measure, what that changes, and what more labels would do."""
-    told = people.told()
+    record = people.told()
     yield ""
     if people.way:
         measure = people.measures[0]
-        yield heading(told)
+        yield heading(record)
         yield _table(outcome, people, measure, width)
-        found = by_estimate([*outcome.comparisons, *people.comparisons], measure)
-        yield from islice(sentences(found, told, outcome.confidence), _SENTENCES)
-    yield from remarks(told)
+        comparisons = by_estimate([*outcome.comparisons, *people.comparisons], measure)
+        yield from islice(sentences(comparisons, record, outcome.confidence), _SENTENCES)
+    yield from remarks(record)
 
 
 def _table(outcome: Outcome, people: Corrections, measure: str, width: int) -> Table:
     """Build the table of means by the panel alone and corrected by people's labels, best first."""
     means = {
-        (each.run, each.estimate): each.mean
-        for each in (*outcome.means, *people.means)
-        if each.measure == measure
+        (row.run, row.estimate): row.mean
+        for row in (*outcome.means, *people.means)
+        if row.measure == measure
     }
     table = Table(box=None, pad_edge=False, header_style="dim", width=min(width, 100))
     table.add_column("arm", overflow="fold")
@@ -40,7 +40,7 @@ def _table(outcome: Outcome, people: Corrections, measure: str, width: int) -> T
         table.add_column(head, justify="right")
     for arm in sorted(outcome.arms, key=lambda arm: -means[arm, "corrected"]):
         alone = means.get((arm, "graded"), means.get((arm, "panel"), nan))
-        both = (alone, means[arm, "corrected"])
-        cells = ("-" if isnan(mean) else f"{mean:.4f}" for mean in both)
+        pair = (alone, means[arm, "corrected"])
+        cells = ("-" if isnan(mean) else f"{mean:.4f}" for mean in pair)
         table.add_row(Text(printable(arm)), *cells)
     return table

@@ -45,8 +45,8 @@ def terminal(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
 def _table(outcome: Outcome, width: int) -> Table:
     per = "$ / right" if outcome.unit == "dollars" else "calls / right"
     heads = ("protocol", "judged", "right", "decided", "alpha", "calls", "dollars", per)
-    for whole in (2, 1, 0):
-        rows = [_row(trial, outcome.unit, whole) for trial in outcome.standing]
+    for detail in (2, 1, 0):
+        rows = [_row(trial, outcome.unit, detail) for trial in outcome.standing]
         columns = zip(heads, *rows, strict=True)
         if sum(2 + max(map(len, column)) for column in columns) - 2 <= width:
             break
@@ -109,23 +109,23 @@ def _shared(outcome: Outcome) -> Iterator[str]:
 
 def _differences(outcome: Outcome) -> Iterator[str]:
     """Say which of two protocols agrees more with people, where that is sure."""
-    found = told_apart(outcome.differences)
-    known = len(found.sure) + len(found.alike)
-    for one in found.sure[:_SENTENCES]:
-        yield sentence(one)
-    if rest := found.sure[_SENTENCES:]:
-        yield f"… and {len(rest):,} more: see differences.parquet"
-    if found.sure and known > 1:
-        yield f"(sure also with intervals widened for {known:,} pairs of protocols: Bonferroni)"
-    if found.alike:
-        pairs = counted(known, "pair")
+    groups = told_apart(outcome.differences)
+    count = len(groups.sure) + len(groups.alike)
+    for difference in groups.sure[:_SENTENCES]:
+        yield sentence(difference)
+    if remainder := groups.sure[_SENTENCES:]:
+        yield f"… and {len(remainder):,} more: see differences.parquet"
+    if groups.sure and count > 1:
+        yield f"(sure also with intervals widened for {count:,} pairs of protocols: Bonferroni)"
+    if groups.alike:
+        pairs = counted(count, "pair")
         yield (
-            f"{len(found.alike):,} of {pairs} of protocols do not differ significantly in how "
+            f"{len(groups.alike):,} of {pairs} of protocols do not differ significantly in how "
             "far they agree with people"
         )
-    if found.unknown:
+    if groups.unknown:
         yield (
-            f"{counted(len(found.unknown), 'pair')} of protocols: too few queries to say which "
+            f"{counted(len(groups.unknown), 'pair')} of protocols: too few queries to say which "
             "agrees more with people"
         )
 

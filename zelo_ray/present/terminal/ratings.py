@@ -15,13 +15,13 @@ _HEAD = ("rank", "item", "score", "error", "comparisons", "wins")
 
 def told(fitted: Fitted, options: FitOptions) -> list[str]:
     """Return all lines to print."""
-    effects = {query: [*own] for query, own in groupby(fitted.effects.to_pylist(), _query_of)}
-    queries = [(query, [*own]) for query, own in groupby(fitted.scores.to_pylist(), _query_of)]
+    effects = {query: [*group] for query, group in groupby(fitted.effects.to_pylist(), _query_of)}
+    queries = [(query, [*group]) for query, group in groupby(fitted.scores.to_pylist(), _query_of)]
     lines = [_heading(options)]
     for query, rows in queries[:_QUERIES]:
         lines += [f"query {query}"] if "query_id" in rows[0] else []
         lines += _items(rows, options)
-        lines += [_effect(each) for each in effects.get(query, [])]
+        lines += [_effect(effect) for effect in effects.get(query, [])]
         lines.append("")
     lines += _left_out(len(queries) - _QUERIES, "query", "queries")
     for query, why in [*fitted.unscored.items()][:_REASONS]:
@@ -32,7 +32,7 @@ def told(fitted: Fitted, options: FitOptions) -> list[str]:
     of = f", {counted(len(queries), 'query', 'queries')}" if len(queries) > 1 else ""
     lines.append(f"{counted(fitted.rows, 'row')} of comparisons{of}")
     lines += [options.out] if options.out else []
-    return lines + [f"note: {each}" for each in fitted.notes]
+    return lines + [f"note: {note}" for note in fitted.notes]
 
 
 def _query_of(row: Mapping[str, Any]) -> str:

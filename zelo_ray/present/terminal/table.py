@@ -52,7 +52,7 @@ def table_of(sums: Sums, width: int, height: int | None, now: float) -> Group:
         height: lines of the terminal, so that the total is always seen; None: as many as it takes.
         now: seconds since 1970.
     """
-    names = [each.name for each in sums.standings]
+    names = [standing.name for standing in sums.standings]
     columns, room = _columns(sums, width, names)
     called = shortened(names, room)
     notes = [
@@ -87,19 +87,19 @@ def _columns(sums: Sums, width: int, names: Sequence[str]) -> tuple[list[_Column
     Before a column is left out, long numbers are shortened, and then names.
     """
     *_, shortest = forms(names)
-    for exact, most in _ROOMS:
-        found = _cells(sums, exact=exact)
-        least = min(most, widest(shortest))
-        if least + _total(found, _MUST) <= width:
+    for exact, limit in _ROOMS:
+        columns = _cells(sums, exact=exact)
+        name_width = min(limit, widest(shortest))
+        if name_width + _total(columns, _MUST) <= width:
             break
     chosen: list[str] = []
-    wide = max(least, min(_WIDE_NAME, widest(next(forms(names)))))
-    for name in (*_MUST, *(each for each in _MAY if each in found)):
-        wanted = wide if name in _MAY else least if chosen else _FEWEST
-        if wanted + _total(found, [*chosen, name]) <= width:
+    wide = max(name_width, min(_WIDE_NAME, widest(next(forms(names)))))
+    for name in (*_MUST, *(head for head in _MAY if head in columns)):
+        wanted = wide if name in _MAY else name_width if chosen else _FEWEST
+        if wanted + _total(columns, [*chosen, name]) <= width:
             chosen.append(name)
-    room = max(1, width - _total(found, chosen))
-    return [found[name] for name in _ORDER if name in chosen], room
+    room = max(1, width - _total(columns, chosen))
+    return [columns[name] for name in _ORDER if name in chosen], room
 
 
 def _total(columns: dict[str, _Column], names: Sequence[str]) -> int:
@@ -127,8 +127,8 @@ def _cells(sums: Sums, *, exact: bool) -> dict[str, _Column]:
         columns["in batches"] = [number(row.tally.batched) for row in rows]
     if rows[-1].tally.cached_tokens:
         columns["cached"] = [cached_share(row.tally) for row in rows]
-    least = {"done": 2 * len(number(rows[-1].needed)) + 1, "left": _LEFT}
-    return {head: _Column(head, cells, least.get(head, 0)) for head, cells in columns.items()}
+    widths = {"done": 2 * len(number(rows[-1].needed)) + 1, "left": _LEFT}
+    return {head: _Column(head, cells, widths.get(head, 0)) for head, cells in columns.items()}
 
 
 def _limit(standing: Standing) -> str:

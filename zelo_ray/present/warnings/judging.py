@@ -123,8 +123,8 @@ def noise_of(error: float, spread: float, prior: float) -> float:
     """
     if isnan(prior):
         prior = sqrt(spread**2 + error**2)
-    variance, whole = error**2, spread**2
-    return max(0.0, 1 - variance / prior**2) * variance / whole if whole else nan
+    variance, total = error**2, spread**2
+    return max(0.0, 1 - variance / prior**2) * variance / total if total else nan
 
 
 def _order(figures: JudgingFigures) -> Iterator[ResultWarning]:
@@ -149,20 +149,20 @@ def _prefers_place(
     judge: str, share: float, low: float, high: float, figures: JudgingFigures
 ) -> ResultWarning:
     """Return a warning of a judge whose votes the order sways; both orders make it less harmful."""
-    both, orders = figures.both_orders, figures.orders
+    twice, orders = figures.both_orders, figures.orders
     consequence = "its comparisons tell less about the documents"
-    if both:
+    if twice:
         consequence = "its two orders cancel out, and what is left of the pair is often a tie"
     values = {
         "judge": judge,
         "place": "first" if share > 0.5 else "second",
         "span": _of(share, low, high),
         "consequence": consequence,
-        "advice": f"{f'{orders}, or put' if orders and not both else 'Put'} another model in its "
+        "advice": f"{f'{orders}, or put' if orders and not twice else 'Put'} another model in its "
         "place",
         "section": "agreement",
     }
-    return ResultWarning(WarningCode.JUDGE_PREFERS_PLACE, values, abs(share - 0.5) - 15 * both)
+    return ResultWarning(WarningCode.JUDGE_PREFERS_PLACE, values, abs(share - 0.5) - 15 * twice)
 
 
 def _split(figures: JudgingFigures) -> Iterator[ResultWarning]:

@@ -39,12 +39,12 @@ def _contradictions(
         left, right = _sides(next(iter(apart)), [*apart])
         crossed = [span for two, span in apart.items() if (two[0] in left) != (two[1] in left)]
         apart = {two: span for two, span in apart.items() if not {*two} & {*left, *right}}
-        many, few = sorted((left, right), key=len, reverse=True)
+        majority, few = sorted((left, right), key=len, reverse=True)
         figure = _of(*crossed[0]) if len(crossed) == 1 else _range([span[0] for span in crossed])
         values = {
-            "many": _and(many),
+            "many": _and(majority),
             "few": _and(few),
-            "contradict": "contradicts" if len(many) == 1 else "contradict",
+            "contradict": "contradicts" if len(majority) == 1 else "contradict",
             "measure": measure.format(figure),
             "section": section,
         }
@@ -57,10 +57,10 @@ def _sides(start: Two, apart: Sequence[Two]) -> tuple[list[str], ...]:
     moved = True
     while moved:
         moved = False
-        for one, other in (*apart, *((b, a) for a, b in apart)):
-            if one in side and other not in side:
-                side[other], moved = 1 - side[one], True
-    return tuple([name for name, own in side.items() if own == which] for which in (0, 1))
+        for first, second in (*apart, *((b, a) for a, b in apart)):
+            if first in side and second not in side:
+                side[second], moved = 1 - side[first], True
+    return tuple([name for name, number in side.items() if number == which] for which in (0, 1))
 
 
 def _alike(figures: JudgingFigures) -> Iterator[ResultWarning]:
@@ -88,8 +88,8 @@ def lessened(low: float, high: float, judges: int) -> bool:
 
 
 def _and(names: Sequence[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
+    *head, last = names
+    return f"{', '.join(head)} and {last}" if head else last
 
 
 def _range(values: Sequence[float]) -> str:

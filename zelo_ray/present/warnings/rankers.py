@@ -118,8 +118,8 @@ def _unsure_lead(arms: RankerFigures) -> Iterator[ResultWarning]:
     ):
         others = [
             rival.run_b
-            for rival, own in zip(arms.rivals, significances, strict=True)
-            if own is significance
+            for rival, verdict in zip(arms.rivals, significances, strict=True)
+            if verdict is significance
         ]
         if others:
             yield ResultWarning(code, {"best": best, "others": _listed(others)})
@@ -127,8 +127,8 @@ def _unsure_lead(arms: RankerFigures) -> Iterator[ResultWarning]:
 
 def _more(arms: RankerFigures) -> str:
     """Say what would settle it, if the difference that is nearest to it stays as it looks."""
-    nearest = min(arms.rivals, key=lambda one: one.p if isfinite(one.p) else 1.0)
-    told = f"If {nearest.run_a} stays {abs(nearest.difference):.3f} above {nearest.run_b}"
+    nearest = min(arms.rivals, key=lambda rival: rival.p if isfinite(rival.p) else 1.0)
+    case = f"If {nearest.run_a} stays {abs(nearest.difference):.3f} above {nearest.run_b}"
     if nearest.p < SURE:
         return (
             f"{nearest.run_a} above {nearest.run_b} has p = {nearest.p:.2g} before the correction "
@@ -142,7 +142,7 @@ def _more(arms: RankerFigures) -> str:
     if rounded <= nearest.queries:
         return "More queries would settle it"
     return (
-        f"{told}, about {rounded:,} queries would show it in {POWER:.0%} of contests with as many "
+        f"{case}, about {rounded:,} queries would show it in {POWER:.0%} of contests with as many "
         f"comparisons (here are {nearest.queries:,})"
     )
 
