@@ -132,9 +132,9 @@ def annotate(
     settings = _settings(inputs, out, config, options)
     if settings.dry_run:
         raise OptionError("dry_run: from Python, estimate(...) with the same arguments")
-    told = list[str]()
-    settings = with_pools(settings, "inputs", inputs, settings.out, told.append)
-    return judged(settings, progress, told)
+    notes = list[str]()
+    settings = with_pools(settings, "inputs", inputs, settings.out, notes.append)
+    return judged(settings, progress, notes)
 
 
 def judged(
@@ -174,10 +174,10 @@ def estimate(
     settings = _settings(inputs, out, config, options)
     from zelo_ray.commands.dry_run import preview  # noqa: PLC0415 - scipy takes a second to import
 
-    told = list[str]()
+    notes = list[str]()
     with TemporaryDirectory() as folder:
-        settings = with_pools(settings, "inputs", inputs, folder, told.append)
-        return Text("\n".join([*preview(settings, os.environ), *told]))
+        settings = with_pools(settings, "inputs", inputs, folder, notes.append)
+        return Text("\n".join([*preview(settings, os.environ), *notes]))
 
 
 def run_of(out: str, record: Mapping[str, Any], tables: Mapping[str, Table], told: str = "") -> Run:

@@ -90,19 +90,19 @@ def compare_protocols(
         Stopped: while asking; what was paid for is kept, and the same call goes on.
     """
     marks = {"inputs": inputs, "human": human}
-    given = {name: None if value is None else _ABSENT for name, value in marks.items()}
-    settings = compare_options({**given, "out": out, **options}, config)
+    placeholders = {name: None if value is None else _ABSENT for name, value in marks.items()}
+    settings = compare_options({**placeholders, "out": out, **options}, config)
     if settings.dry_run:
         raise OptionError("dry_run: is an option of the command line alone")
-    found: dict[str, Any] = {}
+    updates: dict[str, Any] = {}
     if human is not None:
-        found["human"] = _judgments_in(human, "human", settings.out)
-    told = list[str]()
-    settings = with_pools(settings, "inputs", inputs, settings.out, told.append)
-    for line in told:
+        updates["human"] = _judgments_in(human, "human", settings.out)
+    notes = list[str]()
+    settings = with_pools(settings, "inputs", inputs, settings.out, notes.append)
+    for line in notes:
         with watching(progress) as watch:
             watch.say(line)
-    return protocols_compared(settings.model_copy(update=found), progress)
+    return protocols_compared(settings.model_copy(update=updates), progress)
 
 
 def protocols_compared(
@@ -120,7 +120,7 @@ def protocols_compared(
         complete=outcome.complete,
         files=("trials.parquet", "differences.parquet", "costs.parquet"),
     )
-    comparison.best = next((each.protocol for each in outcome.standing), "zelo")
+    comparison.best = next((row.protocol for row in outcome.standing), "zelo")
     return _told(comparison)
 
 
@@ -154,25 +154,25 @@ def agree(
         1.0
     """
     with _beside(out) as folder:
-        given = {"sources": _sources(sources, folder), "out": out, **options}
+        arguments = {"sources": _sources(sources, folder), "out": out, **options}
         if human is not None:
-            given["human"] = _judgments_in(human, "human", folder)
+            arguments["human"] = _judgments_in(human, "human", folder)
         if options.get("runs") is not None:
-            given["runs"] = list(runs_in(options["runs"], folder))
-        return agreed(options_of(AgreeOptions, given))
+            arguments["runs"] = list(runs_in(options["runs"], folder))
+        return agreed(options_of(AgreeOptions, arguments))
 
 
 def agreed(settings: AgreeOptions) -> RaterAgreement:
     """Measure agreement as `agree` does, by an options object."""
-    told = agreeing.agree(settings)
-    found = RaterAgreement(
+    outcome = agreeing.agree(settings)
+    agreement = RaterAgreement(
         settings.out or "",
-        {name: Table(table) for name, table in told.tables.items()},
-        lambda _: [*told.text.split("\n"), *([""] if settings.out else [])],
-        complete=told.complete,
-        files=("agree.json", *(f"{name}.parquet" for name in told.tables)),
+        {name: Table(table) for name, table in outcome.tables.items()},
+        lambda _: [*outcome.text.split("\n"), *([""] if settings.out else [])],
+        complete=outcome.complete,
+        files=("agree.json", *(f"{name}.parquet" for name in outcome.tables)),
     )
-    return _told(found)
+    return _told(agreement)
 
 
 def compare_labels(
@@ -204,10 +204,15 @@ def compare_labels(
         ['negative', 'positive']
     """
     with _beside(out) as folder:
-        given = {"old": truth_in(old, folder), "new": truth_in(new, folder), "out": out, **options}
+        arguments = {
+            "old": truth_in(old, folder),
+            "new": truth_in(new, folder),
+            "out": out,
+            **options,
+        }
         if runs is not None:
-            given["runs"] = list(runs_in(runs, folder))
-        return labels_compared(options_of(CompareLabelsOptions, given))
+            arguments["runs"] = list(runs_in(runs, folder))
+        return labels_compared(options_of(CompareLabelsOptions, arguments))
 
 
 def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> JudgeDrift:
@@ -223,7 +228,7 @@ def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> Ju
         OptionError: an option makes no sense.
         InputError: what is read is wrong, or the two share too little.
     """
-    places = [each.out if isinstance(each, Results) else fspath(each) for each in (old, new)]
+    places = [run.out if isinstance(run, Results) else fspath(run) for run in (old, new)]
     return drifted(
         options_of(DriftOptions, {"old": places[0], "new": places[1], "out": out, **options})
     )
@@ -231,30 +236,30 @@ def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> Ju
 
 def drifted(settings: DriftOptions) -> JudgeDrift:
     """Measure drift as `drift` does, by an options object."""
-    told = drifting.drift(settings)
-    found = JudgeDrift(
+    outcome = drifting.drift(settings)
+    judge_drift = JudgeDrift(
         settings.out or "",
-        {name: Table(table) for name, table in drifting.tables_of(told).items()},
-        lambda _: drifting.told(told),
-        complete=told.complete,
+        {name: Table(table) for name, table in drifting.tables_of(outcome).items()},
+        lambda _: drifting.told(outcome),
+        complete=outcome.complete,
         files=("drift.json", "drift.parquet", "changes.parquet"),
     )
-    found.moved = told.moved
-    return found
+    judge_drift.moved = outcome.moved
+    return judge_drift
 
 
 def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:
     """Compare labels as `compare_labels` does, by an options object."""
     compared = comparing.compare_labels(settings)
     tables = {name: Table(table) for name, table in comparing.tables_of(compared).items()}
-    found = LabelComparison(
+    comparison = LabelComparison(
         settings.out or "",
         tables,
         lambda _: [*labels.told(compared), *([""] if settings.out else [])],
         complete=compared.complete,
         files=("compare.json", *(f"{name}.parquet" for name in tables)),
     )
-    return _told(found)
+    return _told(comparison)
 
 
 def _told(found: Found) -> Found:
@@ -272,9 +277,9 @@ def _beside(out: Place | None) -> Iterator[str]:
 
 def _sources(sources: Any, folder: str) -> list[str]:
     if isinstance(sources, Mapping) and not is_frame(sources):
-        return [_named(str(name), each, folder) for name, each in sources.items()]
+        return [_named(str(name), source, folder) for name, source in sources.items()]
     if isinstance(sources, list | tuple) and not all(isinstance(s, Mapping) for s in sources):
-        return [place for each in sources for place in _sources(each, folder)]
+        return [place for source in sources for place in _sources(source, folder)]
     return [_judgments_in(sources, "sources", folder)]
 
 

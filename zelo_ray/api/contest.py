@@ -112,18 +112,18 @@ def bakeoff(
         Stopped: while asking; what was paid for is kept, and the same call goes on.
     """
     marks = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs, "human": human}
-    given: dict[str, Any] = {n: None if v is None else _ABSENT for n, v in marks.items()}
-    settings = options_of(BakeoffOptions, {**given, "out": out, **options}, config)
+    placeholders: dict[str, Any] = {n: None if v is None else _ABSENT for n, v in marks.items()}
+    settings = options_of(BakeoffOptions, {**placeholders, "out": out, **options}, config)
     keep: Mapping[str, Callable[[Any, str], Any]] = {
         "truth": truth_in,
         "rerankers": named_rerankers,
         "runs": runs_in,
         "human": labels_in,
     }
-    found = {n: keep[n](v, settings.out) for n, v in marks.items() if v is not None and n in keep}
-    told = list[str]()
-    settings = with_pools(settings, "pools", pools, settings.out, told.append)
-    return contested(settings.model_copy(update=found), progress, told)
+    updates = {n: keep[n](v, settings.out) for n, v in marks.items() if v is not None and n in keep}
+    notes = list[str]()
+    settings = with_pools(settings, "pools", pools, settings.out, notes.append)
+    return contested(settings.model_copy(update=updates), progress, notes)
 
 
 def contested(
@@ -140,7 +140,7 @@ def contested(
         settings.out,
         tables_in(settings.out),
         partial(standings, outcome),
-        complete=outcome.complete and all(not each.reason for each in outcome.gate),
+        complete=outcome.complete and all(not candidate.reason for candidate in outcome.gate),
         files=("metrics.parquet", "comparisons.parquet"),
     )
     contest.gate = tuple(outcome.gate)
@@ -193,10 +193,10 @@ def run_of(run: Any, what: str) -> pa.Table:
         InputError: it is none.
     """
     if is_place(run):
-        found = read_runs([fspath(run)])
-        if len(found) != 1:
-            raise InputError(f"{what}: {run} holds {len(found):,} runs: {', '.join(found)}")
-        return next(iter(found.values()))
+        runs = read_runs([fspath(run)])
+        if len(runs) != 1:
+            raise InputError(f"{what}: {run} holds {len(runs):,} runs: {', '.join(runs)}")
+        return next(iter(runs.values()))
     if is_nested(run):
         return nested_table(run, "score")
     return _cast(table_of(run, what, *RANKED.names), RANKED, what)
@@ -218,8 +218,8 @@ def qrels_of(truth: Any, what: str) -> pa.Table:
     table = table_of(truth, what, "query_id", "doc_id")
     value = next((name for name in _RELEVANCE if name in table.column_names), None)
     if value is None:
-        there = ", ".join(table.column_names)
-        raise InputError(f"{what}: has no column relevance, score or grade; it has {there}")
+        columns = ", ".join(table.column_names)
+        raise InputError(f"{what}: has no column relevance, score or grade; it has {columns}")
     if "truth_error" in table.column_names:
         try:
             table = with_error(table)
@@ -235,11 +235,11 @@ def qrels_of(truth: Any, what: str) -> pa.Table:
 
 def _kept_run(name: str, run: Any, out: str) -> str:
     table = run_of(run, f"runs, {name}")
-    named = pa.array([name] * len(table), pa.string())
-    kept = table.select(RANKED.names).add_column(0, "run", named)
-    if is_frame(run) and "rank" in (given := table_of(run, name)).column_names:
-        kept = kept.append_column("rank", given["rank"])
-    return keep_table(out, f"run-{name}", kept)
+    run_names = pa.array([name] * len(table), pa.string())
+    ranking = table.select(RANKED.names).add_column(0, "run", run_names)
+    if is_frame(run) and "rank" in (frame := table_of(run, name)).column_names:
+        ranking = ranking.append_column("rank", frame["rank"])
+    return keep_table(out, f"run-{name}", ranking)
 
 
 def _cast(table: pa.Table, schema: pa.Schema, what: str) -> pa.Table:

@@ -23,7 +23,7 @@ class Findings(Table):
 
     def __init__(self, findings: list[Finding]) -> None:
         columns = Finding.__slots__
-        rows = [asdict(each) for each in findings]
+        rows = [asdict(finding) for finding in findings]
         schema = pa.schema([(name, pa.string()) for name in columns])
         super().__init__(pa.Table.from_pylist(rows, schema))
         self.findings = findings
@@ -31,12 +31,14 @@ class Findings(Table):
     @property
     def wrong(self) -> bool:
         """Return whether a check found something wrong."""
-        return any(each.state == "wrong" for each in self.findings)
+        return any(finding.state == "wrong" for finding in self.findings)
 
     @property
     def none(self) -> bool:
         """Return whether no judge was named and there is no key for one."""
-        return any(each.what == "judges" and each.state == "warn" for each in self.findings)
+        return any(
+            finding.what == "judges" and finding.state == "warn" for finding in self.findings
+        )
 
     def told(self, width: int = 100) -> Text:
         """Return the findings as the text that the terminal shows."""

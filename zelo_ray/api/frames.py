@@ -66,10 +66,10 @@ def table_of(value: Any, what: str, *columns: str) -> pa.Table:
 
 def nested_table(nested: Mapping[str, Mapping[str, float]], value: str) -> pa.Table:
     """Convert numbers by query and document to a table, whose last column is called ``value``."""
-    for query_id, each in nested.items():
-        for id_ in (query_id, *each):
+    for query_id, documents in nested.items():
+        for id_ in (query_id, *documents):
             refuse_lossy(f"query {query_id}", "the id", id_)
-    rows = [(str(q), str(d), float(n)) for q, each in nested.items() for d, n in each.items()]
+    rows = [(str(q), str(d), float(n)) for q, numbers in nested.items() for d, n in numbers.items()]
     columns = zip(*rows, strict=True) if rows else [(), (), ()]
     types = (pa.string(), pa.string(), pa.float64())
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
@@ -101,28 +101,28 @@ def pools_told(
         InputError: it is none of these, a column is missing, or something is no JSON.
         OptionError: no row has a field that is to be shown.
     """
-    left, given, names = Left(), _with_index(given), list[str]()
+    omissions, given, names = Left(), _with_index(given), list[str]()
     if is_dataset(given):
-        found: Iterable[Any] = watched(lines_of(pools_of(given), left), left)
+        pools: Iterable[Any] = watched(lines_of(pools_of(given), omissions), omissions)
     elif is_frame(given):
         names = _names(given)
-        rows = _of_rows(_rows(given), names, columns, left, show)
-        found = watched(without_own(rows, left.made), left)
+        rows = _of_rows(_rows(given), names, columns, omissions, show)
+        pools = watched(without_own(rows, omissions.made), omissions)
     else:
-        found = [given] if isinstance(given, Mapping | Pool) else given
-        first = next(iter(found), None)
+        pools = [given] if isinstance(given, Mapping | Pool) else given
+        first = next(iter(pools), None)
         if isinstance(first, Mapping) and _is_row(first, columns):
-            names = list(dict.fromkeys(name for row in found for name in row))
-            places = ((f"inputs: item {n}", row) for n, row in enumerate(found, 1))
-            rows = _of_rows(places, names, columns, left, show)
-            found = watched(without_own(rows, left.made), left)
+            names = list(dict.fromkeys(name for row in pools for name in row))
+            places = ((f"inputs: item {n}", row) for n, row in enumerate(pools, 1))
+            rows = _of_rows(places, names, columns, omissions, show)
+            pools = watched(without_own(rows, omissions.made), omissions)
         elif isinstance(first, Mapping) and {"query", "documents"}.isdisjoint(first):
             role = "query" if "query_id" not in columns_of(IN_MEMORY, [*first], {}) else "content"
             raise _unnamed(role, [*first])
     if names:
-        found = ShownFields(show).watched(found, IN_MEMORY, names)
-    data = b"".join(_line(number, pool) for number, pool in enumerate(found, 1))
-    return data, left.told()
+        pools = ShownFields(show).watched(pools, IN_MEMORY, names)
+    data = b"".join(_line(number, pool) for number, pool in enumerate(pools, 1))
+    return data, omissions.told()
 
 
 def is_dataset(value: object) -> bool:
@@ -164,7 +164,7 @@ def _line(number: int, pool: object) -> bytes:
 
 def _as_line(pool: Pool) -> dict[str, Any]:
     session = {"session_id": pool.session_id} if pool.session_id else {}
-    documents = [document_row(each) for each in pool.documents]
+    documents = [document_row(document) for document in pool.documents]
     return {"query": {**query_row(pool), **session}, "documents": documents}
 
 
@@ -193,13 +193,15 @@ def _of_rows(
     first = next(rows, None)
     every = chain([first] if first else [], rows)
     if first and listed and is_wide(first[1], listed):
-        rest = [name for name in names if name != listed]
-        own = {role: name for role, name in given.items() if role != "documents"}
-        return wide.pools(every, listed, columns_of("inputs", rest, own, OF_QUERY), left, show)
-    found = columns_of("inputs", names, given)
-    if lacking := [role for role in ("query", "content") if role not in found]:
+        query_columns = [name for name in names if name != listed]
+        roles = {role: name for role, name in given.items() if role != "documents"}
+        return wide.pools(
+            every, listed, columns_of("inputs", query_columns, roles, OF_QUERY), left, show
+        )
+    columns = columns_of("inputs", names, given)
+    if lacking := [role for role in ("query", "content") if role not in columns]:
         raise _unnamed(lacking[0], names)
-    table = long.gather(every, {**found, **long.field_columns(show)})
+    table = long.gather(every, {**columns, **long.field_columns(show)})
     return long.pools(table, "inputs", left)
 
 
@@ -218,9 +220,9 @@ def _with_index(given: Any) -> Any:
 
 
 def _unnamed(role: str, names: Sequence[str]) -> InputError:
-    there = ", ".join(names) or "none"
+    columns = ", ".join(names) or "none"
     remedy = naming(IN_MEMORY, role, "html" if role == "content" else "NAME")
-    return InputError(f"inputs: has no column {role!r}; it has {there}; name it: {remedy}")
+    return InputError(f"inputs: has no column {role!r}; it has {columns}; name it: {remedy}")
 
 
 def _names(frame: Any) -> list[str]:

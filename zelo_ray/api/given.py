@@ -31,7 +31,7 @@ def places_of(given: Any) -> tuple[str, ...] | None:
         return None
     if not given:
         raise InputError("inputs: are empty")
-    texts = tuple(os.fspath(each) for each in given if is_place(each))
+    texts = tuple(os.fspath(place) for place in given if is_place(place))
     if texts and len(texts) < len(given):
         raise InputError("inputs: are paths and pools mixed; write all of them to files, or none")
     return texts or None
@@ -61,15 +61,15 @@ def pools_in(
     places = places_of(given)
     if places is not None:
         return places
-    known = is_frame(given) or is_dataset(given) or type(given).__name__ == "Series"
-    if not (known or isinstance(given, Mapping | Pool | list | tuple)):
+    is_tabular = is_frame(given) or is_dataset(given) or type(given).__name__ == "Series"
+    if not (is_tabular or isinstance(given, Mapping | Pool | list | tuple)):
         kind = type(given).__name__
         raise InputError(f"inputs: cannot be a {kind}; write paths, dicts, or a data frame")
-    data, told = pools_told(given, split_columns(columns), show)
-    for line in told:
+    data, notes = pools_told(given, split_columns(columns), show)
+    for line in notes:
         say(line)
     place = keep(out, "pools", ".jsonl", data)
-    note_beside(place, told)
+    note_beside(place, notes)
     return (place,)
 
 
@@ -90,9 +90,9 @@ def with_pools(
     """
     if given is None:  # the config file or a variable names them
         return settings
-    found = pools_in(given, out, settings.columns, say, settings.show_query)
+    paths = pools_in(given, out, settings.columns, say, settings.show_query)
     columns = settings.columns if places_of(given) else ()
-    return settings.model_copy(update={name: found, "columns": columns})
+    return settings.model_copy(update={name: paths, "columns": columns})
 
 
 def keep_table(out: str, name: str, table: pa.Table) -> str:

@@ -18,10 +18,10 @@ from zelo_ray.formats.files import listing, reading, record
 from zelo_ray.formats.record import PROTOCOLS, RUN, is_finished, not_finished
 
 _KINDS: Mapping[str, tuple[type[Results], Callable[[Mapping[str, Any]], bool]]] = {
-    "bakeoff": (Contest, lambda told: bool(told.get("complete"))),
-    "protocols": (ProtocolComparison, lambda told: bool(told.get("complete"))),
-    "agree": (RaterAgreement, lambda told: not told.get("missing")),
-    "compare": (LabelComparison, lambda told: bool(told.get("complete"))),
+    "bakeoff": (Contest, lambda fields: bool(fields.get("complete"))),
+    "protocols": (ProtocolComparison, lambda fields: bool(fields.get("complete"))),
+    "agree": (RaterAgreement, lambda fields: not fields.get("missing")),
+    "compare": (LabelComparison, lambda fields: bool(fields.get("complete"))),
 }
 
 
@@ -43,15 +43,15 @@ def load_run(out: Place) -> Any:
     name = next((n for n in (RUN, "agree.json", "compare.json", PROTOCOLS) if n in names), None)
     if name is None:
         raise InputError(f"{place}: holds no results of zelo_ray")
-    told = record(f"{place}/{name}")
-    kind = str(told.get("kind", ""))
+    fields = record(f"{place}/{name}")
+    kind = str(fields.get("kind", ""))
     try:
         if kind == "annotate":
-            return _run(place, told)
-        if not is_finished(told):
+            return _run(place, fields)
+        if not is_finished(fields):
             raise InputError(not_finished(place))
         made, complete = _KINDS[kind]
-        return made(place, tables_in(place), _parts(place, names), complete=complete(told))
+        return made(place, tables_in(place), _parts(place, names), complete=complete(fields))
     except (KeyError, TypeError, ValidationError):
         raise InputError(f"{place}/{name}: is of another version, or damaged") from None
 
@@ -60,11 +60,11 @@ def _run(place: str, told: Mapping[str, Any]) -> Any:
     if is_finished(told):
         return run_of(place, told, tables_in(place))
     try:
-        with so_far(place, told) as found:
-            tables = tables_in(found.folder)
+        with so_far(place, told) as snapshot:
+            tables = tables_in(snapshot.folder)
             for table in tables.values():
                 table.to_arrow()  # the folder goes when this ends
-            run = run_of(found.folder, record(f"{found.folder}/{RUN}"), tables, found.told)
+            run = run_of(snapshot.folder, record(f"{snapshot.folder}/{RUN}"), tables, snapshot.told)
             return run.kept_at(place)
     except Untold as why:
         raise InputError(str(why)) from None

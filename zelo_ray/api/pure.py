@@ -53,12 +53,12 @@ class Metrics(Table):
 
     def means(self) -> dict[str, float]:
         """Return the mean of each measure over the queries that define it; NaN where none does."""
-        found = {}
+        averages = {}
         for name in self.columns[1:]:
             values = self.to_arrow()[name].to_numpy()
-            known = values[~np.isnan(values)]
-            found[name] = float(known.mean()) if known.size else nan
-        return found
+            numbers = values[~np.isnan(values)]
+            averages[name] = float(numbers.mean()) if numbers.size else nan
+        return averages
 
 
 def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Scores:
@@ -99,16 +99,16 @@ def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Scores
     """
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
-    given = {name: value for name, value in options.items() if value is not None}
-    given |= {} if prior_sd == _PRIOR_SD else {"prior_sd": prior_sd}
-    given |= {"out": fspath(given["out"])} if "out" in given else {}
+    arguments = {name: value for name, value in options.items() if value is not None}
+    arguments |= {} if prior_sd == _PRIOR_SD else {"prior_sd": prior_sd}
+    arguments |= {"out": fspath(arguments["out"])} if "out" in arguments else {}
     place = fspath(votes) if is_place(votes) else "-"
-    settings = load_options(FitOptions, {**given, "source": place}, {})
+    settings = load_options(FitOptions, {**arguments, "source": place}, {})
     if is_place(votes):
-        found = read_comparisons(place, settings.named)
+        comparisons = read_comparisons(place, settings.named)
     else:
-        found = comparisons_in(table_of(votes, "votes"), settings.named, "votes")
-    fitted = fitted_to(found, settings)
+        comparisons = comparisons_in(table_of(votes, "votes"), settings.named, "votes")
+    fitted = fitted_to(comparisons, settings)
     if settings.out:
         write(settings.out, fitted.scores)
     return Scores(fitted.scores, fitted.unscored, fitted.effects)
@@ -146,8 +146,8 @@ def measure(
     """
     truth = Truth(_qrels(qrels))
     ranking = rank(truth, run_of(run, "run"), ties=ties)
-    named = [measures] if isinstance(measures, str) else measures
-    wanted = default_measures(truth) if named is None else parse_measures(named)
+    measure_names = [measures] if isinstance(measures, str) else measures
+    wanted = default_measures(truth) if measure_names is None else parse_measures(measure_names)
     values = evaluate(wanted, ranking)
     columns = dict(zip(map(str, wanted), values, strict=True))
     return Metrics(pa.table({"query_id": pa.array(truth.query_ids, pa.string()), **columns}))
@@ -197,22 +197,22 @@ def agreement(
         >>> found.to_pandas()[["scale", "value"]].round(2).values.tolist()
         [['0-3', 0.67], ['>=2', 0.67]]
     """
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "levels": levels,
         "thresholds": thresholds,
         "resamples": resamples,
         "seed": seed,
     }
-    given |= {"scale": scale or {}}
-    options = load_options(AgreeOptions, {"sources": ("-",), **given}, {})
+    arguments |= {"scale": scale or {}}
+    options = load_options(AgreeOptions, {"sources": ("-",), **arguments}, {})
     ratings = ratings_of(_graded(labels, levels, options.scales), levels)
-    found, _ = agreements(
+    rows, _ = agreements(
         *(ratings, {_PANEL: ratings.raters}, chosen(coefficients or ())),
         thresholds=options.cuts,
         resamples=options.resamples,
         seed=options.seed,
     )
-    return Table(tables.table_of(found, Agreement))
+    return Table(tables.table_of(rows, Agreement))
 
 
 def _qrels(qrels: Any) -> pa.Table:
@@ -231,7 +231,7 @@ def _graded(labels: Any, levels: int, scales: Mapping[str, Scale]) -> pa.Table:
     except pa.ArrowException as error:
         raise InputError(f"labels: the column grade: {error}") from None
     judges = table["judge"].to_pylist()
-    if lost := [name for name, one in scales.items() if name not in judges or one.ranks]:
+    if lost := [name for name, scale in scales.items() if name not in judges or scale.ranks]:
         raise OptionError(f"scale: {lost[0]} gave no grades, or its scale is for ranks alone")
     part = Part(table.select(_GRADE[:3]).append_column("grade", pa.array(grades)), _row, own=True)
     grades = own_scales(part, scales, levels, [], clip=False)[0].table["grade"].to_numpy()

@@ -29,8 +29,8 @@ def reported(options: ReportOptions) -> tuple[list[str], str]:
     first = options.dir[0].rstrip("/") or "/"
     if len(options.dir) > 1 or options.index or holds_runs(first):
         index = write_index(options.dir, options.index)
-        told = [f"left out: {other}" for other in index.others]
-        return [*told, f"index over {counted(index.runs, 'run')}: {index.place}"], index.place
-    told = [each for each in (write_report(first),) if each]
+        notes = [f"left out: {reason}" for reason in index.others]
+        return [*notes, f"index over {counted(index.runs, 'run')}: {index.place}"], index.place
+    notes = [note for note in (write_report(first),) if note]
     place = f"{first}/report.html"
-    return [*told, place], place
+    return [*notes, place], place

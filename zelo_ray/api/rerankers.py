@@ -22,10 +22,10 @@ def named_rerankers(rerankers: Any, out: str) -> tuple[str, ...]:
         OptionError: something is none of these, or cannot be sent to another process.
     """
     if isinstance(rerankers, Mapping):
-        return tuple(_named(str(name), each, out) for name, each in rerankers.items())
-    one = isinstance(rerankers, str) or callable(rerankers) or hasattr(rerankers, "score")
-    each: Iterable[Any] = (rerankers,) if one else rerankers
-    return tuple(r if isinstance(r, str) else _named(_name_of(r), r, out) for r in each)
+        return tuple(_named(str(name), reranker, out) for name, reranker in rerankers.items())
+    is_single = isinstance(rerankers, str) or callable(rerankers) or hasattr(rerankers, "score")
+    arms: Iterable[Any] = (rerankers,) if is_single else rerankers
+    return tuple(r if isinstance(r, str) else _named(_name_of(r), r, out) for r in arms)
 
 
 def _named(name: str, reranker: Any, out: str) -> str:

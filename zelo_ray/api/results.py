@@ -95,8 +95,8 @@ class Results:
 
 def _is_younger(folder: Path, page: str, record: str) -> bool:
     """Return whether a page was written after a record, by the times of the local files."""
-    there = (folder / page).exists() and (folder / record).exists()
-    return there and (folder / page).stat().st_mtime_ns > (folder / record).stat().st_mtime_ns
+    files_exist = (folder / page).exists() and (folder / record).exists()
+    return files_exist and (folder / page).stat().st_mtime_ns > (folder / record).stat().st_mtime_ns
 
 
 def plain(parts: Parts, width: int) -> Text:

@@ -92,4 +92,4 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
 def _text(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    return [_text(each) for each in value] if isinstance(value, list | tuple) else value
+    return [_text(item) for item in value] if isinstance(value, list | tuple) else value

@@ -46,14 +46,14 @@ class Sizing(Table):
         costs = ["calls a doc", calls, *(["dollars"] if priced else [])]
         for name in (*costs, "loss", "std_error", "distance", "largest", "tau"):
             table.add_column(name, justify="right", no_wrap=True)
-        for one in sized.sizes:
+        for size in sized.sizes:
             table.add_row(
-                one.plan,
-                f"{one.calls_a_document:.1f}",
-                f"{one.calls * sized.queries:,.0f}",
-                *([f"{sized.dollars(one):,.2f}"] if priced else []),
-                *(f"{x:.3f}" for x in (one.loss,)),
-                *(f"{x:.2f}" for x in (one.std_error, one.rmse, one.largest, one.tau)),
+                size.plan,
+                f"{size.calls_a_document:.1f}",
+                f"{size.calls * sized.queries:,.0f}",
+                *([f"{sized.dollars(size):,.2f}"] if priced else []),
+                *(f"{x:.3f}" for x in (size.loss,)),
+                *(f"{x:.2f}" for x in (size.std_error, size.rmse, size.largest, size.tau)),
             )
         yield table
         yield from ["", *sized.notes]
@@ -103,12 +103,12 @@ def size(*, out: Place | None = None, config: Place | None = None, **options: ob
 
 def sized(options: SizeOptions) -> Sizing:
     """Size plans as `size` does, by an options object."""
-    found = simulated(options)
+    simulation = simulated(options)
     if options.out:
         out = options.out.rstrip("/")
-        table = found.table()
+        table = simulation.table()
         with Results(out, {TABLE: table.schema}) as results:
             results.add(TABLE, table)
-        write_text(out, PAGE, render(sizes_page(found)))
-        return Sizing(found, out)
-    return Sizing(found)
+        write_text(out, PAGE, render(sizes_page(simulation)))
+        return Sizing(simulation, out)
+    return Sizing(simulation)
