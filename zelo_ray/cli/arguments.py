@@ -32,17 +32,17 @@ def parse(
     dotenv.take()
     name = _chosen(words, "zelo-ray", [*COMMANDS, *_ALIASES])
     name, words = _ALIASES.get(name, name), words[1:]
-    kind, prog, given = COMMANDS[name], f"zelo-ray {name}", dict[str, str]()
+    kind, prog, subcommand = COMMANDS[name], f"zelo-ray {name}", dict[str, str]()
     if name == "convert" and words[:1] not in (["--help"], ["-h"]):
-        given = {"what": _chosen(words, prog, [*TAKES])}
+        subcommand = {"what": _chosen(words, prog, [*TAKES])}
         prog, words = f"{prog} {words[0]}", words[1:]
-    only = {*kind.takes(given)} - {*given} if given else kind.model_fields
+    only = {*kind.takes(subcommand)} - {*subcommand} if subcommand else kind.model_fields
     if name in _LOAD:
         from zelo_ray.protocols import united
 
         kind = united(kind, _own_protocols(words))
         only = kind.model_fields
-    flags = given | parse_flags(kind, prog, words, known_values(name), only)
+    flags = subcommand | parse_flags(kind, prog, words, known_values(name), only)
     config = flags.pop("config", None)
     try:
         text = read_text(config) if config else ""
@@ -62,15 +62,15 @@ def parse(
 
 def _own_protocols(words: Sequence[str]) -> list[str]:
     """Return the user's own protocols among the words; their options are flags as well."""
-    found, within = list[str](), False
+    protocols, within = list[str](), False
     for word in words:
         flag, _, value = word.partition("=")
         if word.startswith("--"):
             within = flag in ("--protocol", "--protocols")
-            found += [value] if within and value else []
+            protocols += [value] if within and value else []
         elif within:
-            found.append(word)
-    return [name for name in found if is_own(name)]
+            protocols.append(word)
+    return [name for name in protocols if is_own(name)]
 
 
 def _chosen(words: Sequence[str], prog: str, known: Sequence[str]) -> str:

@@ -78,7 +78,7 @@ def _bakeoff(options: "BakeoffOptions", words: Words) -> int:
     # What the file of a run lacks, nobody can be asked for.
     again = not contest.complete and any(row["status"] != "missing" for row in failed)
     show_next(next_step.after_bakeoff(options, words, failed=again))
-    return WORSE if any(each.verdict == "worse" for each in contest.gate) else status
+    return WORSE if any(candidate.verdict == "worse" for candidate in contest.gate) else status
 
 
 def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
@@ -90,8 +90,8 @@ def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
 
     compared = protocols_compared(options)
     status = tell(compared)
-    one = options.model_copy(update={"protocols": (compared.best,)})
-    (best,) = plans(one, options.inputs).values()
+    best_options = options.model_copy(update={"protocols": (compared.best,)})
+    (best,) = plans(best_options, options.inputs).values()
     show_next(next_step.after_compare_protocols(options.out, best, words))
     return status
 
@@ -102,8 +102,8 @@ def _previews(options: "CompareProtocolsOptions", words: Words) -> int:
     from zelo_ray.present.terminal import next_step
     from zelo_ray.present.terminal.display import Display
 
-    with planned(options, Display()) as each:
-        show(*previews(each, os.environ))
+    with planned(options, Display()) as plans:
+        show(*previews(plans, os.environ))
     show_next(next_step.after_estimate(words, 0.0, options.max_usd))
     return COMPLETE
 
@@ -152,12 +152,12 @@ def _drift(options: "DriftOptions", _words: Words) -> int:
     from zelo_ray.api.comparisons import drifted
     from zelo_ray.present.terminal import next_step
 
-    found = drifted(options)
-    show(*found.parts(console().width))
+    drift = drifted(options)
+    show(*drift.parts(console().width))
     show_next(next_step.after_drift(options))
-    if found.moved:
+    if drift.moved:
         return WORSE
-    return COMPLETE if found.complete else INCOMPLETE
+    return COMPLETE if drift.complete else INCOMPLETE
 
 
 def _convert(options: "ConvertOptions", _words: Words) -> int:
@@ -179,11 +179,11 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
         return _queries(options)
     parts, screen = explanation(options.dir, options.query, options.doc), console()
     if options.all or not screen.is_terminal:
-        show(*"\n\n".join(each.whole() for each in parts).split("\n"))
+        show(*"\n\n".join(part.whole() for part in parts).split("\n"))
     else:
         doc = ["--doc", options.doc] if options.doc else []
-        whole = command_of("explain", options.dir, "--query", options.query, *doc, "--all")
-        show(*on_screen(parts, *screen.size, whole))
+        full_command = command_of("explain", options.dir, "--query", options.query, *doc, "--all")
+        show(*on_screen(parts, *screen.size, full_command))
     show("")
     doc_id = first_ranked(parts)
     if doc_id and not options.doc:
@@ -206,10 +206,10 @@ def _size(options: "SizeOptions", _words: Words) -> int:
     from zelo_ray.api.sizing import sized
     from zelo_ray.present.terminal import next_step
 
-    found = sized(options)
-    show(*found.parts(console().width))
-    enough = [row for row in found if options.error and row["std_error"] <= options.error]
-    plan = min(enough or list(found)[-1:], key=lambda row: row["calls"])["plan"]
+    sizing = sized(options)
+    show(*sizing.parts(console().width))
+    enough = [row for row in sizing if options.error and row["std_error"] <= options.error]
+    plan = min(enough or list(sizing)[-1:], key=lambda row: row["calls"])["plan"]
     show_next(next_step.after_size(options, plan))
     return COMPLETE
 
@@ -218,10 +218,10 @@ def _doctor(options: "DoctorOptions", _words: Words) -> int:
     from zelo_ray.api.doctor import doctored
     from zelo_ray.present.terminal import next_step
 
-    found = doctored(options, show)
-    show(*found.told(min(120, console().width)).split("\n"))
-    show_next(next_step.after_doctor(options, wrong=found.wrong, no_judge=found.none))
-    return WRONG if found.wrong else COMPLETE
+    findings = doctored(options, show)
+    show(*findings.told(min(120, console().width)).split("\n"))
+    show_next(next_step.after_doctor(options, wrong=findings.wrong, no_judge=findings.none))
+    return WRONG if findings.wrong else COMPLETE
 
 
 def _batches(options: "BatchesOptions", _words: Words) -> int:
