@@ -66,11 +66,11 @@ def agree(options: AgreeOptions) -> Told:
     """
     options = options.model_copy(update={"coefficients": tuple(chosen(options.coefficients))})
     _refuse_taken(options)
-    told = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
+    settings = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
     with TemporaryDirectory() as folder:
         sources = readable(options.sources, folder)
-        told["by_person"] = by_person(options.human) if options.human else None
-        verdicts = read_verdicts(sources, scales=options.scales, **told)
+        settings["by_person"] = by_person(options.human) if options.human else None
+        verdicts = read_verdicts(sources, scales=options.scales, **settings)
     verdicts = without_examples(verdicts, options)
     notes = (*verdicts.notes, *seen_before(verdicts, options))
     verdicts = replace(verdicts, notes=notes)

@@ -47,10 +47,10 @@ _SCALES = 2  # of documents, for which there is room
 
 def consensus(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Measure how often the panel is right by people, by how far its judges agree."""
-    found = [*_by_votes(verdicts, options), *_by_grades(verdicts, options)]
-    tables = {"consensus": table_of(found, Consensus)}
+    rows = [*_by_votes(verdicts, options), *_by_grades(verdicts, options)]
+    tables = {"consensus": table_of(rows, Consensus)}
     voters = len(verdicts.voters)
-    return Section([*_lines(found, options.trust, voters)] if found else [], tables)
+    return Section([*_lines(rows, options.trust, voters)] if rows else [], tables)
 
 
 def called(about: str, voters: int) -> Mapping[str, str]:
@@ -96,17 +96,17 @@ def answer(rows: Sequence[Consensus], trust: float, said: Mapping[str, str]) -> 
 
 def kinds(rows: Iterable[Consensus]) -> dict[tuple[str, str], list[Consensus]]:
     """Group rows by what they are about and by scale."""
-    found: dict[tuple[str, str], list[Consensus]] = {}
+    groups: dict[tuple[str, str], list[Consensus]] = {}
     for row in rows:
-        found.setdefault((row.about, row.scale), []).append(row)
-    return found
+        groups.setdefault((row.about, row.scale), []).append(row)
+    return groups
 
 
 def _by_votes(verdicts: Verdicts, options: AgreeOptions) -> list[Consensus]:
     if not (len(verdicts.voices) and len(verdicts.votes)):
         return []
-    told = spoken(verdicts, options)
-    return of_votes(told.said[1:], told.said[0], told.cast.pairs[:, 0])
+    pair_votes = spoken(verdicts, options)
+    return of_votes(pair_votes.said[1:], pair_votes.said[0], pair_votes.cast.pairs[:, 0])
 
 
 def _by_grades(verdicts: Verdicts, options: AgreeOptions) -> list[Consensus]:
@@ -143,8 +143,8 @@ def _lines(found: Sequence[Consensus], trust: float, voters: int) -> Iterator[st
         ]
         heads = [titled(about, scale), f"of {noun}", "people say the same", noun]
         yield from laid_out([*heads, *([] if about == GRADES else ["people tie"])], cells)
-        if said := answer(rows, trust, names):
-            yield from (f"  {part}" for part in said.split("; "))
+        if conclusion := answer(rows, trust, names):
+            yield from (f"  {part}" for part in conclusion.split("; "))
     if any(row.about != GRADES for row in found):
         tied = counted(sum(row.tied for row in found if row.level == ALL), "pair")
         yield f"Of pairs, those that people tie ({tied}) are left out of what they say the same of;"

@@ -30,10 +30,12 @@ _Item = tuple[str, str]
 def grading(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Measure severity, length bias and self-consistency of every judge that graded."""
     graded = _Graded(verdicts, options)
-    found = [bias for judge in verdicts.judges for bias in graded.of(judge)]
-    lines = [*_lines(found, verdicts.judges, graded)] if found else []
-    missing = ["--pools hold no text of any graded document"] if found and graded.no_lengths else []
-    return Section(lines, {"grading": table_of(found, Bias)}, [*missing, *graded.passed_over])
+    biases = [bias for judge in verdicts.judges for bias in graded.of(judge)]
+    lines = [*_lines(biases, verdicts.judges, graded)] if biases else []
+    missing = (
+        ["--pools hold no text of any graded document"] if biases and graded.no_lengths else []
+    )
+    return Section(lines, {"grading": table_of(biases, Bias)}, [*missing, *graded.passed_over])
 
 
 class _Graded:
@@ -56,7 +58,7 @@ class _Graded:
         judge = np.array(rows["judge"].to_pylist(), dtype=object)
         self._rows = {name: (item[judge == name], grade[judge == name]) for name in set(judge)}
         # of several grades of a judge for a document the mean; NaN where there is none
-        self._means = {name: self._mean(*own) for name, own in self._rows.items()}
+        self._means = {name: self._mean(*arrays) for name, arrays in self._rows.items()}
         self.people = len(verdicts.human) > 0
         self._panel = verdicts.panel
         judges = np.array([self._means[name] for name in self._panel])
@@ -77,35 +79,35 @@ class _Graded:
                 yield bias_of(
                     judge, name, "", share(part, counts[:, 0], **self._options.chance), items
                 )
-        own = self._means[judge]
+        means = self._means[judge]
         if self.people:
-            yield from self._against(judge, HUMAN, own, self._means[HUMAN], leveled=True)
-        counted_in = ~np.isnan(own) & (judge in self._panel)
+            yield from self._against(judge, HUMAN, means, self._means[HUMAN], leveled=True)
+        counted_in = ~np.isnan(means) & (judge in self._panel)
         others = self._counts - counted_in
-        sums = self._sums - np.where(counted_in, own, 0.0)
+        sums = self._sums - np.where(counted_in, means, 0.0)
         mean = np.divide(sums, others, out=np.full_like(sums, np.nan), where=others > 0)
-        yield from self._against(judge, OTHERS, own, mean, leveled=False)
+        yield from self._against(judge, OTHERS, means, mean, leveled=False)
 
     def _against(
         self, judge: str, whom: str, own: Floats, other: Floats, *, leveled: bool
     ) -> Iterator[Bias]:
         apart = own - other
-        both = np.flatnonzero(~np.isnan(apart))
-        if not both.size:
+        items = np.flatnonzero(~np.isnan(apart))
+        if not items.size:
             return
-        sums = np.bincount(self._query[both], apart[both], self._queries)
-        counts = np.bincount(self._query[both], minlength=self._queries).astype(np.float64)
+        sums = np.bincount(self._query[items], apart[items], self._queries)
+        counts = np.bincount(self._query[items], minlength=self._queries).astype(np.float64)
         yield bias_of(
-            judge, "leniency", whom, share(sums, counts, **self._options.chance), len(both)
+            judge, "leniency", whom, share(sums, counts, **self._options.chance), len(items)
         )
-        both = both[~np.isnan(self._lengths[both])]
-        if both.size:
-            level = other[both].astype(np.int64) if leveled else None
-            query, length = self._query[both], self._lengths[both]
-            terms = length_terms(query, length, apart[both], self._queries, level)
-            known = np.bincount(query, minlength=self._queries) > 0
-            found = estimate(terms, known, length_slope, **self._options.chance)
-            yield bias_of(judge, "length", whom, found, len(both))
+        items = items[~np.isnan(self._lengths[items])]
+        if items.size:
+            level = other[items].astype(np.int64) if leveled else None
+            query, length = self._query[items], self._lengths[items]
+            terms = length_terms(query, length, apart[items], self._queries, level)
+            mask = np.bincount(query, minlength=self._queries) > 0
+            slope = estimate(terms, mask, length_slope, **self._options.chance)
+            yield bias_of(judge, "length", whom, slope, len(items))
 
     def _mean(self, item: np.ndarray, grade: Floats) -> Floats:
         sums = np.bincount(item, grade, len(self._items))
@@ -114,14 +116,14 @@ class _Graded:
 
     def _known_lengths(self, places: Sequence[str]) -> Floats:
         wanted = {doc_id for _, doc_id in self._items}
-        found: dict[_Item, int] = {}
+        characters: dict[_Item, int] = {}
         bad: list[str] = []
         for query_id, document in chain.from_iterable(_texts(url, wanted, bad) for url in places):
-            found.setdefault((query_id, document.id), len(document.content))
+            characters.setdefault((query_id, document.id), len(document.content))
         if bad:
             lines = counted(len(bad), "bad line")
             self.passed_over = [f"--pools: passed over {lines}, the first {bad[0]}"]
-        lengths = (found.get(item) or found.get(("", item[1])) for item in self._items)
+        lengths = (characters.get(item) or characters.get(("", item[1])) for item in self._items)
         return np.array([length or nan for length in lengths])  # an empty text has no logarithm
 
 
@@ -156,13 +158,13 @@ def _lines(found: Sequence[Bias], judges: Sequence[str], graded: _Graded) -> Ite
         ("repeats-equal", ""): "same again",
         ("repeats-apart", ""): "off by",
     }
-    known: Mapping[tuple[str, str, str], Bias] = {(b.judge, b.bias, b.against): b for b in found}
-    shown = {key: head for key, head in names.items() if any((j, *key) in known for j in judges)}
-    of = {judge: known.get((judge, "leniency", against)) for judge in judges}
+    biases: Mapping[tuple[str, str, str], Bias] = {(b.judge, b.bias, b.against): b for b in found}
+    shown = {key: head for key, head in names.items() if any((j, *key) in biases for j in judges)}
+    of = {judge: biases.get((judge, "leniency", against)) for judge in judges}
     order = sorted(judges, key=lambda judge: -(b.value if (b := of[judge]) else -np.inf))
     rows = []
     for judge in order[:_JUDGES]:
-        cells = [_cell(known.get((judge, *key)), key[0]) for key in shown]
+        cells = [_cell(biases.get((judge, *key)), key[0]) for key in shown]
         items = of[judge]
         rows.append([judge, *cells, f"{items.items:,}" if items else "0"])
     yield f"How judges grade beside {'people' if graded.people else 'the mean of the other judges'}"

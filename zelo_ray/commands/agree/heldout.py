@@ -43,19 +43,19 @@ def without_examples(verdicts: Verdicts, options: AgreeOptions) -> Verdicts:
     Raises:
         InputError: they have none on others.
     """
-    named = options.human is not None
-    words = [verdicts.human, verdicts.voices] if named else [verdicts.grades, verdicts.votes]
-    about = {each for table in words for each in table["query_id"].to_pylist()}
+    has_people = options.human is not None
+    words = [verdicts.human, verdicts.voices] if has_people else [verdicts.grades, verdicts.votes]
+    about = {query_id for table in words for query_id in table["query_id"].to_pylist()}
     shown, notes, runs = set[str](), list(verdicts.notes), [*_runs(options)]
-    for run in runs if named or len(runs) < len(options.sources) else ():
+    for run in runs if has_people or len(runs) < len(options.sources) else ():
         with contextlib.suppress(AnchorError):
             for query_id in sorted(about & held_out(str(run.options.get("anchors", "")))):
                 shown.add(query_id)
-                told = f"{run.place}: its worked examples are of query {query_id!r}"
-                left = "on which people's words are left out"
-                kept = "which is measured here: if another source is people, name it by --human"
-                notes.append(f"{told}, {left if named else kept}")
-    if not named:
+                fact = f"{run.place}: its worked examples are of query {query_id!r}"
+                omission = "on which people's words are left out"
+                warning = "which is measured here: if another source is people, name it by --human"
+                notes.append(f"{fact}, {omission if has_people else warning}")
+    if not has_people:
         return replace(verdicts, notes=tuple(dict.fromkeys(notes)))
     if not shown:
         return verdicts
@@ -80,22 +80,22 @@ def seen_before(verdicts: Verdicts, options: AgreeOptions) -> Iterator[str]:
     measuring = set(zip(*(verdicts.human[name].to_pylist() for name in _IDS), strict=True))
     for run in _runs(options):
         labels = str(run.options.get("human") or "")
-        both = _both(labels, options.human, measuring) if labels else 0
-        if both is None:
+        overlap = _both(labels, options.human, measuring) if labels else 0
+        if overlap is None:
             yield (
                 f"{run.place}: whether {options.human} calibrated that run is not known: its "
                 f"--human {labels} cannot be read"
             )
-        elif both:
-            documents = counted(both, "document")
-            told = (
+        elif overlap:
+            documents = counted(overlap, "document")
+            consequence = (
                 f"{run.called} is too close to people here"
                 if run.pooled
                 else "its judges' own grades have not seen them, its scores have"
             )
             yield (
                 f"{run.place}: {documents} of {options.human} calibrated that run (--human "
-                f"{labels}): {told}; measure with labels that it has not seen "
+                f"{labels}): {consequence}; measure with labels that it has not seen "
                 "(docs/agree.md#held-out)"
             )
 
@@ -106,16 +106,16 @@ def _runs(options: AgreeOptions) -> Iterator[_Run]:
         place = run_at(url)
         pooled = url.rstrip("/").rpartition("/")[2] == SCORES
         run = record(f"{place}/{RUN}") if RUN in (listing(place) or ()) else {}
-        if isinstance(given := run.get("options"), dict):
-            yield _Run(name or url, place, pooled, given)
+        if isinstance(run_options := run.get("options"), dict):
+            yield _Run(name or url, place, pooled, run_options)
 
 
 def _both(labels: str, human: str, measuring: Iterable[_Item]) -> int | None:
     """Count the documents in both; None where it is not known and may be many."""
-    known = set(measuring)
+    items = set(measuring)
     try:
         table = read_labels(labels).rows
     except InputError:
         names = (place.rstrip("/").rpartition("/")[2] for place in (labels, human))
         return None if len({*names}) == 1 else 0
-    return len(known.intersection(zip(*(table[name].to_pylist() for name in _IDS), strict=True)))
+    return len(items.intersection(zip(*(table[name].to_pylist() for name in _IDS), strict=True)))

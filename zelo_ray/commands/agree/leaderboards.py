@@ -78,7 +78,7 @@ def leaderboards(verdicts: Verdicts, options: AgreeOptions) -> Section:
         boards = _boards(verdicts, options, runs)
         doubts = notes_on(runs, parse_measure(options.measure).cutoff, ties=True)
         placed = [line for board in boards.values() for line in board.placed()]
-        orders = [each for pair in _pairs(boards, verdicts) if (each := _order(*pair, options))]
+        orders = [order for pair in _pairs(boards, verdicts) if (order := _order(*pair, options))]
         if HUMAN in boards:
             missing = [*_partial(orders, verdicts.judges, len(boards[HUMAN].labels))]
     tables = {"leaderboards": table_of(placed, Placed), "systems": table_of(orders, Order)}
@@ -117,14 +117,14 @@ class _Board:
     def told(self, options: AgreeOptions) -> NDArray[np.bool_]:
         """Return which pairs of runs the labels tell apart, in `itertools.combinations` order."""
         if self._told is None:  # most often all judges graded the same, and meet the same board
-            found = compare(
+            comparisons = compare(
                 {str(self.measure): np.where(self.answered, self.values, np.nan)},
                 [*self.runs],
                 resamples=max(100, options.resamples),
                 confidence=0.95,
                 seed=options.seed,
             )
-            self._told = np.array([each.p_holm < _SURE for each in found])
+            self._told = np.array([comparison.p_holm < _SURE for comparison in comparisons])
         return self._told
 
 
@@ -138,25 +138,27 @@ def _boards(
     rows = {HUMAN: verdicts.human} if len(verdicts.human) else {}
     for judge in verdicts.judges:
         rows[judge] = verdicts.grades.filter(pc.equal(verdicts.grades["judge"], judge))
-    labels = {name: _mean(own.rename_columns({"grade": "relevance"})) for name, own in rows.items()}
+    labels = {
+        name: _mean(table.rename_columns({"grade": "relevance"})) for name, table in rows.items()
+    }
     if len(verdicts.panel) > 1:
         labels[PANEL] = _mean(pa.concat_tables([labels[judge] for judge in verdicts.panel]))
-    return {name: _Board(name, own, runs, measure) for name, own in labels.items()}
+    return {name: _Board(name, table, runs, measure) for name, table in labels.items()}
 
 
 def _pairs(boards: Mapping[str, _Board], verdicts: Verdicts) -> Iterator[tuple[_Board, _Board]]:
     """Yield each board with the one it is compared with: people's, else the other judges'."""
     if HUMAN in boards:
-        yield from ((boards[HUMAN], each) for name, each in boards.items() if name != HUMAN)
+        yield from ((boards[HUMAN], board) for name, board in boards.items() if name != HUMAN)
         return
     for judge in verdicts.judges:
-        own = boards[judge]
-        others = [boards[each] for each in verdicts.panel if each != judge]
+        judge_board = boards[judge]
+        others = [boards[name] for name in verdicts.panel if name != judge]
         if len(others) == 1:
-            yield others[0], own
+            yield others[0], judge_board
         elif others:
-            labels = _mean(pa.concat_tables([each.labels for each in others]))
-            yield _Board(OTHERS, labels, own.runs, own.measure), own
+            labels = _mean(pa.concat_tables([board.labels for board in others]))
+            yield _Board(OTHERS, labels, judge_board.runs, judge_board.measure), judge_board
 
 
 def _mean(labels: pa.Table) -> pa.Table:
@@ -173,25 +175,25 @@ def _order(first: _Board, other: _Board, options: AgreeOptions) -> Order | None:
     queries = len(first.query_ids)
     tables = [np.nan_to_num(board.values) for board in (first, other)]
     weights = draws(queries, options.resamples, options.seed)
-    whole = [table.mean(axis=1) for table in tables]
+    means = [table.mean(axis=1) for table in tables]
     sampled = [weights @ table.T / queries for table in tables]
     taus = []
     for tau in (tau_b, tau_ap):
-        value = float(tau(*whole))
+        value = float(tau(*means))
         taus.append((value, *tau_interval(value, tau(*sampled), queries)))
-    against, told = discordant(*whole), first.told(options)
+    against, distinct = discordant(*means), first.told(options)
     return Order(
         *(first.rater, other.rater, str(first.measure), len(first.runs), queries, len(items)),
         *(*taus[0], *taus[1]),
-        *(len(against), int(against.sum()), int(told.sum()), int((against & told).sum())),
+        *(len(against), int(against.sum()), int(distinct.sum()), int((against & distinct).sum())),
     )
 
 
 def _partial(orders: Sequence[Order], judges: Sequence[str], whole: int) -> Iterator[str]:
-    for each in orders:
-        if each.items < whole and each.rater_b in judges:
+    for order in orders:
+        if order.items < whole and order.rater_b in judges:
             yield (
-                f"{each.rater_b} graded {each.items:,} of the {counted(whole, 'document')} that "
+                f"{order.rater_b} graded {order.items:,} of the {counted(whole, 'document')} that "
                 f"{HUMAN} graded: its order of runs is by these alone"
             )
 
@@ -199,26 +201,26 @@ def _partial(orders: Sequence[Order], judges: Sequence[str], whole: int) -> Iter
 def _lines(orders: Sequence[Order]) -> Iterator[str]:
     if not orders:
         return
-    one = orders[0]
-    people = one.rater_a == HUMAN
+    first = orders[0]
+    people = first.rater_a == HUMAN
     whom = f"the labels of {HUMAN}" if people else "the labels of the other judge"
-    if any(each.rater_a == OTHERS for each in orders):
+    if any(order.rater_a == OTHERS for order in orders):
         whom = "the mean grades of the other judges"
-    ranked = sorted(orders, key=lambda each: -np.nan_to_num(each.tau_b, nan=-2))
-    alike = len({each.items for each in orders}) == 1
+    ranked = sorted(orders, key=lambda order: -np.nan_to_num(order.tau_b, nan=-2))
+    alike = len({order.items for order in orders}) == 1
     rows = [
         [
-            each.rater_b,
-            with_interval(each.tau_b, each.tau_b_low, each.tau_b_high),
-            with_interval(each.tau_ap, each.tau_ap_low, each.tau_ap_high),
-            f"{each.discordant:,} of {each.pairs:,}",
-            f"{each.apart:,} of {each.told:,}",
-            *([] if alike else [f"{each.items:,}"]),
+            order.rater_b,
+            with_interval(order.tau_b, order.tau_b_low, order.tau_b_high),
+            with_interval(order.tau_ap, order.tau_ap_low, order.tau_ap_high),
+            f"{order.discordant:,} of {order.pairs:,}",
+            f"{order.apart:,} of {order.told:,}",
+            *([] if alike else [f"{order.items:,}"]),
         ]
-        for each in ranked[:_JUDGES]
+        for order in ranked[:_JUDGES]
     ]
-    of = f" ({counted(one.items, 'item')} of {counted(one.queries, 'query', 'queries')})"
-    yield f"{counted(one.runs, 'run')} by {one.measure}, against their order by {whom}"
+    of = f" ({counted(first.items, 'item')} of {counted(first.queries, 'query', 'queries')})"
+    yield f"{counted(first.runs, 'run')} by {first.measure}, against their order by {whom}"
     yield f"on what both graded{of if alike else ''}"
     heads = ["labels of", "tau-b", "tau-AP", "turned", "apart", *([] if alike else ["items"])]
     yield from laid_out(heads, rows)

@@ -32,10 +32,10 @@ def _own(url: str) -> Protocol | None:
     """Return the protocol of a run, if it is the user's own; else None."""
     if RUN not in (listing(url) or ()):
         return None
-    told = record(f"{url.rstrip('/')}/{RUN}")
-    options = told.get("options")
+    run_record = record(f"{url.rstrip('/')}/{RUN}")
+    options = run_record.get("options")
     name = options.get("protocol", "") if isinstance(options, dict) else ""
-    return of_record(told) if is_own(str(name)) else None
+    return of_record(run_record) if is_own(str(name)) else None
 
 
 def _written(url: str, protocol: Protocol, folder: str, number: int) -> Iterator[str]:

@@ -26,9 +26,9 @@ def precision(verdicts: Verdicts, options: AgreeOptions) -> Section:
     verdict = [*_of_words(verdicts, options)]
     cuts = options.cuts if verdicts.levels > 2 else ()
     graded = [*_of_grades(verdicts, cuts, options)]
-    whole = scale_name(verdicts.levels)
+    full_scale = scale_name(verdicts.levels)
     # Of grades the cuts are what is asked most; the grades themselves where there are no cuts.
-    short = [one for one in graded if (one.scale == whole) != bool(cuts)]
+    short = [row for row in graded if (row.scale == full_scale) != bool(cuts)]
     parts = [[*_lines("verdict", verdict)], [*_lines("grade", short)]]
     lines = [line for part in parts if part for line in ["", *part]][1:]
     return Section(lines, {"precision": table_of([*verdict, *graded], Precision)})
@@ -49,34 +49,36 @@ def _of_grades(
     if not len(verdicts.human):
         return
     ratings = ratings_of(pa.concat_tables([verdicts.human, verdicts.grades]), verdicts.levels)
-    whole = {grade: str(grade) for grade in range(verdicts.levels)}
+    grade_labels = {grade: str(grade) for grade in range(verdicts.levels)}
     for row, judge in enumerate(ratings.raters[1:], 1):
         if (counts := of_pair(ratings, 0, row)).items:
             for scale, table in scales(counts, verdicts.levels, cuts):
-                labels = whole if scale == scale_name(verdicts.levels) else {1: scale}
+                labels = grade_labels if scale == scale_name(verdicts.levels) else {1: scale}
                 yield from precisions(judge, scale, table, labels, **options.chance)
 
 
 def _lines(what: str, found: Sequence[Precision]) -> Iterator[str]:
     """Yield the lines of the judges that are right most often."""
-    of = {(one.judge, one.label, one.measure): one for one in found}
-    labels = [*dict.fromkeys(one.label for one in found)]
-    judges = [*dict.fromkeys(one.judge for one in found)]
+    of = {(row.judge, row.label, row.measure): row for row in found}
+    labels = [*dict.fromkeys(row.label for row in found)]
+    judges = [*dict.fromkeys(row.judge for row in found)]
     if not judges:
         return
 
     def place(judge: str) -> float:
-        each = [of[judge, label, "f1"].value for label in labels]
-        return -float(np.nan_to_num(each).mean())
+        scores = [of[judge, label, "f1"].value for label in labels]
+        return -float(np.nan_to_num(scores).mean())
 
     rows, shown = [], sorted(judges, key=place)[:_JUDGES]
     numbered = max(map(len, shown)) > _NAME
     for number, judge in enumerate(shown, 1):
         name = str(number) if numbered else judge
         for label in labels:
-            each = [of[judge, label, measure] for measure in MEASURES]
-            cells = [with_interval(one.value, one.low, one.high) for one in each]
-            rows.append([f"{name}: {label}", *cells, f"{each[0].said:,}", f"{each[0].right:,}"])
+            figures = [of[judge, label, measure] for measure in MEASURES]
+            cells = [with_interval(figure.value, figure.low, figure.high) for figure in figures]
+            rows.append(
+                [f"{name}: {label}", *cells, f"{figures[0].said:,}", f"{figures[0].right:,}"]
+            )
     yield f"Right by {HUMAN}, by {what}"
     if numbered:
         yield from (f"  {number}: {judge}" for number, judge in enumerate(shown, 1))

@@ -19,16 +19,18 @@ from zelo_ray.options import AgreeOptions
 def ranks(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Rank coefficients with the people; of judges with a scale of their own with all others."""
     table = pa.concat_tables([verdicts.human, verdicts.grades, verdicts.ranked])
-    own = {name: (scale.high - scale.low + 1) for name, scale in options.scales.items()}
-    kept = set(pc.unique(verdicts.ranked["judge"]).to_pylist())
-    levels = {name: own[name] if name in kept else verdicts.levels for name in (*own, HUMAN)}
-    ratings = ratings_of(table, max([verdicts.levels, *(own[name] for name in kept)]))
-    found = [
-        one
-        for a, b in _pairs(ratings.raters, kept, people=len(verdicts.human) > 0)
-        for one in _of_two(ratings, (a, b), levels, options)
+    sizes = {name: (scale.high - scale.low + 1) for name, scale in options.scales.items()}
+    judges = set(pc.unique(verdicts.ranked["judge"]).to_pylist())
+    levels = {name: sizes[name] if name in judges else verdicts.levels for name in (*sizes, HUMAN)}
+    ratings = ratings_of(table, max([verdicts.levels, *(sizes[name] for name in judges)]))
+    agreements = [
+        agreement
+        for a, b in _pairs(ratings.raters, judges, people=len(verdicts.human) > 0)
+        for agreement in _of_two(ratings, (a, b), levels, options)
     ]
-    return Section([*_lines(found)] if kept else [], {"ranks": table_of(found, Agreement)})
+    return Section(
+        [*_lines(agreements)] if judges else [], {"ranks": table_of(agreements, Agreement)}
+    )
 
 
 def _pairs(raters: tuple[str, ...], kept: set[str], *, people: bool) -> Iterator[tuple[int, int]]:
@@ -47,19 +49,19 @@ def _of_two(
     scale = ", ".join(scale_name(levels.get(name, usual)) for name in (a, b))
     counts = of_pair(ratings, *rows)
     confusion = counts.tables["confusion"]
-    known = np.ones(len(confusion), dtype=bool)
+    mask = np.ones(len(confusion), dtype=bool)
     for name, of in COEFFICIENTS.items():
-        found = estimate(confusion, known, of, **options.chance)
-        ends = (found.value, found.low, found.high)
-        yield Agreement(a, b, scale, name, *ends, counts.items, found.queries)
+        coefficient = estimate(confusion, mask, of, **options.chance)
+        ends = (coefficient.value, coefficient.low, coefficient.high)
+        yield Agreement(a, b, scale, name, *ends, counts.items, coefficient.queries)
 
 
 def _lines(found: list[Agreement]) -> Iterator[str]:
-    of = {(one.rater_a, one.rater_b, one.coefficient): one for one in found}
+    of = {(row.rater_a, row.rater_b, row.coefficient): row for row in found}
     rows = []
-    for a, b in dict.fromkeys((one.rater_a, one.rater_b) for one in found):
-        each = [of[a, b, name] for name in COEFFICIENTS]
-        cells = [with_interval(one.value, one.low, one.high) for one in each]
-        rows.append([f"{a} and {b}", each[0].scale, *cells, f"{each[0].items:,}"])
+    for a, b in dict.fromkeys((row.rater_a, row.rater_b) for row in found):
+        figures = [of[a, b, name] for name in COEFFICIENTS]
+        cells = [with_interval(figure.value, figure.low, figure.high) for figure in figures]
+        rows.append([f"{a} and {b}", figures[0].scale, *cells, f"{figures[0].items:,}"])
     yield "Ranks, each on its own scale"
     yield from laid_out(["raters", "scales", *COEFFICIENTS, "items"], rows)

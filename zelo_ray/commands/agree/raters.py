@@ -31,7 +31,7 @@ def raters(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Compare every judge with the people and each other, and measure all together."""
     people = len(verdicts.human) > 0
     ratings = ratings_of(pa.concat_tables([verdicts.human, verdicts.grades]), verdicts.levels)
-    found, confused = agreements(
+    coefficients, confused = agreements(
         ratings,
         {PANEL: verdicts.panel, WITH_HUMAN: (HUMAN, *verdicts.panel) if people else ()},
         {name: COEFFICIENTS[name] for name in options.coefficients},
@@ -39,15 +39,24 @@ def raters(verdicts: Verdicts, options: AgreeOptions) -> Section:
         resamples=options.resamples,
         seed=options.seed,
     )
-    tables = {"agreement": table_of(found, Agreement), "confusion": table_of(confused, Confused)}
-    if not found:
+    tables = {
+        "agreement": table_of(coefficients, Agreement),
+        "confusion": table_of(confused, Confused),
+    }
+    if not coefficients:
         names = ", ".join(options.coefficients)
-        many = f"{names}: for three raters or more, which are not here"
-        return Section(tables=tables, missing=[many] if len(ratings.raters) > 1 else [])
-    told = _Findings(verdicts, options, found, confused)
-    parts = [told.with_people(), told.binarised(), told.together(), told.apart(), told.confusions()]
+        reason = f"{names}: for three raters or more, which are not here"
+        return Section(tables=tables, missing=[reason] if len(ratings.raters) > 1 else [])
+    findings = _Findings(verdicts, options, coefficients, confused)
+    parts = [
+        findings.with_people(),
+        findings.binarised(),
+        findings.together(),
+        findings.apart(),
+        findings.confusions(),
+    ]
     lines = [line for part in parts if part for line in [*part, ""]]
-    return Section([*lines, *told.meaning(lines)], tables, list(told.missing()))
+    return Section([*lines, *findings.meaning(lines)], tables, list(findings.missing()))
 
 
 class _Findings:
@@ -74,8 +83,8 @@ class _Findings:
             self._judges.sort(key=lambda judge: self._order(HUMAN, judge))
 
     def _shown(self, preferred: Sequence[str], excluded: str) -> list[str]:
-        asked = [n for n in self._options.coefficients if COEFFICIENTS[n].raters != excluded]
-        return [n for n in preferred if n in asked] or asked[:_SHOWN]
+        names = [n for n in self._options.coefficients if COEFFICIENTS[n].raters != excluded]
+        return [n for n in preferred if n in names] or names[:_SHOWN]
 
     def _order(self, a: str, b: str) -> float:
         value = self._of(a, b, self._of_two[0]).value
@@ -97,9 +106,14 @@ class _Findings:
         """
         rows, sizes = [], []
         for label, a, b, scale in keys:
-            each = [self._of(a, b, name, scale) for name in heads[1:]]
-            rows.append([label, *(with_interval(one.value, one.low, one.high) for one in each)])
-            sizes.append((each[0].items, each[0].queries))
+            figures = [self._of(a, b, name, scale) for name in heads[1:]]
+            rows.append(
+                [
+                    label,
+                    *(with_interval(figure.value, figure.low, figure.high) for figure in figures),
+                ]
+            )
+            sizes.append((figures[0].items, figures[0].queries))
         if len(set(sizes)) == 1:
             items, queries = sizes[0]
             title += f" ({counted(items, 'item')} of {counted(queries, 'query', 'queries')})"
@@ -121,13 +135,18 @@ class _Findings:
 
     def binarised(self) -> list[str]:
         """Return the table of agreement with people on binarised grades, by one coefficient."""
-        scales = [scale_name(self._levels, each) for each in self._options.cuts][:_SHOWN]
+        scales = [scale_name(self._levels, cut) for cut in self._options.cuts][:_SHOWN]
         if not (self._people and self._of_two and scales and self._levels > 2):
             return []
         rows = []
         for judge in self._judges[:_BINARISED]:
-            each = [self._of(HUMAN, judge, self._of_two[0], scale) for scale in scales]
-            rows.append([judge, *(with_interval(one.value, one.low, one.high) for one in each)])
+            figures = [self._of(HUMAN, judge, self._of_two[0], scale) for scale in scales]
+            rows.append(
+                [
+                    judge,
+                    *(with_interval(figure.value, figure.low, figure.high) for figure in figures),
+                ]
+            )
         lines = [f"{self._of_two[0]} with {HUMAN}, binarised", *laid_out(["judge", *scales], rows)]
         return lines + _more(len(self._judges) - _BINARISED, "judges")
 
@@ -137,8 +156,8 @@ class _Findings:
         if not (keys and self._of_many):
             return []
         rows = [(f"{panel}, {scale}", panel, "", scale) for panel, scale in keys]
-        whole = "" if any(panel == PANEL for panel, _ in keys) else f" and {HUMAN}"
-        title = f"{counted(self._size, 'judge')}{whole} together, on what two or more judged"
+        suffix = "" if any(panel == PANEL for panel, _ in keys) else f" and {HUMAN}"
+        title = f"{counted(self._size, 'judge')}{suffix} together, on what two or more judged"
         return self._table(title, ["panel", *self._of_many], rows)
 
     def apart(self) -> list[str]:
@@ -152,8 +171,8 @@ class _Findings:
             return self._table(title, ["judges", *names], pairs)
         if number <= _MATRIX:
             return [f"{title}: {names[0]}", *self._matrix()]
-        pairs = [each for each in pairs if not isnan(self._of(*each[1:3], names[0]).value)]
-        pairs.sort(key=lambda each: self._order(*each[1:3]))
+        pairs = [pair for pair in pairs if not isnan(self._of(*pair[1:3], names[0]).value)]
+        pairs.sort(key=lambda pair: self._order(*pair[1:3]))
         far = pairs[: -_EXTREMES - 1 : -1]
         return [
             *self._table(
@@ -165,7 +184,7 @@ class _Findings:
     def _matrix(self) -> list[str]:
         rows = []
         for n, judge in enumerate(self._judges):
-            values = [self._of(other, judge, self._of_two[0]).value for other in self._judges[:n]]
+            values = [self._of(rater, judge, self._of_two[0]).value for rater in self._judges[:n]]
             cells = [with_interval(value, nan, nan) for value in values]
             rows.append([f"{n + 1} {judge}", *cells, *[""] * (len(self._judges) - 1 - n)])
         return laid_out(["", *map(str, range(1, len(self._judges)))], rows)
@@ -200,7 +219,7 @@ class _Findings:
         if any("-" in line.split() for line in shown):
             yield "A dash: not defined, since all grades (for mcc: of one of the two) are the same,"
             yield "or nothing was judged in common."
-        if any(0 < one.queries < FEWEST for one in self._found.values()):
+        if any(0 < figure.queries < FEWEST for figure in self._found.values()):
             yield f"Of fewer than {FEWEST} queries there is no interval."
         yield (
             "[95% intervals] are over samples of queries. All coefficients, pairs and scales: "

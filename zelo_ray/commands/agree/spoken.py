@@ -35,6 +35,6 @@ def spoken(verdicts: Verdicts, options: AgreeOptions) -> Spoken:
     cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
     single = once(cast, lenient=options.lenient)
     of_judges = words(single if options.lenient else cast)[1:]
-    said = np.concatenate([words(single)[:1], of_judges])
-    ratings = word_ratings(cast, said, first_named(cast, verdicts.voices))
-    return Spoken(votes, cast, single, said, ratings)
+    pair_words = np.concatenate([words(single)[:1], of_judges])
+    ratings = word_ratings(cast, pair_words, first_named(cast, verdicts.voices))
+    return Spoken(votes, cast, single, pair_words, ratings)

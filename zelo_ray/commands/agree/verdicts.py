@@ -46,12 +46,15 @@ def outcomes(verdicts: Verdicts, options: AgreeOptions) -> Section:
     lines: list[str] = []
     missing: list[str] = []
     if len(verdicts.voices):
-        told = spoken(verdicts, options)
-        ratings = told.ratings
-        agreed = [*with_people(ratings, _NAMED, **options.chance), *_by_votes(told.single, options)]
+        pair_votes = spoken(verdicts, options)
+        ratings = pair_votes.ratings
+        agreed = [
+            *with_people(ratings, _NAMED, **options.chance),
+            *_by_votes(pair_votes.single, options),
+        ]
         judges = _best_first(agreed)
         apart = differ(ratings, judges, _NAMED, **options.chance)
-        won = [*wins(told.cast, told.said, told.votes, options)]
+        won = [*wins(pair_votes.cast, pair_votes.said, pair_votes.votes, options)]
         lines = [*_lines(agreed, apart, judges), *win_lines(won, judges)] if judges else []
         missing = [*_alone(verdicts, agreed)]
     elif len(verdicts.votes) and len(verdicts.human):
@@ -69,19 +72,19 @@ def _by_votes(cast: Ballots, options: AgreeOptions) -> Iterator[Agreement]:
     for row, judge in enumerate(cast.judges[1:], 1):
         table = crossed(cast, 0, row)
         for scale, counts in ((VOTES, table), (VOTES_DECIDED, table[:, ::2, ::2])):
-            same, whole = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
-            found = share(same, whole, **options.chance)
-            ends = (found.value, found.low, found.high)
-            items = round(float(whole.sum()))
-            yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, found.queries)
+            same, totals = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
+            agreement = share(same, totals, **options.chance)
+            ends = (agreement.value, agreement.low, agreement.high)
+            items = round(float(totals.sum()))
+            yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, agreement.queries)
 
 
 def _best_first(agreed: Sequence[Agreement]) -> list[str]:
     """Return the judges that can be compared with the people, the highest alpha first."""
     leading = {
-        one.rater_b: np.nan_to_num(one.value, nan=-2)
-        for one in agreed
-        if (one.scale, one.coefficient) == (WITH_TIES, "alpha-nominal") and one.items
+        row.rater_b: np.nan_to_num(row.value, nan=-2)
+        for row in agreed
+        if (row.scale, row.coefficient) == (WITH_TIES, "alpha-nominal") and row.items
     }
     return sorted(leading, key=lambda judge: -leading[judge])
 
@@ -89,15 +92,15 @@ def _best_first(agreed: Sequence[Agreement]) -> list[str]:
 def _alone(verdicts: Verdicts, agreed: Sequence[Agreement]) -> Iterator[str]:
     if not len(verdicts.votes):
         yield f"{HUMAN} voted on pairs, and no judge did"
-    for one in agreed:
-        if one.scale == VOTES and not one.items:
-            yield f"{one.rater_b} and {HUMAN} judged no pair in common"
+    for row in agreed:
+        if row.scale == VOTES and not row.items:
+            yield f"{row.rater_b} and {HUMAN} judged no pair in common"
 
 
 def _lines(
     agreed: Sequence[Agreement], apart: Sequence[Difference], judges: Sequence[str]
 ) -> Iterator[str]:
-    of = {(one.rater_b, one.scale, one.coefficient): one for one in agreed}
+    of = {(row.rater_b, row.scale, row.coefficient): row for row in agreed}
     places = {judge: f"{i} {judge}" for i, judge in enumerate(judges[:_JUDGES], 1)}
     yield f"Verdicts of judges on pairs, beside {HUMAN}: A is better, a tie, B is better"
     yield from _table(of, places, WITH_TIES)
@@ -114,9 +117,9 @@ def _lines(
 def _table(of: _Found, places: Mapping[str, str], scale: str) -> Iterator[str]:
     rows = []
     for judge, place in places.items():
-        each = [of[judge, *key] for key in _SHOWN[scale]]
-        cells = [with_interval(one.value, one.low, one.high) for one in each]
-        rows.append([place, *cells, f"{each[0].items:,}"])
+        figures = [of[judge, *key] for key in _SHOWN[scale]]
+        cells = [with_interval(figure.value, figure.low, figure.high) for figure in figures]
+        rows.append([place, *cells, f"{figures[0].items:,}"])
     yield from laid_out(["judge", *_HEADS, "pairs"], rows)
 
 
@@ -126,8 +129,12 @@ def _counts(of: _Found, places: Mapping[str, str]) -> Iterator[str]:
     for judge, place in places.items():
         cells = []
         for scale in (WITH_TIES, DECIDED, VOTES, VOTES_DECIDED):
-            one = of[judge, scale, "agreement"]
-            cells.append(f"{round(one.value * one.items):,} of {one.items:,}" if one.items else "-")
+            figure = of[judge, scale, "agreement"]
+            cells.append(
+                f"{round(figure.value * figure.items):,} of {figure.items:,}"
+                if figure.items
+                else "-"
+            )
             if (judge, scale, "kappa") in of:
                 cells.append(with_interval(of[judge, scale, "kappa"].value, nan, nan))
         rows.append([place, *cells])
@@ -141,18 +148,18 @@ def _counts(of: _Found, places: Mapping[str, str]) -> Iterator[str]:
 
 def _apart(apart: Sequence[Difference], places: Mapping[str, str]) -> Iterator[str]:
     """Yield a table of how much closer to the people one of two judges is."""
-    of = {(one.rater_a, one.rater_b, one.scale, one.coefficient): one for one in apart}
+    of = {(row.rater_a, row.rater_b, row.scale, row.coefficient): row for row in apart}
     pairs = [*combinations(places, 2)]
     for scale, title in ((WITH_TIES, "with ties"), (DECIDED, "both decided")) if pairs else ():
         rows = []
         for a, b in pairs[:_PAIRS]:
             same, alpha, mcc = (of[a, b, *key] for key in _SHOWN[scale])
             cells = [
-                with_interval(one.difference, one.low, one.high, _SIGNED)
-                for one in (same, alpha, mcc)
+                with_interval(figure.difference, figure.low, figure.high, _SIGNED)
+                for figure in (same, alpha, mcc)
             ]
             cells.insert(2, "-" if isnan(alpha.relative) else f"{alpha.relative:+z.1f}")
-            numbers = (places[each].split(" ")[0] for each in (a, b))
+            numbers = (places[judge].split(" ")[0] for judge in (a, b))
             rows.append([" over ".join(numbers), *cells, f"{same.items:,}"])
         yield ""
         yield f"By how much one judge is nearer to {HUMAN} than another on the same pairs, {title}"

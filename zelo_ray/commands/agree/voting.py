@@ -45,17 +45,17 @@ _ONE_WAY = 0.9
 
 def voting(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Measure position bias, flips and circles of every judge that voted, and pair agreement."""
-    found: list[Bias] = []
+    biases: list[Bias] = []
     agreed: list[Agreement] = []
     one_way: list[tuple[str, str]] = []
     if len(verdicts.votes):
         cast = ballots(verdicts.votes)
-        said = words(once(cast, lenient=True) if options.lenient else cast)
-        found = [*_biases(cast, said, options)]
-        agreed = [*_agreements(cast, said, options)]
+        pair_words = words(once(cast, lenient=True) if options.lenient else cast)
+        biases = [*_biases(cast, pair_words, options)]
+        agreed = [*_agreements(cast, pair_words, options)]
         one_way = [*_one_way(cast, verdicts.votes)]
-    tables = {"voting": table_of(found, Bias), "pairs": table_of(agreed, Agreement)}
-    return Section([*_lines(found, agreed, one_way)] if found else [], tables)
+    tables = {"voting": table_of(biases, Bias), "pairs": table_of(agreed, Agreement)}
+    return Section([*_lines(biases, agreed, one_way)] if biases else [], tables)
 
 
 def _biases(cast: Ballots, said: Floats, options: AgreeOptions) -> Iterator[Bias]:
@@ -98,21 +98,21 @@ def _agreement(
 ) -> Iterator[Agreement]:
     """Yield percent agreement and kappa, with ties and on what both decided."""
     # Which document of a pair is the first is chance, and must not be an opinion: both ways round.
-    whole = (table + table[:, ::-1, ::-1]) / 2
-    for scale, counts in zip(scales, (whole, whole[:, ::2, ::2]), strict=True):
+    tables = (table + table[:, ::-1, ::-1]) / 2
+    for scale, counts in zip(scales, (tables, tables[:, ::2, ::2]), strict=True):
         items = counts.sum(axis=(1, 2))
         for coefficient in ("agreement", "kappa"):
             of = _equal if coefficient == "agreement" else _kappa
-            found = estimate(counts, items > 0, of, **options.chance)
-            ends = (found.value, found.low, found.high)
+            figure = estimate(counts, items > 0, of, **options.chance)
+            ends = (figure.value, figure.low, figure.high)
             total = round(float(items.sum()))
-            yield Agreement(a, b, scale, coefficient, *ends, total, found.queries)
+            yield Agreement(a, b, scale, coefficient, *ends, total, figure.queries)
 
 
 def _equal(tables: Floats) -> Floats:
-    whole = tables.sum(axis=(-2, -1))
+    totals = tables.sum(axis=(-2, -1))
     same = np.trace(tables, axis1=-2, axis2=-1)
-    equal: Floats = np.divide(same, whole, out=np.full_like(same, np.nan), where=whole > 0)
+    equal: Floats = np.divide(same, totals, out=np.full_like(same, np.nan), where=totals > 0)
     return equal
 
 
@@ -122,21 +122,21 @@ def _kappa(tables: Floats) -> Floats:
 
 def _one_way(cast: Ballots, votes: pa.Table) -> Iterator[tuple[str, str]]:
     """Yield judges that seem to have seen all pairs in one order, and the document shown first."""
-    known = cast.shown != 0
+    has_order = cast.shown != 0
     swapped = pc.fill_null(votes["swapped"], False).to_numpy().astype(np.float64)
-    both = both_orders(cast).sum(axis=(1, 2))
+    repeats = both_orders(cast).sum(axis=(1, 2))
     for i, judge in enumerate(cast.judges):
-        mine = known & (cast.judge == i)
-        pairs = len(np.unique(cast.pair[mine]))
-        turned = swapped[mine].mean() if pairs else 0.5
-        if pairs and both[i] < (1 - _ONE_WAY) * pairs and max(turned, 1 - turned) > _ONE_WAY:
+        judge_votes = has_order & (cast.judge == i)
+        pairs = len(np.unique(cast.pair[judge_votes]))
+        turned = swapped[judge_votes].mean() if pairs else 0.5
+        if pairs and repeats[i] < (1 - _ONE_WAY) * pairs and max(turned, 1 - turned) > _ONE_WAY:
             yield judge, "b" if turned > _ONE_WAY else "a"
 
 
 def _lines(
     found: Sequence[Bias], agreed: Sequence[Agreement], one_way: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
-    known: Mapping[tuple[str, str], Bias] = {(b.judge, b.bias): b for b in found}
+    biases: Mapping[tuple[str, str], Bias] = {(b.judge, b.bias): b for b in found}
     judges = [*dict.fromkeys(b.judge for b in found)]
     shown = {n: head for n, head in _HEADS.items() if any(b.items for b in found if b.bias == n)}
     voters = (judge for judge in judges if judge != PANEL)
@@ -144,7 +144,7 @@ def _lines(
     rows = [
         [
             f"{places[judge]} {judge}" if judge in places else judge,
-            *(_cell(known.get((judge, name))) for name in shown),
+            *(_cell(biases.get((judge, name))) for name in shown),
         ]
         for judge in judges[:_JUDGES]
     ]
@@ -178,10 +178,10 @@ def _together(agreed: Sequence[Agreement], places: Mapping[str, str]) -> Iterato
     rows = []
     for a, b in pairs[:_PAIRS]:
         kinds = [(WITH_TIES, "agreement"), (DECIDED, "agreement"), (WITH_TIES, "kappa")]
-        each = [of[a, b, *kind] for kind in kinds]
-        cells = [_cell(one) for one in each]
-        numbers = (places.get(each, each) for each in (a, b))
-        rows.append([" and ".join(numbers), *cells, f"{each[0].items:,}"])
+        figures = [of[a, b, *kind] for kind in kinds]
+        cells = [_cell(figure) for figure in figures]
+        numbers = (places.get(judge, judge) for judge in (a, b))
+        rows.append([" and ".join(numbers), *cells, f"{figures[0].items:,}"])
     yield ""
     yield "Judges on the same pairs, by their numbers above (a word of each: most of its votes)"
     yield from laid_out(["judges", "same", "both decided", "kappa", "pairs"], rows)

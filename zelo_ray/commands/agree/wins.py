@@ -49,37 +49,44 @@ def wins(cast: Ballots, said: Floats, votes: pa.Table, options: AgreeOptions) ->
     """
     doc_ids = sorted({*votes["doc_id_a"].to_pylist(), *votes["doc_id_b"].to_pylist()})
     for row, judge in enumerate(cast.judges[1:], 1):
-        both = np.flatnonzero(~np.isnan(said[[0, row]]).any(axis=0))
-        query = cast.pairs[both, 0]
-        met = np.unique(np.concatenate([cast.pairs[both][:, [0, side]] for side in (1, 2)]), axis=0)
-        places, queries = np.unique(met[:, 1], return_counts=True)
+        pairs = np.flatnonzero(~np.isnan(said[[0, row]]).any(axis=0))
+        query = cast.pairs[pairs, 0]
+        documents = np.unique(
+            np.concatenate([cast.pairs[pairs][:, [0, side]] for side in (1, 2)]), axis=0
+        )
+        places, queries = np.unique(documents[:, 1], return_counts=True)
         for place in places[queries >= FEWEST]:
-            first, second = (cast.pairs[both, side] == place for side in (1, 2))
-            own = first | second
-            whole = np.bincount(query[own], minlength=len(cast.query_ids))
-            turn = np.where(first[own], 1, -1)
-            points = [(turn * said[rater, both[own]] + 1) / 2 for rater in (row, 0)]
-            one, other = (
-                share(np.bincount(query[own], won, len(whole)), whole, **options.chance)
+            first, second = (cast.pairs[pairs, side] == place for side in (1, 2))
+            mask = first | second
+            totals = np.bincount(query[mask], minlength=len(cast.query_ids))
+            turn = np.where(first[mask], 1, -1)
+            points = [(turn * said[rater, pairs[mask]] + 1) / 2 for rater in (row, 0)]
+            by_judge, by_people = (
+                share(np.bincount(query[mask], won, len(totals)), totals, **options.chance)
                 for won in points
             )
-            ends = (one.value, one.low, one.high, other.value, other.low, other.high)
-            yield Win(judge, doc_ids[place - 1], *ends, int(whole.sum()), one.queries)
+            ends = (
+                by_judge.value,
+                by_judge.low,
+                by_judge.high,
+                by_people.value,
+                by_people.low,
+                by_people.high,
+            )
+            yield Win(judge, doc_ids[place - 1], *ends, int(totals.sum()), by_judge.queries)
 
 
 def win_lines(won: Sequence[Win], judges: Sequence[str]) -> Iterator[str]:
     """Yield a table of the win rates by judge and by people, with the judges numbered."""
-    of = {(one.judge, one.doc_id): one for one in won}
-    by_people = {one.doc_id: one.human for one in reversed(won)}
+    of = {(win.judge, win.doc_id): win for win in won}
+    by_people = {win.doc_id: win.human for win in reversed(won)}
     documents = sorted(by_people, key=lambda doc_id: -by_people[doc_id])
     if not documents:
         return
     rows = []
     for doc_id in documents[:_DOCUMENTS]:
-        each = [of.get((judge, doc_id)) for judge in judges[:_JUDGES]]
-        rows.append(
-            [doc_id, *(f"{one.wins:.4f} / {one.human:.4f}" if one else "-" for one in each)]
-        )
+        row = [of.get((judge, doc_id)) for judge in judges[:_JUDGES]]
+        rows.append([doc_id, *(f"{win.wins:.4f} / {win.human:.4f}" if win else "-" for win in row)])
     yield ""
     yield f"Win rates by judge / by {HUMAN}, on the pairs that both judged; a tie is half a win"
     yield from laid_out(["document", *map(str, range(1, len(judges[:_JUDGES]) + 1))], rows)
