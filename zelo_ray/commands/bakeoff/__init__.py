@@ -81,11 +81,11 @@ def measure(
     rankings = {entry.name: rank(truth, entry.run, ties=options.ties) for entry in entries}
     arms = [name for name, ranking in rankings.items() if ranking.answered.any()]
     for entry in entries:
-        told = {failure.query_id for failure in entry.failures}
+        query_ids = {failure.query_id for failure in entry.failures}
         entry.failures.extend(
             Unranked(entry.name, query_id, "missing", "it is not in the run", 0)
             for query_id in rankings[entry.name].missing
-            if query_id not in told
+            if query_id not in query_ids
         )
         if entry.name not in arms:
             entry.note = entry.note or "it ranked no query of the truth, and takes no part"
@@ -96,7 +96,7 @@ def measure(
     answered = np.array([ranking.answered for ranking in rankings.values()])
     values = _values(measures, rankings.values())
     drawn = _drawn(measures, truth, rankings.values(), options)
-    found, comparisons = contest(
+    means, comparisons = contest(
         values,
         answered,
         arms,
@@ -104,7 +104,7 @@ def measure(
         confidence=options.confidence,
         seed=options.seed,
         drawn=drawn or None,
-        uncompared={str(each) for each in measures if each.of_labels},
+        uncompared={str(measure) for measure in measures if measure.of_labels},
     )
     outcome = Outcome(
         measures=measures,
@@ -114,7 +114,7 @@ def measure(
         values=values,
         answered=answered,
         rankings=rankings,
-        means=found,
+        means=means,
         comparisons=comparisons,
         slices=[],
         holes=[hole for name in arms for hole in _holes(name, rankings[name], _HOLES_TO)],
@@ -135,8 +135,8 @@ def _cautions(outcome: Outcome, options: BakeoffOptions) -> Iterator[Caution]:
     truth, depth = outcome.truth, outcome.measures[0].cutoff
     ties = options.ties == "trec"  # else any order of equal scores counts
     for entry in (entry for entry in outcome.entries if entry.name in outcome.arms):
-        known = entry.run.filter(pc.is_in(entry.run["query_id"], pa.array(truth.query_ids)))
-        for doubt in doubts_of(known, depth, ties=ties):
+        run = entry.run.filter(pc.is_in(entry.run["query_id"], pa.array(truth.query_ids)))
+        for doubt in doubts_of(run, depth, ties=ties):
             yield Caution(run=entry.name, depth=depth, **asdict(doubt))
     below = int((truth.relevance < 0).sum())
     if below and truth.kind != "scores":
@@ -150,7 +150,7 @@ def _first_reason(entry: Entry) -> str:
 def _values(measures: Sequence[Measure], rankings: Iterable[Ranking]) -> dict[str, Floats]:
     """Evaluate the rankings: by measure, values of shape [arms, queries]."""
     by_arm = np.stack([evaluate(measures, ranking) for ranking in rankings])
-    return {str(each): by_arm[:, m] for m, each in enumerate(measures)}
+    return {str(measure): by_arm[:, m] for m, measure in enumerate(measures)}
 
 
 def _drawn(
@@ -165,8 +165,8 @@ def _drawn(
     """
     if not np.nan_to_num(truth.std_error).any():
         return {}
-    each = list(rankings)
-    room = _DRAWN_CELLS // max(1, len(each) * len(measures) * len(truth.query_ids))
+    arm_rankings = list(rankings)
+    room = _DRAWN_CELLS // max(1, len(arm_rankings) * len(measures) * len(truth.query_ids))
     draws = min(options.label_draws, room)
     if not draws:
         return {}
@@ -175,16 +175,20 @@ def _drawn(
     parts = []
     while chunk := [*islice(labels, at_once)]:
         stacked = np.stack(chunk)
-        parts.append(np.stack([evaluate(measures, one, stacked) for one in each], axis=1))
+        parts.append(
+            np.stack([evaluate(measures, ranking, stacked) for ranking in arm_rankings], axis=1)
+        )
     drawn = np.concatenate(parts)
-    return {str(one): drawn[:, :, m] for m, one in enumerate(measures)}
+    return {str(measure): drawn[:, :, m] for m, measure in enumerate(measures)}
 
 
 def _curves(
     truth: Truth, measures: Sequence[Measure], rankings: Mapping[str, Ranking]
 ) -> dict[str, dict[str, list[tuple[int, float]]]]:
     """Compute recall at several depths: by measure and arm, pairs of depth and mean."""
-    recall = next(each for each in (*measures, *default_measures(truth)) if each.name == "R")
+    recall = next(
+        measure for measure in (*measures, *default_measures(truth)) if measure.name == "R"
+    )
     at = [replace(recall, cutoff=depth) for depth in _CURVE]
     curves = {
         arm: list(zip(_CURVE, evaluate(at, ranking).mean(axis=1).tolist(), strict=True))

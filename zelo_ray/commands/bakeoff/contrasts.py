@@ -19,7 +19,7 @@ def contrasts(outcome: Outcome, pools: Mapping[str, Pool]) -> list[dict[str, Any
         outcome: of the contest.
         pools: those of the queries that `contrasting` names, as far as there are any.
     """
-    found = []
+    records = []
     for run_a, run_b, q in _contrasting(outcome):
         query_id = outcome.truth.query_ids[q]
         pool = pools.get(query_id)
@@ -29,7 +29,7 @@ def contrasts(outcome: Outcome, pools: Mapping[str, Pool]) -> list[dict[str, Any
         shown = dict.fromkeys(doc_id for side in sides for doc_id in side[:_SHOWN])
         relevance = outcome.truth.labels(q)
         values = outcome.values[outcome.leading]
-        found.append(
+        records.append(
             {
                 "query_id": query_id,
                 "query": pool.query if pool else "",
@@ -49,7 +49,7 @@ def contrasts(outcome: Outcome, pools: Mapping[str, Pool]) -> list[dict[str, Any
                 ],
             }
         )
-    return found
+    return records
 
 
 def contrasting(outcome: Outcome) -> set[str]:
@@ -59,11 +59,11 @@ def contrasting(outcome: Outcome) -> set[str]:
 
 def _contrasting(outcome: Outcome) -> list[tuple[str, str, int]]:
     best, *others = outcome.standing
-    values, found = outcome.values[outcome.leading], list[tuple[str, str, int]]()
-    for other in others[:_RIVALS]:
-        a, b = outcome.arms.index(best), outcome.arms.index(other)
-        both = outcome.answered[a] & outcome.answered[b]
-        apart = np.where(both, np.abs(np.nan_to_num(values[a] - values[b])), 0.0)
+    values, triples = outcome.values[outcome.leading], list[tuple[str, str, int]]()
+    for rival in others[:_RIVALS]:
+        a, b = outcome.arms.index(best), outcome.arms.index(rival)
+        answered = outcome.answered[a] & outcome.answered[b]
+        apart = np.where(answered, np.abs(np.nan_to_num(values[a] - values[b])), 0.0)
         widest = np.argsort(-apart, kind="stable")[:_CONTRASTS]
-        found.extend((best, other, int(q)) for q in widest if apart[q] > 0)
-    return found
+        triples.extend((best, rival, int(q)) for q in widest if apart[q] > 0)
+    return triples

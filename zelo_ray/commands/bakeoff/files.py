@@ -45,20 +45,20 @@ def describe(
         "truth": truth,
         "arms": arms,
         "standing": outcome.standing,
-        "measures": [str(each) for each in outcome.measures],
+        "measures": [str(measure) for measure in outcome.measures],
         "leading": outcome.leading,
         "label_draws": outcome.draws,
         "damaged": len(outcome.damaged),
         "maybe_dollars": outcome.maybe_dollars,
         "seconds": dict(seconds),
         "kin": _kin(outcome.kin) if outcome.kin else None,
-        "gate": [asdict(each) for each in outcome.gate],
-        "warnings": [asdict(each) for each in outcome.cautions],
+        "gate": [asdict(candidate) for candidate in outcome.gate],
+        "warnings": [asdict(caution) for caution in outcome.cautions],
     }
-    told = {"complete": outcome.complete, "summary": summary}
+    description = {"complete": outcome.complete, "summary": summary}
     if outcome.people:
         summary["people"] = outcome.people.told()
-    return {**told, "curves": outcome.curves, "contrasts": list(shown)}
+    return {**description, "curves": outcome.curves, "contrasts": list(shown)}
 
 
 def write_outcome(out: str, outcome: Outcome) -> None:
@@ -82,9 +82,9 @@ def write_outcome(out: str, outcome: Outcome) -> None:
         for table in _metrics(outcome):
             results.add("metrics", table)
         for entry in outcome.entries:
-            named = pa.array([entry.name] * len(entry.run), pa.string())
+            column = pa.array([entry.name] * len(entry.run), pa.string())
             results.add(
-                "runs", entry.run.select(schema_of(Ranked).names).add_column(0, "run", named)
+                "runs", entry.run.select(schema_of(Ranked).names).add_column(0, "run", column)
             )
 
 
@@ -108,42 +108,42 @@ def write_annotated(out: str, lines: Iterable[Line], entries: Sequence[Entry]) -
         files = [stack.enter_context(writing(place)) for place in places]
         for line in lines:
             query_id = line.pool.query_id if line.pool else ""
-            for file, own in zip(files, scores, strict=True):
-                found = own.get(query_id, {})
-                file.write(annotate_line(line.raw, found, "score") + b"\n")
+            for file, by_query in zip(files, scores, strict=True):
+                documents = by_query.get(query_id, {})
+                file.write(annotate_line(line.raw, documents, "score") + b"\n")
     return places
 
 
 def file_names(names: Iterable[str]) -> list[str]:
     """Return a different file name for each of some names, which may hold any characters."""
-    found: dict[str, str] = {}  # by what a file system that knows no case takes them for
+    by_lower: dict[str, str] = {}  # by what a file system that knows no case takes them for
     for name in names:
-        plain = own = _ODD.sub("_", name).lstrip(".") or "_"
+        plain = file_name = _ODD.sub("_", name).lstrip(".") or "_"
         number = 1
-        while own.lower() in found:
+        while file_name.lower() in by_lower:
             number += 1
-            own = f"{plain}-{number}"
-        found[own.lower()] = own
-    return list(found.values())
+            file_name = f"{plain}-{number}"
+        by_lower[file_name.lower()] = file_name
+    return list(by_lower.values())
 
 
 def _scores(run: pa.Table) -> dict[str, dict[str, dict[str, float]]]:
     """Return the scores of a run by query and document."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    by_query: dict[str, dict[str, dict[str, float]]] = {}
     columns = (run[name].to_pylist() for name in ("query_id", "doc_id", "score"))
     for query_id, doc_id, score in zip(*columns, strict=True):
-        found.setdefault(query_id, {})[doc_id] = {"score": score}
-    return found
+        by_query.setdefault(query_id, {})[doc_id] = {"score": score}
+    return by_query
 
 
 def _kin(kin: Kin) -> dict[str, Any]:
     """Describe families, arms that have kin among the judges, and standings that are missing."""
-    own = kin.kinship
+    kinship = kin.kinship
     return {
-        "judges": {judge: sorted(names) for judge, names in own.judges.items()},
+        "judges": {judge: sorted(names) for judge, names in kinship.judges.items()},
         "arms": {
-            arm: {"families": sorted(own.shared(arm)), "judges": sorted(judges)}
-            for arm, judges in own.of_arms.items()
+            arm: {"families": sorted(kinship.shared(arm)), "judges": sorted(judges)}
+            for arm, judges in kinship.of_arms.items()
         },
         "untold": kin.untold,
     }
@@ -153,5 +153,5 @@ def _metrics(outcome: Outcome) -> Iterable[pa.Table]:
     ids = pa.array(outcome.truth.query_ids, pa.string())
     for name, values in outcome.values.items():
         for arm, row in zip(outcome.arms, values, strict=True):
-            named = [pa.array([text] * len(ids), pa.string()) for text in (arm, name)]
-            yield pa.table([named[0], ids, named[1], pa.array(row)], schema=schema_of(Metric))
+            columns = [pa.array([text] * len(ids), pa.string()) for text in (arm, name)]
+            yield pa.table([columns[0], ids, columns[1], pa.array(row)], schema=schema_of(Metric))

@@ -82,20 +82,20 @@ def _open(run: str, why: str, outcome: Outcome, options: BakeoffOptions) -> Gate
 
 def gate_lines(found: Iterable[Gated]) -> Iterator[str]:
     """Yield a log line for each candidate: ``GATE pass``, ``GATE fail`` or ``GATE open``."""
-    for one in found:
-        within = f"than {one.baseline} by more than {one.margin:g}"
-        match one.verdict:
+    for row in found:
+        within = f"than {row.baseline} by more than {row.margin:g}"
+        match row.verdict:
             case "better":
-                said = f"pass: {one.run} is better than {one.baseline}"
+                text = f"pass: {row.run} is better than {row.baseline}"
             case "not worse":
-                said = f"pass: {one.run} is not worse {within}"
+                text = f"pass: {row.run} is not worse {within}"
             case "worse":
-                said = f"fail: {one.run} is worse than {one.baseline}"
+                text = f"fail: {row.run} is worse than {row.baseline}"
             case "not enough data":
-                said = f"open: not enough data to say that {one.run} is not worse {within}"
+                text = f"open: not enough data to say that {row.run} is not worse {within}"
             case "only kin":
-                said = f"open: {one.reason}: {one.run} against {one.baseline}"
-        yield f"GATE {said} ({'; '.join(_figures(one))})"
+                text = f"open: {row.reason}: {row.run} against {row.baseline}"
+        yield f"GATE {text} ({'; '.join(_figures(row))})"
 
 
 def _figures(one: Gated) -> Iterator[str]:
@@ -104,8 +104,8 @@ def _figures(one: Gated) -> Iterator[str]:
         if not isnan(one.low):
             sure = f"{100 * one.confidence:g}%"
             limits = f", one-sided {sure} limits {one.low:+.4f} and {one.high:+.4f}"
-        told = "" if one.estimate == "panel" else f", {one.estimate}"
-        yield f"{one.measure} {one.difference:+.4f}{told}{limits}, {one.queries:,} queries"
+        label = "" if one.estimate == "panel" else f", {one.estimate}"
+        yield f"{one.measure} {one.difference:+.4f}{label}{limits}, {one.queries:,} queries"
     if one.reason and one.verdict != "only kin":
         yield one.reason
         if one.estimate == "panel" and one.enough > one.queries:

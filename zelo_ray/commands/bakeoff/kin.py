@@ -56,26 +56,26 @@ def guard(
         options: of the bake-off.
     """
     rests = _Rests(outcome, annotated, options)
-    told = Kin(kinship)
-    outcome.comparisons = [_held(one, kinship, rests) for one in outcome.comparisons]
-    outcome.gate = [_gated(one, kinship, rests) for one in outcome.gate]
+    kin = Kin(kinship)
+    outcome.comparisons = [_held(comparison, kinship, rests) for comparison in outcome.comparisons]
+    outcome.gate = [_gated(candidate, kinship, rests) for candidate in outcome.gate]
     for family, judges in kinship.families.items() if kinship.of_arms else ():
         try:
-            told.left_out += rests.standing(family, judges)
+            kin.left_out += rests.standing(family, judges)
         except InseparableError as error:
-            told.untold[family] = str(error)
-    outcome.kin = told
+            kin.untold[family] = str(error)
+    outcome.kin = kin
 
 
 def _held(one: Comparison, kinship: Kinship, rests: "_Rests") -> Comparison:
     """Return the comparison with the families without which it is not significant."""
-    said = significance_of(one)
-    if not said.is_significant:
+    significance = significance_of(one)
+    if not significance.is_significant:
         return one
     only = set[str]()
     for arm in (one.run_a, one.run_b):
         kin = kinship.kin_of(arm)
-        if kin and rests.significance_on(one, kin) is not said:
+        if kin and rests.significance_on(one, kin) is not significance:
             only |= kinship.shared(arm)
     return replace(one, kin=", ".join(sorted(only))) if only else one
 
@@ -116,10 +116,10 @@ class _Rests:
         """
         if judges not in self._truths:
             self._truths[judges] = self._told(judges)
-        found = self._truths[judges]
-        if isinstance(found, str):
-            raise InseparableError(found)
-        return found
+        truth = self._truths[judges]
+        if isinstance(truth, str):
+            raise InseparableError(truth)
+        return truth
 
     def _told(self, judges: Judges) -> Truth | str:
         if self.annotated is None:
@@ -131,24 +131,26 @@ class _Rests:
 
     def significance_on(self, one: Comparison, judges: Judges) -> Significance | None:
         """Return what a comparison allows to say without some judges; None if nothing is left."""
-        found = self._measured(judges)
+        outcome = self._measured(judges)
         if judges not in self._compared:
-            compared = found.comparisons if found else ()
-            self._compared[judges] = {_pair(each): significance_of(each) for each in compared}
+            compared = outcome.comparisons if outcome else ()
+            self._compared[judges] = {
+                _pair(comparison): significance_of(comparison) for comparison in compared
+            }
         return self._compared[judges].get(_pair(one))
 
     def gate_on(self, one: Gated, judges: Judges) -> str:
         """Return the verdict on a candidate without some judges; empty where nothing is left."""
-        found = self._measured(judges)
-        same = (each for each in found.gate if each.run == one.run) if found else ()
-        return next((each.verdict for each in same), "")
+        outcome = self._measured(judges)
+        same = (gate for gate in outcome.gate if gate.run == one.run) if outcome else ()
+        return next((gate.verdict for gate in same), "")
 
     def _measured(self, judges: Judges) -> Outcome | None:
         """Measure the whole contest again without some judges; None where nothing is left."""
         if judges not in self._found:
             entries = [Entry(entry.name, entry.run) for entry in self.outcome.entries]
-            told = {"measures": tuple(map(str, self.outcome.measures)), "slices": ()}
-            options = self.options.model_copy(update=told)
+            changes = {"measures": tuple(map(str, self.outcome.measures)), "slices": ()}
+            options = self.options.model_copy(update=changes)
             try:
                 self._found[judges] = measure(self.truth(judges), entries, options, {})
             except (InseparableError, Stopped):
@@ -164,7 +166,7 @@ class _Rests:
         outcome, truth = self.outcome, self.truth(judges)
         runs = {entry.name: entry.run for entry in outcome.entries}
         ranked = [rank(truth, runs[arm], ties=self.options.ties) for arm in outcome.arms]
-        values = np.stack([evaluate([outcome.measures[0]], each)[0] for each in ranked])
+        values = np.stack([evaluate([outcome.measures[0]], ranking)[0] for ranking in ranked])
         ends = means(
             values,
             resamples=self.options.resamples,

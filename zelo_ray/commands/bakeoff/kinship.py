@@ -28,7 +28,9 @@ class Kinship:
 
     def kin_of(self, arm: str) -> frozenset[str]:
         """Return the judges that are kin of an arm."""
-        return frozenset(name for name, own in self.judges.items() if own & self.arms[arm])
+        return frozenset(
+            name for name, families in self.judges.items() if families & self.arms[arm]
+        )
 
     @property
     def of_arms(self) -> dict[str, frozenset[str]]:
@@ -40,7 +42,7 @@ class Kinship:
         """Return the judges of each family of the truth, in alphabetical order."""
         names = sorted(set(chain.from_iterable(self.judges.values())))
         return {
-            name: frozenset(judge for judge, own in self.judges.items() if name in own)
+            name: frozenset(judge for judge, families in self.judges.items() if name in families)
             for name in names
         }
 
@@ -58,14 +60,16 @@ def kinship_of(
     Raises:
         OptionError: a name is neither an arm nor a judge of the truth.
     """
-    own = {name: frozenset(each.lower() for each in names) for name, names in declared.items()}
-    known = sorted(judges) or ([TRUTH] if TRUTH in own else [])
-    for name in own:
-        if name not in {*known, *arms}:
-            raise OptionError(f"families: {name}: {_stranger(name, known, arms)}")
+    families = {
+        name: frozenset(family.lower() for family in names) for name, names in declared.items()
+    }
+    judge_names = sorted(judges) or ([TRUTH] if TRUTH in families else [])
+    for name in families:
+        if name not in {*judge_names, *arms}:
+            raise OptionError(f"families: {name}: {_stranger(name, judge_names, arms)}")
     return Kinship(
-        {name: own.get(name, families_of(name)) for name in known},
-        {name: own.get(name, families_of(what)) for name, what in arms.items()},
+        {name: families.get(name, families_of(name)) for name in judge_names},
+        {name: families.get(name, families_of(what)) for name, what in arms.items()},
     )
 
 

@@ -57,16 +57,16 @@ class Labelled:
         """
         frame, arms = self.frame, len(self.frame.weight)
         if self.way != "drawn":
-            known = len(frame.query_ids) if self.way == "complete" else self.queries
-            return np.full((arms, arms), known)
-        rows, found = np.flatnonzero(self.labelled), np.zeros((arms, arms), np.int64)
-        weight, there = frame.weight[:, rows], frame.answered[:, frame.query[rows]]
+            count = len(frame.query_ids) if self.way == "complete" else self.queries
+            return np.full((arms, arms), count)
+        rows, counts = np.flatnonzero(self.labelled), np.zeros((arms, arms), np.int64)
+        weight, answered = frame.weight[:, rows], frame.answered[:, frame.query[rows]]
         starts = np.unique(frame.query[rows], return_index=True)[1]
         for arm in range(arms):
-            apart = (weight != weight[arm]) & there & there[arm]
+            apart = (weight != weight[arm]) & answered & answered[arm]
             queries = np.logical_or.reduceat(apart, starts, axis=1).sum(axis=1)
-            found[arm] = np.where(apart.sum(axis=1) < FEWEST_LABELS, 0, queries)
-        return found
+            counts[arm] = np.where(apart.sum(axis=1) < FEWEST_LABELS, 0, queries)
+        return counts
 
 
 def labelled_in(outcome: Outcome, measure: Measure, labels: PeoplesLabels) -> Labelled:
@@ -77,20 +77,20 @@ def labelled_in(outcome: Outcome, measure: Measure, labels: PeoplesLabels) -> La
     """
     frame, rows = frame_of(measure, outcome.rankings), labels.rows
     row = frame.rows_of(rows["query_id"].to_pylist(), rows["doc_id"].to_pylist())
-    here = np.flatnonzero(row >= 0)
-    row, size = row[here], len(frame.query)
-    gains = frame.linear.gains(rows["grade"].to_numpy()[here])
+    places = np.flatnonzero(row >= 0)
+    row, size = row[places], len(frame.query)
+    gains = frame.linear.gains(rows["grade"].to_numpy()[places])
     count = np.bincount(row, minlength=size)
     with np.errstate(invalid="ignore"):
         gain = np.bincount(row, gains, size) / count
     chances = np.full(size, np.nan)
-    chances[row] = rows["probability"].to_numpy(zero_copy_only=False)[here]
+    chances[row] = rows["probability"].to_numpy(zero_copy_only=False)[places]
     if labels.frame is None and labels.unsure:
         chances *= labels.documents / (labels.documents + labels.unsure)
-    found = Labelled(frame, sizes(frame), gain, chances)
-    if refused := _nothing(found, labels) or _other_scale(outcome.truth, labels):
-        return replace(found, refused=refused)
-    return _with_way(found, labels, outcome.arms)
+    labelled = Labelled(frame, sizes(frame), gain, chances)
+    if refused := _nothing(labelled, labels) or _other_scale(outcome.truth, labels):
+        return replace(labelled, refused=refused)
+    return _with_way(labelled, labels, outcome.arms)
 
 
 def _nothing(found: Labelled, labels: PeoplesLabels) -> str:
@@ -132,10 +132,10 @@ def _with_way(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> La
         why = _too_few(found) or _not_drawn(found, labels, arms)
         return replace(found, refused=why) if why else replace(found, way="drawn")
     query, size = found.frame.query, len(found.frame.query_ids)
-    whole, has = (
+    totals, has = (
         np.bincount(query[rows], minlength=size) for rows in (matters, matters & found.labelled)
     )
-    if not (has == whole)[has > 0].all():
+    if not (has == totals)[has > 0].all():
         why = (
             f"{found.known:,} of {matters.sum():,} documents that matter are labelled, without the "
             "probabilities with which they were drawn: if they were not chosen by chance, as the "
@@ -145,7 +145,7 @@ def _with_way(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> La
         return replace(found, refused=why)
     if (some := int((has > 0).sum())) < FEWEST:
         return replace(found, refused=f"whole queries are labelled, but fewer than {FEWEST}")
-    chances = np.full(len(matters), some / int((whole > 0).sum()))
+    chances = np.full(len(matters), some / int((totals > 0).sum()))
     return replace(found, way="queries", chances=chances)
 
 
@@ -165,8 +165,8 @@ def _not_drawn(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> s
     that could be drawn (Horvitz & Thompson 1952), but for chance.
     """
     if labels.frame is None:
-        known = (found.size > 0) & found.labelled
-        size, chance = found.size[known], found.chances[known]
+        mask = (found.size > 0) & found.labelled
+        size, chance = found.size[mask], found.chances[mask]
         error = np.sqrt((size**2 * (1 - chance) / chance**2).sum())
         if abs((size / chance).sum() - found.size.sum()) <= _UNLIKELY * error:
             return ""
@@ -180,7 +180,7 @@ def _not_drawn(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> s
     lost = (found.size > 0) & ~could
     if not lost.any():
         return ""
-    whose = [arm for arm, own in zip(arms, frame.weight, strict=True) if own[lost].any()]
+    whose = [arm for arm, weights in zip(arms, frame.weight, strict=True) if weights[lost].any()]
     return (
         f"{counted(int(lost.sum()), 'document')} among the first of {', '.join(whose[:5])} by "
         f"{frame.measure} could not be drawn: the labels were drawn for other arms or another "

@@ -193,8 +193,8 @@ class Corrections:
     def told(self) -> dict[str, Any]:
         """Return the fields that ``run.json`` holds; the other figures are in the tables."""
         in_tables = {"means", "comparisons", "values", "telling"}
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in in_tables}
-        return told | {"forecasts": [asdict(each) for each in self.forecasts]}
+        figures = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in in_tables}
+        return figures | {"forecasts": [asdict(forecast) for forecast in self.forecasts]}
 
 
 @dataclass(slots=True)
@@ -242,7 +242,7 @@ class Outcome:
     @property
     def standing(self) -> list[str]:
         """Return the arms by mean of the leading measure, best first; equal ones by name."""
-        means = {each.run: each.mean for each in self.means if each.measure == self.leading}
+        means = {row.run: row.mean for row in self.means if row.measure == self.leading}
         return standing({arm: means[arm] for arm in self.arms})
 
     def answered_by(self, arm: str) -> int:
@@ -257,5 +257,5 @@ class Outcome:
 
 def standing(means: Mapping[str, float]) -> list[str]:
     """Sort arms by their mean, best first; equal ones by name, and those without a mean last."""
-    known = {arm: -inf if isnan(mean) else mean for arm, mean in means.items()}
-    return sorted(known, key=lambda arm: (-known[arm], arm))
+    values = {arm: -inf if isnan(mean) else mean for arm, mean in means.items()}
+    return sorted(values, key=lambda arm: (-values[arm], arm))

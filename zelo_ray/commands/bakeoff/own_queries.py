@@ -44,50 +44,56 @@ def without_own_queries(
     Raises:
         InputError: texts that are there cannot be read.
     """
-    known = pc.unique(truth["query_id"])
+    query_ids = pc.unique(truth["query_id"])
     tables = [truth, *(entry.run for entry in entries)]
-    met = {name for table in tables for name in _own_ids(table, known)}
-    if not met:
+    own_ids = {name for table in tables for name in _own_ids(table, query_ids)}
+    if not own_ids:
         return truth, []
-    same = _same(met, texts)
+    same = _same(own_ids, texts)
     for entry in entries:
         entry.run = _without(entry.run, same)
-    own = [Caution("own_query", queries=len(same), of_queries=len(known))] if same else []
-    if others := len(met - same):
-        own.append(Caution("own_id", queries=others, of_queries=len(known)))
-    return _without(truth, same), own
+    cautions = [Caution("own_query", queries=len(same), of_queries=len(query_ids))] if same else []
+    if others := len(own_ids - same):
+        cautions.append(Caution("own_id", queries=others, of_queries=len(query_ids)))
+    return _without(truth, same), cautions
 
 
 def _own_ids(table: pa.Table, known: pa.Array) -> list[str]:
-    own = table.filter(pc.equal(table["query_id"], table["doc_id"]))["query_id"]
-    ids: list[str] = pc.unique(own.filter(pc.is_in(own, known))).to_pylist()
+    own_ids = table.filter(pc.equal(table["query_id"], table["doc_id"]))["query_id"]
+    ids: list[str] = pc.unique(own_ids.filter(pc.is_in(own_ids, known))).to_pylist()
     return ids
 
 
 def _without(table: pa.Table, ids: set[str]) -> pa.Table:
-    own = pc.equal(table["query_id"], table["doc_id"])
+    mask = pc.equal(table["query_id"], table["doc_id"])
     return table.filter(
-        pc.invert(pc.and_(own, pc.is_in(table["query_id"], pa.array(sorted(ids), pa.string()))))
+        pc.invert(pc.and_(mask, pc.is_in(table["query_id"], pa.array(sorted(ids), pa.string()))))
     )
 
 
 def _same(wanted: set[str], texts: Texts) -> set[str]:
     """Return the queries that are the document of the same id, as far as texts are known."""
-    same, left = set[str](), set(wanted)
+    same, pending_ids = set[str](), set(wanted)
     for line in (line for shard in texts.shards() for line in read_lines(shard, Limits())):
-        if line.pool is None or (name := line.pool.query_id) not in left:
+        if line.pool is None or (name := line.pool.query_id) not in pending_ids:
             continue
-        own = [each for each in line.pool.documents if each.id == name]
-        if own or name in left_out_of(line.raw):
-            left.discard(name)
-            same |= {name} if not own or is_same_text(line.pool.query, own[0]) else set()
+        documents = [document for document in line.pool.documents if document.id == name]
+        if documents or name in left_out_of(line.raw):
+            pending_ids.discard(name)
+            same |= (
+                {name} if not documents or is_same_text(line.pool.query, documents[0]) else set()
+            )
     corpus, queries = texts.corpus, texts.queries
     if not (corpus and queries):
         corpus = queries = _collection(texts.truth)
-    if left and corpus and queries:
-        asked = by_id(read_texts(queries, "queries", left))
-        held = by_id(read_texts(corpus, "corpus", asked))
-        same |= {name for name, each in held.items() if is_same_text(asked[name].content, each)}
+    if pending_ids and corpus and queries:
+        query_texts = by_id(read_texts(queries, "queries", pending_ids))
+        held = by_id(read_texts(corpus, "corpus", query_texts))
+        same |= {
+            name
+            for name, document in held.items()
+            if is_same_text(query_texts[name].content, document)
+        }
     return same
 
 
@@ -96,8 +102,8 @@ def _collection(truth: str) -> str | None:
     place = truth.rstrip("/")
     for _ in range(3):
         try:
-            if place and (found := collection_at(place)):
-                return found.url
+            if place and (collection := collection_at(place)):
+                return collection.url
         except InputError:
             return None
         place = place.rpartition("/")[0]

@@ -27,14 +27,16 @@ _Values = Mapping[Estimate, Mapping[str, Floats]]
 def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions) -> Corrections:
     """Correct every measure that is linear in the labels; or say why that cannot be."""
     chosen, left_out = for_people(outcome.measures, scores=outcome.truth.kind == "scores")
-    tried = {str(each): labelled_in(outcome, each, labels) for each in chosen}
-    each = {name: one for name, one in tried.items() if one.way}
-    left_out |= {name: one.refused for name, one in tried.items() if not one.way}
+    tried = {str(measure): labelled_in(outcome, measure, labels) for measure in chosen}
+    by_measure = {name: labelled for name, labelled in tried.items() if labelled.way}
+    left_out |= {name: labelled.refused for name, labelled in tried.items() if not labelled.way}
     if labels.frame is None:  # nothing tells whether a deeper document could have been drawn
-        drawn = [name for name, one in each.items() if one.way == "drawn"]
+        drawn = [name for name, labelled in by_measure.items() if labelled.way == "drawn"]
         left_out |= dict.fromkeys(drawn[1:], "the labels do not tell what else could be drawn")
-        each = {name: one for name, one in each.items() if name not in drawn[1:]}
-    leading = next(iter(each.values() or tried.values()))
+        by_measure = {
+            name: labelled for name, labelled in by_measure.items() if name not in drawn[1:]
+        }
+    leading = next(iter(by_measure.values() or tried.values()))
     about = Corrections(
         labels=leading.known,
         persons=len({*labels.rows["person"].to_pylist()} - {""}),
@@ -47,24 +49,24 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
         queries=leading.queries,
         left_out=left_out,
     )
-    if not each:
+    if not by_measure:
         return replace(about, refused=leading.refused)
-    values = _by_whom(outcome, each)
-    telling = {name: one.telling for name, one in each.items()}
+    values = _by_whom(outcome, by_measure)
+    telling = {name: labelled.telling for name, labelled in by_measure.items()}
     comparisons = _compared(outcome, values, telling, options)
-    first = next(iter(each))
+    first = next(iter(by_measure))
     leader = _leader(outcome.arms, comparisons, first)
     forecasts = list[Forecast]()
     if leading.way == "drawn":
-        own = [one for one in comparisons if (one.estimate, one.measure) == ("corrected", first)]
+        rows = [row for row in comparisons if (row.estimate, row.measure) == ("corrected", first)]
         metrics = values["corrected"][first]
         forecasts = [
-            *_forecasts(leading, telling[first], outcome.arms, leader, own, metrics=metrics)
+            *_forecasts(leading, telling[first], outcome.arms, leader, rows, metrics=metrics)
         ]
     return replace(
         about,
         way=leading.way,
-        measures=tuple(each),
+        measures=tuple(by_measure),
         leader=leader,
         values=values["corrected"][first],
         telling=telling[first],
@@ -77,24 +79,24 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
 def _by_whom(outcome: Outcome, each: Mapping[str, Labelled]) -> _Values:
     """Compute the metrics by estimate (graded, people, corrected) and measure: [arms, queries]."""
     values: dict[Estimate, dict[str, Floats]] = {"graded": {}, "people": {}, "corrected": {}}
-    for name, one in each.items():
-        labels = one.frame, one.gain, one.chances
-        together = one.way == "queries"
+    for name, labelled in each.items():
+        labels = labelled.frame, labelled.gain, labelled.chances
+        together = labelled.way == "queries"
         values["corrected"][name] = corrected(*labels, whole_queries=together)
         values["people"][name] = people_alone(*labels)
         if outcome.truth.kind == "scores":  # by which the panel's own metrics are of another kind
-            values["graded"][name] = by_panel(one.frame)
+            values["graded"][name] = by_panel(labelled.frame)
     return values
 
 
 def _compared(
     outcome: Outcome, values: _Values, telling: Mapping[str, Ints], options: BakeoffOptions
 ) -> list[Comparison]:
-    found = list[Comparison]()
+    comparisons = list[Comparison]()
     for estimate, tables in values.items():
         common = {name: np.where(outcome.answered, of, np.nan) for name, of in tables.items()}
         if estimate != "graded" and common:
-            found += compared(common, outcome.arms, telling, options.confidence, estimate)
+            comparisons += compared(common, outcome.arms, telling, options.confidence, estimate)
         elif common:
             rows = compare(
                 common,
@@ -103,8 +105,8 @@ def _compared(
                 confidence=options.confidence,
                 seed=options.seed,
             )
-            found += [replace(one, estimate=estimate) for one in rows]
-    return found
+            comparisons += [replace(row, estimate=estimate) for row in rows]
+    return comparisons
 
 
 def _means(arms: Sequence[str], values: _Values) -> Iterator[Mean]:
@@ -119,10 +121,10 @@ def _means(arms: Sequence[str], values: _Values) -> Iterator[Mean]:
 def _leader(arms: Sequence[str], comparisons: Sequence[Comparison], measure: str) -> str:
     """Return the arm that leads the others by most, on the queries that each two ranked."""
     above = dict.fromkeys(arms, 0.0)
-    for one in comparisons:
-        if (one.estimate, one.measure) == ("corrected", measure) and one.queries:
-            above[one.run_a] += one.difference
-            above[one.run_b] -= one.difference
+    for row in comparisons:
+        if (row.estimate, row.measure) == ("corrected", measure) and row.queries:
+            above[row.run_a] += row.difference
+            above[row.run_b] -= row.difference
     return max(above, key=lambda arm: above[arm])
 
 
@@ -142,20 +144,20 @@ def _forecasts(
     """
     frame, place = labelled.frame, {arm: i for i, arm in enumerate(arms)}
     guess = foretold(frame, labelled.gain)
-    rest = labelled.gain - guess
-    for one in corrected:
-        if leader not in (one.run_a, one.run_b) or isnan(one.low):
+    residual = labelled.gain - guess
+    for row in corrected:
+        if leader not in (row.run_a, row.run_b) or isnan(row.low):
             continue
-        a, b = place[one.run_a], place[one.run_b]
+        a, b = place[row.run_a], place[row.run_b]
         sure = float(stdtrit(telling[a, b] - 1, 1 - SURE / 2 / len(corrected)))
-        both = frame.answered[a] & frame.answered[b]
-        weight = np.where(both[frame.query], frame.weight[a] - frame.weight[b], 0.0)
-        found = outlook(
-            (metrics[a] - metrics[b])[both],
-            weight * rest,
+        answered = frame.answered[a] & frame.answered[b]
+        weight = np.where(answered[frame.query], frame.weight[a] - frame.weight[b], 0.0)
+        forecast = outlook(
+            (metrics[a] - metrics[b])[answered],
+            weight * residual,
             labelled.chances,
             labelled.size,
-            told=frame.by_query((weight * guess)[np.newaxis])[0, both],
-            aim=abs(one.difference) / sure,
+            told=frame.by_query((weight * guess)[np.newaxis])[0, answered],
+            aim=abs(row.difference) / sure,
         )
-        yield Forecast(one.run_a, one.run_b, one.measure, found)
+        yield Forecast(row.run_a, row.run_b, row.measure, forecast)

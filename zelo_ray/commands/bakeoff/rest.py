@@ -55,13 +55,13 @@ class Annotated:
         Raises:
             InseparableError: nothing is left, or no such labels can be told.
         """
-        rest = [judge for judge in self.judges if judge not in judges]
-        if not rest:
+        others = [judge for judge in self.judges if judge not in judges]
+        if not others:
             raise InseparableError("no judge of the truth is left")
         if self.options is None or not self._by_judge:
             raise InseparableError(f"judges of {self.protocol.name} do not judge apart")
         try:
-            return self._refitted(rest, self.options, truth)
+            return self._refitted(others, self.options, truth)
         except ZeloError as error:
             raise InseparableError(" ".join(str(error).split())) from None
         except Exception as error:  # noqa: BLE001 - the protocol may be the user's own
@@ -70,7 +70,7 @@ class Annotated:
     @property
     def _by_judge(self) -> bool:
         """Return whether the other judgments would be the same without some of the judges."""
-        kinds = {each.record for each in self.protocol.counted.values()}
+        kinds = {kind.record for kind in self.protocol.counted.values()}
         return bool(kinds) and (kinds <= _APART or self.protocol.alone(self.options))
 
     def _refitted(
@@ -86,14 +86,14 @@ class Annotated:
         if wanted := protocol.learned_from(options):
             if "scores" in wanted:
                 tables["scores"] = _scores(pools, protocol, options, None)
-            known = {name: tables[name] for name in wanted}
+            inputs = {name: tables[name] for name in wanted}
             human = human_grades(options)
-            known |= {} if human is None else {"human": human}
-            learned = protocol.learn(known, options) if protocol.learn else None
+            inputs |= {} if human is None else {"human": human}
+            learned = protocol.learn(inputs, options) if protocol.learn else None
         scores = with_error(_scores(pools, protocol, options, learned))
         names = [*_IDS, "score", "std_error"]
-        found = scores.select(names).rename_columns(schema_of(Qrel).names)
-        return _among(found, truth)
+        labels = scores.select(names).rename_columns(schema_of(Qrel).names)
+        return _among(labels, truth)
 
 
 def annotated(truth: str) -> Annotated | None:
@@ -119,13 +119,13 @@ def annotated(truth: str) -> Annotated | None:
 
 def _judges(out: str, protocol: Protocol, run: Mapping[str, Any]) -> set[str]:
     """Return the judges of the stored judgments; where these are gone, those that were asked."""
-    found = set[str]()
+    names = set[str]()
     try:
         for name in protocol.counted:
-            found |= {*pc.unique(read_table(out, name, ["judge"])["judge"]).to_pylist()}
+            names |= {*pc.unique(read_table(out, name, ["judge"])["judge"]).to_pylist()}
     except (InputError, KeyError):
-        found = set()
-    return found or {each["judge"] for each in run.get("panel", ())}
+        names = set()
+    return names or {judge["judge"] for judge in run.get("panel", ())}
 
 
 def _columns(kind: Judgments) -> tuple[str, ...]:
@@ -145,10 +145,12 @@ def _by_query(
     for name, table in tables.items():
         kind = protocol.judgments[name].record
         wanted = table.filter(pc.is_in(table["query_id"], pa.array(queries, pa.string())))
-        names, known = [each.name for each in fields(kind)], set(wanted.column_names)
+        names, column_names = [field.name for field in fields(kind)], set(wanted.column_names)
         columns = [
-            wanted[each.name].to_pylist() if each.name in known else repeat(_nothing(each.type))
-            for each in fields(kind)
+            wanted[field.name].to_pylist()
+            if field.name in column_names
+            else repeat(_nothing(field.type))
+            for field in fields(kind)
         ]
         for query_id, *row in zip(wanted["query_id"].to_pylist(), *columns, strict=False):
             pools[query_id].append(kind(**dict(zip(names, row, strict=True))))

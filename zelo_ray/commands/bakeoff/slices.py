@@ -23,7 +23,7 @@ def slices_of(
     for name, labels in groups.items():
         for value in sorted({label for label in labels if label}, key=_order):
             chosen = np.array([label == value for label in labels])
-            for one, values in outcome.values.items():
+            for measure, values in outcome.values.items():
                 mean, low, high = means(
                     values[:, chosen],
                     resamples=options.resamples,
@@ -33,7 +33,7 @@ def slices_of(
                 ends = zip(mean.tolist(), low.tolist(), high.tolist(), strict=True)
                 counts = (~np.isnan(values[:, chosen])).sum(axis=1).tolist()
                 for arm, three, count in zip(outcome.arms, ends, counts, strict=True):
-                    yield Slice(name, value, arm, one, *three, count)
+                    yield Slice(name, value, arm, measure, *three, count)
 
 
 def _order(value: str) -> tuple[int, str]:
@@ -44,10 +44,10 @@ def _difficulty(outcome: Outcome) -> list[str]:
     """Split the queries into thirds by the mean of the arms that ranked them; "" for the others."""
     values = np.where(outcome.answered, outcome.values[outcome.leading], np.nan)
     counts = (~np.isnan(values)).sum(axis=0)
-    known = np.flatnonzero(counts)
-    means_of = np.nansum(values, axis=0)[known] / counts[known]
-    thirds = np.argsort(np.argsort(means_of, kind="stable"), kind="stable") * 3 // len(known)
+    queries = np.flatnonzero(counts)
+    means_of = np.nansum(values, axis=0)[queries] / counts[queries]
+    thirds = np.argsort(np.argsort(means_of, kind="stable"), kind="stable") * 3 // len(queries)
     labels = [""] * len(counts)
-    for query, third in zip(known, thirds, strict=True):
+    for query, third in zip(queries, thirds, strict=True):
         labels[query] = _DIFFICULTY[third]
     return labels
