@@ -157,9 +157,9 @@ async def _exchange(desk: Any, name: str, filler: Asker | Batcher, job: Job) -> 
     with contextlib.suppress(RayError):  # the desk is on its way back
         await filler.tell()
         tallies = {job.called(judge): tally for judge, tally in filler.tallies.items()}
-        mine = {job.called(judge): why for judge, why in filler.disabled.items()}
-        told = (name, tallies, filler.stopped, mine, job.sweep)
-        reason, disabled = await desk.report.remote(*told)
+        reasons = {job.called(judge): why for judge, why in filler.disabled.items()}
+        report = (name, tallies, filler.stopped, reasons, job.sweep)
+        reason, disabled = await desk.report.remote(*report)
         if reason:
             filler.stop(reason)
         for judge in filler.tallies:

@@ -78,8 +78,8 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
         salt_of(options.books)  # refused now, or kept there before anybody asks
         options = anchored(options, shards, watch.say)
         refuse_other_options(options, panel)
-        for told in warn_of_other_questions(options):
-            watch.say(told)
+        for line in warn_of_other_questions(options):
+            watch.say(line)
         standing = Standing(options, panel, shards)
         if summary := standing.found():
             timer.lap("look")
@@ -139,8 +139,8 @@ def _look(
         only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
         census = count(only=Job(options, panel, "", frozenset(), only).takes)
     refuse_fewer_queries(options, (query_id for _, _, query_id in census.places))
-    most = "up to " if load(options.protocol).max_rounds != 1 else ""
-    planned = f"{most}{counted(sum(census.planned.values()), 'request')}"
+    prefix = "up to " if load(options.protocol).max_rounds != 1 else ""
+    planned = f"{prefix}{counted(sum(census.planned.values()), 'request')}"
     watch.say(
         f"{counted(census.pools, 'query', 'queries')}, "
         f"{counted(census.documents, 'document')}: {planned} to "
@@ -201,22 +201,22 @@ class _Waiting:
 def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
     """Ask, settle and write; without Ray where nothing is to be asked."""
     job, census = plan.job, plan.census
-    many = in_parts(census.pools)
-    known = None if many else all_known(job, plan.shards, census.planned)
+    by_parts = in_parts(census.pools)
+    steps = None if by_parts else all_known(job, plan.shards, census.planned)
     timer.lap("look for replies")
-    if known and len(known) == census.pools:
+    if steps and len(steps) == census.pools:
         begin_record(job)
-        tallies = tallies_of(job, known)
+        tallies = tallies_of(job, steps)
         replies = sum(tally.known for tally in tallies.values())
         watch.say(f"all {replies:,} requests are known: nothing to ask")
-        summary = settle_known(job, known)
-        summary = with_scores(summary, job.options, human, partial(settle_known, job, known))
+        summary = settle_known(job, steps)
+        summary = with_scores(summary, job.options, human, partial(settle_known, job, steps))
         timer.lap("fit and write")
         return job, summary, tallies
-    there = count_known(job, plan.shards, census.planned)
-    if says := there.describe(census.planned):
+    known_replies = count_known(job, plan.shards, census.planned)
+    if says := known_replies.describe(census.planned):
         watch.say(says)
-        watch = WatchFrom(watch, there.by_judge if there.is_exact else {})
+        watch = WatchFrom(watch, known_replies.by_judge if known_replies.is_exact else {})
         watch.show({}, census.planned)
     with _on_ray(job.options, timer):
         return _ask(plan, watch, timer, human)

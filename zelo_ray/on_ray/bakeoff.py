@@ -106,7 +106,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         OptionError, InputError, PanelError, LockError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
-    timer, run_id, given = Timer(), new_run_id(), options
+    timer, run_id, raw_options = Timer(), new_run_id(), options
     options = brought(_with_pools(options), absolute(options.out), watch.say, "pools")
     options = placed(options)
     parse_measures(options.measures)
@@ -118,17 +118,20 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         labels = read_labels(options.human) if options.human else None
         digest, changed = _changes(options, table, labels)
         runs = [Entry(name, run) for name, run in read_runs(options.runs, ranks=True).items()]
-        named, baseline = options.baseline, _baseline(options, [*arms, *(e.name for e in runs)])
+        baseline_name, baseline = (
+            options.baseline,
+            _baseline(options, [*arms, *(e.name for e in runs)]),
+        )
         runs.extend(baseline)
-        named = baseline[0].name if baseline else named
+        baseline_name = baseline[0].name if baseline else baseline_name
         _refuse_twins([*arms], [entry.name for entry in runs])
         judged = annotated(options.truth)
         kinship = _kinship(judged.judges if judged else (), arms, runs, options)
         wants_pools = arms or options.pools or options.slices or options.write_annotated
         shards = _shards(options) if wants_pools else []
-        asked = {name: (arm, _asked(arm, options)) for name, arm in arms.items()}
+        arm_options = {name: (arm, _asked(arm, options)) for name, arm in arms.items()}
         fields: dict[str, dict[str, str]] = {}
-        census = _census(table, shards, asked, options, fields) if shards else InputCount()
+        census = _census(table, shards, arm_options, options, fields) if shards else InputCount()
         timer.lap("read")
         if shards:
             table = _among(table, census, watch)
@@ -136,14 +139,16 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
             salt_of(options.books)  # refused now, or kept there before anybody asks
             begin(options.out, RUN, _record(options, run_id))
             places = frozenset((file, number) for file, number, _ in census.places)
-            contestants = _Field(asked, shards, places, run_id)
+            contestants = _Field(arm_options, shards, places, run_id)
             ranked = _rank_all(contestants, options, census.planned, watch, timer)
         else:
             ranked = _Ranked([])
         ranked.entries.extend(runs)
-        measured = options.model_copy(update={"baseline": named})
-        table, own = _without_own(table, ranked.entries, (given, options), shards, watch)
-        cautions = own + changed
+        measured = options.model_copy(update={"baseline": baseline_name})
+        table, own_cautions = _without_own(
+            table, ranked.entries, (raw_options, options), shards, watch
+        )
+        cautions = own_cautions + changed
         outcome = measure(Truth(table), ranked.entries, measured, fields, labels, cautions=cautions)
         guard(outcome, kinship, judged, measured)
         outcome.digest, outcome.damaged = digest, ranked.damaged
@@ -206,12 +211,14 @@ def _without_own(
         shards: the files of the pools, where they were read.
         watch: who is told how it goes.
     """
-    given, read = options
-    texts = Texts(partial(_any_shards, read, shards), given.corpus, given.queries, read.truth)
-    table, own = without_own_queries(table, entries, texts)
-    for caution in own:
+    raw_options, read = options
+    texts = Texts(
+        partial(_any_shards, read, shards), raw_options.corpus, raw_options.queries, read.truth
+    )
+    table, cautions = without_own_queries(table, entries, texts)
+    for caution in cautions:
         watch.say(_OWN[caution.code].format(counted(caution.queries, "query", "queries")))
-    return table, own
+    return table, cautions
 
 
 def _asked(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
@@ -226,21 +233,21 @@ def _with_pools(options: BakeoffOptions) -> BakeoffOptions:
         OptionError: there are no pools, and an option says how to read them.
     """
     wanted = options.rerankers or options.slices or options.write_annotated
-    own, texts = options.pools, wanted and not options.pools and not pools_of_truth(options.truth)
+    pools, texts = options.pools, wanted and not options.pools and not pools_of_truth(options.truth)
     if texts and holds_texts(options.truth):
-        own = (options.truth,)
+        pools = (options.truth,)
     for name in ("columns", "corpus", "queries"):
-        if getattr(options, name) and not own:
+        if getattr(options, name) and not pools:
             raise OptionError(f"--{name} is for --pools, and none are given; leave it out")
-    return options if own == options.pools else options.model_copy(update={"pools": own})
+    return options if pools == options.pools else options.model_copy(update={"pools": pools})
 
 
 def _shards(options: BakeoffOptions) -> list[str]:
     """Return the files of the pools, which may lie beside the truth."""
-    beside = () if options.pools else (pools_of_truth(options.truth) or "",)
-    if beside == ("",):
+    truth_pools = () if options.pools else (pools_of_truth(options.truth) or "",)
+    if truth_pools == ("",):
         raise OptionError(f"--pools: name the documents to rank; {options.truth} holds none")
-    return find_shards(options.pools or beside)
+    return find_shards(options.pools or truth_pools)
 
 
 def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[Entry]:
@@ -256,13 +263,13 @@ def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[Entry]:
             raise OptionError(f"--baseline: there is no arm but {name}; name --runs or --rerankers")
         return []
     try:
-        found = read_runs([name], ranks=True)
+        runs = read_runs([name], ranks=True)
     except InputError as error:
-        known = f"there are {', '.join(arms)}{meant(name, arms)}"
-        raise OptionError(f"--baseline: no arm is {name} ({known}), nor a run: {error}") from None
-    if len(found) > 1:
-        raise OptionError(f"--baseline: {name} holds {len(found):,} runs; it takes one")
-    return [Entry(*each) for each in found.items()]
+        hint = f"there are {', '.join(arms)}{meant(name, arms)}"
+        raise OptionError(f"--baseline: no arm is {name} ({hint}), nor a run: {error}") from None
+    if len(runs) > 1:
+        raise OptionError(f"--baseline: {name} holds {len(runs):,} runs; it takes one")
+    return [Entry(*pair) for pair in runs.items()]
 
 
 def _refuse_twins(arms: Sequence[str], runs: Sequence[str]) -> None:
@@ -283,11 +290,11 @@ def _census(
 
     For slices, ``fields`` gets what is known of each query.
     """
-    known = set(pc.unique(table["query_id"]).to_pylist())
+    query_ids = set(pc.unique(table["query_id"]).to_pylist())
     counts = {name: _count(*arm) for name, arm in arms.items() if arm[0].judge}
 
     def wanted(line: Line) -> bool:
-        if line.pool is None or line.pool.query_id not in known:
+        if line.pool is None or line.pool.query_id not in query_ids:
             return False
         if options.slices:
             fields[line.pool.query_id] = fields_of(line)
@@ -301,11 +308,11 @@ def _census(
             metadata=options.show_metadata,
         )
     except InputError as error:
-        example = f"{len(known):,} queries, such as {min(known)!r}"
+        example = f"{len(query_ids):,} queries, such as {min(query_ids)!r}"
         raise InputError(f"{error}; none that the truth knows: it has {example}") from None
-    there = sorted({name for each in fields.values() for name in each})
-    if unknown := [name for name in options.slices if name not in there]:
-        has = f"they have {', '.join(there)}" if there else "they have none"
+    names = sorted({name for record in fields.values() for name in record})
+    if unknown := [name for name in options.slices if name not in names]:
+        has = f"they have {', '.join(names)}" if names else "they have none"
         raise OptionError(f"--slices {unknown[0]}: no query has this field; {has}")
     return census
 
@@ -347,8 +354,10 @@ def _rank_all(
         _look_for_gpus(field, options, watch)
         judges = {name: arm.judge for name, (arm, _) in field.arms.items() if arm.judge}
         paid = look_before(options, judges, watch)
-        asked = [(own, (arm.judge,)) for arm, own in field.arms.values() if arm.judge]
-        refuse_small_cap(options.max_usd, paid.dollars, asked, field.shards)
+        panels = [
+            (arm_options, (arm.judge,)) for arm, arm_options in field.arms.values() if arm.judge
+        ]
+        refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
         desk = open_coordinator(options, paid.dollars, watch.budget)
         online = [
             asking(field.job(name), field.shards, desk, [judge], options.num_gpus.get(name, 0))
@@ -357,8 +366,8 @@ def _rank_all(
         tallies, reason, disabled = ask_all(online, (), desk, planned, watch)
         timer.lap("ask")
         if reason:
-            kept = sum(tally.answered for tally in tallies.values())
-            raise Stopped(f"{reason} ({kept:,} replies of this run are kept)")
+            replies = sum(tally.answered for tally in tallies.values())
+            raise Stopped(f"{reason} ({replies:,} replies of this run are kept)")
         ranked = _gather(field, disabled)
         timer.lap("gather")
     for entry in ranked.entries:
@@ -461,14 +470,14 @@ def _any_shards(options: BakeoffOptions, shards: Sequence[str]) -> Sequence[str]
 
 def _pools(options: BakeoffOptions, shards: Sequence[str], wanted: set[str]) -> dict[str, Pool]:
     """Read the pools of some queries again, for their texts."""
-    found: dict[str, Pool] = {}
+    pools: dict[str, Pool] = {}
     for shard in _any_shards(options, shards):
         for line in read_lines(shard, Limits()):
             if line.pool and line.pool.query_id in wanted:
-                found.setdefault(line.pool.query_id, line.pool)
-            if len(found) == len(wanted):
-                return found
-    return found
+                pools.setdefault(line.pool.query_id, line.pool)
+            if len(pools) == len(wanted):
+                return pools
+    return pools
 
 
 def _write_run(
@@ -489,5 +498,5 @@ def _write_run(
 
 def _record(options: BakeoffOptions, run_id: str) -> dict[str, Any]:
     """Return the record of the run; relative paths of the options are relative to its folder."""
-    told = {"kind": "bakeoff", "run_id": run_id, "folder": str(Path.cwd())}
-    return {**told, "options": options.model_dump(mode="json")}
+    record = {"kind": "bakeoff", "run_id": run_id, "folder": str(Path.cwd())}
+    return {**record, "options": options.model_dump(mode="json")}

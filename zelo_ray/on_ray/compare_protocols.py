@@ -66,19 +66,19 @@ def protocols(
         salt_of(options.books)
         field = take_in(options, options.out, watch)
         jobs = plans(options, (pools,), field.examples)
-        for own in jobs.values():
-            refuse_other_options(own, panel)
+        for job in jobs.values():
+            refuse_other_options(job, panel)
         _tell(options, jobs, field, watch)
         begin(options.out, RECORD, {"kind": _KIND, "options": options.model_dump(mode="json")})
     timer.lap("read")
     ledger, summaries = Ledger(options.books), dict[str, Summary]()
     with on_ray(options):
-        for name, own in jobs.items():
+        for name, job in jobs.items():
             with watching() as watch:
                 watch.say("")
                 watch.say(name)
-                spent = _spent(own, panel, ledger)
-                summaries[name] = annotate(own, watch, spent=spent)
+                spent = _spent(job, panel, ledger)
+                summaries[name] = annotate(job, watch, spent=spent)
             ledger.refresh()
             timer.lap(name)
     with watching() as watch, claimed(options, watch, _KIND):
@@ -105,8 +105,8 @@ def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str
         pools = pools_file(folder)
         field = take_in(options, folder, watch, choose=False)
         yield {
-            name: _raised(own, spent_on(own, panel, ledger, pools_in(pools), ()))
-            for name, own in plans(options, (pools,), field.examples).items()
+            name: _raised(job, spent_on(job, panel, ledger, pools_in(pools), ()))
+            for name, job in plans(options, (pools,), field.examples).items()
         }
 
 
@@ -138,8 +138,8 @@ def _tell(
         f"{len(field.items):,} pairs of documents of {field.queries:,} queries on which "
         f"people have a word; protocols: {', '.join(jobs)}"
     )
-    if left := [f"--{name.replace('_', '-')}" for name in unused_by_all(options, jobs)]:
-        watch.say(f"none of these protocols uses {', '.join(left)}")
+    if flags := [f"--{name.replace('_', '-')}" for name in unused_by_all(options, jobs)]:
+        watch.say(f"none of these protocols uses {', '.join(flags)}")
 
 
 def _measure(
@@ -149,11 +149,11 @@ def _measure(
     ledger: Ledger,
     field: Field,
 ) -> Outcome:
-    asked = {
-        name: dict(requests_of(pools_in(field.pools), panel, own, ledger))
-        for name, own in jobs.items()
+    requests = {
+        name: dict(requests_of(pools_in(field.pools), panel, job, ledger))
+        for name, job in jobs.items()
     }
-    keys = {key for queries in asked.values() for keys in queries.values() for key in keys}
+    keys = {key for queries in requests.values() for keys in queries.values() for key in keys}
     every = keys | {row.key for row in read_rows(options.books)}
     bills, together, paid = bills_of(read_rows(options.books), every), Bill(), Bill()
     for key, bill in bills.items():
@@ -162,8 +162,8 @@ def _measure(
             together.add(bill)
     outcome = measure(
         field.items,
-        {name: words_of(own.out, field.items) for name, own in jobs.items()},
-        {name: by_query(queries, bills) for name, queries in asked.items()},
+        {name: words_of(job.out, field.items) for name, job in jobs.items()},
+        {name: by_query(queries, bills) for name, queries in requests.items()},
         together,
         resamples=options.resamples,
         seed=options.seed,
@@ -183,9 +183,9 @@ def _notes(
         yield "without --max-usd nothing makes the money equal: each protocol took what it takes"
     for trial in outcome.trials:
         summary = summaries[trial.protocol]
-        if left := trial.items - trial.judged:
+        if unjudged := trial.items - trial.judged:
             why = "; ".join(_reasons(summary))
-            yield f"{trial.protocol} gave no word on {left:,} of {trial.items:,} items: {why}"
+            yield f"{trial.protocol} gave no word on {unjudged:,} of {trial.items:,} items: {why}"
         elif summary.disabled:
             yield f"{trial.protocol}: {'; '.join(describe_disabled(summary.disabled))}"
     if alone := field.people.said - field.known:
@@ -232,7 +232,7 @@ def _write_record(
         "finished": True,
         "complete": outcome.complete,
         "options": options.model_dump(mode="json"),
-        "versions": {each: version(each) for each in names}
+        "versions": {package: version(package) for package in names}
         | {"prices": table_version(options.prices)},
         "items": len(field.items),
         "queries": field.queries,

@@ -79,15 +79,15 @@ class Coordinator:
 
     def look(self) -> tuple[dict[str, Tally], str, dict[str, Disabled]]:
         """Return figures by judge over all actors, why to stop, and which judges are disabled."""
-        each: dict[str, dict[int, Tally]] = {}
+        by_judge: dict[str, dict[int, Tally]] = {}
         for actor, tallies in self._tallies.items():
             for name, tally in tallies.items():
                 if time.monotonic() - self._heard[actor] > _SILENT_SECONDS:
                     # it has died, or has done its work
                     tally.in_flight = tally.waiting = tally.batched = 0
-                sweeps = each.setdefault(name, {})
+                sweeps = by_judge.setdefault(name, {})
                 sweeps.setdefault(self._sweeps[actor], Tally()).add(tally)
-        summed = {name: over_sweeps(sweeps) for name, sweeps in each.items()}
+        summed = {name: over_sweeps(sweeps) for name, sweeps in by_judge.items()}
         for name, reason in self._disabled.items():
             summed.setdefault(name, Tally()).disabled = reason
         self._gauges.set(summed)
@@ -98,7 +98,7 @@ class _Gauges:
     """A run's figures as Ray metrics: ``ray_zelo_<figure>``, by judge."""
 
     def __init__(self) -> None:
-        names = [each.name for each in fields(Tally) if each.name not in _NO_NUMBERS]
+        names = [field.name for field in fields(Tally) if field.name not in _NO_NUMBERS]
         self._plain = {
             name: Gauge(f"zelo_{name}", "requests, tokens or dollars so far", ("judge",))
             for name in names
@@ -129,9 +129,9 @@ def open_coordinator(
     """
     if options.max_usd is not None:
         tell(options.max_usd, spent)
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    strategy = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor: Any = Coordinator
-    return actor.options(scheduling_strategy=here).remote(options.max_usd, spent)
+    return actor.options(scheduling_strategy=strategy).remote(options.max_usd, spent)
 
 
 class CoordinatorBudget:

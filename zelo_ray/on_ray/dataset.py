@@ -40,11 +40,11 @@ class Job:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Send options as values: no other process has the class of a user's own protocol."""
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         plain = type(self.options) is AnnotateOptions  # as of what orders a pool
         protocol = "" if plain else self.options.protocol
-        told["options"] = (protocol, dict(self.options), self.options.model_fields_set)
-        return _arrived, (OwnFolders(), told)
+        values["options"] = (protocol, dict(self.options), self.options.model_fields_set)
+        return _arrived, (OwnFolders(), values)
 
     def called(self, judge: str) -> str:
         """Return the name of a judge where figures are shown."""
@@ -59,9 +59,9 @@ class Job:
 
 def _arrived(_folders: None, told: dict[str, Any]) -> Job:
     """Build the job in another process, which loads the protocol itself."""
-    protocol, values, given = told["options"]
+    protocol, values, fields_set = told["options"]
     kind = load(protocol).options if protocol else AnnotateOptions
-    return Job(**{**told, "options": kind.model_construct(given, **values)})
+    return Job(**{**told, "options": kind.model_construct(fields_set, **values)})
 
 
 def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:

@@ -40,5 +40,5 @@ def look_at_ray(out: str | None) -> Iterator[Finding]:
 
 
 def _has_token() -> bool:
-    there = Path(os.environ.get("RAY_AUTH_TOKEN_PATH", _TOKEN)).expanduser().exists()
-    return there or bool(os.environ.get("RAY_AUTH_TOKEN"))
+    has_file = Path(os.environ.get("RAY_AUTH_TOKEN_PATH", _TOKEN)).expanduser().exists()
+    return has_file or bool(os.environ.get("RAY_AUTH_TOKEN"))

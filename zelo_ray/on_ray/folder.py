@@ -25,8 +25,8 @@ def folder_for_ray() -> Iterator[str]:
     Raises:
         OSError: it cannot be made.
     """
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        _remove_if_left(left)
+    for leftover in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        _remove_if_left(leftover)
     folder, lock = _locked_folder()
     try:
         yield str(folder / _OF_RAY)
@@ -48,8 +48,8 @@ def _locked_folder() -> tuple[Path, int]:
 def _remove_if_left(folder: Path) -> None:
     """Remove a folder of this user's, if it is certain that its run has ended."""
     with contextlib.suppress(OSError):  # locked, being made, or somebody else is removing it
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             return
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
         try:

@@ -62,14 +62,14 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
     replies = Answered(job.options, job.panel)
     if not len(replies):
         return None
-    protocol, found = load(job.options.protocol), list[tuple[Line, Step]]()
+    protocol, steps = load(job.options.protocol), list[tuple[Line, Step]]()
     for line in (line for shard in shards for line in read_lines(shard, Limits())):
         if line.pool and job.takes(line):
             step = advance(protocol.rounds(line.pool, job.panel, job.options), replies)
             if step.missing:
                 return None
-            found.append((line, step))
-    return found
+            steps.append((line, step))
+    return steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ class KnownReplies:
 
     def describe(self, planned: Mapping[str, int]) -> str:
         """Say what is known and what is left; empty where nothing is known."""
-        known = sum(self.by_judge.values())
+        answers = sum(self.by_judge.values())
         about = "" if self.is_exact else "about "
-        left = max(0, sum(planned.values()) - known)
-        return f"{about}{known:,} answers known, {about}{left:,} to ask" if known else ""
+        requests = max(0, sum(planned.values()) - answers)
+        return f"{about}{answers:,} answers known, {about}{requests:,} to ask" if answers else ""
 
 
 def count_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> KnownReplies:
@@ -105,16 +105,16 @@ def count_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> 
         rows = Counter[str]()
         for (_, name), total in paid_in(job.options.books).totals.items():
             rows[name] += total.rows
-        by_judge = {name: min(rows[name], most) for name, most in planned.items()}
+        by_judge = {name: min(rows[name], limit) for name, limit in planned.items()}
         return KnownReplies(by_judge, is_exact=False)
-    replies, found = Answered(job.options, job.panel), Counter[str]()
+    replies, counts = Answered(job.options, job.panel), Counter[str]()
     rounds = load(job.options.protocol).rounds
     held = shards if len(replies) else ()
     for line in (line for shard in held for line in read_lines(shard, Limits())):
         if line.pool and job.takes(line):
             step = advance(rounds(line.pool, job.panel, job.options), replies)
-            found.update(step.heard)
-    return KnownReplies(dict(found), is_exact=True)
+            counts.update(step.heard)
+    return KnownReplies(dict(counts), is_exact=True)
 
 
 class WatchFrom:
@@ -134,8 +134,8 @@ class WatchFrom:
         for name, looked_up in self._known.items():
             tally = tallies.get(name, Tally())
             room = planned.get(name, 0) - tally.answered - tally.spared
-            known = max(tally.known, min(looked_up, room))
-            tallies = {**tallies, name: replace(tally, known=known)}
+            count = max(tally.known, min(looked_up, room))
+            tallies = {**tallies, name: replace(tally, known=count)}
         self._watch.show(tallies, planned)
 
 

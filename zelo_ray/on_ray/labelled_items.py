@@ -55,28 +55,28 @@ def take_in(
     shards, rejected = joined(options.model_copy(update={"out": folder}), shards, watch)
     keep = options.blocks == "query"  # else it is told by now what is bad
     census = count_input(shards, {}, folder, keep=keep, show=options.show_query)
-    for told in (*census.told, *census.own):
-        watch.say(told)
+    for message in (*census.told, *census.own):
+        watch.say(message)
     examples, shown = "", frozenset[str]()
     if any("anchors" in load(name).options.model_fields for name in compared(options)):
         examples = examples_of(options, shards, watch.say, keep=choose) or ""
         shown = held_out(examples or getattr(options, "anchors", USUAL))
     items: list[Item] = []
-    known = queries = without = 0
-    met, labelled = list[str](), people.query_ids
+    known_count = queries = without = 0
+    query_ids, labelled = list[str](), people.query_ids
     with writing(pools_file(folder)) as file:
         for line in (line for shard in shards for line in read_lines(shard, Limits())):
             if not line.pool or (line.file, line.number) in census.repeated:
                 continue
             query_id = line.pool.query_id
-            doc_ids = [each.id for each in line.pool.documents[: options.document_limit]]
-            known += people.knows(query_id, doc_ids)
-            met += [query_id] if query_id in labelled else []
-            found = [*people.items(query_id, doc_ids)]
+            doc_ids = [document.id for document in line.pool.documents[: options.document_limit]]
+            known_count += people.knows(query_id, doc_ids)
+            query_ids += [query_id] if query_id in labelled else []
+            pairs = [*people.items(query_id, doc_ids)]
             if query_id in shown:
-                without += len(found)
-            elif found:
-                items += found
+                without += len(pairs)
+            elif pairs:
+                items += pairs
                 queries += 1
                 file.write(line.raw + b"\n")
     left_out = ""
@@ -84,9 +84,9 @@ def take_in(
         left_out = f"{counted(without, 'pair')} are left out: of the query of the worked examples"
         watch.say(left_out)
     if not items:
-        raise InputError(_no_item(options, people, met, census, left_out))
+        raise InputError(_no_item(options, people, query_ids, census, left_out))
     place, bad = pools_file(folder), rejected + census.rejected
-    return Field(people, items, place, known, queries, bad, examples, left_out)
+    return Field(people, items, place, known_count, queries, bad, examples, left_out)
 
 
 def _no_item(

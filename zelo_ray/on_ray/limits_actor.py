@@ -32,7 +32,7 @@ class SharedLimits(Limits):
     def leave(self, run: str) -> bool:
         """Note that a run has ended; return whether it was the last one."""
         self._heard.pop(run, None)
-        return all(self._clock.now() - heard > _LEFT_SECONDS for heard in self._heard.values())
+        return all(self._clock.now() - moment > _LEFT_SECONDS for moment in self._heard.values())
 
 
 class ClusterQuota:

@@ -48,10 +48,10 @@ def nodes_by_turns() -> Iterator[dict[str, Any]]:
     alive = nodes_alive()
     byte = {"memory": 1} if len(alive) > 1 else {}
     for node in cycle([node for node in alive if node["Resources"].get("CPU")] or alive):
-        there = NodeAffinitySchedulingStrategy(
+        strategy = NodeAffinitySchedulingStrategy(
             node["NodeID"], soft=True, _spill_on_unavailable=True
         )
-        yield {"scheduling_strategy": there, **byte}
+        yield {"scheduling_strategy": strategy, **byte}
 
 
 def of_reading() -> dict[str, Any]:

@@ -38,11 +38,11 @@ def joined(options: JudgingOptions, shards: list[str], watch: Watch) -> tuple[li
     """Return the files to judge, and how many lines were set aside when sessions were joined."""
     if options.blocks == "query":
         return shards, 0
-    found = join_sessions(shards, options.out)
-    if out := found.left_out:
+    sessions = join_sessions(shards, options.out)
+    if out := sessions.left_out:
         few = ", ".join(out[:_NAMED]) + (" …" if len(out) > _NAMED else "")
         watch.say(f"{len(out):,} that do not answer every turn of a session take no part: {few}")
-    return [found.path], found.rejected
+    return [sessions.path], sessions.rejected
 
 
 def look_for_batches(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
@@ -129,13 +129,13 @@ def refuse_small_cap(
         for pool in filter(None, pools):
             step = advance(find(options.protocol).rounds(pool, panel, options), NoReplies())
             for request in step.missing:
-                most = Estimates(request.judge).most(size_of(request), request.output_limit)
+                usage = Estimates(request.judge).most(size_of(request), request.output_limit)
                 away = in_batches(request.judge, options)
-                dollars.append(dearest(request.judge, most, options.prices, batch=away))
-    if (least := min(dollars, default=0.0)) > cap:
-        told = money(least) if least >= 0.001 else f"${least:.2g}"
+                dollars.append(dearest(request.judge, usage, options.prices, batch=away))
+    if (cheapest := min(dollars, default=0.0)) > cap:
+        price = money(cheapest) if cheapest >= 0.001 else f"${cheapest:.2g}"
         raise OptionError(
-            f"--max-usd {cap:g} is less than one call may cost ({told}): raise it, or lower "
+            f"--max-usd {cap:g} is less than one call may cost ({price}): raise it, or lower "
             "max_output_tokens"
         )
 
@@ -153,11 +153,11 @@ def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None
         several = f"up to {rounds}" if rounds else "several"
         watch.say(f"{options.protocol} asks {several} rounds of batches, each may take a day")
     for judge in panel:
-        given = options.limits.get(judge.name)
+        limits = options.limits.get(judge.name)
         rpm = load_provider(judge.provider).rates.get("rpm")
         if in_batches(judge, options):
             watch.say(f"{judge.name}: in batches, which may take a day; Ctrl-C leaves them running")
-        elif rpm and not judge.base_url and not (given and given.rpm):
+        elif rpm and not judge.base_url and not (limits and limits.rpm):
             watch.say(
                 f"{judge.name}: its limits are not known; it starts at a cautious {rpm:,.0f} "
                 "requests a minute and goes by what the server says (or give limits: rpm, tpm)"

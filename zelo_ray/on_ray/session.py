@@ -140,15 +140,15 @@ def _deaf_to_hangups() -> Iterator[None]:
 
 def _end_processes(folder: str) -> None:
     """End what this process started in a folder, and what that started; Ray leaves it running."""
-    left: list[psutil.Process] = []
+    processes: list[psutil.Process] = []
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
             if any(folder in word for word in child.cmdline()):
-                left += [child, *child.children(recursive=True)]
-    for process in left:
+                processes += [child, *child.children(recursive=True)]
+    for process in processes:
         with contextlib.suppress(psutil.Error):
             process.kill()
-    psutil.wait_procs(left, timeout=10)
+    psutil.wait_procs(processes, timeout=10)
 
 
 def _init(options: AskingOptions, **where: Any) -> None:
@@ -182,8 +182,8 @@ def _libraries_alone() -> Iterator[None]:
     It stands there where ``PYTHONPATH`` names it or has an empty entry, and before programs that
     are given by ``-c``, as Ray's own are. A package that is run from there is still found.
     """
-    kept = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
-    places = (kept["PYTHONPATH"] or "").split(os.pathsep)
+    variables = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    places = (variables["PYTHONPATH"] or "").split(os.pathsep)
     away = {Path.cwd()} - {Path(zelo_ray.__file__).resolve().parents[1]}
     os.environ["PYTHONPATH"] = os.pathsep.join(
         place for place in places if place and Path(place).resolve() not in away
@@ -192,7 +192,7 @@ def _libraries_alone() -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in kept.items():
+        for name, value in variables.items():
             os.environ.pop(name, None)
             os.environ.update({} if value is None else {name: value})
 
@@ -200,14 +200,14 @@ def _libraries_alone() -> Iterator[None]:
 @contextlib.contextmanager
 def _hushed() -> Iterator[None]:
     """Keep what Ray's C++ core says while it starts from the user's terminal."""
-    kept = os.dup(2)
+    stderr = os.dup(2)
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 def _refuse_unlike_nodes(options: AskingOptions) -> None:
@@ -226,10 +226,10 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
     @ray.remote(num_cpus=0)
     def look(paths: list[str]) -> tuple[str, list[bool]]:
         try:
-            found = import_module("zelo_ray").__version__
+            version = import_module("zelo_ray").__version__
         except ImportError:
-            found = ""
-        return found, [Path(path).exists() for path in paths]
+            version = ""
+        return version, [Path(path).exists() for path in paths]
 
     paths = [str(Path(place).resolve() / ".run.lock") for place in places]
     looks = []
@@ -239,12 +239,12 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
         looks.append((node["NodeManagerAddress"], look_there))
     for address, found_there in looks:
         try:
-            found, there = ray.get(found_there)
+            node_version, visibility = ray.get(found_there)
         except _GONE:
             continue  # a node that is dead lacks nothing
-        if found != zelo_ray.__version__:
-            raise no_package(address, found, zelo_ray.__version__)
-        for place, is_there in zip(places, there, strict=True):
+        if node_version != zelo_ray.__version__:
+            raise no_package(address, node_version, zelo_ray.__version__)
+        for place, is_there in zip(places, visibility, strict=True):
             if not is_there:
                 raise LedgerError(
                     f"{place}: not every node sees it (not {address}); use shared storage or a URL"

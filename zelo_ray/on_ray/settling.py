@@ -111,9 +111,9 @@ def settle_in_parts(job: Job, census: InputCount, learned: Learned | None) -> Su
 
 def _lines(job: Job, group: Group) -> Iterator[Line]:
     """Read the good lines of a group."""
-    for each in group.stretches:
-        lines = read_lines(each.file, Limits(), each.number, each.offset)
-        yield from islice((line for line in lines if job.takes(line)), each.pools)
+    for stretch in group.stretches:
+        lines = read_lines(stretch.file, Limits(), stretch.number, stretch.offset)
+        yield from islice((line for line in lines if job.takes(line)), stretch.pools)
 
 
 def _at_once(lines: Iterator[Line]) -> Iterator[list[Line]]:

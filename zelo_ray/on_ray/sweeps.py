@@ -102,28 +102,28 @@ class Sweeps:
         if job.sweep == 1:
             for line in engines(panel, job.options.actors):
                 self._watch.say(line)
-        for _, each in groupby(sorted(panel, key=shared_by), shared_by):
-            judges = list(each)
+        for _, group in groupby(sorted(panel, key=shared_by), shared_by):
+            judges = list(group)
             away = [judge for judge in judges if in_batches(judge, job.options)]
             for judge in away:  # an actor each, so that no judge's full queue holds up another
                 actor: Any = Send
                 placed = actor.options(**of_asking()).remote(job, [judge], desk)
                 sent.append(placed.run.remote(self._shards))
-            if not (here := [judge for judge in judges if judge not in away]):
+            if not (online_judges := [judge for judge in judges if judge not in away]):
                 continue
             if self._few is None:
-                online.append(asking(job, self._shards, desk, here))
+                online.append(asking(job, self._shards, desk, online_judges))
             else:
-                actors, refs = ask_few(job, self._few, desk, here, places)
+                actors, refs = ask_few(job, self._few, desk, online_judges, places)
                 alive, handed = [*alive, *actors], [*handed, *refs]
         planned = self._census.planned
         tallies, reason, disabled = ask_all(online, sent, desk, planned, self._watch, handed=handed)
-        over = any(each.is_over_budget for each in disabled.values())
+        over = any(entry.is_over_budget for entry in disabled.values())
         nobody = len(disabled) == len(job.panel) and not over
         if reason or nobody:
-            kept = sum(tally.answered for tally in tallies.values())
+            replies = sum(tally.answered for tally in tallies.values())
             why = reason or "; ".join(describe_disabled(disabled))
-            raise Stopped(f"{why} ({kept:,} replies of this run are kept)")
+            raise Stopped(f"{why} ({replies:,} replies of this run are kept)")
         return tallies, disabled
 
     def _settle(self, job: Job, learned: Learned | None = None) -> Summary:

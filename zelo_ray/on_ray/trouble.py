@@ -39,10 +39,10 @@ def in_one_line(*, verbose: bool) -> Iterator[None]:
     try:
         yield
     except RayError as error:
-        said = _died(error) or _raised(error)
-        if verbose and not said:
+        message = _died(error) or _raised(error)
+        if verbose and not message:
             raise
-        raise RayTrouble(said or f"{_plain(error)}; --verbose shows more") from error
+        raise RayTrouble(message or f"{_plain(error)}; --verbose shows more") from error
 
 
 def _died(error: RayError) -> str:
@@ -61,15 +61,15 @@ def _died(error: RayError) -> str:
 
 def _raised(error: RayError) -> str:
     """Return the message of our own exception, raised inside a worker; empty for any other."""
-    found = _NAMED.search(str(error))
-    ours = found and found[1].startswith("zelo_ray.") and found[2]
+    match = _NAMED.search(str(error))
+    ours = match and match[1].startswith("zelo_ray.") and match[2]
     return ours or ""
 
 
 def _plain(error: BaseException) -> str:
     """Describe the exception that matters, in one line."""
-    if isinstance(error, RayError) and (found := _NAMED.search(str(error))):
-        return found[0][:_MOST]
+    if isinstance(error, RayError) and (match := _NAMED.search(str(error))):
+        return match[0][:_MOST]
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:_MOST]
 
 
@@ -92,8 +92,8 @@ def no_cluster(address: str, error: Exception) -> RayTrouble:
     """Explain why a cluster cannot be joined, and what to do."""
     # Ray raises the same types for all of these: only its words tell one from another.
     if "Version mismatch" in str(error):
-        said = " ".join(str(error).split())[:_MOST]
-        return RayTrouble(f"RAY_ADDRESS={address}: {said} Use the cluster's versions here")
+        words = " ".join(str(error).split())[:_MOST]
+        return RayTrouble(f"RAY_ADDRESS={address}: {words} Use the cluster's versions here")
     if _NO_TOKEN.search(str(error)):
         return RayTrouble(
             f"RAY_ADDRESS={address}: the cluster wants a token; set RAY_AUTH_MODE=token, and "
@@ -125,27 +125,27 @@ def no_package(node: str, found: str, version: str) -> RayTrouble:
 
 def no_start(error: Exception) -> RayTrouble:
     """Explain why a private Ray does not start, and what to do."""
-    said = f"Ray does not start on this machine ({_plain(error)})"
+    message = f"Ray does not start on this machine ({_plain(error)})"
     if not isinstance(error, OSError | ValueError | RayError):
-        said += "; is it too busy, or short of memory? Try again when less runs here"
+        message += "; is it too busy, or short of memory? Try again when less runs here"
     if not isinstance(error, OSError):
-        return RayTrouble(said)
+        return RayTrouble(message)
     place, where = tempfile.tempdir or "TMPDIR", str(error.filename or "")
     if "AF_UNIX" in str(error):
-        said = f"{place}: too long a path for Ray; set TMPDIR to a shorter one"
+        message = f"{place}: too long a path for Ray; set TMPDIR to a shorter one"
     elif _is_token(where):
-        said = (
+        message = (
             f"{where}: {error.strerror}; Ray keeps its token there, so set HOME to a directory "
             "that can be written to, or RAY_AUTH_TOKEN to a secret"
         )
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
-        said = f"{place} is full, and Ray starts there; make room, or set TMPDIR"
+        message = f"{place} is full, and Ray starts there; make room, or set TMPDIR"
     elif Path(where or "/").is_relative_to(place) or "temporary directory" in str(error):
-        said = (
+        message = (
             f"{place}: {error.strerror}; Ray needs a temporary directory, so set TMPDIR to one "
             "that can be written to"
         )
-    return RayTrouble(said)
+    return RayTrouble(message)
 
 
 def _is_token(path: str) -> bool:
