@@ -49,9 +49,9 @@ async def _listed(parts: Sequence[Part], environ: Mapping[str, str], *, cancel: 
             if part.state == "submitted":
                 if part.judge not in clients:
                     variables = {part.judge: part.key_variable} if part.key_variable else {}
-                    there = dict(environ)
-                    DotenvFile(there).take_names(variables.values())
-                    clients[part.judge] = connect(parse_judge(part.judge), variables, there)
+                    environment = dict(environ)
+                    DotenvFile(environment).take_names(variables.values())
+                    clients[part.judge] = connect(parse_judge(part.judge), variables, environment)
                 state = await _standing(clients[part.judge], part, cancel=cancel)
             created = time.strftime("%Y-%m-%d %H:%M", time.localtime(part.intended_at))
             row = (part.judge, part.batch, f"{part.requests:,}", created, state)
@@ -63,13 +63,13 @@ async def _listed(parts: Sequence[Part], environ: Mapping[str, str], *, cancel: 
 
 
 async def _standing(client: Batches, part: Part, *, cancel: bool) -> str:
-    asked = ""
+    note = ""
     try:
         batch = await client.look(part.batch)
         if cancel and not batch.ended:
             await client.cancel(part.batch)
-            batch, asked = await client.look(part.batch), "asked to cancel: "
+            batch, note = await client.look(part.batch), "asked to cancel: "
     except (Retry, Refused, Fatal) as error:
         return str(error)
     done = f", {batch.done:,} done" if batch.done else ""
-    return f"{asked}{batch.state}{done}" + (", to be collected" if batch.ended else "")
+    return f"{note}{batch.state}{done}" + (", to be collected" if batch.ended else "")

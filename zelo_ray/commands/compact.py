@@ -24,7 +24,7 @@ def compacted(out: str, say: Callable[[str], None] = print) -> str:
     if not fs.exists(folder):
         raise LedgerError(f"{out}: no ledger")
     with claim(out, say, None):
-        found = compact(out, say)
+        sizes = compact(out, say)
         keep_index(out)
-    segments = counted(found.after, "segment")
-    return f"{folder}: {segments} ({found.bytes / 1e6:,.1f} MB) in the place of {found.before:,}"
+    segments = counted(sizes.after, "segment")
+    return f"{folder}: {segments} ({sizes.bytes / 1e6:,.1f} MB) in the place of {sizes.before:,}"

@@ -55,14 +55,14 @@ def previews(each: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) ->
         estimated, notes = _estimated(options, environ)
         every.append(estimated)
         yield from (name, *lines(estimated, pilot=False), *notes, "")
-    left = sum(one.left for estimated in every for one in estimated.forecasts)
-    sums = [each.dollars(each.mode) for each in every]
+    requests = sum(forecast.left for estimated in every for forecast in estimated.forecasts)
+    sums = [job.dollars(job.mode) for job in every]
     low, expected, high = (
-        money(sum(getattr(one, name) for one in sums)) for name in ("low", "expected", "high")
+        money(sum(getattr(spread, name) for spread in sums)) for name in ("low", "expected", "high")
     )
     more = " + ?" if any(estimated.unpriced for estimated in every) else ""
     yield from _wrapped(
-        f"All {len(every):,} protocols together: {left:,} requests are left to ask, for "
+        f"All {len(every):,} protocols together: {requests:,} requests are left to ask, for "
         f"{expected}{more} ({low} to {high}); what several of them ask for is paid once, and "
         "counted for each here."
     )
@@ -71,34 +71,34 @@ def previews(each: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) ->
 def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Estimate, list[str]]:
     load(options.protocol)
     human_grades(options)
-    seen, told, first = set[str](), list[str](), ""
+    query_ids, messages, first = set[str](), list[str](), ""
     shown = ShownFields(options.show_query)
     of_documents = ShownFields(options.show_metadata, "document")
     with TemporaryDirectory() as folder:
-        options = brought(options, folder, told.append, keep=False)
+        options = brought(options, folder, messages.append, keep=False)
         salt_of(options.books, keep=False)
         shards = find_shards(options.inputs, options.out)
-        options = anchored(options, shards, told.append, keep=False)
+        options = anchored(options, shards, messages.append, keep=False)
         panel = panel_of(options, environ, keys=False)
         survey = InputSample(panel, options, ledger := ledger_of(options, panel))
         joined = join_sessions(shards, folder) if options.blocks == "session" else None
         bad = joined.rejected if joined else 0
         for shard in [joined.path] if joined else shards:
             for line in read_lines(shard, Limits()):
-                if line.pool is None or line.pool.query_id in seen:
+                if line.pool is None or line.pool.query_id in query_ids:
                     bad += 1
                     first = first or f"{line.file}, line {line.number}: {line.reason}"
                     continue
-                seen.add(line.pool.query_id)
+                query_ids.add(line.pool.query_id)
                 shown.see(line.pool.about)
                 of_documents.see_documents(line.pool)
                 survey.add(line.pool)
     if not survey.pools:
         raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
-    for each in (shown, of_documents):
-        each.refuse_unknown("the input")
-        told += each.told()
-    notes = told + [f"{line}." for line in warn_of_other_questions(options)]
+    for fields in (shown, of_documents):
+        fields.refuse_unknown("the input")
+        messages += fields.told()
+    notes = messages + [f"{line}." for line in warn_of_other_questions(options)]
     notes += [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
     if ledger.damaged:
         notes += _wrapped(told_damage(ledger.damaged))
@@ -120,23 +120,29 @@ def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:
         estimate: of a job.
         pilot: whether a pilot can be had, and is worth a hint.
     """
-    each, modes = estimate.forecasts, _modes(estimate)
-    left, planned = sum(one.left for one in each), sum(one.planned for one in each)
+    forecasts, modes = estimate.forecasts, _modes(estimate)
+    requests, planned = (
+        sum(forecast.left for forecast in forecasts),
+        sum(forecast.planned for forecast in forecasts),
+    )
     heads = [head for mode in modes for head in (f"{mode}: low", "expected", "high")]
     sums = [_amounts(estimate.dollars(mode)) for mode in modes]
     more = "+?" if estimate.unpriced else ""
-    about = "" if all(one.exact for one in each) else "about "
+    about = "" if all(forecast.exact for forecast in forecasts) else "about "
     queries = counted(estimate.pools, "query", "queries")
-    asked = f"{about}{left:,} of {planned:,} requests about {queries} are left to ask"
+    headline = f"{about}{requests:,} of {planned:,} requests about {queries} are left to ask"
     return [
-        f"{asked}; {money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
+        f"{headline}; {money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
         "",
         _row("still to ask", "requests", "answered", "tokens in", "tokens out", "online"),
-        *(_work(one.judge, [one]) for one in each),
-        _work("together", each),
+        *(_work(forecast.judge, [forecast]) for forecast in forecasts),
+        _work("together", forecasts),
         "",
         _row("US dollars", *heads),
-        *(_row(one.judge, *(cell for mode in modes for cell in _bill(one, mode))) for one in each),
+        *(
+            _row(forecast.judge, *(cell for mode in modes for cell in _bill(forecast, mode)))
+            for forecast in forecasts
+        ),
         _row("together", *(cell + more for amounts in sums for cell in amounts)),
         "",
         *(line for note in _notes(estimate, pilot=pilot) for line in _wrapped(note)),
@@ -144,7 +150,11 @@ def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:
 
 
 def _modes(estimate: Estimate) -> list[str]:
-    return ["online", "batch"] if any(one.has_batch for one in estimate.forecasts) else ["online"]
+    return (
+        ["online", "batch"]
+        if any(forecast.has_batch for forecast in estimate.forecasts)
+        else ["online"]
+    )
 
 
 def _row(name: str, *cells: str) -> str:
@@ -154,16 +164,18 @@ def _row(name: str, *cells: str) -> str:
 
 def _work(name: str, forecasts: Sequence[Forecast]) -> str:
     """Format a row of the first table; judges are asked side by side."""
-    hours, guessed = max(((one.hours or 0.0, one.guessed) for one in forecasts), default=(0, False))
-    known = any(one.hours is not None for one in forecasts)
+    hours, guessed = max(
+        ((forecast.hours or 0.0, forecast.guessed) for forecast in forecasts), default=(0, False)
+    )
+    has_hours = any(forecast.hours is not None for forecast in forecasts)
     return _row(
         name,
-        f"{sum(one.left for one in forecasts):,}",
-        ("" if all(one.exact for one in forecasts) else "~")
-        + f"{sum(one.answered for one in forecasts):,}",
-        _count(sum(one.input_tokens for one in forecasts)),
-        _count(sum(one.output_tokens for one in forecasts)),
-        f"{'~' if guessed else ''}{max(hours, 0.1 if hours else 0):,.1f} h" if known else "-",
+        f"{sum(forecast.left for forecast in forecasts):,}",
+        ("" if all(forecast.exact for forecast in forecasts) else "~")
+        + f"{sum(forecast.answered for forecast in forecasts):,}",
+        _count(sum(forecast.input_tokens for forecast in forecasts)),
+        _count(sum(forecast.output_tokens for forecast in forecasts)),
+        f"{'~' if guessed else ''}{max(hours, 0.1 if hours else 0):,.1f} h" if has_hours else "-",
     )
 
 
@@ -190,13 +202,15 @@ def _wrapped(note: str) -> list[str]:
 
 def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
     """Explain the marks, what the figures rest on, and what to do."""
-    each = [one for one in estimate.forecasts if one.left]
-    if replies := sum(one.replies for one in each):
+    forecasts = [forecast for forecast in estimate.forecasts if forecast.left]
+    if replies := sum(forecast.replies for forecast in forecasts):
         yield (
             f"Tokens are as {replies:,} replies used them; low and high lie two standard errors "
             "away, at least 5%."
         )
-    if names := ", ".join(one.judge for one in each if one.input_tokens and not one.replies):
+    if names := ", ".join(
+        forecast.judge for forecast in forecasts if forecast.input_tokens and not forecast.replies
+    ):
         hint = " --pilot 20 asks about 20 queries only, and measures both." if pilot else ""
         yield (
             f"No reply yet of {names}: 1 token for 4 bytes of prompt and 250 for an answer are "
@@ -207,15 +221,19 @@ def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
             "? is a price that is unknown. Give it in the config file, in dollars for a million "
             f'tokens, such as prices: {{"{unpriced[0]}": {{input: 0.10, output: 0.50}}}}'
         )
-    if not all(one.exact for one in estimate.forecasts):
+    if not all(forecast.exact for forecast in estimate.forecasts):
         yield "~ answered is an estimate, from a sample of the queries."
-    if guessed := [one.judge for one in each if one.guessed]:
+    if guessed := [forecast.judge for forecast in forecasts if forecast.guessed]:
         yield (
             "~ is at cautious limits, until the server tells its own. Give the account's in the "
             f'config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
         )
-    if any(one.has_batch for one in each):
-        lack = "" if all(one.has_batch for one in each) else " * has no batch API: asked online."
+    if any(forecast.has_batch for forecast in forecasts):
+        lack = (
+            ""
+            if all(forecast.has_batch for forecast in forecasts)
+            else " * has no batch API: asked online."
+        )
         yield f"Batches may take up to 24 hours.{lack}"
     if estimate.maybe:
         counts = "" if estimate.max_usd is None else " It counts as spent."
@@ -234,7 +252,7 @@ def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
 def _rounds(estimate: Estimate, room: float, spent: float) -> str:
     """Say how many rounds of batches the cap takes: as much is held as answers may cost at most."""
     times = waves(room, estimate.dollars("batch").expected, estimate.held)
-    told = f"takes about {counted(times, 'round')} of them" if times else "does not buy them all"
-    one = money(math.ceil(100 * (spent + estimate.held.first)) / 100)
-    more = "" if times == 1 else f", one after another; {one} takes one"
-    return f"Batches hold as much as they may cost at most: this cap {told}{more}."
+    effect = f"takes about {counted(times, 'round')} of them" if times else "does not buy them all"
+    price = money(math.ceil(100 * (spent + estimate.held.first)) / 100)
+    more = "" if times == 1 else f", one after another; {price} takes one"
+    return f"Batches hold as much as they may cost at most: this cap {effect}{more}."

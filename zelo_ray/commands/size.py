@@ -83,21 +83,21 @@ def size(options: SizeOptions) -> Sized:
     model = _model(options, pilot)
     sizes = Sizes(imagine(_truth(options, pilot, documents), model, options.seed), model)
     plans = _plans(options, sizes.most_cycles)
-    found = {plan: sizes.of(plan) for plan in plans}
+    plan_sizes = {plan: sizes.of(plan) for plan in plans}
     dollars = pilot.dollars_a_call if pilot else nan
-    told = Sized((), "", _notes(options, pilot, sizes), options.queries, documents, dollars)
+    report = Sized((), "", _notes(options, pilot, sizes), options.queries, documents, dollars)
     answer, best = "", None
     if options.error:
-        best = cheapest(options.error, found, sizes)
-        answer = _answer(options.error, best, found, told)
+        best = cheapest(options.error, plan_sizes, sizes)
+        answer = _answer(options.error, best, plan_sizes, report)
     shown = {*plans, *([best] if best else [])}
-    ordered = sorted((found[plan] for plan in shown), key=lambda one: (one.calls, one.plan))
-    return replace(told, sizes=ordered, answer=answer)
+    ordered = sorted((plan_sizes[plan] for plan in shown), key=lambda row: (row.calls, row.plan))
+    return replace(report, sizes=ordered, answer=answer)
 
 
 def _plans(options: SizeOptions, most: int) -> list[Plan]:
-    cycles = sorted({min(each, most) for each in options.cycles} | {most})
-    zelo = [Plan("zelo", each, votes) for each in cycles for votes in ("all", "one")]
+    cycles = sorted({min(number, most) for number in options.cycles} | {most})
+    zelo = [Plan("zelo", number, votes) for number in cycles for votes in ("all", "one")]
     rings = sorted(set(options.calls)) if most > 2 else []
     return [*zelo, *(Plan("lean", calls) for calls in rings)]
 
@@ -115,13 +115,19 @@ def cheapest(error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan | None
     """
     reached = []
     for kind in _kinds(found):
-        much = sorted(plan.much for plan in found if replace(plan, much=0) == kind)
-        while found[replace(kind, much=much[-1])].std_error > error and _more(kind, much, sizes):
-            much.append(min(2 * much[-1], sizes.most_cycles + RINGS))
-            found[replace(kind, much=much[-1])] = sizes.of(replace(kind, much=much[-1]))
-        enough = [each for each in much if found[replace(kind, much=each)].std_error <= error]
+        amounts = sorted(plan.much for plan in found if replace(plan, much=0) == kind)
+        while found[replace(kind, much=amounts[-1])].std_error > error and _more(
+            kind, amounts, sizes
+        ):
+            amounts.append(min(2 * amounts[-1], sizes.most_cycles + RINGS))
+            found[replace(kind, much=amounts[-1])] = sizes.of(replace(kind, much=amounts[-1]))
+        enough = [
+            amount for amount in amounts if found[replace(kind, much=amount)].std_error <= error
+        ]
         if enough:
-            below = max((each for each in much if each < enough[0]), default=much[0] - 1)
+            below = max(
+                (amount for amount in amounts if amount < enough[0]), default=amounts[0] - 1
+            )
             reached.append(_least(replace(kind, much=enough[0]), below, error, found, sizes))
     return min(reached, key=lambda plan: found[plan].calls, default=None)
 
@@ -133,10 +139,10 @@ def _more(kind: Plan, much: Sequence[int], sizes: Sizes) -> bool:
 
 def _answer(error: float, best: Plan | None, found: Mapping[Plan, Size], told: Sized) -> str:
     if best is None:
-        least = min(found.values(), key=lambda one: one.std_error)
+        closest = min(found.values(), key=lambda row: row.std_error)
         return (
-            f"No plan reaches a std_error of {error:g}: the least is {least.std_error:.2f}, "
-            f"of {least.plan}"
+            f"No plan reaches a std_error of {error:g}: the least is {closest.std_error:.2f}, "
+            f"of {closest.plan}"
         )
     size = found[best]
     price = "" if isnan(told.dollars_a_call) else f", ${told.dollars(size):,.2f}"
@@ -153,15 +159,15 @@ def _kinds(found: Mapping[Plan, Size]) -> list[Plan]:
 
 def _least(plan: Plan, below: int, error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan:
     """Find the smallest plan of a kind that reaches an error; ``below`` does not reach it."""
-    least = plan.much
-    while least - below > 1:
-        middle = replace(plan, much=(least + below) // 2)
+    amount = plan.much
+    while amount - below > 1:
+        middle = replace(plan, much=(amount + below) // 2)
         found[middle] = sizes.of(middle)
         if found[middle].std_error <= error:
-            least = middle.much
+            amount = middle.much
         else:
             below = middle.much
-    return replace(plan, much=least)
+    return replace(plan, much=amount)
 
 
 def _model(options: SizeOptions, pilot: Pilot | None) -> PanelModel:
@@ -205,7 +211,7 @@ def _pilot(place: str) -> Pilot:
         InputError: there are no scores, or its files are none of a run.
     """
     table = parquet_table(f"{place}/scores.parquet", ["query_id", "score", "std_error"])
-    known = [
+    columns = [
         np.asarray(table[name].to_numpy(), dtype=np.float64) for name in table.column_names[1:]
     ]
     if not len(table):
@@ -213,8 +219,8 @@ def _pilot(place: str) -> Pilot:
     queries = len(table["query_id"].unique())
     return Pilot(
         model=_read_model(place),
-        scores=known[0],
-        errors=np.nan_to_num(known[1]),
+        scores=columns[0],
+        errors=np.nan_to_num(columns[1]),
         documents=max(2, round(len(table) / queries)),
         dollars_a_call=_dollars_a_call(place),
     )
@@ -222,12 +228,12 @@ def _pilot(place: str) -> Pilot:
 
 def _read_model(place: str) -> PanelModel:
     """Read the model of the pilot's judges; where none was learned, guess it by their names."""
-    told = _record(place, JUDGES)
-    if told is None:
+    model = _record(place, JUDGES)
+    if model is None:
         panel = (_record(place, "run.json") or {}).get("panel", [])
-        return default_model(tuple(sorted(each["judge"] for each in panel)) or GUESSED)
+        return default_model(tuple(sorted(member["judge"] for member in panel)) or GUESSED)
     try:
-        return PanelModel.from_json(told)
+        return PanelModel.from_json(model)
     except ValueError as error:
         why = first_error(error) if isinstance(error, ValidationError) else error
         raise InputError(f"{place}/{JUDGES}: does not say how judges answer ({why})") from None

@@ -71,10 +71,10 @@ def compare_labels(options: CompareLabelsOptions) -> Compared:
     ranked = _runs(options)
     wanted = without_ranks(ranked)
     notes = [*notes_on(ranked, measure.cutoff, ties=True), *_overlap(old, new, options)]
-    found = None
+    leaderboards = None
     if wanted:
         numbers = {"resamples": options.resamples, "seed": options.seed}
-        found = boards(old, new, wanted, measure, **numbers)
+        leaderboards = boards(old, new, wanted, measure, **numbers)
     labels = {"old": _grades(options.old, old), "new": _grades(options.new, new)}
     cuts = _cuts(labels, options)
     for side, flag in _CUTS.items():
@@ -88,7 +88,7 @@ def compare_labels(options: CompareLabelsOptions) -> Compared:
         if Truth(labels[side]).kind == "scores" and getattr(options, flag) is None
     )
     compared = Compared(
-        found,
+        leaderboards,
         tuple(against),
         tuple(notes),
         str(measure),
@@ -118,9 +118,9 @@ def _cuts(labels: Mapping[str, pa.Table], options: CompareLabelsOptions) -> dict
     cuts = {}
     for side, flag in _CUTS.items():
         binary = _largest(labels[side]) <= 1 and not has_grades(getattr(options, side))
-        own = 1.0 if binary else 2.0
-        given = getattr(options, flag)
-        cuts[flag] = own if given is None else given
+        default = 1.0 if binary else 2.0
+        cut = getattr(options, flag)
+        cuts[flag] = default if cut is None else cut
     return cuts
 
 
@@ -135,18 +135,18 @@ def _overlap(old: pa.Table, new: pa.Table, options: CompareLabelsOptions) -> lis
         InputError: there is no common query.
     """
     sides = {"old": set(old["query_id"].to_pylist()), "new": set(new["query_id"].to_pylist())}
-    both = sides["old"] & sides["new"]
-    if not both:
+    ids = sides["old"] & sides["new"]
+    if not ids:
         has = zip((options.old, options.new), sides.values(), strict=True)
         few = "; ".join(f"{place} has {_few(queries)}" for place, queries in has)
         raise InputError(f"no query has both labels: {few}")
     notes = [
-        f"{counted(len(side - both), 'query has', 'queries have')} {which} labels only, left out: "
-        f"{_few(side - both)}"
+        f"{counted(len(side - ids), 'query has', 'queries have')} {which} labels only, left out: "
+        f"{_few(side - ids)}"
         for which, side in sides.items()
-        if side - both
+        if side - ids
     ]
-    common = pa.array(sorted(both))
+    common = pa.array(sorted(ids))
     pairs = [table.filter(pc.is_in(table["query_id"], common)) for table in (old, new)]
     keys = ["query_id", "doc_id"]
     lacking = pairs[0].select(keys).join(pairs[1].select(keys), keys, join_type="left anti")
@@ -172,14 +172,14 @@ def _with_texts(found: list[Contradiction], options: CompareLabelsOptions) -> li
     side = next((url for url in (options.new, options.old) if kind_of(url)[1].pools), None)
     if side is None or not found:
         return found
-    wanted = {(each.query_id, each.doc_id) for each in found}
+    wanted = {(row.query_id, row.doc_id) for row in found}
     texts = {
         (pool.query_id, document.id): beginning(document.content)
         for pool in read_pools(side).pools
         for document in pool.documents
         if (pool.query_id, document.id) in wanted
     }
-    return [replace(one, text=texts.get((one.query_id, one.doc_id), "")) for one in found]
+    return [replace(row, text=texts.get((row.query_id, row.doc_id), "")) for row in found]
 
 
 def beginning(text: str) -> str:
@@ -190,36 +190,36 @@ def beginning(text: str) -> str:
 
 def tables_of(compared: Compared) -> dict[str, pa.Table]:
     """Return the tables of a comparison by name: those of `TABLES`."""
-    found = compared.boards
+    leaderboards = compared.boards
     rows: dict[str, Sequence[Any]] = {
-        "leaderboards": found.standings if found else (),
-        "siblings": found.siblings if found else (),
+        "leaderboards": leaderboards.standings if leaderboards else (),
+        "siblings": leaderboards.siblings if leaderboards else (),
         "contradictions": compared.contradictions,
     }
     return {name: table_of(rows[name], record) for name, record in TABLES.items()}
 
 
 def _write(out: str, options: CompareLabelsOptions, compared: Compared) -> None:
-    found, tables = compared.boards, tables_of(compared)
+    leaderboards, tables = compared.boards, tables_of(compared)
     with Results(out, {name: table.schema for name, table in tables.items()}) as results:
         for name, table in tables.items():
             results.add(name, table)
-    kinds = [each.kind for each in compared.contradictions]
+    kinds = [row.kind for row in compared.contradictions]
     counts: dict[str, Any] = {kind: kinds.count(kind) for kind in get_args(Kind)}
-    counts["queries_contradicted"] = len({each.query_id for each in compared.contradictions})
-    if found:
-        counts |= {"queries": found.queries, "runs": len(found.standings)}
-        counts |= dict(zip(("apart_old", "apart_new"), found.apart, strict=True))
-        counts |= {"turned": found.turned}
-        counts |= dict(zip(("median_d_old", "median_d_new"), found.sizes, strict=True))
+    counts["queries_contradicted"] = len({row.query_id for row in compared.contradictions})
+    if leaderboards:
+        counts |= {"queries": leaderboards.queries, "runs": len(leaderboards.standings)}
+        counts |= dict(zip(("apart_old", "apart_new"), leaderboards.apart, strict=True))
+        counts |= {"turned": leaderboards.turned}
+        counts |= dict(zip(("median_d_old", "median_d_new"), leaderboards.sizes, strict=True))
     value = {
         "kind": "compare",
         "complete": compared.complete,
         "version": version("zelo-ray"),
         "options": options.model_dump(mode="json"),
         "counts": counts,
-        "taus": [asdict(each) for each in found.taus] if found else [],
-        "missing": dict(found.missing) if found else {},
+        "taus": [asdict(tau) for tau in leaderboards.taus] if leaderboards else [],
+        "missing": dict(leaderboards.missing) if leaderboards else {},
         "uncut": list(compared.uncut),
         "notes": list(compared.notes),
     }

@@ -100,14 +100,14 @@ def boards(
     """
     values: list[Floats] = []
     for labels, others in ((old, new), (new, old)):
-        both = pc.is_in(labels["query_id"], value_set=pc.unique(others["query_id"]))
-        truth = Truth(labels.filter(both).sort_by("query_id"))
+        mask = pc.is_in(labels["query_id"], value_set=pc.unique(others["query_id"]))
+        truth = Truth(labels.filter(mask).sort_by("query_id"))
         rankings = [rank(truth, run) for run in runs.values()]
         values.append(np.stack([evaluate([measure], ranking)[0] for ranking in rankings]))
     answered = np.stack([ranking.answered for ranking in rankings])  # the same under both labels
     unanswered = (~answered).sum(axis=1)
     arms = [*runs]
-    found = [
+    contests = [
         contest(
             *({str(measure): table}, answered, arms),
             resamples=resamples,
@@ -116,10 +116,10 @@ def boards(
         )
         for table in values
     ]
-    standings = _standings(*(each for each, _ in found))
-    old_order = sorted(standings, key=lambda each: (each.old_rank, each.run))
+    standings = _standings(*(means for means, _ in contests))
+    old_order = sorted(standings, key=lambda standing: (standing.old_rank, standing.run))
     common = [dict(zip(arms, np.where(answered, table, np.nan), strict=True)) for table in values]
-    old_of, new_of = ({(c.run_a, c.run_b): c for c in each} for _, each in found)
+    old_of, new_of = ({(c.run_a, c.run_b): c for c in comparisons} for _, comparisons in contests)
     pairs = [(old_of[pair], new_of[pair]) for pair in old_of]
     apart = [[c.p_holm < SURE for c in side] for side in zip(*pairs, strict=True)] or [[], []]
     signs = ((a, b) for a, b in pairs if a.p_holm < SURE and b.p_holm < SURE)
@@ -127,7 +127,7 @@ def boards(
         queries=len(truth.query_ids),
         standings=standings,
         siblings=siblings(
-            [[each.run for each in side] for side in (old_order, standings)],
+            [[standing.run for standing in side] for side in (old_order, standings)],
             *(common, [old_of, new_of]),
         ),
         taus=_taus(*values, resamples=resamples, seed=seed),
@@ -140,7 +140,7 @@ def boards(
 
 def _standings(old: list[Mean], new: list[Mean]) -> tuple[Standing, ...]:
     ranks = [_ranks(side) for side in (old, new)]
-    found = [
+    standings = [
         Standing(
             run=a.run,
             measure=a.measure,
@@ -157,14 +157,16 @@ def _standings(old: list[Mean], new: list[Mean]) -> tuple[Standing, ...]:
         )
         for a, b in zip(old, new, strict=True)
     ]
-    return tuple(sorted(found, key=lambda each: (each.new_rank, each.old_rank, each.run)))
+    return tuple(
+        sorted(standings, key=lambda standing: (standing.new_rank, standing.old_rank, standing.run))
+    )
 
 
 def _ranks(means: list[Mean]) -> dict[str, int]:
     """Return competition ranks; a run without a mean is last."""
-    values = np.nan_to_num([each.mean for each in means], nan=-np.inf)
+    values = np.nan_to_num([mean.mean for mean in means], nan=-np.inf)
     ranks = (1 + (values > value + TIE).sum() for value in values)
-    return {each.run: int(place) for each, place in zip(means, ranks, strict=True)}
+    return {mean.run: int(place) for mean, place in zip(means, ranks, strict=True)}
 
 
 def _taus(old: Floats, new: Floats, *, resamples: int, seed: int) -> tuple[Tau, ...]:
@@ -173,10 +175,10 @@ def _taus(old: Floats, new: Floats, *, resamples: int, seed: int) -> tuple[Tau, 
         return ()
     weights = draws(queries, resamples, seed)
     sampled = [weights @ np.nan_to_num(side).T / queries for side in (old, new)]
-    whole = [np.nan_to_num(side).mean(axis=1) for side in (old, new)]
-    found = []
+    means = [np.nan_to_num(side).mean(axis=1) for side in (old, new)]
+    taus = []
     names: tuple[Coefficient, ...] = ("tau-b", "tau-ap")
     for name, tau in zip(names, (tau_b, tau_ap), strict=True):
-        value = float(tau(*whole))
-        found.append(Tau(name, value, *tau_interval(value, tau(*sampled), queries)))
-    return tuple(found)
+        value = float(tau(*means))
+        taus.append(Tau(name, value, *tau_interval(value, tau(*sampled), queries)))
+    return tuple(taus)

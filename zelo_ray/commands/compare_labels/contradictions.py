@@ -52,32 +52,32 @@ def contradictions(
         positive: the relevance from which on a document was a positive one.
         relevant: the one from which on it is by the new labels.
     """
-    known: dict[str, dict[str, float]] = {}
+    old_labels: dict[str, dict[str, float]] = {}
     for query_id, doc_id, value in columns(old, "query_id", "doc_id", "relevance"):
-        known.setdefault(query_id, {})[doc_id] = value
+        old_labels.setdefault(query_id, {})[doc_id] = value
     names = ["query_id", "doc_id", "relevance"]
     split = "ambiguous" in new.column_names
     rows: dict[str, list[tuple[str, float, bool]]] = {}
     for query_id, doc_id, value, *ambiguous in columns(new, *names, *["ambiguous"] * split):
-        if query_id in known:
+        if query_id in old_labels:
             rows.setdefault(query_id, []).append((doc_id, value, any(ambiguous)))
     by_query = [
-        [*_of_query(query_id, known[query_id], found, positive, relevant)]
-        for query_id, found in rows.items()
+        [*_of_query(query_id, old_labels[query_id], labels, positive, relevant)]
+        for query_id, labels in rows.items()
     ]
-    for found in by_query:
-        found.sort(key=lambda each: (not each.best, -each.steps(relevant), each.doc_id))
+    for chunk in by_query:
+        chunk.sort(key=lambda row: (not row.best, -row.steps(relevant), row.doc_id))
 
     def worst(found: list[Contradiction]) -> tuple[bool, float, int, str]:
-        steps = max(each.steps(relevant) for each in found)
+        steps = max(row.steps(relevant) for row in found)
         return not found[0].best, -steps, -len(found), found[0].query_id
 
-    return [each for found in sorted(filter(None, by_query), key=worst) for each in found]
+    return [row for group in sorted(filter(None, by_query), key=worst) for row in group]
 
 
 def of_queries(found: Iterable[Contradiction]) -> Iterator[tuple[str, list[Contradiction]]]:
     """Group contradictions by query, in their order."""
-    for query_id, group in groupby(found, lambda each: each.query_id):
+    for query_id, group in groupby(found, lambda row: row.query_id):
         yield query_id, [*group]
 
 

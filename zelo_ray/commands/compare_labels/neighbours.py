@@ -71,10 +71,10 @@ def cohens_d(differences: Floats) -> float:
     Returns:
         NaN with fewer than two differences.
     """
-    known = differences[~np.isnan(differences)]
-    if len(known) < 2:
+    gaps = differences[~np.isnan(differences)]
+    if len(gaps) < 2:
         return float("nan")
-    mean, spread = float(known.mean()), float(known.std(ddof=1))
+    mean, spread = float(gaps.mean()), float(gaps.std(ddof=1))
     if abs(mean) <= TIE:
         return 0.0
     return mean / spread if spread > TIE else float(np.copysign(np.inf, mean))
@@ -83,16 +83,16 @@ def cohens_d(differences: Floats) -> float:
 def median_size(values: Mapping[str, Floats]) -> float:
     """Return the median of Cohen's d, without its sign, over all pairs of runs; NaN without any."""
     sizes = [abs(cohens_d(a - b)) for a, b in combinations(values.values(), 2)]
-    known = [size for size in sizes if not np.isnan(size)]
-    return float(np.median(known)) if known else float("nan")
+    effects = [size for size in sizes if not np.isnan(size)]
+    return float(np.median(effects)) if effects else float("nan")
 
 
 def _neighbours(old: Sequence[str], new: Sequence[str]) -> dict[Pair, Board]:
     on_old = {frozenset(pair): pair for pair in pairwise(old)}
-    found: dict[Pair, Board] = {
+    boards: dict[Pair, Board] = {
         pair: "both" if on_old.pop(frozenset(pair), None) else "new" for pair in pairwise(new)
     }
-    return found | dict.fromkeys(on_old.values(), "old")
+    return boards | dict.fromkeys(on_old.values(), "old")
 
 
 def _sibling(

@@ -33,13 +33,15 @@ def told_apart(differences: Iterable[Difference]) -> Pairs:
     pairs (Bonferroni), in the ratio of Student's quantiles: samples of queries tell too little of
     such rare ends.
     """
-    every = [upward(one) for one in differences if (one.scale, one.coefficient) == LEADING]
-    known = [one for one in every if not isnan(one.low)]
-    sure = [one for one in known if one.difference > 0 and _lowest(one, len(known)) > 0]
+    every = [upward(row) for row in differences if (row.scale, row.coefficient) == LEADING]
+    with_interval = [row for row in every if not isnan(row.low)]
+    sure = [
+        row for row in with_interval if row.difference > 0 and _lowest(row, len(with_interval)) > 0
+    ]
     return Pairs(
-        sorted(sure, key=lambda one: -one.difference),
-        [one for one in known if one not in sure],
-        [one for one in every if isnan(one.low)],
+        sorted(sure, key=lambda row: -row.difference),
+        [row for row in with_interval if row not in sure],
+        [row for row in every if isnan(row.low)],
     )
 
 

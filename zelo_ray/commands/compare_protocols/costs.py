@@ -97,14 +97,15 @@ class _Rows:
 
 def bills_of(rows: Iterable[Reply], wanted: Iterable[str]) -> dict[str, Bill]:
     """Return the bill of each request by its key, with every billed answer, used or not."""
-    found = {key: _Rows() for key in wanted}
+    by_key = {key: _Rows() for key in wanted}
     for row in rows:
-        if one := found.get(row.key):
-            one.dollars += row.dollars or 0.0
-            one.unpriced += row.dollars is None
-            one.calls[row.run_id] = max(one.calls.get(row.run_id, 0), row.attempts)
+        if request := by_key.get(row.key):
+            request.dollars += row.dollars or 0.0
+            request.unpriced += row.dollars is None
+            request.calls[row.run_id] = max(request.calls.get(row.run_id, 0), row.attempts)
     return {
-        key: Bill(sum(one.calls.values()), one.dollars, one.unpriced) for key, one in found.items()
+        key: Bill(sum(entry.calls.values()), entry.dollars, entry.unpriced)
+        for key, entry in by_key.items()
     }
 
 
@@ -115,15 +116,15 @@ def by_query(asked: Mapping[str, Sequence[str]], bills: Mapping[str, Bill]) -> d
         asked: by query id, the keys of its requests.
         bills: by key.
     """
-    seen = set[str]()
-    found = {}
+    billed_keys = set[str]()
+    totals = {}
     for query_id, keys in asked.items():
-        found[query_id] = Bill()
+        totals[query_id] = Bill()
         for key in keys:
-            if key not in seen:
-                seen.add(key)
-                found[query_id].add(bills[key])
-    return found
+            if key not in billed_keys:
+                billed_keys.add(key)
+                totals[query_id].add(bills[key])
+    return totals
 
 
 def spent_on(
@@ -140,9 +141,9 @@ def spent_on(
     """
     if options.max_usd is None:
         return None
-    asked = requests_of(pools, panel, options, ledger)
-    own = {key for _, keys in asked for key in keys}
-    return spent(read_rows(options.books), own, lying)
+    requests = requests_of(pools, panel, options, ledger)
+    request_keys = {key for _, keys in requests for key in keys}
+    return spent(read_rows(options.books), request_keys, lying)
 
 
 def spent(rows: Iterable[Reply], own: Collection[str], lying: Iterable[Lying] = ()) -> float:

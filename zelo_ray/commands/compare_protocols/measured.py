@@ -57,8 +57,8 @@ def words_of(out: str, items: Iterable[Item]) -> list[int]:
     columns = ("query_id", "doc_id", "score")
     table = read_table(out, "scores", columns)
     query_ids, doc_ids, scores = (table[name].to_pylist() for name in columns)
-    known = dict(zip(zip(query_ids, doc_ids, strict=True), scores, strict=True))
-    return [word(known, item) for item in items]
+    by_pair = dict(zip(zip(query_ids, doc_ids, strict=True), scores, strict=True))
+    return [word(by_pair, item) for item in items]
 
 
 def measure(
@@ -80,15 +80,15 @@ def measure(
         resamples: how many samples of queries are drawn.
         seed: all chance follows from it.
     """
-    named, query = np.unique([item.query_id for item in items], return_inverse=True)
-    query_ids: list[str] = named.tolist()
-    said = np.array([[item.word for item in items], *words.values()], dtype=np.int16)
-    ratings = Ratings((HUMAN, *words), said, query.astype(np.int64), 3)
+    names, query = np.unique([item.query_id for item in items], return_inverse=True)
+    query_ids: list[str] = names.tolist()
+    verdicts = np.array([[item.word for item in items], *words.values()], dtype=np.int16)
+    ratings = Ratings((HUMAN, *words), verdicts, query.astype(np.int64), 3)
     chance = {"resamples": resamples, "seed": seed}
     differences = [
-        one
-        for one in differ(ratings, words, _COEFFICIENTS, **chance)
-        if (one.scale, one.coefficient) in _OF_AGREEMENT.values()
+        difference
+        for difference in differ(ratings, words, _COEFFICIENTS, **chance)
+        if (difference.scale, difference.coefficient) in _OF_AGREEMENT.values()
     ]
     outcome = Outcome([], [], differences, together)
     agreed = _agreement(ratings, chance)
@@ -97,7 +97,7 @@ def measure(
         costs = [*_by_query(ratings, row, query_ids, billed)]
         right = np.array([float(cost.correct) for cost in costs])
         figures = agreed[name] | _costs(billed, right, chance)
-        outcome.trials.append(_trial(said[[0, row]], name, costs, billed, figures))
+        outcome.trials.append(_trial(verdicts[[0, row]], name, costs, billed, figures))
         outcome.costs += costs
     return outcome
 
@@ -106,10 +106,10 @@ def _by_query(
     ratings: Ratings, row: int, query_ids: Sequence[str], bills: Sequence[Bill]
 ) -> Iterator[Cost]:
     """Yield the costs and results of a protocol, query by query."""
-    human, said = ratings.grades[[0, row]]
+    human, verdicts = ratings.grades[[0, row]]
     columns = (
-        np.bincount(ratings.queries, each, len(query_ids)).astype(np.int64).tolist()
-        for each in (np.ones(len(said)), said >= 0, said == human)
+        np.bincount(ratings.queries, weights, len(query_ids)).astype(np.int64).tolist()
+        for weights in (np.ones(len(verdicts)), verdicts >= 0, verdicts == human)
     )
     for query_id, bill, *counts in zip(query_ids, bills, *columns, strict=True):
         yield Cost(ratings.raters[row], query_id, bill.calls, bill.price, *counts)
@@ -136,20 +136,20 @@ def _trial(
         decided_correct=int((said[0] == said[1])[decided].sum()),
         queries=sum(cost.judged > 0 for cost in costs),
         bill=total,
-        figures={each: figures[each] for each in FIGURES},
+        figures={figure: figures[figure] for figure in FIGURES},
     )
 
 
 def _agreement(ratings: Ratings, chance: Mapping[str, int]) -> dict[str, dict[str, Estimate]]:
     """Return the figures of `_OF_AGREEMENT` by protocol."""
-    found = {
-        (one.rater_b, one.scale, one.coefficient): Estimate(
-            one.value, one.low, one.high, one.queries
+    estimates = {
+        (agreement.rater_b, agreement.scale, agreement.coefficient): Estimate(
+            agreement.value, agreement.low, agreement.high, agreement.queries
         )
-        for one in with_people(ratings, _COEFFICIENTS, **chance)
+        for agreement in with_people(ratings, _COEFFICIENTS, **chance)
     }
     return {
-        protocol: {name: found[protocol, *of] for name, of in _OF_AGREEMENT.items()}
+        protocol: {name: estimates[protocol, *of] for name, of in _OF_AGREEMENT.items()}
         for protocol in ratings.raters[1:]
     }
 
@@ -159,15 +159,15 @@ def _costs(
 ) -> dict[str, Estimate]:
     """Estimate what all verdicts cost, and a correct one, in dollars and in calls."""
     every = np.ones(len(bills), np.bool_)  # a query that nothing was right of cost all the same
-    found = {}
+    estimates = {}
     for name, spent in (
         ("dollars", [bill.price for bill in bills]),
         ("calls", [float(bill.calls) for bill in bills]),
     ):
         table = np.stack([np.array(spent), correct], axis=1)
-        found[name] = estimate(table, every, _first, **chance)
-        found[f"{name}_per_correct"] = estimate(table, every, quotient, **chance)
-    return found
+        estimates[name] = estimate(table, every, _first, **chance)
+        estimates[f"{name}_per_correct"] = estimate(table, every, quotient, **chance)
+    return estimates
 
 
 def _first(sums: Floats) -> Floats:

@@ -73,8 +73,8 @@ class Outcome:
     def unit(self) -> Unit:
         """Return the unit that costs can be given in."""
         bills = [trial.bill for trial in self.trials]
-        known = not any(bill.unpriced for bill in bills) and any(bill.dollars for bill in bills)
-        return "dollars" if known else "calls"
+        priced = not any(bill.unpriced for bill in bills) and any(bill.dollars for bill in bills)
+        return "dollars" if priced else "calls"
 
     @property
     def standing(self) -> list[Trial]:

@@ -52,10 +52,10 @@ class People:
 
     def knows(self, query_id: str, doc_ids: Sequence[str]) -> int:
         """Count people's judgments of these documents of a query."""
-        there = set(doc_ids)
+        pool_ids = set(doc_ids)
         pairs = self.words.get(query_id, {})
-        graded = there.intersection(self.grades.get(query_id, ()))
-        return sum(there.issuperset(pair) for pair in pairs) + len(graded)
+        graded = pool_ids.intersection(self.grades.get(query_id, ()))
+        return sum(pool_ids.issuperset(pair) for pair in pairs) + len(graded)
 
     def items(self, query_id: str, doc_ids: Sequence[str]) -> Iterator[Item]:
         """Yield the pairs of a query's documents that people judged.
@@ -63,12 +63,12 @@ class People:
         The document with the higher grade is the better one; A comes first in the pool. Pairs with
         equal grades are left out.
         """
-        there = set(doc_ids)
+        pool_ids = set(doc_ids)
         for pair, word in self.words.get(query_id, {}).items():
-            if there.issuperset(pair):
+            if pool_ids.issuperset(pair):
                 yield Item(query_id, *pair, word)
         grades = self.grades.get(query_id, {})
-        for a, b in combinations([each for each in doc_ids if each in grades], 2):
+        for a, b in combinations([doc_id for doc_id in doc_ids if doc_id in grades], 2):
             if grades[a] != grades[b]:
                 yield Item(query_id, a, b, A_BETTER if grades[a] > grades[b] else B_BETTER)
 
@@ -99,20 +99,22 @@ def read_people(url: str, pattern: str | None = None, turn: int | None = None) -
 def _words(votes: pa.Table) -> dict[str, dict[tuple[str, str], int]]:
     cast = ballots(votes)
     turn = first_named(cast, votes)
-    [said] = word_ratings(cast, words(once(cast)), turn).grades.tolist()
+    [grades] = word_ratings(cast, words(once(cast)), turn).grades.tolist()
     doc_ids = sorted({*votes["doc_id_a"].to_pylist(), *votes["doc_id_b"].to_pylist()})
-    found: dict[str, dict[tuple[str, str], int]] = {}
-    for (query, *places), way, word in zip(cast.pairs.tolist(), turn.tolist(), said, strict=True):
-        a, b = [doc_ids[place - 1] for place in places][::way]
-        found.setdefault(cast.query_ids[query], {})[a, b] = word
-    return found
+    by_query: dict[str, dict[tuple[str, str], int]] = {}
+    for (query, *places), direction, word in zip(
+        cast.pairs.tolist(), turn.tolist(), grades, strict=True
+    ):
+        a, b = [doc_ids[place - 1] for place in places][::direction]
+        by_query.setdefault(cast.query_ids[query], {})[a, b] = word
+    return by_query
 
 
 def _grades(table: pa.Table) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, list[float]]] = {}
+    by_query: dict[str, dict[str, list[float]]] = {}
     for row in table.select(["query_id", "doc_id", "grade"]).to_pylist():
-        found.setdefault(row["query_id"], {}).setdefault(row["doc_id"], []).append(row["grade"])
+        by_query.setdefault(row["query_id"], {}).setdefault(row["doc_id"], []).append(row["grade"])
     return {
-        query_id: {doc_id: fmean(each) for doc_id, each in grades.items()}
-        for query_id, grades in found.items()
+        query_id: {doc_id: fmean(values) for doc_id, values in grades.items()}
+        for query_id, grades in by_query.items()
     }

@@ -49,16 +49,16 @@ def _plan(
     options: CompareProtocolsOptions, pools: tuple[str, ...], protocol: str, examples: str
 ) -> AnnotateOptions:
     kind = load(protocol).options
-    given = options.model_fields_set & kind.model_fields.keys() - _OWN
-    own = {
-        **{name: getattr(options, name) for name in given},
+    option_names = options.model_fields_set & kind.model_fields.keys() - _OWN
+    values = {
+        **{name: getattr(options, name) for name in option_names},
         "inputs": pools,
         "out": f"{options.out.rstrip('/')}/{load(protocol).name}",
         "ledger": options.books,
         "protocol": protocol,
     }
     try:
-        plan = kind.model_validate(own)
+        plan = kind.model_validate(values)
     except ValidationError as error:
         raise OptionError(f"{protocol}: {first_error(error)}") from None
     settled = {"anchors": examples} if examples and "anchors" in kind.model_fields else {}
@@ -67,7 +67,7 @@ def _plan(
 
 def unused_by_all(options: CompareProtocolsOptions, names: Iterable[str]) -> list[str]:
     """Return the options that were given and that none of these protocols uses."""
-    known = {*CompareProtocolsOptions.model_fields}.union(
+    fields = {*CompareProtocolsOptions.model_fields}.union(
         *(load(name).options.model_fields for name in names)
     )
-    return sorted(options.model_fields_set - known)
+    return sorted(options.model_fields_set - fields)

@@ -61,9 +61,9 @@ def _candidates(options: ConvertOptions) -> Filled:
             "convert pool wants FROM (a collection), or --corpus, --queries and --runs or --qrels"
         )
     depth, runs = options.depth or _POOL_DEPTH, read_runs(options.runs, ranks=True)
-    found = pooled(without_ranks(runs), depth, judged)
-    wanted = {doc_id for ranks in found.values() for doc_id in ranks}
-    filled = fill(found, beir.read_queries(queries), read_texts(corpus, "corpus", wanted))
+    pools = pooled(without_ranks(runs), depth, judged)
+    wanted = {doc_id for ranks in pools.values() for doc_id in ranks}
+    filled = fill(pools, beir.read_queries(queries), read_texts(corpus, "corpus", wanted))
     return replace(filled, notes=[*notes_on(runs, depth), *filled.notes])
 
 
@@ -77,25 +77,25 @@ def _is_other(options: ConvertOptions) -> bool:
 
 def _brought(options: ConvertOptions) -> str:
     """Write pools from any other input of `annotate`; return what to print."""
-    left = Left()
-    asked = Asked(options.corpus, options.queries, {}, options.typed("what", "source"))
-    _, pools = pools_of([options.source], asked, left)
+    leftovers = Left()
+    settings = Asked(options.corpus, options.queries, {}, options.typed("what", "source"))
+    _, pools = pools_of([options.source], settings, leftovers)
     number = write_lines(options.out, (line_of(pool).rstrip(b"\n") for pool in pools))
-    return _lines(f"{number:,} pools: {options.out}", *left.told())
+    return _lines(f"{number:,} pools: {options.out}", *leftovers.told())
 
 
 def _holes(options: ConvertOptions) -> str:
     truth, runs = read_truth(options.truth), read_runs(options.runs)
     depth = options.depth or _HOLES_DEPTH
-    found = pa.concat_tables([holes(truth, name, run, depth) for name, run in runs.items()])
-    work = Work(truth, found)
+    table = pa.concat_tables([holes(truth, name, run, depth) for name, run in runs.items()])
+    work = Work(truth, table)
     if options.corpus:
         work.know(read_texts(options.corpus, "corpus", work.wanted))
-    beside = pools_of_truth(options.truth)
-    shards = find_shards(options.pools or ([beside] if beside else []))
+    truth_pools = pools_of_truth(options.truth)
+    shards = find_shards(options.pools or ([truth_pools] if truth_pools else []))
     queries = beir.read_queries(options.queries) if options.queries else {}
     number = write_lines(options.out, work.lines(pool_lines(shards), queries, options.all))
-    by_run = Counter(found["run"].to_pylist())
+    by_run = Counter(table["run"].to_pylist())
     counts = ", ".join(f"{name} {by_run[name]:,}" for name in runs)
     done = f"holes to depth {depth}: {counts}; {number:,} pools to annotate: {options.out}"
     return _lines(done, *work.notes)
@@ -103,10 +103,10 @@ def _holes(options: ConvertOptions) -> str:
 
 def _qrels(options: ConvertOptions) -> str:
     if options.cut:
-        found = read_cut(options.source, options.cut)
+        labels = read_cut(options.source, options.cut)
     else:
-        found = (read_graded if options.grades else read_truth)(options.source)
-    qrels, note = _sure(options, found)
+        labels = (read_graded if options.grades else read_truth)(options.source)
+    qrels, note = _sure(options, labels)
     if not len(qrels):
         raise InputError(f"{options.source} holds no judgment to write")
     trec.write_qrels(options.out, qrels, options.decimals)
@@ -129,8 +129,8 @@ def _sure(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]
         return qrels, []
     graded = read_graded(options.source)
     split = set(columns(graded.filter(graded["ambiguous"]), "query_id", "doc_id"))
-    kept = [pair not in split for pair in columns(qrels, "query_id", "doc_id")]
-    return qrels.filter(pa.array(kept)), [f"left out ambiguous documents: {len(split):,}"]
+    mask = [pair not in split for pair in columns(qrels, "query_id", "doc_id")]
+    return qrels.filter(pa.array(mask)), [f"left out ambiguous documents: {len(split):,}"]
 
 
 def _run(options: ConvertOptions) -> str:
@@ -142,9 +142,9 @@ def _run(options: ConvertOptions) -> str:
         runs = {stem(source): read_truth(source).rename_columns({"relevance": "score"})}
     if len(runs) > 1 and name not in runs:
         raise OptionError(f"{source} holds several runs; --name one of them: {', '.join(runs)}")
-    own, table = (name, runs[name]) if name in runs else next(iter(runs.items()))
-    trec.write_run(options.out, name or own, table)
-    return _lines(f"{len(table):,} lines of the run {name or own}: {options.out}")
+    run_name, table = (name, runs[name]) if name in runs else next(iter(runs.items()))
+    trec.write_run(options.out, name or run_name, table)
+    return _lines(f"{len(table):,} lines of the run {name or run_name}: {options.out}")
 
 
 def _beir(options: ConvertOptions) -> str:
@@ -158,8 +158,8 @@ def _mteb(options: ConvertOptions) -> str:
     filled, qrels = _material(options)
     number = mteb.write_rows(options.out, filled.pools, qrels, options.positive)
     if not number:
-        least = f"a document of at least {options.positive:g} and one below"
-        raise InputError(f"{options.source}: no query has both {least}")
+        pair = f"a document of at least {options.positive:g} and one below"
+        raise InputError(f"{options.source}: no query has both {pair}")
     without = len(filled.pools) - number
     note = f"left out queries without a positive or without a negative document: {without:,}"
     return _lines(f"{number:,} rows: {options.out}", *filled.notes, *([note] if without else []))
@@ -174,8 +174,8 @@ def _fastchat(options: ConvertOptions) -> str:
 
 
 def _llamahub(options: ConvertOptions) -> str:
-    found = llamahub.pairs(options.source, number=options.pairs, seed=options.seed)
-    return _compared(options, *found)
+    pairs = llamahub.pairs(options.source, number=options.pairs, seed=options.seed)
+    return _compared(options, *pairs)
 
 
 def _compared(options: ConvertOptions, filled: Filled, labels: pa.Table | None = None) -> str:

@@ -35,13 +35,13 @@ def packages(own: str) -> Iterator[Finding]:
         yield Finding("python", "wrong", python, "install Python 3.11 or newer")
     else:
         yield Finding("python", "ok", python)
-    found = {name: _version(name) for name in _SDKS}
-    told = ", ".join([f"zelo_ray {own}", *(f"{n} {v}" for n, v in found.items() if v)])
-    if lacking := [name for name, there in found.items() if not there]:
+    versions = {name: _version(name) for name in _SDKS}
+    summary = ", ".join([f"zelo_ray {own}", *(f"{n} {v}" for n, v in versions.items() if v)])
+    if lacking := [name for name, number in versions.items() if not number]:
         do = f"pip install {' '.join(lacking)}"
-        yield Finding("packages", "wrong", f"{told}; missing: {', '.join(lacking)}", do)
+        yield Finding("packages", "wrong", f"{summary}; missing: {', '.join(lacking)}", do)
     else:
-        yield Finding("packages", "ok", told)
+        yield Finding("packages", "ok", summary)
     yield from _extras()
 
 
@@ -49,21 +49,21 @@ def _extras() -> Iterator[Finding]:
     """Check which extras are installed; those for developers are left out."""
     by_extra = dict[str, list[str]]()
     try:
-        asked = [Requirement(each) for each in requires("zelo-ray") or ()]
+        requirements = [Requirement(text) for text in requires("zelo-ray") or ()]
     except PackageNotFoundError:
         return
-    for each in asked:
+    for requirement in requirements:
         for extra in _FOR:
-            marker = each.marker
+            marker = requirement.marker
             if marker and not marker.evaluate({"extra": ""}) and marker.evaluate({"extra": extra}):
-                by_extra.setdefault(extra, []).append(each.name)
-    there = [extra for extra, names in by_extra.items() if all(map(_version, names))]
-    told = [f"{extra} ({_FOR[extra]})" for extra in by_extra if extra not in there]
-    found = f"installed: {', '.join(there) or 'none'}"
-    if told:
-        found += f"; not installed: {', '.join(told)}"
+                by_extra.setdefault(extra, []).append(requirement.name)
+    installed = [extra for extra, names in by_extra.items() if all(map(_version, names))]
+    missing = [f"{extra} ({_FOR[extra]})" for extra in by_extra if extra not in installed]
+    summary = f"installed: {', '.join(installed) or 'none'}"
+    if missing:
+        summary += f"; not installed: {', '.join(missing)}"
     yield Finding(
-        "extras", "ok", found, "pip install 'zelo-ray[NAME]' if you need one" * bool(told)
+        "extras", "ok", summary, "pip install 'zelo-ray[NAME]' if you need one" * bool(missing)
     )
 
 
@@ -77,16 +77,20 @@ def keys(
         environ: where keys are found.
         dotenv: the file ``.env``.
     """
-    known = {name: load_provider(name) for name in PROVIDERS}
-    by_provider = {name: each.key_variables for name, each in known.items()}
-    there = {name: [v for v in each if environ.get(v)] for name, each in by_provider.items()}
-    needed = _needed(options) if options.judges else set() if any(there.values()) else {*PROVIDERS}
+    providers = {name: load_provider(name) for name in PROVIDERS}
+    by_provider = {name: provider.key_variables for name, provider in providers.items()}
+    set_keys = {
+        name: [v for v in variables if environ.get(v)] for name, variables in by_provider.items()
+    }
+    needed = (
+        _needed(options) if options.judges else set() if any(set_keys.values()) else {*PROVIDERS}
+    )
     for name, variables in by_provider.items():
-        if there[name]:
-            variable = there[name][0]
+        if set_keys[name]:
+            variable = set_keys[name][0]
             key = environ[variable]
             source = dotenv.path if dotenv.holds(variable, key) else "the environment"
-            if url := elsewhere(Judge(name, ""), known[name], key, environ):
+            if url := elsewhere(Judge(name, ""), providers[name], key, environ):
                 source += f", and goes to {url}"
             yield key_of(f"key of {name}", variable, key, source)
         elif variables:
@@ -106,20 +110,25 @@ def taken_from(dotenv: DotenvFile, options: DoctorOptions) -> Iterator[Finding]:
 
 def _needed(options: DoctorOptions) -> set[str]:
     """Return the providers whose own keys the judges take."""
-    found = set()
+    providers = set()
     for name in options.judges:
         with contextlib.suppress(PanelError):
             judge = parse_judge(name)
-            own = any(each == name or each.startswith(f"{name}:") for each in options.api_key_env)
-            if not judge.base_url and not own:
-                found.add(judge.provider)
-    return found
+            has_own_key = any(
+                judge_name == name or judge_name.startswith(f"{name}:")
+                for judge_name in options.api_key_env
+            )
+            if not judge.base_url and not has_own_key:
+                providers.add(judge.provider)
+    return providers
 
 
 def _listed(provider: str, variables: Sequence[str]) -> str:
     """List the variables of a key, the one with the provider's name first."""
-    first, *others = sorted(variables, key=lambda each: not each.startswith(provider.upper()))
-    return first + "".join(f" (or {each})" for each in others)
+    first, *others = sorted(
+        variables, key=lambda variable: not variable.startswith(provider.upper())
+    )
+    return first + "".join(f" (or {variable})" for variable in others)
 
 
 def _version(name: str) -> str:

@@ -43,9 +43,11 @@ def panel_of(
     for name in options.judges or ("",):
         names = [name] if name else []
         try:
-            known = {judge.name for judge in build_panel(names, {}, environ)}
-            own = {n: each for n, each in options.judge_options.items() if n in known}
-            panel += build_panel(names, own, environ)
+            judge_names = {judge.name for judge in build_panel(names, {}, environ)}
+            settings = {
+                n: values for n, values in options.judge_options.items() if n in judge_names
+            }
+            panel += build_panel(names, settings, environ)
         except PanelError as error:
             state: State = "wrong" if name else "warn"
             do = "mend the name" if name else "set a key, or name judges: --judges offline"
@@ -55,14 +57,14 @@ def panel_of(
 
 def _strangers(names: Sequence[str], options: DoctorOptions) -> list[Finding]:
     """Return findings on options for judges not checked: mistyped, or for another panel."""
-    found = list[Finding]()
+    findings = list[Finding]()
     for option in ("judge_options", "prices", "api_key_env"):
         try:
             refuse_strangers("judge", names, {option: getattr(options, option)})
         except PanelError as error:
             do = "mend the name, or name this judge too: a run refuses options for others"
-            found.append(Finding(option, "warn", str(error), do))
-    return found
+            findings.append(Finding(option, "warn", str(error), do))
+    return findings
 
 
 def looked_at(
@@ -82,11 +84,11 @@ def looked_at(
             yield Finding(judge.name, "warn", "its price is unknown", do)
         else:
             yield Finding(judge.name, "ok", "known, with a price, and a key where it needs one")
-        own = options.api_key_env.get(judge.name, "")
-        if own:
-            yield key_of(f"key of {judge.name}", own, key, "the environment")
+        variable = options.api_key_env.get(judge.name, "")
+        if variable:
+            yield key_of(f"key of {judge.name}", variable, key, "the environment")
         if judge.base_url:
-            yield from reached(judge, key, own)
+            yield from reached(judge, key, variable)
 
 
 def ask_each(
@@ -111,8 +113,8 @@ def most_of(panel: Sequence[Judge], options: DoctorOptions) -> str:
     dollars = 0.0
     for judge in panel:
         request = _request(judge)
-        most = Estimates(judge).most(size_of(request), request.output_limit)
-        dollars += dearest(judge, most, options.prices)
+        usage = Estimates(judge).most(size_of(request), request.output_limit)
+        dollars += dearest(judge, usage, options.prices)
     unknown = " + ?" if unpriced(panel, options.prices) else ""
     return f"--ask makes one call to each judge, for at most {money(dollars)}{unknown} together"
 
@@ -128,27 +130,27 @@ async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
     try:
         connection = connect(judge, Settings(key, judge.base_url, _SECONDS))
         try:
-            said = await connection.send(request)
+            reply = await connection.send(request)
         finally:
             await connection.aclose()
     except (Retry, Refused, Fatal, PanelError) as failure:
         do = "try again in a minute" if isinstance(failure, Retry) else "mend what it says"
         usual = " or ".join(load_provider(judge.provider).key_variables)
-        own = options.api_key_env.get(judge.name, usual) if usual else ""
-        return Finding(what, "wrong", str(failure).replace(f"set {usual}", f"set {own}"), do)
-    took, used = time.monotonic() - began, said.usage
+        variable = options.api_key_env.get(judge.name, usual) if usual else ""
+        return Finding(what, "wrong", str(failure).replace(f"set {usual}", f"set {variable}"), do)
+    took, used = time.monotonic() - began, reply.usage
     try:
-        checked = check_answer(request.response_model, said, request.user)
+        checked = check_answer(request.response_model, reply, request.user)
         answer, wrong = checked.answer, checked.error
     except Retry as trouble:  # it ended by a word that nobody knows, and is no verdict
-        answer, wrong = replace(said, status="failed"), str(trouble)
+        answer, wrong = replace(reply, status="failed"), str(trouble)
     dollars = price(judge, used, options.prices)
     cost = "unknown dollars" if dollars is None else f"${dollars:.5f}"
     tokens = f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out, {cost}"
     if not (used.told or load_provider(judge.provider).free):
         tokens = "it reports no tokens: under --max-usd each call is reckoned at its limit"
-    told = f"{answer.status} in {took:.1f} s, {tokens}"
+    summary = f"{answer.status} in {took:.1f} s, {tokens}"
     if answer.status == "ok":
-        return Finding(what, "ok", told)
+        return Finding(what, "ok", summary)
     why = wrong or answer.reason
-    return Finding(what, "wrong", f"{told}: {why}", "try other judge_options, or another model")
+    return Finding(what, "wrong", f"{summary}: {why}", "try other judge_options, or another model")

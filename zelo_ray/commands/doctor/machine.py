@@ -66,15 +66,15 @@ def _writable(out: str, folder: Path) -> Finding:
     """Write a small file as the ledger does, and remove it."""
     if not folder.is_dir():
         return Finding("writing", "wrong", f"{folder} is a file", "name another --out")
-    beside = folder / f".doctor-{uuid.uuid4().hex}"
+    probe = folder / f".doctor-{uuid.uuid4().hex}"
     try:
         try:
-            with beside.open("xb") as file:
+            with probe.open("xb") as file:
                 file.write(b"x" * 2**16)
                 file.flush()
                 os.fsync(file.fileno())
         finally:
-            beside.unlink(missing_ok=True)
+            probe.unlink(missing_ok=True)
     except OSError as error:
         do = "name an --out that you may write to, and free some space there"
         return Finding("writing", "wrong", f"{out}: {error.strerror or error}", do)
@@ -117,11 +117,11 @@ def _ledger(out: str) -> Finding:
 def _available() -> int:
     """Return the bytes of memory that are available; 0 where the system does not tell."""
     try:
-        told = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
         return 0
-    found = [line.split()[1] for line in told if line.startswith("MemAvailable:")]
-    return int(found[0]) * 1024 if found else 0
+    sizes = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return int(sizes[0]) * 1024 if sizes else 0
 
 
 def _size(count: float) -> str:

@@ -35,7 +35,9 @@ def keyless(options: DoctorOptions, environ: Mapping[str, str]) -> Callable[[Fin
             text = text.replace(form, "(the key)")
         return text
 
-    return lambda each: Finding(told(each.what), each.state, told(each.found), told(each.do))
+    return lambda finding: Finding(
+        told(finding.what), finding.state, told(finding.found), told(finding.do)
+    )
 
 
 def _held(options: DoctorOptions, environ: Mapping[str, str]) -> Iterator[str]:
@@ -52,8 +54,12 @@ def _held(options: DoctorOptions, environ: Mapping[str, str]) -> Iterator[str]:
 
 def _forms(key: str) -> Iterator[str]:
     """Yield the forms of a key that errors may hold: as it is, escaped, or a part of it."""
-    for each in (key, key.strip()):
-        escaped = (ascii(each)[1:-1], repr(each)[1:-1], repr(each.encode(errors="replace"))[2:-1])
-        quoted = urllib.parse.quote(each, errors="replace")
-        yield from (form for form in (each, *escaped, quoted) if len(form) >= _SHORTEST)
+    for variant in (key, key.strip()):
+        escaped = (
+            ascii(variant)[1:-1],
+            repr(variant)[1:-1],
+            repr(variant.encode(errors="replace"))[2:-1],
+        )
+        quoted = urllib.parse.quote(variant, errors="replace")
+        yield from (form for form in (variant, *escaped, quoted) if len(form) >= _SHORTEST)
     yield from (piece for piece in key.split() if len(piece) >= _PIECE)

@@ -42,8 +42,8 @@ def reached(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
     """
     what = f"server of {judge.name}"
     if not is_sendable(key):
-        found = "not asked: the key holds a character that no header can carry (a line break?)"
-        yield Finding(what, "wrong", found, f"set {variable} to the key alone")
+        problem = "not asked: the key holds a character that no header can carry (a line break?)"
+        yield Finding(what, "wrong", problem, f"set {variable} to the key alone")
         return
     try:
         status, headers, body = _within(f"{(judge.base_url or '').rstrip('/')}/models", key.strip())
@@ -57,9 +57,9 @@ def reached(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
         why = getattr(error, "reason", error)
         yield Finding(what, "wrong", f"not reached: {why}", _START)
     except (http.client.HTTPException, ValueError) as error:  # whose text may hold the key
-        found = f"no HTTP server answers there ({type(error).__name__})"
+        problem = f"no HTTP server answers there ({type(error).__name__})"
         do = "mend the URL; does another program listen on this port?"
-        yield Finding(what, "wrong", found, do)
+        yield Finding(what, "wrong", problem, do)
     else:
         yield _said(judge, what, status, body)
         yield from _clock(headers.get("Date", ""))
@@ -125,14 +125,14 @@ def _said(judge: Judge, what: str, status: int, body: bytes) -> Finding:
     if len(body) >= _MOST:
         return Finding(what, "ok", f"reached ({status}); its list of models is too long to look at")
     try:
-        models = [str(each["id"]) for each in json.loads(body)["data"]]
+        models = [str(model["id"]) for model in json.loads(body)["data"]]
     except (ValueError, TypeError, KeyError):
         return Finding(what, "ok", f"reached ({status}); it lists no models")
     if models and judge.model not in models:
         few = ", ".join(name[:_NAME] for name in models[:_NAMED])
-        found = f"reached, but has no model {judge.model!r}{meant(judge.model, models)}"
+        problem = f"reached, but has no model {judge.model!r}{meant(judge.model, models)}"
         more = " …" if len(models) > _NAMED else ""
-        return Finding(what, "wrong", found, f"name one that it has: {few}{more}")
+        return Finding(what, "wrong", problem, f"name one that it has: {few}{more}")
     return Finding(what, "ok", "reached, and has the model")
 
 

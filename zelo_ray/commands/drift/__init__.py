@@ -79,7 +79,7 @@ class Drift:
     @property
     def moved(self) -> bool:
         """Return whether any judge moved; the panel alone is the sum of its judges."""
-        return any(each.moved for each in self.moves if each.judge != PANEL)
+        return any(move.moved for move in self.moves if move.judge != PANEL)
 
     @property
     def complete(self) -> bool:
@@ -89,7 +89,7 @@ class Drift:
     @property
     def queries(self) -> int:
         """Return the queries of the test that has the fewest."""
-        return min(each.queries for each in self.moves)
+        return min(move.queries for move in self.moves)
 
     @property
     def needed(self) -> int:
@@ -97,7 +97,7 @@ class Drift:
 
         Its smallest p is 2 / 2**queries, which Holm takes times the number of tests.
         """
-        tests = sum(each.judge != PANEL for each in self.moves)
+        tests = sum(move.judge != PANEL for move in self.moves)
         return int(np.log2(2 * tests / SURE)) + 1
 
 
@@ -110,33 +110,33 @@ def drift(options: DriftOptions) -> Drift:
     """
     if options.out and not _TAKEN.isdisjoint(listing(options.out) or ()):
         raise OptionError(f"{options.out} holds other results; name another --out")
-    both = read_both(options.old, options.new)
-    found = [*_moves(both, options)]
-    judges = [one for one in found if one.judge != PANEL]  # the panel is the sum of these
-    corrected = holm(np.array([each.p for each in judges]))
-    moves = [replace(one, p_holm=float(p)) for one, p in zip(judges, corrected, strict=True)]
-    moves += [replace(one, p_holm=one.p) for one in found[len(judges) :]]
-    rows = both.rows.assign(size=(both.rows["new"] - both.rows["old"]).abs())
+    judgments = read_both(options.old, options.new)
+    tests = [*_moves(judgments, options)]
+    judges = [test for test in tests if test.judge != PANEL]  # the panel is the sum of these
+    corrected = holm(np.array([test.p for test in judges]))
+    moves = [replace(test, p_holm=float(p)) for test, p in zip(judges, corrected, strict=True)]
+    moves += [replace(test, p_holm=test.p) for test in tests[len(judges) :]]
+    rows = judgments.rows.assign(size=(judgments.rows["new"] - judgments.rows["old"]).abs())
     rows = rows[rows["size"] > 0].sort_values("size", ascending=False, kind="stable")
     columns = [rows[name].tolist() for name in ("judge", "query_id", "item", "old", "new")]
     changes = [Change(*row) for row in zip(*columns, strict=True)]
-    told = Drift(tuple(moves), tuple(changes), both.notes, both.votes)
+    result = Drift(tuple(moves), tuple(changes), judgments.notes, judgments.votes)
     if options.out:
-        _write(options.out, options, told)
-    return told
+        _write(options.out, options, result)
+    return result
 
 
 def _moves(both: Both, options: DriftOptions) -> Iterator[Moved]:
     rows = both.rows
     tests = 2 * rows["judge"].nunique()
-    for judge, own in rows.groupby("judge"):
+    for judge, group in rows.groupby("judge"):
         name = str(judge), "level"
-        yield _move(name, own, own[["old", "new"]], tests, options)
-        word = _word(both, own, rows[rows["judge"] != judge])
+        yield _move(name, group, group[["old", "new"]], tests, options)
+        word = _word(both, group, rows[rows["judge"] != judge])
         if word.notna().any():
-            known = own[word.notna()]
-            follows = known[["old", "new"]].mul(word[known.index], axis=0)
-            yield _move((name[0], "with others"), known, follows, tests, options)
+            subset = group[word.notna()]
+            follows = subset[["old", "new"]].mul(word[subset.index], axis=0)
+            yield _move((name[0], "with others"), subset, follows, tests, options)
     if rows["judge"].nunique() > 1 and not both.votes:
         panel = rows.groupby(["query_id", "item"], as_index=False)[["old", "new"]].mean()
         yield _move((PANEL, "level"), panel, panel[["old", "new"]], 1, options)
@@ -166,7 +166,9 @@ def _move(
     by_query = values.groupby(own["query_id"]).mean()
     apart = (by_query["new"] - by_query["old"]).to_numpy()[np.newaxis]
     numbers = {"resamples": options.resamples, "seed": options.seed}
-    change, low, high = (float(each[0]) for each in means(apart, confidence=0.95, **numbers))
+    change, low, high = (
+        float(estimate[0]) for estimate in means(apart, confidence=0.95, **numbers)
+    )
     return Moved(
         judge=name[0],
         what=name[1],
@@ -197,17 +199,17 @@ def _kappa(old: Floats, new: Floats) -> float:
 def told(found: Drift) -> Iterator[str]:
     """Yield what the terminal shows: what moved, by how much, and where most."""
     unit = "preference for what is shown first" if found.votes else "mean grade"
-    for one in found.moves:
-        says = "moved" if one.moved else "not seen to move"
-        what = unit if one.what == "level" else "agreement with the other judges' old word"
+    for row in found.moves:
+        says = "moved" if row.moved else "not seen to move"
+        what = unit if row.what == "level" else "agreement with the other judges' old word"
         yield (
-            f"DRIFT {one.judge} {says}: {what} {one.old:.3f} -> {one.new:.3f}, {one.change:+.3f} "
-            f"({one.low:+.3f} to {one.high:+.3f}), p {one.p:.2g}, {one.p_holm:.2g} after Holm; "
-            f"{one.same:.0%} of {one.judgments:,} judgments are the same, "
-            f"kappa {'-' if np.isnan(one.kappa) else f'{one.kappa:.2f}'}; "
-            f"{one.queries:,} queries"
+            f"DRIFT {row.judge} {says}: {what} {row.old:.3f} -> {row.new:.3f}, {row.change:+.3f} "
+            f"({row.low:+.3f} to {row.high:+.3f}), p {row.p:.2g}, {row.p_holm:.2g} after Holm; "
+            f"{row.same:.0%} of {row.judgments:,} judgments are the same, "
+            f"kappa {'-' if np.isnan(row.kappa) else f'{row.kappa:.2f}'}; "
+            f"{row.queries:,} queries"
         )
-    if len({one.judge for one in found.moves}) == 1:
+    if len({move.judge for move in found.moves}) == 1:
         yield (
             "With one judge only its level was tested: kappa tells, and how much is the same, "
             "whether it took to guessing."
@@ -217,10 +219,10 @@ def told(found: Drift) -> Iterator[str]:
             f"Too few queries: {found.queries:,}, and nothing could be shown with fewer than "
             f"{found.needed:,}."
         )
-    for each in found.changes[:_SHOWN]:
-        yield f"  {each.judge} on {each.query_id}, {each.item}: {each.old:g} -> {each.new:g}"
-    if (rest := len(found.changes) - _SHOWN) > 0:
-        yield f"  and {rest:,} more that changed"
+    for shift in found.changes[:_SHOWN]:
+        yield f"  {shift.judge} on {shift.query_id}, {shift.item}: {shift.old:g} -> {shift.new:g}"
+    if (count := len(found.changes) - _SHOWN) > 0:
+        yield f"  and {count:,} more that changed"
     yield from (f"The sets differ: {note}." for note in found.notes)
 
 
@@ -241,7 +243,7 @@ def _write(out: str, options: DriftOptions, found: Drift) -> None:
         "complete": found.complete,
         "moved": found.moved,
         "needed": found.needed,
-        "judges": [asdict(each) for each in found.moves],
+        "judges": [asdict(move) for move in found.moves],
         "notes": list(found.notes),
     }
     write_json(out, "drift.json", value)

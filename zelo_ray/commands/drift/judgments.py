@@ -66,15 +66,15 @@ def _asked_otherwise(*urls: str) -> Iterator[str]:
     if not (was and now):
         return
     for name in asked_otherwise(was, now):
-        told = f"{was.get(name)!r:.200} in OLD and is {now.get(name)!r:.200} in NEW"
-        yield f"the option {name} was {told}"
+        change = f"{was.get(name)!r:.200} in OLD and is {now.get(name)!r:.200} in NEW"
+        yield f"the option {name} was {change}"
 
 
 def _read(url: str) -> tuple[str, pd.DataFrame]:
     """Read the kind of judgments, and columns judge, query_id, item, value; average repeats."""
     refuse_unfinished(url)
-    there: Collection[str] = listing(url) or ()
-    kind = next((name for name in (GRADES, VOTES) if name in there or url.endswith(name)), None)
+    files: Collection[str] = listing(url) or ()
+    kind = next((name for name in (GRADES, VOTES) if name in files or url.endswith(name)), None)
     if kind is None:
         raise InputError(f"{url}: no {GRADES} or {VOTES}; wants the --out of annotate, or one")
     place = url if url.endswith(kind) else f"{url.rstrip('/')}/{kind}"

@@ -42,16 +42,16 @@ class _Query:
         if self.pool is None:
             return {}
         options = JudgingOptions.model_construct(**self.held.options)
-        shown = (as_shown(each, self.pool, options) for each in self.pool.documents)
-        return {each.id: each.content for each in shown}
+        shown = (as_shown(document, self.pool, options) for document in self.pool.documents)
+        return {document.id: document.content for document in shown}
 
     @property
     def judged(self) -> set[str]:
         """Return the documents with a score or a judgment."""
-        found = set(self.held.scores)
+        doc_ids = set(self.held.scores)
         for name, kind in self.protocol.counted.items():
-            found.update(*(kind.about(row) for row in self.held.judgments[name]))
-        return found
+            doc_ids.update(*(kind.about(row) for row in self.held.judgments[name]))
+        return doc_ids
 
     def rows(self, kind: type) -> list[Any]:
         """Return all judgments of one type."""
@@ -71,9 +71,9 @@ class _Query:
         score = self.held.scores.get(doc_id or "")
         if score and kind.unit == "logits":
             yield meetings.beats_average(score)
-        told = kind.explain if isinstance(kind.explain, str) else kind.explain(self.held.options)
-        if told and self.held.scores:
-            yield f"{told[0].upper()}{told[1:].rstrip('.')}."
+        text = kind.explain if isinstance(kind.explain, str) else kind.explain(self.held.options)
+        if text and self.held.scores:
+            yield f"{text[0].upper()}{text[1:].rstrip('.')}."
 
     def course(self, doc_id: str | None) -> Iterator[Iterable[str]]:
         """Yield what judges said, kind by kind: all of it, or what is about a document."""
@@ -92,12 +92,12 @@ def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
     Raises:
         NothingToExplain: no such results, query or document.
     """
-    return "\n\n".join(each.whole() for each in explanation(out, query_id, doc_id))
+    return "\n\n".join(paragraph.whole() for paragraph in explanation(out, query_id, doc_id))
 
 
 def first_ranked(parts: Iterable[Part]) -> str:
     """Return the best document of a query's explanation; empty if there is none."""
-    return next((each.best for each in parts if each.best), "")
+    return next((paragraph.best for paragraph in parts if paragraph.best), "")
 
 
 def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part]:
@@ -110,8 +110,8 @@ def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part
     Raises:
         NothingToExplain: no such results, query or document.
     """
-    left = unfinished(out)
-    if left is None:
+    state = unfinished(out)
+    if state is None:
         run = record(f"{out}/run.json") if _exists(out, "run.json") else {}
         query = _query(out, run, query_id)
         if not (query.judged or query.held.failures):
@@ -119,17 +119,17 @@ def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part
         return [*_explained(out, query, doc_id)]
     from zelo_ray.engine.unfinished import Untold, so_far  # noqa: PLC0415 - it takes long to import
 
-    known = ids_in(left.get("shards", ()))
-    name = meant_by(query_id, known)
-    if name not in known:
+    query_ids = ids_in(state.get("shards", ()))
+    name = meant_by(query_id, query_ids)
+    if name not in query_ids:
         name = queries.by_text(name, queries.places_of(out)) or name
     try:
-        with so_far(out, left, name) as found_so_far:
+        with so_far(out, state, name) as found_so_far:
             try:
                 run = record(f"{found_so_far.folder}/run.json")
                 parts = [*_explained(out, _query(found_so_far.folder, run, name), doc_id)]
             except NothingToExplain as nothing:
-                near = nearest(name, known) if known and name not in known else ""
+                near = nearest(name, query_ids) if query_ids and name not in query_ids else ""
                 raise NothingToExplain(f"{nothing}{near}. {found_so_far.told}") from None
             return [part("said", [found_so_far.told]), *parts]
     except Untold as why:
@@ -142,14 +142,14 @@ def _query_meant(out: str, given: str, known: Sequence[str]) -> str:
     Raises:
         NothingToExplain: there is none, or several, or nothing can be told of it.
     """
-    found = meant_by(given, known)
-    if found not in known:
-        found = queries.by_text(given, queries.places_of(out)) or found
-    if found != given:
-        return found
+    query_id = meant_by(given, known)
+    if query_id not in known:
+        query_id = queries.by_text(given, queries.places_of(out)) or query_id
+    if query_id != given:
+        return query_id
     if why := queries.set_aside(out, given):
         raise NothingToExplain(why)
-    if found in known and queries.bare(out, found):
+    if query_id in known and queries.bare(out, query_id):
         raise NothingToExplain(f"query {given!r} has no documents, so nobody judged any")
     near = nearest(given, known) if given not in known else ""
     raise NothingToExplain(f"{out} holds no judgment of a query {given!r}{near}")
@@ -164,8 +164,8 @@ def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[Part]:
         yield text_part(f"query {query.id}", shown)
     if words := options.get("instructions") or options.get("criteria"):
         judges = {row.judge for rows in query.held.judgments.values() for row in rows}
-        heard = "" if len(heedless(judges)) < len(judges) else " (none of these reads prompts)"
-        yield text_part(f"what judges were told counts{heard}", str(words))
+        note = "" if len(heedless(judges)) < len(judges) else " (none of these reads prompts)"
+        yield text_part(f"what judges were told counts{note}", str(words))
     yield from _of_query(query) if doc_id is None else _of_document(query, _meant(query, doc_id))
 
 
@@ -181,9 +181,11 @@ def _of_query(query: _Query) -> Iterator[Part]:
     ranking = part("rows", rows or [without])
     yield replace(ranking, best=by_rank[0].doc_id) if by_rank else ranking
     same = "; ".join(ranges(meetings.alike(by_rank)))
-    told = [f"Neighbours are not significantly different (95%) at ranks {same}."] if same else []
-    if told := [*told, *query.meaning()]:
-        yield part("said", told)
+    sentences = (
+        [f"Neighbours are not significantly different (95%) at ranks {same}."] if same else []
+    )
+    if sentences := [*sentences, *query.meaning()]:
+        yield part("said", sentences)
     for paragraph in query.course(None):
         yield part("judgments", paragraph)
     for failure in of_failures(query.held.failures):
@@ -196,8 +198,8 @@ def _of_document(query: _Query, doc_id: str) -> Iterator[Part]:
     if doc_id in texts:
         yield text_part(f"document {doc_id}", texts[doc_id])
     yield part("said", [query.headline(doc_id), *query.meaning(doc_id)])
-    if found := meetings.meetings(doc_id, query.rows(Vote), query.held.scores):
-        yield part("rows", meetings.met(found, texts))
+    if matches := meetings.meetings(doc_id, query.rows(Vote), query.held.scores):
+        yield part("rows", meetings.met(matches, texts))
     elif others := _others(query, doc_id):
         yield part("rows", ["It met:", *(f"  {o}: {first_words(texts[o])}" for o in others)])
     if grades := [row for row in query.rows(Grade) if row.doc_id == doc_id]:
@@ -218,9 +220,11 @@ def _others(query: _Query, doc_id: str) -> list[str]:
         for name, kind in query.protocol.counted.items()
         for row in query.held.judgments[name]
     ]
-    met = dict.fromkeys(one for docs in about if doc_id in docs for one in docs if one != doc_id)
+    opponents = dict.fromkeys(
+        opponent for docs in about if doc_id in docs for opponent in docs if opponent != doc_id
+    )
     texts = query.texts
-    return [one for one in met if one in texts]
+    return [opponent for opponent in opponents if opponent in texts]
 
 
 def _meant(query: _Query, doc_id: str) -> str:
@@ -229,18 +233,20 @@ def _meant(query: _Query, doc_id: str) -> str:
     Raises:
         NothingToExplain: there is none, or several.
     """
-    known = [*query.held.scores]
-    known += sorted((query.judged | {d for f in query.held.failures for d in f.doc_ids}) - {*known})
-    found = meant_by(doc_id, known)
-    if found in known:
-        return found
-    if found in query.texts:
+    doc_ids = [*query.held.scores]
+    doc_ids += sorted(
+        (query.judged | {d for f in query.held.failures for d in f.doc_ids}) - {*doc_ids}
+    )
+    full_id = meant_by(doc_id, doc_ids)
+    if full_id in doc_ids:
+        return full_id
+    if full_id in query.texts:
         raise NothingToExplain(
-            f"query {query.id!r} has a document {found!r}, but nobody was asked about it: its "
+            f"query {query.id!r} has a document {full_id!r}, but nobody was asked about it: its "
             "failures, --document-limit or the protocol left it out"
         )
-    listed = ", ".join(known[:_LISTED])
-    near = nearest(doc_id, known)
+    listed = ", ".join(doc_ids[:_LISTED])
+    near = nearest(doc_id, doc_ids)
     raise NothingToExplain(f"query {query.id!r} has no judged {doc_id!r}{near}; it has {listed}")
 
 
@@ -258,7 +264,7 @@ def _query(out: str, run: Mapping[str, Any], query_id: str) -> _Query:
     protocol = of_record(run)
     score = protocol.score.record
     held = Held(
-        scores={each.doc_id: each for each in _records(out, "scores", query_id, score)},
+        scores={row.doc_id: row for row in _records(out, "scores", query_id, score)},
         judgments={
             name: _records(out, name, query_id, kind) for name, kind in protocol.tables.items()
         },

@@ -43,33 +43,37 @@ def meetings(doc_id: str, votes: Iterable[Vote], scores: Mapping[str, Score]) ->
             gains.setdefault(vote.doc_id_a, []).append(vote.preference)
         elif vote.doc_id_a == doc_id:
             gains.setdefault(vote.doc_id_b, []).append(0.0 - vote.preference)
-    mine, found = scores.get(doc_id), list[Meeting]()
-    for opponent, given in gains.items():
-        other = scores.get(opponent)
-        expected = _chance(mine.score - other.score) if mine and other else None
-        found.append(Meeting(opponent, other.rank if other else None, tuple(given), expected))
-    return sorted(found, key=lambda one: (one.rank or 0, one.opponent))
+    score, matches = scores.get(doc_id), list[Meeting]()
+    for opponent, preferences in gains.items():
+        rival_score = scores.get(opponent)
+        expected = _chance(score.score - rival_score.score) if score and rival_score else None
+        matches.append(
+            Meeting(
+                opponent, rival_score.rank if rival_score else None, tuple(preferences), expected
+            )
+        )
+    return sorted(matches, key=lambda meeting: (meeting.rank or 0, meeting.opponent))
 
 
 def met(found: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
     """Yield the table of meetings, below a line that sums them up."""
-    won, lost = sum(one.won > 0.5 for one in found), sum(one.won < 0.5 for one in found)
+    won, lost = sum(row.won > 0.5 for row in found), sum(row.won < 0.5 for row in found)
     tied = f", tied {len(found) - won - lost}" if won + lost < len(found) else ""
     yield (
         f"It met {counted(len(found), 'document')}: lost {lost}, won {won}{tied}. For and against "
         "count its judgments; fit: how often it should win by the two scores; mean: of the "
         "preferences, -1 to +1."
     )
-    shown = [_clipped(one.opponent) for one in found]
+    shown = [_clipped(row.opponent) for row in found]
     width = max(8, *map(len, shown))
     yield f"  rank  {'document':{width}}  for  against  fit for   mean  begins"
-    for one, name in zip(found, shown, strict=True):
-        ahead = sum(gain > 0 for gain in one.gains)
-        behind = sum(gain < 0 for gain in one.gains)
-        expected = "" if one.expected is None else f"{one.expected:.0%}"
+    for meeting, name in zip(found, shown, strict=True):
+        ahead = sum(gain > 0 for gain in meeting.gains)
+        behind = sum(gain < 0 for gain in meeting.gains)
+        expected = "" if meeting.expected is None else f"{meeting.expected:.0%}"
         yield (
-            f"  {one.rank or '-':>4}  {name:{width}}  {ahead:>3}  {behind:>7}  {expected:>7}  "
-            f"{one.mean:+.2f}  {first_words(texts.get(one.opponent, ''))}"
+            f"  {meeting.rank or '-':>4}  {name:{width}}  {ahead:>3}  {behind:>7}  {expected:>7}  "
+            f"{meeting.mean:+.2f}  {first_words(texts.get(meeting.opponent, ''))}"
         ).rstrip()
 
 
@@ -81,14 +85,14 @@ def graded(grades: Sequence[Grade], raters: Sequence[Rater], *, plain: bool) -> 
         raters: the judges as they were measured; none where they were not.
         plain: whether the score takes every judge alike.
     """
-    known = {each.judge: each for each in raters}
-    names = [printable(each.judge) for each in grades]
+    by_judge = {rater.judge: rater for rater in raters}
+    names = [printable(grade.judge) for grade in grades]
     width = max(5, *map(len, names))
-    weighed = any(each.judge in known for each in grades) and not plain
+    weighed = any(grade.judge in by_judge for grade in grades) and not plain
     yield "How the grades become the score:" if weighed else "The score takes every judge alike:"
     yield f"  {'judge':{width}}  grade" + ("  severity  weight" if weighed else "")
     for name, grade in zip(names, grades, strict=True):
-        more = f"{_figures(known.get(grade.judge))}" if weighed else ""
+        more = f"{_figures(by_judge.get(grade.judge))}" if weighed else ""
         yield f"  {name:{width}}  {grade.grade:>5}{more}"
     if weighed:
         yield "Severity: positive is harsher than the panel. Weight: share of what the grades tell."
@@ -102,10 +106,10 @@ def beats_average(score: Score) -> str:
 def alike(scores: Sequence[Score]) -> list[int]:
     """Return the ranks whose score does not differ significantly from the next rank's (95%)."""
     return [
-        one.rank
-        for one, other in pairwise(scores)
-        if isfinite(wide := (one.std_error**2 + other.std_error**2) ** 0.5)
-        and one.score - other.score < 1.96 * wide
+        upper.rank
+        for upper, lower in pairwise(scores)
+        if isfinite(wide := (upper.std_error**2 + lower.std_error**2) ** 0.5)
+        and upper.score - lower.score < 1.96 * wide
     ]
 
 

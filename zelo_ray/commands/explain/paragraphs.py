@@ -45,8 +45,8 @@ def part(kind: Kind, lines: Iterable[str]) -> Part:
 
 def text_part(head: str, text: str) -> Part:
     """Make a paragraph of the user's text below its heading; blank lines are left out."""
-    own = [f"    {' '.join(line.split())}" for line in text.splitlines() if line.strip()]
-    return part("text", [head, *(own or ["    (no text)"])])
+    body = [f"    {' '.join(line.split())}" for line in text.splitlines() if line.strip()]
+    return part("text", [head, *(body or ["    (no text)"])])
 
 
 def first_words(text: str, most: int = 120) -> str:

@@ -20,15 +20,15 @@ def pool_of(out: str, query_id: str) -> Pool | None:
     """
     written = orjson.dumps(query_id)[1:-1], query_id.encode(errors="replace")
     for place, line in _lines_of(out):
-        if any(each in line for each in written) and _id_in(line) == query_id:
+        if any(form in line for form in written) and _id_in(line) == query_id:
             return parse_line(place, 0, line, Limits()).pool
     return None
 
 
 def ids_in(places: Iterable[str]) -> list[str]:
     """Return the query ids in JSON lines files, each once; lines without any are left out."""
-    found = (_id_in(line) for place in places if pieces(place) for _, line in lines(place))
-    return [*dict.fromkeys(found_id for found_id in found if found_id)]
+    ids = (_id_in(line) for place in places if pieces(place) for _, line in lines(place))
+    return [*dict.fromkeys(found_id for found_id in ids if found_id)]
 
 
 def meant_by(name: str, known: Sequence[str]) -> str:
@@ -37,7 +37,7 @@ def meant_by(name: str, known: Sequence[str]) -> str:
     Raises:
         NothingToExplain: several begin so.
     """
-    begin = [each for each in known if each.startswith(name)]
+    begin = [candidate for candidate in known if candidate.startswith(name)]
     if name in known or not begin:
         return name
     if len(begin) > 1:

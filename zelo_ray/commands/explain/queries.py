@@ -18,8 +18,8 @@ _LISTED = 10
 
 def places_of(out: str) -> list[str]:
     """Return the files with the queries of a run: its output, or the input of an unfinished one."""
-    left = unfinished(out)
-    return [f"{out.rstrip('/')}/annotated.jsonl"] if left is None else [*left.get("shards", ())]
+    state = unfinished(out)
+    return [f"{out.rstrip('/')}/annotated.jsonl"] if state is None else [*state.get("shards", ())]
 
 
 def listed(out: str) -> tuple[list[str], str]:
@@ -35,7 +35,7 @@ def listed(out: str) -> tuple[list[str], str]:
         raise NothingToExplain(f"{out} holds no queries: is it the --out of annotate?")
     shown = [*texts.items()][:_LISTED]
     wide = max(len(query_id) for query_id, _ in shown)
-    rows = [f"  {each:{wide}}  {first_words(text)}".rstrip() for each, text in shown]
+    rows = [f"  {query_id:{wide}}  {first_words(text)}".rstrip() for query_id, text in shown]
     more = [f"  … {len(texts) - _LISTED:,} more"] if len(texts) > _LISTED else []
     head = f"{out} holds {counted(len(texts), 'query', 'queries')}; name one by its id or its text:"
     return [head, *rows, *more], shown[0][0]
@@ -47,17 +47,17 @@ def by_text(given: str, places: Iterable[str]) -> str:
     Raises:
         NothingToExplain: there are several.
     """
-    sought, whole, parts = _plain(given), dict[str, None](), dict[str, None]()
+    sought, exact, parts = _plain(given), dict[str, None](), dict[str, None]()
     for query_id, text in _texts(places):
-        told = _plain(text)
-        if told == sought:
-            whole[query_id] = None
-        elif sought in told:
+        wording = _plain(text)
+        if wording == sought:
+            exact[query_id] = None
+        elif sought in wording:
             parts[query_id] = None
-    if len(found := [*(whole or parts)]) > 1:
-        few = ", ".join(found[:_LISTED]) + (" …" if found[_LISTED:] else "")
+    if len(matches := [*(exact or parts)]) > 1:
+        few = ", ".join(matches[:_LISTED]) + (" …" if matches[_LISTED:] else "")
         raise NothingToExplain(f"{given!r} is in the text of several queries: {few}")
-    return found[0] if found else ""
+    return matches[0] if matches else ""
 
 
 def set_aside(out: str, given: str) -> str:
@@ -88,7 +88,7 @@ def known_ids(out: str) -> list[str]:
 
 
 def _texts(places: Iterable[str]) -> Iterator[tuple[str, str]]:
-    return (found for found in map(_named, _rows(places)) if found[0])
+    return (query for query in map(_named, _rows(places)) if query[0])
 
 
 def _rows(places: Iterable[str]) -> Iterator[Mapping[str, Any]]:

@@ -41,12 +41,12 @@ def fit(options: FitOptions) -> Fitted:
         OptionError: a column's role does not exist.
         InputError: the comparisons cannot be read or used, or no query has scores.
     """
-    found = read_comparisons(options.source, options.named)
-    left_out = f"{counted(found.missing, 'row')} without an answer left out"
-    fitted = fitted_to(found, options, (left_out,) if found.missing else ())
+    comparisons = read_comparisons(options.source, options.named)
+    left_out = f"{counted(comparisons.missing, 'row')} without an answer left out"
+    fitted = fitted_to(comparisons, options, (left_out,) if comparisons.missing else ())
     if not len(fitted.scores):
         query_id, why = next(iter(fitted.unscored.items()), ("", "it has no comparisons"))
-        of = f"query {query_id}: " if found.queries and query_id else ""
+        of = f"query {query_id}: " if comparisons.queries and query_id else ""
         raise InputError(f"{options.source}: {of}{why}")
     if options.out:
         write(options.out, fitted.scores)

@@ -76,12 +76,12 @@ def rated(table: pa.Table, model: Model, options: FitOptions, *, shared: bool) -
                 unscored[query.query_id] = f"it has no {options.reference}"
                 continue
             at = query.names.index(options.reference)
-        found = rate(_shared(query) if shared else query.games, model, at)
-        if found.reason:
-            unscored[query.query_id] = _why(found.reason, query.names)
+        rating = rate(_shared(query) if shared else query.games, model, at)
+        if rating.reason:
+            unscored[query.query_id] = _why(rating.reason, query.names)
             continue
-        scores += _ranked(query, found, options)
-        effects += [(query.query_id, name, *each) for name, each in found.effects.items()]
+        scores += _ranked(query, rating, options)
+        effects += [(query.query_id, name, *estimate) for name, estimate in rating.effects.items()]
     return Rated(_whole(_table(scores, _SCORES)), _table(effects, _EFFECTS), unscored)
 
 
@@ -94,11 +94,11 @@ def _queries(table: pa.Table) -> Iterator[_Query]:
     for start, end in pairwise(ends):
         at = slice(start, end)
         names, place = np.unique(np.concatenate([first[at], second[at]]), return_inverse=True)
-        one, other = place.reshape(2, -1)
+        first_places, second_places = place.reshape(2, -1)
         games = Games(
             items=len(names),
-            first=one,
-            second=other,
+            first=first_places,
+            second=second_places,
             won=won[at],
             lost=lost[at],
             tied=tied[at],
@@ -110,8 +110,8 @@ def _queries(table: pa.Table) -> Iterator[_Query]:
 def _refuse_unknown(reference: str | None, queries: Sequence[_Query]) -> None:
     if reference is None or any(reference in query.names for query in queries):
         return
-    there = sorted({name for query in queries for name in query.names})
-    few = ", ".join(there[:8]) + (" …" if len(there) > 8 else "")
+    names = sorted({name for query in queries for name in query.names})
+    few = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     raise InputError(f"reference: no item is called {reference!r}; there are {few or 'none'}")
 
 
@@ -120,9 +120,9 @@ def _shared(query: _Query) -> Games:
     games = query.games
     low, high = np.minimum(games.first, games.second), np.maximum(games.first, games.second)
     _, pair = np.unique(low * games.items + high, return_inverse=True)
-    said, voice = np.unique(pair * (query.judge.max() + 1) + query.judge, return_inverse=True)
+    codes, voice = np.unique(pair * (query.judge.max() + 1) + query.judge, return_inverse=True)
     spoken = np.bincount(voice, games.won + games.lost + games.tied)
-    judges = np.bincount(said[spoken > 0] // (query.judge.max() + 1), minlength=pair.max() + 1)
+    judges = np.bincount(codes[spoken > 0] // (query.judge.max() + 1), minlength=pair.max() + 1)
     weight = 1 / np.maximum(spoken[voice] * judges[pair], np.finfo(float).tiny)
     return replace(
         games, won=games.won * weight, lost=games.lost * weight, tied=games.tied * weight
@@ -149,16 +149,16 @@ def _few(names: list[str]) -> list[str]:
 def _ranked(query: _Query, found: Ratings, options: FitOptions) -> list[tuple[Any, ...]]:
     """Return the rows of a query's scores: best first, equal ones by name."""
     games, size = query.games, query.games.items
-    both = np.concatenate([games.first, games.second])
-    met = np.tile(games.won + games.lost + games.tied, 2)
+    places = np.concatenate([games.first, games.second])
+    counts = np.tile(games.won + games.lost + games.tied, 2)
     won = np.concatenate([games.won, games.lost]) + np.tile(games.tied, 2) / 2
     points = _POINTS[options.scale]
     offset = _OFFSETS[options.scale] if options.offset is None else options.offset
     # The digits past the twelfth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
     scores = (np.round(found.scores, 12) + 0.0) * points + offset
     errors = (np.round(found.std_errors, 12) + 0.0) * points
-    columns = (scores, errors, np.bincount(both, met, size), np.bincount(both, won, size))
-    rows = zip(query.names, *(each.tolist() for each in columns), strict=True)
+    columns = (scores, errors, np.bincount(places, counts, size), np.bincount(places, won, size))
+    rows = zip(query.names, *(column.tolist() for column in columns), strict=True)
     ordered = sorted(rows, key=lambda row: (-row[1], row[0]))
     return [
         (query.query_id, name, score, error, comparisons, rank, wins)

@@ -117,12 +117,12 @@ def _ended_by_signals() -> Iterator[None]:
 
     main = threading.current_thread() is threading.main_thread()  # only there it may be
     signals = (signal.SIGINT, signal.SIGTERM) if main else ()
-    before = {each: signal.signal(each, end) for each in signals}
+    before = {signum: signal.signal(signum, end) for signum in signals}
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _has_screen() -> bool:
@@ -145,21 +145,21 @@ def _sent_out(work: Work, url: str, person: str) -> str:
 
 def _taken_in(work: Work, url: str, person: str) -> str:
     """Keep the answers of a file, all or none; what is known already is not kept again."""
-    desk, said = work.desk, dict[tuple[str, str], tuple[float | None, str]]()
+    desk, answers = work.desk, dict[tuple[str, str], tuple[float | None, str]]()
     new = list[Answer]()
     for row in read_sheet(url, person, TOP):
         try:
             pair = desk.find(row.key).pair
         except InputError as error:
             raise InputError(f"{row.place}: {error}; is it of another --out?") from None
-        grade, place = said.setdefault((row.person, row.key), (row.grade, row.place))
+        grade, place = answers.setdefault((row.person, row.key), (row.grade, row.place))
         if grade != row.grade:
             raise InputError(f"{row.place}: another grade than in {place}, for the same document")
-        known = desk.answers.standing.get(pair, {}).get(row.person)
-        if place == row.place and (known is None or known.grade != row.grade):
+        previous = desk.answers.standing.get(pair, {}).get(row.person)
+        if place == row.place and (previous is None or previous.grade != row.grade):
             new.append(Answer(now(), row.person, *pair, row.grade, note=row.note))
     desk.answers.keep(new)
-    return f"{url}: {counted(len(said), 'answer')}, {len(new):,} of them new"
+    return f"{url}: {counted(len(answers), 'answer')}, {len(new):,} of them new"
 
 
 def _named(missed: Sequence[Shown]) -> str:

@@ -23,25 +23,25 @@ def again(found: Candidates, options: LabelOptions) -> str:
         options: of the labels, which name the contest.
     """
     contest, root = found.options, (options.contest or "").rstrip("/")
-    asked = contest.rerankers or contest.pools or contest.slices or contest.write_annotated
-    told = contest.model_dump(mode="json", exclude={*_ASKING}) | {
+    needs_pools = contest.rerankers or contest.pools or contest.slices or contest.write_annotated
+    settings = contest.model_dump(mode="json", exclude={*_ASKING}) | {
         "rerankers": [],
         "runs": [f"{root}/runs.parquet"],
-        "pools": [*places_of(contest)] if asked else [],
+        "pools": [*places_of(contest)] if needs_pools else [],
         "human": options.out,
         "out": f"{root}-people",
         "measures": _leading(found.measure, contest.measures),
         "families": _families(contest, found.arms),
     }
-    kept = {name: value for name, value in told.items() if value not in (None, [], {})}
+    config = {name: value for name, value in settings.items() if value not in (None, [], {})}
     head = "# How to measure the contest's runs anew, with what people said\n"
-    return head + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True)
+    return head + yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
 
 
 def _leading(drawn_for: str, measures: tuple[str, ...]) -> list[str]:
     """Return the measures, first the one that people's labels were drawn for."""
-    first = next((each for each in measures if _for_people(each) == drawn_for), drawn_for)
-    return [first, *(each for each in measures if each != first)]
+    first = next((measure for measure in measures if _for_people(measure) == drawn_for), drawn_for)
+    return [first, *(measure for measure in measures if measure != first)]
 
 
 def _for_people(measure: str) -> str:
@@ -55,11 +55,11 @@ def _families(contest: BakeoffOptions, arms: tuple[str, ...]) -> dict[str, list[
 
     As runs they are known by that name alone.
     """
-    named = {}
+    families = {}
     for text in contest.rerankers:
         name, is_named, spec = text.partition("=")
         if is_named and name in arms and families_of(spec) != families_of(name):
-            named[name] = sorted(families_of(spec))
+            families[name] = sorted(families_of(spec))
     lost = {text.partition("=")[0] for text in contest.rerankers} - {*arms}
-    declared = {who: [*own] for who, own in contest.families.items() if who not in lost}
-    return named | declared
+    declared = {who: [*names] for who, names in contest.families.items() if who not in lost}
+    return families | declared

@@ -44,7 +44,7 @@ def between_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[Between
     table = rows.select(["query_id", "doc_id", "person", "grade"]).rename_columns(names)
     grades = np.clip(np.rint(table["grade"].to_numpy()), 0, top)
     table = table.set_column(3, "grade", pa.array(grades))
-    found, _ = agreements(
+    coefficients, _ = agreements(
         ratings_of(table, levels),
         {},
         chosen([_WEIGHTED, _EQUAL]),
@@ -53,26 +53,28 @@ def between_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[Between
         seed=seed,
     )
     by_pair: dict[tuple[str, str], dict[str, Agreement]] = {}
-    for each in found:
-        if each.items and each.scale == scale_name(levels):
-            by_pair.setdefault((each.rater_a, each.rater_b), {})[each.coefficient] = each
-    both = [
+    for agreement in coefficients:
+        if agreement.items and agreement.scale == scale_name(levels):
+            by_pair.setdefault((agreement.rater_a, agreement.rater_b), {})[
+                agreement.coefficient
+            ] = agreement
+    pairs = [
         BetweenPeople(*pair, of[_EQUAL].items, of[_WEIGHTED], of[_EQUAL])
         for pair, of in by_pair.items()
     ]
-    return sorted(both, key=lambda each: -each.documents)
+    return sorted(pairs, key=lambda pair: -pair.documents)
 
 
 def told(between: Iterable[BetweenPeople]) -> list[str]:
     """Return a line for each two people."""
     lines = []
-    for each in between:
-        low, high = each.kappa.low, each.kappa.high
+    for pair in between:
+        low, high = pair.kappa.low, pair.kappa.high
         reach = "" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]"
-        kappa = "" if np.isnan(each.kappa.value) else f", weighted kappa {each.kappa.value:.2f}"
-        both = counted(each.documents, "document")
+        kappa = "" if np.isnan(pair.kappa.value) else f", weighted kappa {pair.kappa.value:.2f}"
+        documents = counted(pair.documents, "document")
         lines.append(
-            f"{each.person_a} and {each.person_b} on {both}: the same grade on "
-            f"{each.equal.value:.0%}{kappa}{reach if kappa else ''}"
+            f"{pair.person_a} and {pair.person_b} on {documents}: the same grade on "
+            f"{pair.equal.value:.0%}{kappa}{reach if kappa else ''}"
         )
     return lines

@@ -68,10 +68,10 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
         chosen, {name: rank(truth, table, ties=options.ties) for name, table in runs.items()}
     )
     names = [frame.query_ids[query] for query in frame.query]
-    known = {"measures": (*run["summary"]["measures"],), "baseline": options.baseline}
+    terms = {"measures": (*run["summary"]["measures"],), "baseline": options.baseline}
     if gate := run["summary"].get("gate"):
-        known["baseline"] = gate[0]["baseline"]  # an arm's name, where the file of a run was given
-    options = options.model_copy(update=known)
+        terms["baseline"] = gate[0]["baseline"]  # an arm's name, where the file of a run was given
+    options = options.model_copy(update=terms)
     digest = digest_judgments(table)
     return Candidates(
         *(names, frame.doc_ids, sizes(frame), str(chosen), tuple(runs), options),
@@ -99,8 +99,8 @@ def _found(contest: str, options: BakeoffOptions, folder: str) -> BakeoffOptions
     def found(place: str) -> str:
         if "://" in place or Path(place).is_absolute():
             return place
-        known = (str(Path(each, place)) if each else place for each in [*elsewhere, *others])
-        for path in known:
+        paths = (str(Path(base, place)) if base else place for base in [*elsewhere, *others])
+        for path in paths:
             if Path(path).exists() or disk.glob(path):
                 return path
         ran = f"{folder}/{place}" if folder else place

@@ -68,9 +68,9 @@ class Desk:
             for row in sample.to_pylist()
         ]
         self.answers, self.top = answers, top
-        self._by_key = {each.key: each for each in self.documents}
+        self._by_key = {document.key: document for document in self.documents}
         self._lock, self._clock = threading.RLock(), clock
-        self._keys = {each.pair: each.key for each in self.documents}
+        self._keys = {document.pair: document.key for document in self.documents}
         self._open: dict[str, _Open] = {}
 
     def take(self, person: str) -> dict[str, Any]:
@@ -91,8 +91,8 @@ class Desk:
             shown = self.find(key)
             if grade is not None and grade not in range(self.top + 1):
                 raise InputError(f"{grade} is no grade from 0 to {self.top}")
-            said = self.answers.standing.get(shown.pair, {}).get(person)
-            if said is None or said.grade != grade:
+            answer = self.answers.standing.get(shown.pair, {}).get(person)
+            if answer is None or answer.grade != grade:
                 self.answers.keep([Answer(now(), person, *shown.pair, grade)])
             return self._next(person)
 
@@ -105,10 +105,10 @@ class Desk:
         """
         with self._lock:
             shown = self.find(key)
-            said = self.answers.standing.get(shown.pair, {}).get(person)
-            if said:
+            answer = self.answers.standing.get(shown.pair, {}).get(person)
+            if answer:
                 self.answers.keep([Answer(now(), person, *shown.pair, undo=True)])
-            return self._given(person, shown) | {"before": said.grade if said else None}
+            return self._given(person, shown) | {"before": answer.grade if answer else None}
 
     def close(self) -> None:
         """Let an answer that is being kept come to its end, and keep no other."""
@@ -118,15 +118,16 @@ class Desk:
     def progress(self, person: str) -> Progress:
         """Return the progress, as one person sees it."""
         with self._lock:
-            said = self.answers.standing
-            both = [(each, said.get(each.pair, {})) for each in self.documents]
+            answers = self.answers.standing
+            rows = [(document, answers.get(document.pair, {})) for document in self.documents]
             return Progress(
-                done=sum(bool(people) for _, people in both),
-                of=len(both),
-                yours=sum(person in people for _, people in both),
-                second=sum(len(people) == 1 < each.wanted for each, people in both),
+                done=sum(bool(people) for _, people in rows),
+                of=len(rows),
+                yours=sum(person in people for _, people in rows),
+                second=sum(len(people) == 1 < document.wanted for document, people in rows),
                 elsewhere=sum(
-                    not people and self._elsewhere(each.pair, person) > 0 for each, people in both
+                    not people and self._elsewhere(document.pair, person) > 0
+                    for document, people in rows
                 ),
             )
 
@@ -145,23 +146,27 @@ class Desk:
 
         Before all others come those without which later answers do not count.
         """
-        found, missed = list[Shown](), {each.key for each in self.missed()}
+        documents, missed = list[Shown](), {document.key for document in self.missed()}
         for shown in self.documents:
-            said = self.answers.standing.get(shown.pair, {})
-            if len(said) < shown.wanted and person not in said:
-                found.append(shown)
-        return sorted(found, key=lambda each: each.key not in missed)
+            answers = self.answers.standing.get(shown.pair, {})
+            if len(answers) < shown.wanted and person not in answers:
+                documents.append(shown)
+        return sorted(documents, key=lambda document: document.key not in missed)
 
     def missed(self) -> Sequence[Shown]:
         """Return the documents without an answer that come before an answered one, in order."""
-        open_ = [each.pair not in self.answers.standing for each in self.documents]
-        last = max((n for n, each in enumerate(open_) if not each), default=0)
-        return [each for each, left in zip(self.documents[:last], open_, strict=False) if left]
+        open_ = [document.pair not in self.answers.standing for document in self.documents]
+        last = max((n for n, document in enumerate(open_) if not document), default=0)
+        return [
+            document
+            for document, is_open in zip(self.documents[:last], open_, strict=False)
+            if is_open
+        ]
 
     def _next(self, person: str) -> dict[str, Any]:
         for shown in self.open_to(person):
-            said = self.answers.standing.get(shown.pair, {})
-            if len(said) + self._elsewhere(shown.pair, person) < shown.wanted:
+            answers = self.answers.standing.get(shown.pair, {})
+            if len(answers) + self._elsewhere(shown.pair, person) < shown.wanted:
                 return self._given(person, shown)
         return self._given(person, None)
 
@@ -182,5 +187,5 @@ class Desk:
     def _elsewhere(self, pair: Pair, person: str) -> int:
         """Count the other people for whom a document is open."""
         now_ = self._clock.now()
-        others = (each for who, each in self._open.items() if who != person)
-        return sum(each.pair == pair and each.until > now_ for each in others)
+        others = (document for who, document in self._open.items() if who != person)
+        return sum(document.pair == pair and document.until > now_ for document in others)

@@ -80,20 +80,20 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
     before, old = _kept(options)
     about = _settled(before, options)
     held = labels_of(before)
-    found = candidates(options.contest, about.get("measure")) if options.contest else None
-    _tell_of_changes(before, options, found, say)
-    if found:
-        table = _ranked(about, old, options, found)
+    frame = candidates(options.contest, about.get("measure")) if options.contest else None
+    _tell_of_changes(before, options, frame, say)
+    if frame:
+        table = _ranked(about, old, options, frame)
         threshold = threshold_of(old["priority"].to_numpy(), held) if held else np.inf
         held = int(np.count_nonzero(table["priority"].to_numpy() > threshold))
     else:
         table = old
     if options.pools:
-        asked = Asked(show=tuple(about["show_query"] or ()))
-        brought = bring(options.pools, options.out, asked)
-        for told in brought.lines():
-            say(told)
-        about["pools"] = [*dict.fromkeys([*brought.places, *about["pools"]])]
+        settings = Asked(show=tuple(about["show_query"] or ()))
+        inputs = bring(options.pools, options.out, settings)
+        for line in inputs.lines():
+            say(line)
+        about["pools"] = [*dict.fromkeys([*inputs.places, *about["pools"]])]
     shown = list(before.get("show_query") or ())
     anew = bool(before) and list(about["show_query"] or ()) != shown
     answered = _answered(options.out) if options.more or anew else 0
@@ -110,8 +110,8 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
         say(f"{size - answered:,} of those that are drawn are open: go on with them")
     eager = bool(options.contest or options.pools)
     table = _completed(table, size, about, eager=eager, anew=anew)
-    if found:
-        write_text(options.out, AGAIN, again(found, options))
+    if frame:
+        write_text(options.out, AGAIN, again(frame, options))
     _keep(options.out, (before, old), about | {"documents": len(table)}, table)
     return about | {"documents": len(table)}, _marked(table.slice(0, size), about)
 
@@ -159,10 +159,10 @@ def _settled(before: About, options: LabelOptions) -> About:
             raise OptionError(
                 f"{name}: {options.out} was drawn with {before[name]}; name another --out"
             )
-    told = {name: getattr(options, name) for name in ("rubric", "instructions", "show_query")}
-    given = {"overlap": options.overlap, **told, **fixed}
+    wording = {name: getattr(options, name) for name in ("rubric", "instructions", "show_query")}
+    settings = {"overlap": options.overlap, **wording, **fixed}
     about = {**_FRESH, "stages": [], "arms": [], "pools": [], **before}
-    about |= {name: value for name, value in given.items() if value is not None}
+    about |= {name: value for name, value in settings.items() if value is not None}
     return about | {"versions": {"zelo-ray": version("zelo-ray")}}
 
 
@@ -200,19 +200,19 @@ def _ranked(about: About, old: pa.Table, options: LabelOptions, found: Candidate
 
 def _told_to_judges(contest: BakeoffOptions) -> About:
     """Return the judges' instructions: the contest's, else those of the run that made its truth."""
-    told = {"instructions": contest.instructions, "show_query": contest.show_query}
+    fields = {"instructions": contest.instructions, "show_query": contest.show_query}
     made_in = run_at(contest.truth)
-    if not any(told.values()) and RUN in (listing(made_in) or ()):
+    if not any(fields.values()) and RUN in (listing(made_in) or ()):
         made = record(f"{made_in}/{RUN}").get("options") or {}
-        told = {name: made.get(name) for name in told}
-        told["instructions"] = told["instructions"] or made.get("criteria")  # of best-of
-    return told
+        fields = {name: made.get(name) for name in fields}
+        fields["instructions"] = fields["instructions"] or made.get("criteria")  # of best-of
+    return fields
 
 
 def _answered(out: str) -> int:
     """Count the documents that have an answer."""
-    known = (Path(out) / ANSWERS).exists()
-    return len(standing(read_answers(f"{out}/{ANSWERS}")[0])) if known else 0
+    has_answers = (Path(out) / ANSWERS).exists()
+    return len(standing(read_answers(f"{out}/{ANSWERS}")[0])) if has_answers else 0
 
 
 def _wanted(options: LabelOptions, held: int, answered: int) -> int:
@@ -245,8 +245,8 @@ def _completed(table: pa.Table, size: int, about: About, *, eager: bool, anew: b
         wanted = (pair for pair in pairs if pair not in texts)
         texts |= texts_of(about["pools"], wanted, about["show_query"])
     refuse_lacking([pair for pair in first if pair not in texts], about["pools"])
-    both = [texts.get(pair, (None, None)) for pair in pairs]
-    for name, column in zip(("query", "document"), zip(*both, strict=True), strict=True):
+    rows = [texts.get(pair, (None, None)) for pair in pairs]
+    for name, column in zip(("query", "document"), zip(*rows, strict=True), strict=True):
         place = table.schema.get_field_index(name)
         table = table.set_column(place, name, pa.array(column, pa.string()))
     return table

@@ -28,6 +28,6 @@ def shown(rubric: str, instructions: str | None) -> str:
 
 def names_of(rubric: str, top: int) -> list[str]:
     """Return a few words for each grade, from the lines of a rubric that begin with it; or none."""
-    found = {int(digit): " ".join(words.split()) for digit, words in _NAMED.findall(rubric)}
-    names = [found.get(grade, "") for grade in range(top + 1)]
+    by_grade = {int(digit): " ".join(words.split()) for digit, words in _NAMED.findall(rubric)}
+    names = [by_grade.get(grade, "") for grade in range(top + 1)]
     return [name if len(name) <= _LONGEST else "" for name in names]

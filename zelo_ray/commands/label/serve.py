@@ -66,9 +66,9 @@ class Server(ThreadingHTTPServer):
         self.desk, self.token = desk, _key_of(Path(out))
         self.page, self.policy = make_page(self.token)
         usual = 49152 + int.from_bytes(_digest(str(Path(out).resolve()))[:2]) % 16000
-        for each in (port,) if port else (usual, 0):
+        for number in (port,) if port else (usual, 0):
             try:
-                super().__init__((HOST, each), _Requests)
+                super().__init__((HOST, number), _Requests)
             except OSError as error:
                 why = error.strerror or str(error)
             else:
@@ -106,15 +106,15 @@ class _Requests(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a JSON request of the page."""
         try:
-            status, told = HTTPStatus.OK, self._answer(self._asked())
+            status, reply = HTTPStatus.OK, self._answer(self._asked())
         except _RefusedError as refused:
-            status, told = refused.status, {"error": str(refused)}
+            status, reply = refused.status, {"error": str(refused)}
         except InputError as error:
-            status, told = HTTPStatus.BAD_REQUEST, {"error": str(error)}
+            status, reply = HTTPStatus.BAD_REQUEST, {"error": str(error)}
         except OSError as error:
             why = error.strerror or str(error)
-            status, told = HTTPStatus.INSUFFICIENT_STORAGE, {"error": f"not saved: {why}"}
-        self._send(status, orjson.dumps(told), "application/json")
+            status, reply = HTTPStatus.INSUFFICIENT_STORAGE, {"error": f"not saved: {why}"}
+        self._send(status, orjson.dumps(reply), "application/json")
 
     def _asked(self) -> dict[str, Any]:
         length = self.headers.get("Content-Length", "")
@@ -130,12 +130,12 @@ class _Requests(BaseHTTPRequestHandler):
         if not self._knows(self.headers.get("X-Token", "")):
             raise _RefusedError(HTTPStatus.FORBIDDEN, "this page is of other labels: load it anew")
         try:
-            asked = orjson.loads(body)
+            message = orjson.loads(body)
         except orjson.JSONDecodeError:
-            asked = None
-        if not isinstance(asked, dict):
+            message = None
+        if not isinstance(message, dict):
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "wants a JSON object")
-        return asked
+        return message
 
     def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         desk, person, key = self.server.desk, _name(asked.get("person")), asked.get("key", "")

@@ -35,8 +35,10 @@ def write_sheet(url: str, documents: Sequence[Shown]) -> None:
     text = io.StringIO(newline="")
     table = csv.writer(text, quoting=csv.QUOTE_ALL)
     table.writerow(COLUMNS)
-    for number, each in enumerate(documents, 1):
-        table.writerow([number, each.key, _cell(each.query), _cell(each.document), "", ""])
+    for number, document in enumerate(documents, 1):
+        table.writerow(
+            [number, document.key, _cell(document.query), _cell(document.document), "", ""]
+        )
     with writing(url) as file:
         file.write(b"\xef\xbb\xbf" + text.getvalue().encode())
 
@@ -54,10 +56,10 @@ def read_sheet(url: str, person: str, top: int) -> list[Row]:
     Raises:
         InputError: it cannot be read, a cell is no answer, or a row is nobody's; says which.
     """
-    found = list[Row]()
+    answers = list[Row]()
     for number, row, places in _rows(url):
-        said = row.get("grade", "").strip()
-        if not said:
+        text = row.get("grade", "").strip()
+        if not text:
             continue
         place = f"{url}: row {number}"
         cell = f"{place}, cell {_letter(places['grade'])}{number} (grade)"
@@ -65,8 +67,8 @@ def read_sheet(url: str, person: str, top: int) -> list[Row]:
         if not who:
             raise InputError(f"{place}: whose answer is it? Give --person, or a column person")
         key = row["key"].strip()
-        found.append(Row(place, who, key, _grade(cell, said, top), row.get("note", "").strip()))
-    return found
+        answers.append(Row(place, who, key, _grade(cell, text, top), row.get("note", "").strip()))
+    return answers
 
 
 def _rows(url: str) -> Iterator[tuple[int, Mapping[str, str], Mapping[str, int]]]:

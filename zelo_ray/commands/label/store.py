@@ -62,12 +62,12 @@ class Answers:
             return
         if self._closed:
             raise OSError(errno.ESHUTDOWN, "the server has ended")
-        left = b"".join(answer.line() for answer in new)
-        end = self._end + len(left)
+        payload = b"".join(answer.line() for answer in new)
+        end = self._end + len(payload)
         with self._path.open("ab", buffering=0) as file:  # else its end would write what is left
             try:
-                while left:
-                    left = left[file.write(left) :]
+                while payload:
+                    payload = payload[file.write(payload) :]
                 os.fsync(file.fileno())
             except OSError:
                 os.ftruncate(file.fileno(), self._end)
@@ -82,8 +82,10 @@ class Answers:
 
     def last_of(self, person: str) -> Answer | None:
         """Return the last valid answer of a person: the one that undoing would take back."""
-        own = (each for each in reversed(self._said) if each.person == person and not each.undo)
-        return next((each for each in own if self._stands(each)), None)
+        answers = (
+            answer for answer in reversed(self._said) if answer.person == person and not answer.undo
+        )
+        return next((answer for answer in answers if self._stands(answer)), None)
 
     def _stands(self, answer: Answer) -> bool:
         return self.standing.get(answer.pair, {}).get(answer.person) is answer

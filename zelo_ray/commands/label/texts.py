@@ -16,8 +16,8 @@ Texts = Mapping[Pair, tuple[str, str]]
 
 def places_of(contest: BakeoffOptions) -> tuple[str, ...]:
     """Return the places of the pools of a bake-off; none where it ranked none."""
-    beside = None if contest.pools else pools_of_truth(contest.truth)
-    return contest.pools or ((beside,) if beside else ())
+    truth_pools = None if contest.pools else pools_of_truth(contest.truth)
+    return contest.pools or ((truth_pools,) if truth_pools else ())
 
 
 def texts_of(places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] = ()) -> Texts:
@@ -31,17 +31,17 @@ def texts_of(places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] 
     by_query: dict[str, set[str]] = {}
     for query_id, doc_id in wanted:
         by_query.setdefault(query_id, set()).add(doc_id)
-    found: dict[Pair, tuple[str, str]] = {}
+    texts: dict[Pair, tuple[str, str]] = {}
     for shard in find_shards(places) if places and by_query else ():
         for pool in (line.pool for line in read_lines(shard, Limits()) if line.pool):
             fields.see(pool.about)
             for document in pool.documents:
                 if document.id in by_query.get(pool.query_id, ()):
-                    found.setdefault(
+                    texts.setdefault(
                         (pool.query_id, document.id), (query_shown(pool, show), document.content)
                     )
     fields.refuse_unknown(", ".join(places))
-    return found
+    return texts
 
 
 def refuse_lacking(lacking: Sequence[Pair], places: Sequence[str]) -> None:
