@@ -338,7 +338,7 @@ def test_the_error_with_more_labels_is_foretold():
         apart = frame.weight[0] - frame.weight[1]
         rest = apart * (gain - foretold(frame, gain))
         guess = frame.by_query((apart * foretold(frame, gain))[np.newaxis])[0]
-        found = outlook(difference(gain, chance), rest, chance, size, told=guess, aim=aim)
+        found = outlook(difference(gain, chance), rest, chance, size, predicted=guess, aim=aim)
         told.append(found.labels if found.labels is not None else np.inf)
         least.append(found.least)
     assert 50 <= np.median(told) <= 200  # in truth 100 more
@@ -353,9 +353,9 @@ def test_what_no_label_can_settle_and_what_needs_none():
     rest[:31] = 0.1
     ones = np.ones(300)
     size = np.where(np.arange(300) == 30, 0.0, 1.0)  # of one that all arms rank alike by now
-    some = partial(outlook, values, rest, ones * 0.1, size, told=values)
+    some = partial(outlook, values, rest, ones * 0.1, size, predicted=values)
     assert (some(aim=0.01).labels, some(aim=0.01).never) == (None, True)
     assert some(aim=0.5).labels == 0
     # one way says that labels would do, and the other that they would not
-    unsure = outlook(values, rest, ones * 0.1, size, told=values / 100, aim=0.05)
+    unsure = outlook(values, rest, ones * 0.1, size, predicted=values / 100, aim=0.05)
     assert (unsure.labels, unsure.never) == (None, False)

@@ -20,7 +20,7 @@ def _command(name: str, kind: type[CommandOptions]) -> Iterator[str]:
     yield from (f"## {name}", "", f"{kind.does[0].upper()}{kind.does[1:]}.", "")
     yield from ("```text", f"zelo-ray {kind.usage}", "```", "")
     parser = argparse.ArgumentParser(add_help=False, prog=f"zelo-ray {name}")
-    add_options(parser, kind, known=known_values(name))
+    add_options(parser, kind, choices=known_values(name))
     for group in parser._action_groups:
         if group._group_actions:
             title = "what it takes" if group.title == "positional arguments" else group.title

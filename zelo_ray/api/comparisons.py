@@ -262,10 +262,10 @@ def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:
     return _told(comparison)
 
 
-def _told(found: Found) -> Found:
-    if found.out:
-        write_text(found.out, TEXT, f"{found.told()}\n")
-    return found
+def _told(counts: Found) -> Found:
+    if counts.out:
+        write_text(counts.out, TEXT, f"{counts.told()}\n")
+    return counts
 
 
 @contextmanager
@@ -287,14 +287,14 @@ def _named(name: str, source: Any, folder: str) -> str:
     return f"{name}={_judgments_in(source, name, folder)}"
 
 
-def _judgments_in(given: Any, what: str, folder: str) -> str:
+def _judgments_in(judgments: Any, what: str, folder: str) -> str:
     """Return the path of judgments: the one given, or that of a file written here."""
-    if isinstance(given, Results):
-        return given.out
-    if is_place(given):
-        return fspath(given)
-    if is_nested(given):
-        return keep_table(folder, what, nested_table(given, "relevance"))
-    if not (is_frame(given) or isinstance(given, list | tuple)):
-        raise InputError(f"{what}: cannot be a {type(given).__name__}; write a path or a frame")
-    return keep_table(folder, what, table_of(given, what, "query_id"))
+    if isinstance(judgments, Results):
+        return judgments.out
+    if is_place(judgments):
+        return fspath(judgments)
+    if is_nested(judgments):
+        return keep_table(folder, what, nested_table(judgments, "relevance"))
+    if not (is_frame(judgments) or isinstance(judgments, list | tuple)):
+        raise InputError(f"{what}: cannot be a {type(judgments).__name__}; write a path or a frame")
+    return keep_table(folder, what, table_of(judgments, what, "query_id"))

@@ -140,8 +140,8 @@ def _arrow(value: Any) -> pa.Table:
     return pa.table(value)
 
 
-def _refuse_lacking(what: str, there: Iterable[str], wanted: Iterable[str]) -> None:
-    names = list(there)
+def _refuse_lacking(what: str, columns: Iterable[str], wanted: Iterable[str]) -> None:
+    names = list(columns)
     if lacking := [name for name in wanted if name not in names]:
         raise InputError(
             f"{what}: has no column {lacking[0]!r}; it has {', '.join(names) or 'none'}"
@@ -177,46 +177,46 @@ def _is_row(first: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
     )
 
 
-def _is_long(found: Mapping[str, str]) -> bool:
-    return "content" in found and not {"query", "query_id"}.isdisjoint(found)
+def _is_long(roles: Mapping[str, str]) -> bool:
+    return "content" in roles and not {"query", "query_id"}.isdisjoint(roles)
 
 
 def _of_rows(
     rows: Iterable[tuple[str, Mapping[str, Any]]],
     names: Sequence[str],
-    given: Mapping[str, str],
-    left: Left,
+    frame: Mapping[str, str],
+    notes: Left,
     show: Sequence[str],
 ) -> Iterator[dict[str, Any]]:
     """Yield pools from rows of one document, or of one query, each."""
-    listed, rows = list_column(names, given), iter(rows)
+    listed, rows = list_column(names, frame), iter(rows)
     first = next(rows, None)
     every = chain([first] if first else [], rows)
     if first and listed and is_wide(first[1], listed):
         query_columns = [name for name in names if name != listed]
-        roles = {role: name for role, name in given.items() if role != "documents"}
+        roles = {role: name for role, name in frame.items() if role != "documents"}
         return wide.pools(
-            every, listed, columns_of("inputs", query_columns, roles, OF_QUERY), left, show
+            every, listed, columns_of("inputs", query_columns, roles, OF_QUERY), notes, show
         )
-    columns = columns_of("inputs", names, given)
+    columns = columns_of("inputs", names, frame)
     if lacking := [role for role in ("query", "content") if role not in columns]:
         raise _unnamed(lacking[0], names)
     table = long.gather(every, {**columns, **long.field_columns(show)})
-    return long.pools(table, "inputs", left)
+    return long.pools(table, "inputs", notes)
 
 
-def _with_index(given: Any) -> Any:
+def _with_index(frame: Any) -> Any:
     """Return a pandas frame with the named levels of its index as columns.
 
     Raises:
         InputError: it is one column alone.
     """
-    if isinstance(given, pa.ChunkedArray | pa.Array) or type(given).__name__ == "Series":
+    if isinstance(frame, pa.ChunkedArray | pa.Array) or type(frame).__name__ == "Series":
         raise InputError("inputs: are a Series; give a frame, with a column for query and content")
-    if not (is_frame(given) and hasattr(given, "reset_index")):
-        return given
-    levels = [name for name in given.index.names if name and name not in given.columns]
-    return given.reset_index(level=levels) if levels else given
+    if not (is_frame(frame) and hasattr(frame, "reset_index")):
+        return frame
+    levels = [name for name in frame.index.names if name and name not in frame.columns]
+    return frame.reset_index(level=levels) if levels else frame
 
 
 def _unnamed(role: str, names: Sequence[str]) -> InputError:

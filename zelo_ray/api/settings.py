@@ -50,7 +50,7 @@ def compare_options(given: Mapping[str, Any], config: Place | None) -> ComparePr
 
 def _loaded(
     load: Callable[[Mapping[str, Any], Mapping[str, str], str], Loaded],
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     config: Place | None,
 ) -> Loaded:
     """Load options, and keys from ``.env``; warn of what that file holds besides."""
@@ -60,7 +60,7 @@ def _loaded(
         text = read_text(os.fspath(config)) if config else ""
     except ValueError as error:
         raise OptionError(str(error)) from None
-    options = load(_plain(given), os.environ, text)
+    options = load(_plain(values), os.environ, text)
     dotenv.take_named(options)
     for line in dotenv.left_out():
         warnings.warn(f".env: {line}", stacklevel=4)
@@ -84,9 +84,9 @@ def known_place(url: str) -> str:
         raise OptionError(str(error)) from None
 
 
-def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given, with paths as text."""
-    return {name: _text(value) for name, value in given.items() if value is not None}
+    return {name: _text(value) for name, value in values.items() if value is not None}
 
 
 def _text(value: Any) -> Any:

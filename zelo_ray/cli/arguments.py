@@ -73,13 +73,15 @@ def _own_protocols(words: Sequence[str]) -> list[str]:
     return [name for name in protocols if is_own(name)]
 
 
-def _chosen(words: Sequence[str], prog: str, known: Sequence[str]) -> str:
+def _chosen(words: Sequence[str], prog: str, commands: Sequence[str]) -> str:
     word = words[0] if words else ""
-    if word in known:
+    if word in commands:
         return word
     if word:
-        raise OptionError(f"no such command {word!r}{meant(word, known)}; {prog} --help shows all")
-    raise OptionError(f"give a command, such as {prog} {known[0]}; {prog} --help shows all")
+        raise OptionError(
+            f"no such command {word!r}{meant(word, commands)}; {prog} --help shows all"
+        )
+    raise OptionError(f"give a command, such as {prog} {commands[0]}; {prog} --help shows all")
 
 
 def known_values(command: str) -> Mapping[str, Collection[str]]:

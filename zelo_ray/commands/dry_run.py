@@ -48,10 +48,10 @@ def foreseen(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[list
     return [*lines(estimated), *notes], cap
 
 
-def previews(each: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -> Iterator[str]:
+def previews(plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -> Iterator[str]:
     """Yield the previews of several protocols, by name, and what they take together."""
     every = []
-    for name, options in each.items():
+    for name, options in plans.items():
         estimated, notes = _estimated(options, environ)
         every.append(estimated)
         yield from (name, *lines(estimated, pilot=False), *notes, "")

@@ -95,75 +95,85 @@ def size(options: SizeOptions) -> Sized:
     return replace(report, sizes=ordered, answer=answer)
 
 
-def _plans(options: SizeOptions, most: int) -> list[Plan]:
-    cycles = sorted({min(number, most) for number in options.cycles} | {most})
+def _plans(options: SizeOptions, pairs: int) -> list[Plan]:
+    cycles = sorted({min(number, pairs) for number in options.cycles} | {pairs})
     zelo = [Plan("zelo", number, votes) for number in cycles for votes in ("all", "one")]
-    rings = sorted(set(options.calls)) if most > 2 else []
+    rings = sorted(set(options.calls)) if pairs > 2 else []
     return [*zelo, *(Plan("lean", calls) for calls in rings)]
 
 
-def cheapest(error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan | None:
+def cheapest(error: float, sizes_by_plan: dict[Plan, Size], sizes: Sizes) -> Plan | None:
     """Find the plan with the fewest calls that reaches an error, among those found and beyond.
 
     Args:
         error: mean std_error, in logits.
-        found: plans that have been played; those that are tried join them.
+        sizes_by_plan: plans that have been played; those that are tried join them.
         sizes: plays them.
 
     Returns:
         None if no plan reaches it.
     """
     reached = []
-    for kind in _kinds(found):
-        amounts = sorted(plan.much for plan in found if replace(plan, much=0) == kind)
-        while found[replace(kind, much=amounts[-1])].std_error > error and _more(
+    for kind in _kinds(sizes_by_plan):
+        amounts = sorted(plan.much for plan in sizes_by_plan if replace(plan, much=0) == kind)
+        while sizes_by_plan[replace(kind, much=amounts[-1])].std_error > error and _more(
             kind, amounts, sizes
         ):
             amounts.append(min(2 * amounts[-1], sizes.most_cycles + RINGS))
-            found[replace(kind, much=amounts[-1])] = sizes.of(replace(kind, much=amounts[-1]))
+            sizes_by_plan[replace(kind, much=amounts[-1])] = sizes.of(
+                replace(kind, much=amounts[-1])
+            )
         enough = [
-            amount for amount in amounts if found[replace(kind, much=amount)].std_error <= error
+            amount
+            for amount in amounts
+            if sizes_by_plan[replace(kind, much=amount)].std_error <= error
         ]
         if enough:
             below = max(
                 (amount for amount in amounts if amount < enough[0]), default=amounts[0] - 1
             )
-            reached.append(_least(replace(kind, much=enough[0]), below, error, found, sizes))
-    return min(reached, key=lambda plan: found[plan].calls, default=None)
+            reached.append(
+                _least(replace(kind, much=enough[0]), below, error, sizes_by_plan, sizes)
+            )
+    return min(reached, key=lambda plan: sizes_by_plan[plan].calls, default=None)
 
 
-def _more(kind: Plan, much: Sequence[int], sizes: Sizes) -> bool:
+def _more(kind: Plan, amounts: Sequence[int], sizes: Sizes) -> bool:
     """Return whether a plan of this kind can ask more; zelo's cycles go up to all pairs anyhow."""
-    return kind.protocol == "lean" and much[-1] < sizes.most_cycles + RINGS
+    return kind.protocol == "lean" and amounts[-1] < sizes.most_cycles + RINGS
 
 
-def _answer(error: float, best: Plan | None, found: Mapping[Plan, Size], told: Sized) -> str:
+def _answer(
+    error: float, best: Plan | None, sizes_by_plan: Mapping[Plan, Size], sized: Sized
+) -> str:
     if best is None:
-        closest = min(found.values(), key=lambda row: row.std_error)
+        closest = min(sizes_by_plan.values(), key=lambda row: row.std_error)
         return (
             f"No plan reaches a std_error of {error:g}: the least is {closest.std_error:.2f}, "
             f"of {closest.plan}"
         )
-    size = found[best]
-    price = "" if isnan(told.dollars_a_call) else f", ${told.dollars(size):,.2f}"
+    size = sizes_by_plan[best]
+    price = "" if isnan(sized.dollars_a_call) else f", ${sized.dollars(size):,.2f}"
     return (
         f"A std_error of {error:g} takes {best}: {size.calls_a_document:.1f} calls a document, "
-        f"{size.calls * told.queries:,.0f} for {counted(told.queries, 'query', 'queries')}{price}"
+        f"{size.calls * sized.queries:,.0f} for {counted(sized.queries, 'query', 'queries')}{price}"
     )
 
 
-def _kinds(found: Mapping[Plan, Size]) -> list[Plan]:
+def _kinds(sizes_by_plan: Mapping[Plan, Size]) -> list[Plan]:
     """Return the kinds of plans, each as a plan of size 0."""
-    return list(dict.fromkeys(replace(plan, much=0) for plan in found))
+    return list(dict.fromkeys(replace(plan, much=0) for plan in sizes_by_plan))
 
 
-def _least(plan: Plan, below: int, error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan:
+def _least(
+    plan: Plan, below: int, error: float, sizes_by_plan: dict[Plan, Size], sizes: Sizes
+) -> Plan:
     """Find the smallest plan of a kind that reaches an error; ``below`` does not reach it."""
     amount = plan.much
     while amount - below > 1:
         middle = replace(plan, much=(amount + below) // 2)
-        found[middle] = sizes.of(middle)
-        if found[middle].std_error <= error:
+        sizes_by_plan[middle] = sizes.of(middle)
+        if sizes_by_plan[middle].std_error <= error:
             amount = middle.much
         else:
             below = middle.much

@@ -100,17 +100,17 @@ class Tally:
         self.retries += 1
         self.trouble = Trouble(at, reason)
 
-    def pass_over(self, judge: str, planned: int, own: int, step: Step) -> None:
+    def pass_over(self, judge: str, planned: int, own_answers: int, step: Step) -> None:
         """Count what needs no call of this judge's requests on a pool.
 
         Args:
             judge: its name.
             planned: how many the pool takes of it at most.
-            own: how many of those that are answered this run has asked.
+            own_answers: how many of those that are answered this run has asked.
             step: how far the protocol got.
         """
         replies = step.heard.get(judge, 0)
-        self.known += max(0, replies - own)
+        self.known += max(0, replies - own_answers)
         if not step.missing:
             self.spared += max(0, planned - replies)
 

@@ -268,17 +268,17 @@ def _look(
     return answered, float(mean), error
 
 
-def _answered(planned: int, weight: Array, found: Array, book: _Book) -> int:
+def _answered(planned: int, weight: Array, answered: Array, book: _Book) -> int:
     """Estimate how many are answered: as many as the ledger holds, unless the sample denies it.
 
     Args:
         planned: requests in all.
         weight: how many pools each of the sample stands for.
-        found: answered requests of each.
+        answered: answered requests of each.
         book: may hold replies to other input, prompts or options as well.
     """
-    estimated, held = float(weight @ found), len(book.answered)
-    others = found[weight > 1]
+    estimated, held = float(weight @ answered), len(book.answered)
+    others = answered[weight > 1]
     error = 0.0
     if others.size:  # also where all are alike, one that was not drawn may be different
         variance = others.var() + (planned / weight.sum()) ** 2 / others.size
@@ -287,11 +287,11 @@ def _answered(planned: int, weight: Array, found: Array, book: _Book) -> int:
 
 
 def _measured(
-    asked: Sequence[Sequence[tuple[str, float]]], book: _Book, words: float, error: float
+    calls: Sequence[Sequence[tuple[str, float]]], book: _Book, words: float, error: float
 ) -> tuple[tuple[_Tokens, _Tokens, _Tokens] | None, int]:
     """Return the tokens of a request of so many words, measured on replies, and their number."""
     columns = list[tuple[float, ...]]()
-    for pool in asked:
+    for pool in calls:
         rows = [row for key, _ in pool for row in book.rows.get(key, ())]
         ended = {row.key for row in rows if row.final and row.status != "failed"}
         if ended:
@@ -340,7 +340,7 @@ def _assumed(judge: Judge, words: float) -> tuple[_Tokens, _Tokens, _Tokens]:
 
 
 def _hours(
-    judge: Judge, options: AnnotateOptions, left: int, usage: Usage
+    judge: Judge, options: AnnotateOptions, calls_left: int, usage: Usage
 ) -> tuple[float | None, bool]:
     """Return how many hours the account's limits take, and whether those limits are a guess."""
     provider = load_provider(judge.provider)
@@ -350,5 +350,5 @@ def _hours(
     if guessed:
         rates = {**provider.rates, **rates}
     uses = {"rpm": 1.0, "rpd": 1.0, **provider.limit_tokens(usage)}
-    hours = [left * uses.get(name, 0.0) / rate * _HOURS[name] for name, rate in rates.items()]
+    hours = [calls_left * uses.get(name, 0.0) / rate * _HOURS[name] for name, rate in rates.items()]
     return max(hours, default=None), guessed

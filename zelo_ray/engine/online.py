@@ -159,7 +159,9 @@ class Asker(JudgeCaller):
             ):
                 line.tally.pass_over(name, planned[name], counts[name], steps[-1])
 
-    async def _plan(self, progress: Progress, seen: set[str], steps: list[Step]) -> list[Request]:
+    async def _plan(
+        self, progress: Progress, asked_keys: set[str], steps: list[Step]
+    ) -> list[Request]:
         """Return the requests that these judges have not been asked; note progress in ``steps``.
 
         Prompts are long, so only some times as many requests wait as can be in flight. A pool that
@@ -180,7 +182,9 @@ class Asker(JudgeCaller):
                 if await asyncio.to_thread(has_judged, self._ledger, keys):
                     line.trial.skip()
             open_to = {name for name, line in self.lines.items() if not line.disabled}
-            requests = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
+            requests = [
+                r for r in step.missing if r.judge.name in open_to and r.key not in asked_keys
+            ]
             self._pending += len(requests)
             return requests
 

@@ -58,9 +58,9 @@ class BudgetClient:
                 self.give_back(dollars if waiter.result() else 0.0, 0.0)
             raise
 
-    def give_back(self, taken: float, spent: float) -> None:
+    def give_back(self, reserved: float, spent: float) -> None:
         """Report what a call has cost of what was taken for it."""
-        self._held -= taken if self.capped else 0.0
+        self._held -= reserved if self.capped else 0.0
         self._settled += spent
 
     def close(self) -> None:

@@ -109,10 +109,10 @@ class InputSample:
             _foresee([pool for pool in sample if pool.asked.get(judge.name)], judge.name)
         return sample
 
-    def _render(self, pools: Iterable[Pool], taken: Collection[str]) -> list[Sampled]:
+    def _render(self, pools: Iterable[Pool], used_ids: Collection[str]) -> list[Sampled]:
         rendered, requests = list[Sampled](), 0
         for pool in pools:
-            if pool.query_id in taken or (requests >= _MOST_RENDERED and not self._all):
+            if pool.query_id in used_ids or (requests >= _MOST_RENDERED and not self._all):
                 continue
             sampled = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
             current, missing = self._known(pool, self._replies)
@@ -150,8 +150,8 @@ def _foresee(sample: Sequence[Sampled], judge: str) -> None:
                 pool.asked[judge] = [(key, words * longer) for key, words in pool.asked[judge]]
 
 
-def _mean(asked: Iterable[Sequence[tuple[str, float]]]) -> float:
-    words = [n for requests in asked for _, n in requests]
+def _mean(samples: Iterable[Sequence[tuple[str, float]]]) -> float:
+    words = [n for requests in samples for _, n in requests]
     return sum(words) / len(words)
 
 

@@ -121,9 +121,9 @@ def summary_of(out: str, told: dict[str, Any]) -> Summary:
     return Summary(out=out, raters=raters, shares=shares, **plain)
 
 
-def _row(kind: type[Any], told: dict[str, Any]) -> Any:
+def _row(kind: type[Any], fields: dict[str, Any]) -> Any:
     """Build a row from JSON, which knows no NaN."""
-    return kind(**{name: nan if value is None else value for name, value in told.items()})
+    return kind(**{name: nan if value is None else value for name, value in fields.items()})
 
 
 def _in_doubt(options: AnnotateOptions, panel: Sequence[Judge], shards: Sequence[str]) -> bool:

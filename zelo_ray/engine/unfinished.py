@@ -166,8 +166,8 @@ class _Replay:
         )
 
 
-def _judge(told: Mapping[str, Any]) -> Judge:
-    return replace(parse_judge(told["judge"]), options=told["options"])
+def _judge(fields: Mapping[str, Any]) -> Judge:
+    return replace(parse_judge(fields["judge"]), options=fields["options"])
 
 
 def _is_there(place: str) -> bool:

@@ -168,7 +168,7 @@ def collect_parts(
     _refuse_missing(options.out, folders, parts)
     if "scores" not in written.tables:
         drop_scores(options.out, schema_of(load(options.protocol).score.record))
-    remove_parts(options.out, folders, kept=parts)
+    remove_parts(options.out, folders, keep=parts)
     fs, root = fsspec.url_to_fs(options.out)
     for name, ending in folders.items():
         if fs.exists(path := f"{root}/{name}.{ending}"):

@@ -179,17 +179,17 @@ class Counted:
         rows = zip(query_ids, reasons, strict=True)
         self.unscored |= unscored_in({query_id: row for query_id, row in rows if row})
 
-    def join(self, other: "Counted") -> None:
+    def join(self, later: "Counted") -> None:
         """Count in what comes behind."""
         for figure in fields(self):
-            if isinstance(value := getattr(other, figure.name), int):
+            if isinstance(value := getattr(later, figure.name), int):
                 setattr(self, figure.name, getattr(self, figure.name) + value)
-        self._add_reasons(other.reasons)
-        self.unscored |= other.unscored
-        self.errors, self.beyond = self.errors + other.errors, self.beyond + other.beyond
+        self._add_reasons(later.reasons)
+        self.unscored |= later.unscored
+        self.errors, self.beyond = self.errors + later.errors, self.beyond + later.beyond
 
-    def _add_reasons(self, found: Mapping[str, int]) -> None:
-        for reason, count in found.items():
+    def _add_reasons(self, reasons: Mapping[str, int]) -> None:
+        for reason, count in reasons.items():
             if reason in self.reasons or len(self.reasons) < _REASONS:
                 self.reasons[reason] = self.reasons.get(reason, 0) + count
 

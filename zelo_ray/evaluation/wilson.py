@@ -13,7 +13,7 @@ def wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return middle - half, middle + half
 
 
-def wilson_of(part: float, whole: float) -> tuple[float, float]:
-    """Return the ends of the 95% interval of one share, ``part`` of ``whole``."""
-    low, high = wilson(np.array(part / whole), np.array(whole))
+def wilson_of(part: float, total: float) -> tuple[float, float]:
+    """Return the ends of the 95% interval of one share, ``part`` of ``total``."""
+    low, high = wilson(np.array(part / total), np.array(total))
     return float(low), float(high)

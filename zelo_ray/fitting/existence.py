@@ -101,9 +101,9 @@ def _separated(sheet: Sheet) -> bool:
     return bool(-solution.fun > _ROUNDING)
 
 
-def _gains(sheet: Sheet, at: Ints, seen: int, other: int) -> csr_array:
+def _gains(sheet: Sheet, at: Ints, observed: int, alternative: int) -> csr_array:
     """Build, by pair, what each parameter adds to an observed outcome over another."""
-    x, c = sheet.d[seen] - sheet.d[other], sheet.t[seen] - sheet.t[other]
+    x, c = sheet.d[observed] - sheet.d[alternative], sheet.t[observed] - sheet.t[alternative]
     cells = [(sheet.first[at], x), (sheet.second[at], -x)]
     cells += [(np.full(at.size, sheet.items), x)] if sheet.model.order else []
     cells += [(np.full(at.size, sheet.size - 1), c)] if sheet.three else []

@@ -97,9 +97,9 @@ def _ring_pairs(seed: int, query_id: str, doc_ids: tuple[str, ...], cycles: int)
     return pairs
 
 
-def _rings(named: str, doc_ids: Sequence[str], cycles: int) -> list[list[str]]:
+def _rings(query_id: str, doc_ids: Sequence[str], cycles: int) -> list[list[str]]:
     """Order the documents on each ring."""
-    places = {doc_id: _places(f"{named}:{doc_id}", cycles) for doc_id in doc_ids}
+    places = {doc_id: _places(f"{query_id}:{doc_id}", cycles) for doc_id in doc_ids}
     at = range(0, cycles * _BYTES, _BYTES)
     return [sorted(doc_ids, key=lambda d: (places[d][start : start + _BYTES], d)) for start in at]
 
@@ -109,8 +109,8 @@ def _places(name: str, cycles: int) -> bytes:
     return b"".join(blake2b(f"{name}:{block}".encode()).digest() for block in blocks)
 
 
-def _pair(named: str, a: str, b: str, turn: int | None = None) -> Pair:
-    digest = _hash(f"{named}:{a}:{b}")
+def _pair(query_id: str, a: str, b: str, turn: int | None = None) -> Pair:
+    digest = _hash(f"{query_id}:{a}:{b}")
     return Pair(a, b, digest if turn is None else turn, (digest >> 11) / 2**53)
 
 

@@ -158,7 +158,7 @@ def learn_grades(
     return _drawn(float(needed), usual, len(np.unique(query[mask])))
 
 
-def _drawn(found: float, default: float, queries: int) -> Shared:
+def _drawn(estimate: float, default: float, queries: int) -> Shared:
     weight = min(1.0, queries / QUERIES)
-    value = float(np.exp(weight * np.log(found) + (1 - weight) * np.log(default)))
-    return Shared(value, found, weight, queries)
+    value = float(np.exp(weight * np.log(estimate) + (1 - weight) * np.log(default)))
+    return Shared(value, estimate, weight, queries)

@@ -127,8 +127,8 @@ def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     return pa.table(dict(zip(ROWS.names, columns, strict=True)), schema=ROWS)
 
 
-def _answers(place: str, there: Collection[str]) -> list[Answer]:
-    return read_answers(f"{place.rstrip('/')}/{ANSWERS}")[0] if ANSWERS in there else []
+def _answers(place: str, files: Collection[str]) -> list[Answer]:
+    return read_answers(f"{place.rstrip('/')}/{ANSWERS}")[0] if ANSWERS in files else []
 
 
 def frame_pairs(table: pa.Table) -> list[Pair]:

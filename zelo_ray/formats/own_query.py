@@ -106,7 +106,7 @@ def mark_of(query_id: str, own: Collection[str]) -> dict[str, list[str]]:
     return {_KEY: [query_id]} if query_id in own else {}
 
 
-def _is_own(own: OwnQueries, query_id: str, query: str, row: object) -> bool:
+def _is_own(own_queries: OwnQueries, query_id: str, query: str, row: object) -> bool:
     if not isinstance(row, Mapping):
         return False
     id_, content = row.get("id"), row.get("content")
@@ -116,7 +116,7 @@ def _is_own(own: OwnQueries, query_id: str, query: str, row: object) -> bool:
         return False
     metadata = row.get("metadata")
     fields = metadata if isinstance(metadata, Mapping) else {}
-    return own.meet(query_id, query, Document(id_, content, fields))
+    return own_queries.meet(query_id, query, Document(id_, content, fields))
 
 
 def _of(ids: list[str]) -> str:

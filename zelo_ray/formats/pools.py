@@ -267,12 +267,12 @@ def _session(*told: object) -> str:
     return next((str(id_) for id_ in told if isinstance(id_, str | int)), "")
 
 
-def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: str) -> bytes:
+def annotate_line(raw: bytes, scores: Mapping[str, Mapping[str, float]], *names: str) -> bytes:
     """Add values found for each document, such as ``score``, to an input line; lose nothing.
 
     Args:
         raw: the line.
-        found: by document, values by name; what is not finite is left out.
+        scores: by document, values by name; what is not finite is left out.
         names: all names that there may be. What the line came with under one of them is kept, with
             ``input_`` before it; the first such, where a line is annotated again.
     """
@@ -281,7 +281,7 @@ def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: 
         for name in names:
             if name in document:
                 document.setdefault(f"input_{name}", document.pop(name))
-        values = found.get(document["id"], {})
+        values = scores.get(document["id"], {})
         document.update({name: value for name, value in values.items() if math.isfinite(value)})
     return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
 

@@ -65,9 +65,9 @@ def last_record(out: str) -> dict[str, Any]:
     return (run if is_finished(run) else run.get("before")) or {}
 
 
-def is_finished(told: Mapping[str, Any]) -> bool:
+def is_finished(record: Mapping[str, Any]) -> bool:
     """Return whether a record is of a finished run; commands that ask no judge do not say."""
-    return bool(told.get("finished", True))
+    return bool(record.get("finished", True))
 
 
 def unfinished(out: str) -> dict[str, Any] | None:

@@ -152,7 +152,7 @@ def remove_tables(out: str, names: Iterable[str]) -> None:
     remove_parts(out, names)
 
 
-def remove_parts(out: str, names: Iterable[str], kept: int = 0) -> None:
+def remove_parts(out: str, names: Iterable[str], keep: int = 0) -> None:
     """Remove parts, and what killed workers left of some, from the folders that are there.
 
     Nothing else is removed from these folders: a protocol of the user's may call a table as a
@@ -161,7 +161,7 @@ def remove_parts(out: str, names: Iterable[str], kept: int = 0) -> None:
     Args:
         out: directory or URL.
         names: of tables, or of lines.
-        kept: how many parts stay, from the first.
+        keep: how many parts stay, from the first.
     """
     fs, root = fsspec.url_to_fs(out)
     for name in names:
@@ -171,7 +171,7 @@ def remove_parts(out: str, names: Iterable[str], kept: int = 0) -> None:
         for path in fs.ls(folder, detail=False):
             called = path.rstrip("/").rsplit("/", 1)[-1]
             if (part := PART.match(called)) and (
-                called.endswith(_PARTIAL) or int(part["number"]) >= kept
+                called.endswith(_PARTIAL) or int(part["number"]) >= keep
             ):
                 fs.rm_file(path)
         with contextlib.suppress(OSError):  # it holds something else

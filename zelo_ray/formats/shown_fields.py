@@ -50,18 +50,18 @@ class ShownFields:
             yield pool
         self.refuse_unknown(source, beside)
 
-    def refuse_unknown(self, source: str, beside: Collection[str] = ()) -> None:
+    def refuse_unknown(self, source: str, also: Collection[str] = ()) -> None:
         """Refuse a field that no query has.
 
         Args:
             source: what was seen.
-            beside: other names that a user may have meant, such as those of columns.
+            also: other names that a user may have meant, such as those of columns.
 
         Raises:
             OptionError: there is one.
         """
         for name in (field for field in self._names if self._seen and not self._there[field]):
-            fields = [e for e in dict.fromkeys([*self._there, *beside]) if e not in OF_THE_LINE]
+            fields = [e for e in dict.fromkeys([*self._there, *also]) if e not in OF_THE_LINE]
             nothing = "they have no more than their text"
             if self._noun == "document":
                 nothing += " (of a table, only what stands in a column metadata is such a field)"

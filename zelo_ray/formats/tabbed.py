@@ -107,15 +107,15 @@ def _row(text: str, lines: _Lines, width: int) -> list[str]:
     return cells
 
 
-def _is_closed_after(seen: list[str], lines: _Lines, width: int) -> bool:
-    """Return whether the open cell is closed where a cell ends; add the lines read to ``seen``."""
+def _is_closed_after(parts: list[str], lines: _Lines, width: int) -> bool:
+    """Return whether the open cell is closed where a cell ends; add the lines read to ``parts``."""
     for text in lines:
-        seen.append(text)
+        parts.append(text)
         line = without_end(text)
         inside = _INSIDE.match(line)
         if inside and inside.end() < len(line):
             return line[inside.end() + 1 : inside.end() + 2] in ("", "\t")
-        if len(seen) == _MANY and _are_rows(seen, width):
+        if len(parts) == _MANY and _are_rows(parts, width):
             return False
     return False
 

@@ -110,21 +110,21 @@ def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str
         }
 
 
-def _spent(own: AnnotateOptions, panel: Sequence[Judge], ledger: Ledger) -> float | None:
+def _spent(options: AnnotateOptions, panel: Sequence[Judge], ledger: Ledger) -> float | None:
     """Return the US dollars that a protocol has spent of its budget; None without a budget."""
     judges = {judge.name for judge in panel}
-    parts = (part for part in Parts(own.books) if part.is_open and part.judge in judges)
+    parts = (part for part in Parts(options.books) if part.is_open and part.judge in judges)
     lying = [(part.dollars, part.keys) for part in parts]
-    spent = spent_on(own, panel, ledger, pools_in(own.inputs[0]), lying)
-    return spent if spent is None else spent + exposed(own.books, own.out)
+    spent = spent_on(options, panel, ledger, pools_in(options.inputs[0]), lying)
+    return spent if spent is None else spent + exposed(options.books, options.out)
 
 
-def _raised(own: AnnotateOptions, spent: float | None) -> AnnotateOptions:
+def _raised(options: AnnotateOptions, spent: float | None) -> AnnotateOptions:
     """Raise the budget by what others have spent, as estimates count the whole ledger."""
-    if own.max_usd is None or spent is None:
-        return own
-    others = paid_in(own.books).dollars() - spent
-    return own.model_copy(update={"max_usd": own.max_usd + others})
+    if options.max_usd is None or spent is None:
+        return options
+    others = paid_in(options.books).dollars() - spent
+    return options.model_copy(update={"max_usd": options.max_usd + others})
 
 
 def _tell(

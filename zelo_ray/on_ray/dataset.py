@@ -57,11 +57,11 @@ class Job:
         return line.pool is not None and place not in self.repeated and chosen
 
 
-def _arrived(_folders: None, told: dict[str, Any]) -> Job:
+def _arrived(_folders: None, fields: dict[str, Any]) -> Job:
     """Build the job in another process, which loads the protocol itself."""
-    protocol, values, fields_set = told["options"]
+    protocol, values, fields_set = fields["options"]
     kind = load(protocol).options if protocol else AnnotateOptions
-    return Job(**{**told, "options": kind.model_construct(fields_set, **values)})
+    return Job(**{**fields, "options": kind.model_construct(fields_set, **values)})
 
 
 def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:

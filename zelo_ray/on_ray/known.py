@@ -139,10 +139,10 @@ class WatchFrom:
         self._watch.show(tallies, planned)
 
 
-def settle_known(job: Job, known: Known, learned: Learned | None = None) -> Summary:
+def settle_known(job: Job, recorded: Known, learned: Learned | None = None) -> Summary:
     """Write the results, byte by byte as a run on Ray does."""
     only = bool(load(job.options.protocol).learned_from(job.options)) and learned is None
-    parts = (known[at : at + POOLS_AT_ONCE] for at in range(0, len(known), POOLS_AT_ONCE))
+    parts = (recorded[at : at + POOLS_AT_ONCE] for at in range(0, len(recorded), POOLS_AT_ONCE))
     blocks = (
         settled([line for line, _ in part], [step for _, step in part], job.options, learned)
         for part in parts
@@ -150,11 +150,11 @@ def settle_known(job: Job, known: Known, learned: Learned | None = None) -> Summ
     return write_results(blocks, job.options, judgments_only=only)
 
 
-def tallies_of(job: Job, known: Known) -> dict[str, Tally]:
+def tallies_of(job: Job, recorded: Known) -> dict[str, Tally]:
     """Return figures by judge."""
     tallies = {judge.name: Tally() for judge in job.panel}
     count = load(job.options.protocol).count
-    for line, step in known:
+    for line, step in recorded:
         planned = count(line.pool, job.panel, job.options) if line.pool else {}
         for name, tally in tallies.items():
             tally.pass_over(name, planned[name], 0, step)

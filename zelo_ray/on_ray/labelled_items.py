@@ -92,18 +92,18 @@ def take_in(
 def _no_item(
     options: CompareProtocolsOptions,
     people: People,
-    met: Sequence[str],
+    met_pairs: Sequence[str],
     census: InputCount,
     left_out: str,
 ) -> str:
-    """Say why people judged no item; ``met`` are their queries that the input has."""
+    """Say why people judged no item; ``met_pairs`` are their queries that the input has."""
     if left_out:
         return f"{options.human}: {left_out}; the input has no others"
     about = f"the {counted(len(people.query_ids), 'query', 'queries')} with labels"
-    if met:
+    if met_pairs:
         return (
-            f"{options.human}: of {about} {len(met):,} (such as {met[0]!r}) are in the input, and "
-            "in none of them is there a pair of documents of which people have a word"
+            f"{options.human}: of {about} {len(met_pairs):,} (such as {met_pairs[0]!r}) are in the "
+            "input, and in none of them is there a pair of documents of which people have a word"
         )
     return (
         f"{options.human}: none of {about} (such as {min(people.query_ids)!r}) is among the "

@@ -69,18 +69,18 @@ def look_before(
     options: AskingOptions,
     judges: Mapping[str, Judge],
     watch: Watch,
-    mine: Collection[str] = (),
+    own_judges: Collection[str] = (),
 ) -> Spent:
     """Return what is spent before a run asks anything, and say what is not as it should be.
 
     Spent is what the ledger holds, what may have been billed besides, and what lies in batches of
-    other judges than ``mine``, which this run will not collect.
+    other judges than ``own_judges``, which this run will not collect.
 
     Args:
         options: the run's.
         judges: those that it asks, by the names that users know them by.
         watch: who is told.
-        mine: names of judges.
+        own_judges: names of judges.
 
     Raises:
         LedgerError: the ledger, or a record beside it, cannot be read.
@@ -99,7 +99,7 @@ def look_before(
     if maybe:
         counts = "" if options.max_usd is None else "; it counts as spent"
         watch.say(f"{maybe_billed(maybe, uncounted(options.books))}{counts}")
-    lying = (p.dollars for p in Parts(options.books) if p.is_open and p.judge not in mine)
+    lying = (p.dollars for p in Parts(options.books) if p.is_open and p.judge not in own_judges)
     paid.dollars += maybe + sum(lying)
     return paid
 
@@ -107,7 +107,7 @@ def look_before(
 def refuse_small_cap(
     cap: float | None,
     spent: float,
-    asked: Iterable[tuple[AnnotateOptions, Sequence[Judge]]],
+    plans: Iterable[tuple[AnnotateOptions, Sequence[Judge]]],
     shards: Sequence[str],
 ) -> None:
     """Refuse a cap by which nothing could ever be asked, and that would be said to be used up.
@@ -115,7 +115,7 @@ def refuse_small_cap(
     Args:
         cap: dollars that all runs may cost, if there is a cap.
         spent: dollars of it that are spent; only where there are none is the cap itself too small.
-        asked: how judges are asked, and which.
+        plans: how judges are asked, and which.
         shards: the files of the input; their first pools tell.
 
     Raises:
@@ -125,7 +125,7 @@ def refuse_small_cap(
         return
     pools = [line.pool for shard in shards[:1] for line in islice(read_lines(shard, Limits()), 4)]
     dollars = list[float]()
-    for options, panel in asked:
+    for options, panel in plans:
         for pool in filter(None, pools):
             step = advance(find(options.protocol).rounds(pool, panel, options), NoReplies())
             for request in step.missing:

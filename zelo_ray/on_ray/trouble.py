@@ -108,15 +108,15 @@ def no_cluster(address: str, error: Exception) -> RayTrouble:
     )
 
 
-def no_package(node: str, found: str, version: str) -> RayTrouble:
+def no_package(node: str, installed: str, version: str) -> RayTrouble:
     """Explain that a node cannot work on a run, and what to do.
 
     Args:
         node: its address.
-        found: the version of zelo_ray that it has; empty: none.
+        installed: the version of zelo_ray that it has; empty: none.
         version: of this process.
     """
-    has = f"has zelo_ray {found}" if found else "has no zelo_ray"
+    has = f"has zelo_ray {installed}" if installed else "has no zelo_ray"
     return RayTrouble(
         f"node {node} of the cluster {has}, and this process is {version}; install the same on "
         "every node, or submit the job with --working-dir"

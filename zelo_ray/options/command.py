@@ -39,11 +39,11 @@ def _plain(word: str) -> str:
     return word.lstrip("-").replace("-", "_")
 
 
-def meant(word: str, known: Iterable[str]) -> str:
+def meant(word: str, words: Iterable[str]) -> str:
     """Suggest what an unknown word may have been meant to be, as the end of a line."""
-    known, name = list(known), _OTHERWISE.get(_plain(word))
-    near = [option for option in known if _plain(option) == name]
-    near = near or difflib.get_close_matches(word, known, 1)
+    words, name = list(words), _OTHERWISE.get(_plain(word))
+    near = [option for option in words if _plain(option) == name]
+    near = near or difflib.get_close_matches(word, words, 1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 

@@ -22,7 +22,7 @@ def parse_flags(
     kind: type[CommandOptions],
     prog: str,
     words: Sequence[str],
-    known: Mapping[str, Collection[str]],
+    choices: Mapping[str, Collection[str]],
     only: Collection[str],
 ) -> dict[str, Any]:
     """Parse the words of a command line: values by option, and ``config``.
@@ -31,7 +31,7 @@ def parse_flags(
         kind: the options of the command.
         prog: how the command is called.
         words: what follows it.
-        known: by option, the values that its help names.
+        choices: by option, the values that its help names.
         only: the options that have flags.
 
     Raises:
@@ -41,7 +41,7 @@ def parse_flags(
     usage = f"zelo-ray {kind.usage} ..."
     parser = _Parser(prog=prog, usage=usage, description=does, allow_abbrev=False)
     parser.add_argument("--config", metavar="FILE", help="YAML file of options; flags override it")
-    add_options(parser, kind, known=known, only=only)
+    add_options(parser, kind, choices=choices, only=only)
     namespace, extra = parser.parse_known_args(words)
     if extra:
         raise OptionError(
@@ -71,7 +71,7 @@ def add_options(
     kind: type[CommandOptions],
     title: str = OTHERS.title,
     *,
-    known: Mapping[str, Collection[str]],
+    choices: Mapping[str, Collection[str]],
     only: Collection[str] = (),
 ) -> None:
     """Add a flag for each option that a flag can hold, in groups; pydantic does the rest.
@@ -80,7 +80,7 @@ def add_options(
         parser: of a command.
         kind: its options, or a protocol's own.
         title: of the group of options that name none.
-        known: by option, the values that its help names.
+        choices: by option, the values that its help names.
         only: the options to add; all if empty.
     """
     groups: dict[str, Any] = {OTHERS.title: parser}
@@ -97,7 +97,7 @@ def add_options(
         positional = name in kind.positional
         flag = name if positional else f"--{name.replace('_', '-')}"
         shape = _shape(name, field, positional=positional)
-        text = (field.description or "") + _more(name, field, known)
+        text = (field.description or "") + _more(name, field, choices)
         groups[group].add_argument(flag, default=argparse.SUPPRESS, help=text, **shape)
 
 
@@ -131,8 +131,8 @@ def _shape(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
     return {"metavar": metavar, **some} if is_list else {"metavar": metavar}
 
 
-def _more(name: str, field: FieldInfo, known: Mapping[str, Collection[str]]) -> str:
+def _more(name: str, field: FieldInfo, choices: Mapping[str, Collection[str]]) -> str:
     """Describe the values of an option, and its default."""
-    values = f": {', '.join(known[name])}" if name in known else ""
+    values = f": {', '.join(choices[name])}" if name in choices else ""
     silent = field.is_required() or field.default in (None, (), "", False)
     return values + ("" if silent else f" (default {field.default})")

@@ -46,7 +46,7 @@ Kind = TypeVar("Kind", bound=CommandOptions)
 
 def load_options(
     kind: type[Kind],
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     environ: Mapping[str, str],
     config: str = "",
     *,
@@ -57,7 +57,7 @@ def load_options(
 
     Args:
         kind: the options of the command.
-        given: flags or keywords; they override variables, which override the file.
+        values: flags or keywords; they override variables, which override the file.
         environ: where variables are found: ``ZELO_RAY_`` and the name of an option.
         config: the text of a YAML file.
         refined: the options in full, such as those of a protocol, by what was given.
@@ -75,10 +75,10 @@ def load_options(
     if len(documents) > 1 or not isinstance(merged, dict):
         raise OptionError("the config file must hold lines of option: value")
     _refuse_unknown_variables(environ, kind, more)
-    merged |= _from_variables(kind, environ, {**merged, **given}) | dict(given)
+    merged |= _from_variables(kind, environ, {**merged, **values}) | dict(values)
     if refined:
         kind = refined(merged)
-        merged |= _from_variables(kind, environ, merged) | dict(given)
+        merged |= _from_variables(kind, environ, merged) | dict(values)
     try:
         return kind.model_validate(merged, context=GIVEN)
     except ValidationError as error:
@@ -108,9 +108,9 @@ def _variables(kinds: Iterable[type[CommandOptions]]) -> set[str]:
 
 
 def _from_variables(
-    kind: type[CommandOptions], environ: Mapping[str, str], given: Mapping[str, Any]
+    kind: type[CommandOptions], environ: Mapping[str, str], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    texts = {name: environ.get(f"{_PREFIX}{name.upper()}") for name in kind.takes(given)}
+    texts = {name: environ.get(f"{_PREFIX}{name.upper()}") for name in kind.takes(values)}
     return {name: _from_variable(kind, name, text) for name, text in texts.items() if text}
 
 

@@ -38,22 +38,22 @@ Place = Annotated[str, Field(min_length=1), AfterValidator(check_url)]
 """A path or a URL of a kind that can be opened."""
 
 
-def text_at(given: str) -> str:
+def text_at(place: str) -> str:
     """Return the text of a file or URL, or the text itself if it names neither.
 
     Raises:
         ValueError: it is a file or a URL that cannot be read, or can only be the name of a file.
     """
-    if "\n" in given:
-        return given
+    if "\n" in place:
+        return place
     disk = fsspec.filesystem("file")
-    if _A_URL.match(given) or disk.isfile(given):
-        return read_text(given)
-    if given and disk.isdir(given):
-        raise ValueError(f"{given}: is a folder, and no text")
-    if _A_PATH.match(given) or _A_FILE.fullmatch(given):
-        raise ValueError(f"{given}: no such file")
-    return given
+    if _A_URL.match(place) or disk.isfile(place):
+        return read_text(place)
+    if place and disk.isdir(place):
+        raise ValueError(f"{place}: is a folder, and no text")
+    if _A_PATH.match(place) or _A_FILE.fullmatch(place):
+        raise ValueError(f"{place}: no such file")
+    return place
 
 
 def read_text(place: str) -> str:
@@ -72,17 +72,17 @@ def read_text(place: str) -> str:
         raise ValueError(f"{place}: cannot be read ({why})") from None
 
 
-def words_at(given: str) -> str:
+def words_at(place: str) -> str:
     """Return a text of several words as `text_at` does; a single word is taken for a file name.
 
     Raises:
         ValueError: there is no such file, it cannot be read, or holds no words, or too many.
     """
-    text = text_at(given).strip()
+    text = text_at(place).strip()
     if not text:
-        raise ValueError(f"{given[:80]!r} is empty")
+        raise ValueError(f"{place[:80]!r} is empty")
     if "\0" in text:
-        raise ValueError(f"{given[:80]!r} holds a NUL character: is it a text?")
+        raise ValueError(f"{place[:80]!r} holds a NUL character: is it a text?")
     if text.isascii() and len(text.split()) == 1:
         raise ValueError(f"{text[:80]!r} is no file here, and no text of several words")
     if len(text) > _MOST:

@@ -42,20 +42,20 @@ def heading(people: Mapping[str, Any]) -> str:
     return f"{who or 'Labelled:'} {what}, {ways[people['way']]}."
 
 
-def sentences(found: By, people: Mapping[str, Any], confidence: float) -> Iterator[str]:
+def sentences(estimates: By, people: Mapping[str, Any], confidence: float) -> Iterator[str]:
     """Compare the leader by the corrected estimate with each other arm.
 
     Args:
-        found: of `by_estimate`, by the leading measure.
+        estimates: of `by_estimate`, by the leading measure.
         people: of ``run.json``.
         confidence: of the intervals.
     """
     forecasts = {frozenset((f["run_a"], f["run_b"])): f["outlook"] for f in people["forecasts"]}
     of = {
-        whose: {frozenset((row.run_a, row.run_b)): row for row in found.get(whose, ())}
+        whose: {frozenset((row.run_a, row.run_b)): row for row in estimates.get(whose, ())}
         for whose, _ in _WHOSE
     }
-    for comparison in leading(found.get("corrected", ()), people["leader"]):
+    for comparison in leading(estimates.get("corrected", ()), people["leader"]):
         pair = frozenset((comparison.run_a, comparison.run_b))
         figures = [
             f"{name} {_amount(_seen(estimate, comparison.run_a))}"
@@ -109,39 +109,44 @@ def leading(corrected: Sequence[Comparison], best: str) -> list[Comparison]:
     return sorted(comparisons, key=lambda row: row.difference)
 
 
-def _seen(one: Comparison, arm: str) -> Comparison:
-    return one if one.run_a == arm else turned(one)
+def _seen(comparison: Comparison, arm: str) -> Comparison:
+    return comparison if comparison.run_a == arm else turned(comparison)
 
 
-def _claim(one: Comparison) -> str:
-    amount = _amount(one)
-    match significance_of(one):
+def _claim(comparison: Comparison) -> str:
+    amount = _amount(comparison)
+    match significance_of(comparison):
         case Significance.ABOVE:
-            return f"{one.run_a} beats {one.run_b} by {amount}"
+            return f"{comparison.run_a} beats {comparison.run_b} by {amount}"
         case Significance.BELOW:
-            return f"{one.run_a} has the higher mean, but {one.run_b} beats it: {amount}"
+            return (
+                f"{comparison.run_a} has the higher mean, but {comparison.run_b} beats it: {amount}"
+            )
         case Significance.TOO_FEW_QUERIES:
-            return f"{one.run_a} and {one.run_b} share too few queries: {amount}"
-        case Significance.NOT_SIGNIFICANT if isnan(one.low):
+            return f"{comparison.run_a} and {comparison.run_b} share too few queries: {amount}"
+        case Significance.NOT_SIGNIFICANT if isnan(comparison.low):
             return (
                 f"Fewer than {FEWEST_LABELS} labels, or of fewer than {FEWEST} queries, tell "
-                f"{one.run_a} and {one.run_b} apart, and more are needed: {amount}"
+                f"{comparison.run_a} and {comparison.run_b} apart, and more are needed: {amount}"
             )
         case _:
-            return f"{one.run_a} and {one.run_b} do not differ significantly: {amount}"
+            return (
+                f"{comparison.run_a} and {comparison.run_b} do not differ significantly: {amount}"
+            )
 
 
-def _amount(one: Comparison) -> str:
-    if isnan(one.low):
-        return f"{one.difference:+.3f}"
-    return f"{one.difference:+.3f} \N{PLUS-MINUS SIGN} {(one.high - one.low) / 2:.3f}"
+def _amount(comparison: Comparison) -> str:
+    if isnan(comparison.low):
+        return f"{comparison.difference:+.3f}"
+    half = (comparison.high - comparison.low) / 2
+    return f"{comparison.difference:+.3f} \N{PLUS-MINUS SIGN} {half:.3f}"
 
 
-def _next(one: Comparison, outlook: Mapping[str, Any] | None) -> str:
+def _next(comparison: Comparison, outlook: Mapping[str, Any] | None) -> str:
     """Say what more labels would do."""
     if outlook is None:
         return ""
-    if significance_of(one).is_significant:
+    if significance_of(comparison).is_significant:
         return "More labels are not needed."
     if outlook["labels"] is None and not outlook["never"]:
         return "Too early to say how many labels would settle it: some more will show it."

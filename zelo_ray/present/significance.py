@@ -26,11 +26,11 @@ PHRASES = {
 """Of the leader and some others, in the order in which they matter."""
 
 
-def sentence_of(one: Comparison) -> str:
+def sentence_of(comparison: Comparison) -> str:
     """Return a sentence about A and B, without the figures."""
-    above, below = one.run_a, one.run_b
-    side = "above" if one.difference > 0 else "below"
-    match significance_of(one):
+    above, below = comparison.run_a, comparison.run_b
+    side = "above" if comparison.difference > 0 else "below"
+    match significance_of(comparison):
         case Significance.ABOVE:
             return f"{above} is above {below}:"
         case Significance.BELOW:
@@ -40,7 +40,7 @@ def sentence_of(one: Comparison) -> str:
         case Significance.LABELS_COULD_TURN_IT:
             return f"{above} is {side} {below}, but other answers of the judges could turn it:"
         case Significance.ONLY_BY_KIN:
-            return f"{above} is {side} {below}, but only by judges that are kin ({one.kin}):"
+            return f"{above} is {side} {below}, but only by judges that are kin ({comparison.kin}):"
         case Significance.TOO_FEW_QUERIES:
-            few = f"{one.queries:,} are too few queries for more"
-            return f"{above} is {one.difference:+.4f} from {below}, and {few}:"
+            few = f"{comparison.queries:,} are too few queries for more"
+            return f"{above} is {comparison.difference:+.4f} from {below}, and {few}:"

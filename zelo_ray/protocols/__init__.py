@@ -152,7 +152,7 @@ def _gone(*_: object) -> Rounds:
 
 
 def load_annotate(
-    given: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
+    values: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
 ) -> AnnotateOptions:
     """Load the options of annotate and of its protocol; see `zelo_ray.options.load_options`.
 
@@ -167,7 +167,7 @@ def load_annotate(
         return load(name).options
 
     try:
-        return load_options(AnnotateOptions, given, environ, config, refined=refined, more=_all)
+        return load_options(AnnotateOptions, values, environ, config, refined=refined, more=_all)
     except UnknownOption as error:
         if users := [user for user in PROTOCOLS if error.name in load(user).own_options]:
             flag = error.name.replace("_", "-")
@@ -177,7 +177,7 @@ def load_annotate(
 
 
 def load_compare(
-    given: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
+    values: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
 ) -> CompareProtocolsOptions:
     """Load the options of compare-protocols, with those of all protocols that are compared.
 
@@ -189,7 +189,9 @@ def load_compare(
         names = merged.get("protocols") or ()
         return united(CompareProtocolsOptions, [names] if isinstance(names, str) else names)
 
-    return load_options(CompareProtocolsOptions, given, environ, config, refined=refined, more=_all)
+    return load_options(
+        CompareProtocolsOptions, values, environ, config, refined=refined, more=_all
+    )
 
 
 def united(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:

@@ -174,16 +174,16 @@ def _undebated(failure: Failure) -> Failure:
     return replace(failure, reason=reason)
 
 
-def _mean(said: Analysed) -> tuple[Fraction, Fraction]:
+def _mean(analyses: Analysed) -> tuple[Fraction, Fraction]:
     """Return the means over the criteria, for Answer 1 and Answer 2."""
-    assessments = [assessment for _, assessment in said]
+    assessments = [assessment for _, assessment in analyses]
     first = sum((exact(assessment.answer_1) for assessment in assessments), Fraction())
     second = sum((exact(assessment.answer_2) for assessment in assessments), Fraction())
     return first / len(assessments), second / len(assessments)
 
 
-def _told(said: Analysed) -> str:
-    return "\n".join(f"{name}: {assessment.analysis}" for name, assessment in said)
+def _told(analyses: Analysed) -> str:
+    return "\n".join(f"{name}: {assessment.analysis}" for name, assessment in analyses)
 
 
 PROTOCOL = Protocol(

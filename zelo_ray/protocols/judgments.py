@@ -35,37 +35,37 @@ def _verdicts(table: pa.Table) -> pa.Table:
     return pa.table({**columns, "preference": np.sign(b - a), "swapped": table["swapped"]})
 
 
-def _of_contest(one: Contest) -> str:
+def _of_contest(contest: Contest) -> str:
     head = (
-        f"Contest {one.round} of tournament {one.repeat + 1}, confidence {one.confidence:.2f}. "
-        f"King after it: {one.king_id}."
+        f"Contest {contest.round} of tournament {contest.repeat + 1}, "
+        f"confidence {contest.confidence:.2f}. King after it: {contest.king_id}."
     )
-    return "\n\n".join((head, one.verdict, one.reasoning))
+    return "\n\n".join((head, contest.verdict, contest.reasoning))
 
 
-def _of_verdict(one: Verdict) -> str:
+def _of_verdict(verdict: Verdict) -> str:
     """Return a verdict as text, round by round, Answer 1 first."""
-    lines = [f"On average {_scores(one, one.average_scores)}."]
-    if one.flipped:
-        first, second = _turned(one, one.average_scores)
+    lines = [f"On average {_scores(verdict, verdict.average_scores)}."]
+    if verdict.flipped:
+        first, second = _turned(verdict, verdict.average_scores)
         ahead = "Answer 1 won" if first > second else "Answer 2 won" if first < second else "a tie"
         lines.append(f"In this order {ahead}; the orders differ, so it is a tie.")
-    for number, (scores, arguments, feedback, reasoning) in enumerate(one.by_round(), 1):
-        lines.append(f"\nRound {number}: {_scores(one, scores)}.")
-        sides = enumerate(_turned(one, arguments), 1)
+    for number, (scores, arguments, feedback, reasoning) in enumerate(verdict.by_round(), 1):
+        lines.append(f"\nRound {number}: {_scores(verdict, scores)}.")
+        sides = enumerate(_turned(verdict, arguments), 1)
         lines += [f"For Answer {place}: {argument}" for place, argument in sides]
         lines += [f"Feedback: {feedback}"] if feedback else []
         lines += [reasoning] if reasoning else []
     return "\n".join(lines)
 
 
-def _turned(one: Verdict, two: Sequence[T]) -> Sequence[T]:
+def _turned(verdict: Verdict, two: Sequence[T]) -> Sequence[T]:
     """Return two values for A and B in the order of Answer 1 and Answer 2."""
-    return two[::-1] if one.swapped else two
+    return two[::-1] if verdict.swapped else two
 
 
-def _scores(one: Verdict, two: Sequence[float]) -> str:
-    first, second = _turned(one, two)
+def _scores(verdict: Verdict, two: Sequence[float]) -> str:
+    first, second = _turned(verdict, two)
     return f"{first:.4g} for Answer 1, {second:.4g} for Answer 2"
 
 

@@ -93,14 +93,14 @@ def fit(
 
 
 def _fitted(
-    votes: Sequence[Sequence[Vote]], grades: Sequence[Sequence[Grade]], known: Known
+    votes: Sequence[Sequence[Vote]], grades: Sequence[Sequence[Grade]], judges: Known
 ) -> list[Fit]:
     battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
     pools: list[list[Vote | Grade]] = [[*v, *g] for v, g in zip(votes, grades, strict=True)]
     ids = [next((row.query_id for row in pool), "") for pool in pools]
     marks = judged.grades_of(battles, grades)
-    model = known.model.of(battles.judges)
-    return judged.fit(battles, marks, model, ids, shared_error.share_of(known))
+    model = judges.model.of(battles.judges)
+    return judged.fit(battles, marks, model, ids, shared_error.share_of(judges))
 
 
 PROTOCOL = Protocol(

@@ -25,16 +25,16 @@ _LARGE = 50  # documents from which a second later round pays
 _LEAST_GAIN = 0.1  # of the expected loss, by a round after which another one is asked
 
 
-def _model_at(given: str) -> str:
+def _model_at(place: str) -> str:
     """Return a model's text, given as such, as its file, or as the directory of the run."""
-    text = given
-    if not given.lstrip().startswith("{"):
-        name = given.rstrip("/")
+    text = place
+    if not place.lstrip().startswith("{"):
+        name = place.rstrip("/")
         text = read_text(name if name.endswith(".json") else f"{name}/{KEPT}")
     try:
         judged.PanelModel.from_json(json.loads(text))
     except (ValueError, AttributeError):
-        raise ValueError(f"{given[:200]}: it holds no judges that a run of lean learned") from None
+        raise ValueError(f"{place[:200]}: it holds no judges that a run of lean learned") from None
     return text
 
 
@@ -157,7 +157,7 @@ def _plan(
 
 
 def _unsure(
-    pool: Pool, options: LeanOptions, heard: Sequence[Any], most: int
+    pool: Pool, options: LeanOptions, heard: Sequence[Any], pairs: int
 ) -> tuple[list[tuple[str, str]], float]:
     """Return the pairs to ask in a later round, and the expected loss without it.
 
@@ -165,11 +165,11 @@ def _unsure(
         pool: the query.
         options: of the job.
         heard: all that was judged or failed so far.
-        most: so many pairs.
+        pairs: so many pairs.
     """
     votes = [row for row in heard if isinstance(row, Vote)]
     grades = [row for row in heard if isinstance(row, Grade)]
-    if not (votes and most) or len(votes) + len(grades) < options.min_coverage * len(heard):
+    if not (votes and pairs) or len(votes) + len(grades) < options.min_coverage * len(heard):
         return [], 0.0
     doc_ids = sorted(_ids(pool, options))
     battles = battles_of([votes], [doc_ids])
@@ -184,17 +184,17 @@ def _unsure(
         mean,
         covariance,
         {*zip(battles.a.tolist(), battles.b.tolist(), strict=True)},
-        count=most,
-        most_per_document=2 * most // len(doc_ids) + 2,
+        count=pairs,
+        most_per_document=2 * pairs // len(doc_ids) + 2,
         seed=seed,
     )
     return [(doc_ids[a], doc_ids[b]) for a, b in chosen], loss
 
 
-def _present(panel: Sequence[Judge], heard: Sequence[Any]) -> list[Judge]:
+def _present(panel: Sequence[Judge], votes: Sequence[Any]) -> list[Judge]:
     """Return the judges, except those who were asked and gave no judgment."""
-    failed = {row.judge for row in heard if isinstance(row, Failure)}
-    silent = failed - {row.judge for row in heard if not isinstance(row, Failure)}
+    failed = {row.judge for row in votes if isinstance(row, Failure)}
+    silent = failed - {row.judge for row in votes if not isinstance(row, Failure)}
     return [judge for judge in panel if judge.name not in silent] or list(panel)
 
 
@@ -217,9 +217,9 @@ def _later_rounds(pool: Pool, options: LeanOptions) -> int:
     return 1 if len(_ids(pool, options)) < _LARGE else 2
 
 
-def _room(pool: Pool, options: LeanOptions, asked: int) -> int:
+def _room(pool: Pool, options: LeanOptions, asked_count: int) -> int:
     """Return how many calls are left for later rounds."""
-    return max(0, floor(options.calls_per_document * len(_ids(pool, options)) + 1e-9) - asked)
+    return max(0, floor(options.calls_per_document * len(_ids(pool, options)) + 1e-9) - asked_count)
 
 
 def _unasked(documents: int, options: LeanOptions) -> int:

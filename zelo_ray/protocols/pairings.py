@@ -228,9 +228,9 @@ def fit(
     return score_votes(votes, options.prior_sd, shared_error.share_of(learned))
 
 
-def failures_in(heard: Sequence[Any]) -> list[Failure]:
+def failures_in(judgments: Sequence[Any]) -> list[Failure]:
     """Return the failures among the replies."""
-    return [row for row in heard if isinstance(row, Failure)]
+    return [row for row in judgments if isinstance(row, Failure)]
 
 
 def points(lean: float, low: int, high: int) -> tuple[float, float]:
@@ -268,14 +268,14 @@ def _orders(
     return _agreed(outcomes)
 
 
-def _agreed(heard: Sequence[Sequence[Verdict | Failure]]) -> list[Verdict | Failure]:
+def _agreed(judgments: Sequence[Sequence[Verdict | Failure]]) -> list[Verdict | Failure]:
     """Combine all orders: no verdict unless each order gave one, and a tie if they differ.
 
     Failures are kept.
     """
-    verdicts = [row for rows in heard for row in rows if isinstance(row, Verdict)]
-    failures = [failure for rows in heard for failure in failures_in(rows)]
-    if len(verdicts) < len(heard):
+    verdicts = [row for rows in judgments for row in rows if isinstance(row, Verdict)]
+    failures = [failure for rows in judgments for failure in failures_in(rows)]
+    if len(verdicts) < len(judgments):
         return [*failures]
     if len({verdict.winner for verdict in verdicts}) > 1:
         verdicts = [replace(verdict, winner="tie", flipped=True) for verdict in verdicts]

@@ -162,27 +162,27 @@ def _summed(scores: RoundScores) -> tuple[tuple[int, int], str]:
     return totals, "\n".join(f"{name}: {points.justification}" for name, points in criteria.items())
 
 
-def _defence(pairing: Pairing, own: int, held: Sequence[Round]) -> Request:
+def _defence(pairing: Pairing, side: int, held: Sequence[Round]) -> Request:
     """Build the request to the advocate of Answer 1 (0) or Answer 2 (1)."""
-    opponent = 1 - own
+    opponent = 1 - side
     more = dict[str, str]()
     if held:
         more["last feedback of the judge"] = held[-1].feedback
         more["last argument of your opponent"] = held[-1].arguments[opponent]
     for number, turn in enumerate(held, 1):
-        more[f"your argument of round {number}"] = turn.arguments[own]
-    fields = {"own": own + 1, "other": opponent + 1}
+        more[f"your argument of round {number}"] = turn.arguments[side]
+    fields = {"own": side + 1, "other": opponent + 1}
     return pairing.request(
         DEFENCE,
         Defence,
-        answers=(own, opponent),
+        answers=(side, opponent),
         more=more,
         fields=fields,
     )
 
 
 def _verdicts(
-    pairing: Pairing, arguments: tuple[str, str], held: Sequence[Round], most: int
+    pairing: Pairing, arguments: tuple[str, str], held: Sequence[Round], rounds: int
 ) -> list[Request]:
     """Build the requests to the judge after both defences: feedback and scores."""
     more = {f"defence of Answer {number}": text for number, text in enumerate(arguments, 1)}
@@ -191,7 +191,7 @@ def _verdicts(
         for number, turn in enumerate(held, 1)
     ]
     fields: dict[str, str | int] = {
-        "rounds": most,
+        "rounds": rounds,
         "past": "\n".join(past) or "None; this is the first round.",
     }
     numbered = {**fields, "round": len(held) + 1}

@@ -81,13 +81,13 @@ class Prompt:
         """Return the names of the places to fill, each once."""
         return list(dict.fromkeys(name for _, name in self._parts if name))
 
-    def substitute(self, given: Mapping[str, object]) -> str:
+    def substitute(self, values: Mapping[str, object]) -> str:
         """Fill the places of the text, as `string.Template.substitute` does, but faster.
 
         Raises:
             KeyError: a place has no text.
         """
-        return "".join(text + str(given[name]) if name else text for text, name in self._parts)
+        return "".join(text + str(values[name]) if name else text for text, name in self._parts)
 
 
 @cache

@@ -181,15 +181,15 @@ def _shifts(
     return list(zip(posterior.mean.tolist(), posterior.sd.tolist(), strict=True))
 
 
-def absolute_kind(told: Callable[[Mapping[str, Any]], str]) -> ScoreKind:
-    """Build the kind of scores that grades put on one scale; ``told`` names the grades."""
+def absolute_kind(describe: Callable[[Mapping[str, Any]], str]) -> ScoreKind:
+    """Build the kind of scores that grades put on one scale; ``describe`` names the grades."""
     return ScoreKind(
         record=AbsoluteScore,
         unit="logits",
         shown=("score", "absolute_score"),
         explain=lambda options: (
             f"{zelo.LOGITS.format('battles')}; absolute scores do: each is the score, shifted by "
-            f"what {told(options)} of each query tell of where it stands"
+            f"what {describe(options)} of each query tell of where it stands"
         ),
         headline=_headline,
     )

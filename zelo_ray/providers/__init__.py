@@ -251,16 +251,16 @@ def refuse_strangers(
             raise PanelError(f"{option}: no {what} {stranger!r}{where}{suggestion}")
 
 
-def _check_url(judge: Judge, known: Provider) -> None:
+def _check_url(judge: Judge, provider: Provider) -> None:
     url, name = urlsplit(judge.base_url or "http://none"), f"{judge.provider}:{judge.model}"
     if url.username or url.password:
         raise PanelError(f"{name}: no key in a URL; use api_key_env")
-    takes_url = bool(known.key_variables) or judge.provider == "vllm"
+    takes_url = bool(provider.key_variables) or judge.provider == "vllm"
     if url.scheme not in ("http", "https") or not url.hostname:
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
     if takes_url and not judge.base_url and lacks_scheme(judge.model):
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
-    if judge.base_url and judge.provider in PROVIDERS and not known.key_variables:
+    if judge.base_url and judge.provider in PROVIDERS and not provider.key_variables:
         raise PanelError(
             f"{name}: {judge.provider} judges run inside the job; a server that speaks OpenAI's "
             "protocol is openai:MODEL@URL"
@@ -269,11 +269,11 @@ def _check_url(judge: Judge, known: Provider) -> None:
         raise PanelError(f"{name}: {wrong}")
 
 
-def _found(judge: Judge, known: Provider) -> Mapping[str, Any]:
+def _found(judge: Judge, provider: Provider) -> Mapping[str, Any]:
     """Return the options of a judge that follow from what it is."""
-    if known.judges_in is None:
+    if provider.judges_in is None:
         return {}
-    judges = known.judges_in(judge.model)
+    judges = provider.judges_in(judge.model)
     if judge.model not in judges:
         names = ", ".join(f"{judge.provider}:{name}" for name in judges)
         raise PanelError(f"{judge.name} is {len(judges)} judges; name one: {names}")

@@ -75,11 +75,11 @@ def url_for(variable: str, key: str, environ: Mapping[str, str]) -> str:
 
 
 def key_variable(
-    judge: Judge, provider: Provider, named: Mapping[str, str], environ: Mapping[str, str]
+    judge: Judge, provider: Provider, variables: Mapping[str, str], environ: Mapping[str, str]
 ) -> str:
     """Return the variable that holds a judge's key; empty if it needs none, or has none."""
-    if judge.name in named:
-        return named[judge.name]
+    if judge.name in variables:
+        return variables[judge.name]
     names = () if judge.base_url else provider.key_variables
     return next((name for name in names if environ.get(name)), "")
 

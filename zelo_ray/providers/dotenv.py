@@ -139,13 +139,13 @@ def _judges_in(options: CommandOptions) -> Iterator[str]:
 
 
 def where_keys_go(
-    judges: Mapping[str, Judge], named: Mapping[str, str], environ: MutableMapping[str, str]
+    judges: Mapping[str, Judge], variables: Mapping[str, str], environ: MutableMapping[str, str]
 ) -> list[str]:
     """List the keys from ``.env``, and those sent to another address than their provider's.
 
     Args:
         judges: those that are asked, by the names that users know them by.
-        named: the variable of a judge's key, by the same names; see `find_key`.
+        variables: the variable of a judge's key, by the same names; see `find_key`.
         environ: where keys are found.
     """
     try:
@@ -155,7 +155,7 @@ def where_keys_go(
     from_file, lines = dict[str, None](), dict[str, None]()
     for name, judge in judges.items():
         provider = load_provider(judge.provider)
-        by_judge = {judge.name: named[name]} if name in named else {}
+        by_judge = {judge.name: variables[name]} if name in variables else {}
         variable = key_variable(judge, provider, by_judge, environ)
         key = environ.get(variable, "")
         if key and file.holds(variable, key):

@@ -120,12 +120,12 @@ def table_version(prices: Mapping[str, Price] = {}) -> str:
     return f"{table}; the job's own for {', '.join(sorted(prices))}" if prices else table
 
 
-def _own(own: Price, writes: float, *, batch: bool) -> _Rates:
-    scale = 1e-6 * (own.batch if batch else 1.0)
-    cached = own.input if own.cached is None else own.cached
-    cache_write = writes * own.input if own.cache_write is None else own.cache_write
-    tokens = (own.input * scale, own.output * scale, cached * scale, cache_write * scale)
-    return _Rates(-1, *tokens, search=own.search / 1000)
+def _own(price: Price, writes: float, *, batch: bool) -> _Rates:
+    scale = 1e-6 * (price.batch if batch else 1.0)
+    cached = price.input if price.cached is None else price.cached
+    cache_write = writes * price.input if price.cache_write is None else price.cache_write
+    tokens = (price.input * scale, price.output * scale, cached * scale, cache_write * scale)
+    return _Rates(-1, *tokens, search=price.search / 1000)
 
 
 def _reranker(judge: Judge) -> _Rates | None:

@@ -124,10 +124,10 @@ def _by_arm(options: BakeoffOptions) -> dict[str, Mapping[str, Any]]:
     return {name: getattr(options, name) for name in names}
 
 
-def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
+def _arm(name: str, spec: str, options: Mapping[str, Any]) -> Arm:
     """Build the arm that one specification names, with its options."""
     if spec == _ORIGINAL:
-        if own:
+        if options:
             raise PanelError(f"{name}: the original order takes no option")
         return Arm(name, _ORIGINAL, None)
     head, _, tail = spec.partition(":")
@@ -137,16 +137,16 @@ def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
         if judge.provider in {*RERANKERS, *_COMPUTING, ""}:
             judges = ", ".join(name for name in PROVIDERS if name not in _COMPUTING)
             raise PanelError(f"{spec}: write {head}:JUDGE, a language model of {judges}")
-        return Arm(name, head, with_options(_with_model(judge), own))
+        return Arm(name, head, with_options(_with_model(judge), options))
     if judge.provider == "custom" or (tail and judge.provider not in {**PROVIDERS, **RERANKERS}):
         target = tail if judge.provider == "custom" else spec
         try:
-            judge = Judge("custom", target, options={"arguments": dict(own)})
+            judge = Judge("custom", target, options={"arguments": dict(options)})
         except (TypeError, ValueError) as error:  # they cannot be written down
             raise PanelError(f"{target}: reranker_options: {error}") from None
         return Arm(name, "rerank", judge)
     if judge.provider in {*RERANKERS, "offline", "recorded"}:
-        return Arm(name, "rerank", with_options(_with_model(judge), own))
+        return Arm(name, "rerank", with_options(_with_model(judge), options))
     if judge.provider in PROVIDERS:
         raise PanelError(
             f"{spec} is a judge; write {' or '.join(f'{n}:{spec}' for n in _BY_MODEL)}"

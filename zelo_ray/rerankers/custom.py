@@ -112,7 +112,7 @@ class Custom:
                 raise
 
 
-def scorer(judge: Judge, found: Any) -> Callable[..., Any]:
+def scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
     """Make a judge's reranker ready to be called with a query and documents.
 
     Raises:
@@ -120,7 +120,7 @@ def scorer(judge: Judge, found: Any) -> Callable[..., Any]:
     """
     arguments = judge.options["arguments"]
     try:
-        made = found(**arguments) if inspect.isclass(found) else found
+        made = plugin(**arguments) if inspect.isclass(plugin) else plugin
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own code
         raise PanelError(f"{judge.model} cannot be made: {failed(error).reason}") from None
     score = getattr(made, "score", made)
@@ -128,12 +128,12 @@ def scorer(judge: Judge, found: Any) -> Callable[..., Any]:
         raise PanelError(f"{judge.model} {_UNFIT}")
     if not inspect.isroutine(score):
         score = score.__call__  # so that an asynchronous one is seen to be
-    keywords = {} if inspect.isclass(found) else arguments
+    keywords = {} if inspect.isclass(plugin) else arguments
     _bind(judge, score, "query", ["document"], **keywords)
     return partial(score, **keywords)
 
 
-def refuse_unfit(judge: Judge, found: Any) -> None:
+def refuse_unfit(judge: Judge, plugin: Any) -> None:
     """Check what was found for a judge as far as that goes without making it.
 
     A class may load weights that only its actor has room for, or open a client, which takes an
@@ -142,16 +142,16 @@ def refuse_unfit(judge: Judge, found: Any) -> None:
     Raises:
         PanelError: it takes other arguments, or has no ``score``.
     """
-    if not inspect.isclass(found):
-        scorer(judge, found)
+    if not inspect.isclass(plugin):
+        scorer(judge, plugin)
         return
-    _bind(judge, found, **judge.options["arguments"])
-    held = {name: value for base in reversed(found.__mro__) for name, value in vars(base).items()}
+    _bind(judge, plugin, **judge.options["arguments"])
+    held = {name: value for base in reversed(plugin.__mro__) for name, value in vars(base).items()}
     method = held.get("score", held.get("__call__"))
     if method is None:
         raise PanelError(f"{judge.model} {_UNFIT}")
     if isinstance(method, FunctionType):
-        _bind(judge, method, found, "query", ["document"])
+        _bind(judge, method, plugin, "query", ["document"])
 
 
 def _bind(judge: Judge, call: Callable[..., Any], *arguments: Any, **named: Any) -> None:
@@ -188,9 +188,9 @@ def found_at(judge: Judge) -> Any:
         raise PanelError(f"{judge.model} cannot be imported: {failed(error).reason}") from None
 
 
-def versioned(judge: Judge, found: Any, run_id: str) -> Judge:
+def versioned(judge: Judge, plugin: Any, run_id: str) -> Judge:
     """Return the judge with a version: its own, or else this run's, so no old score is used."""
-    version = getattr(found, "version", None)
+    version = getattr(plugin, "version", None)
     own_version = str(version) if isinstance(version, str | int | float) else ""
     options = {**judge.options, "version": own_version or f"run {run_id}"}
     if not judge.model.endswith(PACKED):

@@ -18,16 +18,16 @@ def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
     return {**fields, judge.options["documents_field"]: documents, **judge.options["extra_body"]}
 
 
-def _rows(found: Any) -> Any:
+def _rows(body: Any) -> Any:
     """Return the rows, from a list or from ``results``, with their scores under one name."""
-    rows = found if isinstance(found, list) else found["results"]
+    rows = body if isinstance(body, list) else body["results"]
     return [{"score": row.get("relevance_score", row.get("score")), **row} for row in rows]
 
 
-def _used(found: Any) -> Usage:
+def _used(body: Any) -> Usage:
     """Return the usage that most servers report, or the one that gateways to Cohere report."""
-    usage = billed_units(found)
-    return usage if usage != Usage() else total_tokens(found)
+    usage = billed_units(body)
+    return usage if usage != Usage() else total_tokens(body)
 
 
 _SHAPE = Shape(

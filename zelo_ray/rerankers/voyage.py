@@ -13,8 +13,8 @@ def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
     return fields | {"top_k": len(documents), "truncation": judge.options["truncation"]}
 
 
-def _rows(found: Any) -> Any:
-    return found["data"]
+def _rows(body: Any) -> Any:
+    return body["data"]
 
 
 _SHAPE = Shape(

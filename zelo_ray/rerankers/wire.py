@@ -110,19 +110,19 @@ class Hosted:
             return text, response.headers
 
 
-def by_results(found: Any) -> Any:
+def by_results(body: Any) -> Any:
     """Return the rows from where most servers put them."""
-    return found["results"]
+    return body["results"]
 
 
-def total_tokens(found: Any) -> Usage:
+def total_tokens(body: Any) -> Usage:
     """Return the tokens from where most servers report them; rerankers write none."""
-    return Usage(input_tokens=count_of(part_of(found, "usage").get("total_tokens")))
+    return Usage(input_tokens=count_of(part_of(body, "usage").get("total_tokens")))
 
 
-def billed_units(found: Any) -> Usage:
+def billed_units(body: Any) -> Usage:
     """Return the units that Cohere bills; its schema has search units as a decimal number."""
-    billed = part_of(found, "meta", "billed_units")
+    billed = part_of(body, "meta", "billed_units")
     units = billed.get("search_units")
     searches = math.ceil(units) if isinstance(units, float) and math.isfinite(units) else units
     return Usage(input_tokens=count_of(billed.get("input_tokens")), searches=count_of(searches))
@@ -141,17 +141,17 @@ def _fault(error: Exception) -> Fault | None:
     return None
 
 
-def _read(shape: Shape, count: int, found: Any) -> Answer:
+def _read(shape: Shape, count: int, body: Any) -> Answer:
     """Read the answer from a response's JSON; errors in its form are raised.
 
     Where nothing is told of its use, it counts as so many searches as Cohere would bill.
     """
-    usage = shape.used(found)
+    usage = shape.used(body)
     if usage == Usage():
         usage = replace(usage, searches=math.ceil(count / _SEARCH))
-    model = found.get("model") if isinstance(found, dict) else ""
+    model = body.get("model") if isinstance(body, dict) else ""
     name = model if isinstance(model, str) else ""
-    scores = placed(shape.rows(found), shape.score, count)
+    scores = placed(shape.rows(body), shape.score, count)
     if isinstance(scores, str):
         return Answer("invalid", "", usage, name, scores)
     return answer_of(scores, count, usage, name)

@@ -14,8 +14,8 @@ def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
     return fields | {"top_n": len(documents)} | ({"latency": latency} if latency else {})
 
 
-def _used(found: Any) -> Usage:
-    return Usage(input_tokens=count_of(part_of(found).get("total_tokens")))
+def _used(body: Any) -> Usage:
+    return Usage(input_tokens=count_of(part_of(body).get("total_tokens")))
 
 
 _SHAPE = Shape(

@@ -25,6 +25,8 @@ class Bias:
     queries: int
 
 
-def bias_of(judge: str, bias: str, against: str, found: Estimate, items: int) -> Bias:
+def bias_of(judge: str, bias: str, against: str, estimate: Estimate, items: int) -> Bias:
     """Return the row of a bias from its estimate."""
-    return Bias(judge, bias, against, found.value, found.low, found.high, items, found.queries)
+    return Bias(
+        judge, bias, against, estimate.value, estimate.low, estimate.high, items, estimate.queries
+    )

@@ -89,9 +89,9 @@ class _Graded:
         yield from self._against(judge, OTHERS, means, mean, leveled=False)
 
     def _against(
-        self, judge: str, whom: str, own: Floats, other: Floats, *, leveled: bool
+        self, judge: str, whom: str, grades_a: Floats, grades_b: Floats, *, leveled: bool
     ) -> Iterator[Bias]:
-        apart = own - other
+        apart = grades_a - grades_b
         items = np.flatnonzero(~np.isnan(apart))
         if not items.size:
             return
@@ -102,7 +102,7 @@ class _Graded:
         )
         items = items[~np.isnan(self._lengths[items])]
         if items.size:
-            level = other[items].astype(np.int64) if leveled else None
+            level = grades_b[items].astype(np.int64) if leveled else None
             query, length = self._query[items], self._lengths[items]
             terms = length_terms(query, length, apart[items], self._queries, level)
             mask = np.bincount(query, minlength=self._queries) > 0
@@ -185,9 +185,9 @@ def _lines(found: Sequence[Bias], judges: Sequence[str], graded: _Graded) -> Ite
         yield "same again, off by: repeated grades of a document that are equal; how far apart"
 
 
-def _cell(one: Bias | None, name: str) -> str:
-    if one is None:
+def _cell(bias: Bias | None, name: str) -> str:
+    if bias is None:
         return "-"
     if name.startswith("repeats"):
-        return with_interval(one.value, nan, nan)
-    return with_interval(one.value, one.low, one.high, "+z.3f")
+        return with_interval(bias.value, nan, nan)
+    return with_interval(bias.value, bias.low, bias.high, "+z.3f")

@@ -167,13 +167,13 @@ def _mean(labels: pa.Table) -> pa.Table:
     return table.rename_columns({"relevance_mean": "relevance"}).sort_by(_SORTED)
 
 
-def _order(first: _Board, other: _Board, options: AgreeOptions) -> Order | None:
-    items = first.labels.select(_ITEM).join(other.labels, _ITEM, join_type="left semi")
+def _order(first: _Board, second: _Board, options: AgreeOptions) -> Order | None:
+    items = first.labels.select(_ITEM).join(second.labels, _ITEM, join_type="left semi")
     if not len(items) or len(first.runs) < 2:
         return None
-    first, other = first.of(items), other.of(items)
+    first, second = first.of(items), second.of(items)
     queries = len(first.query_ids)
-    tables = [np.nan_to_num(board.values) for board in (first, other)]
+    tables = [np.nan_to_num(board.values) for board in (first, second)]
     weights = draws(queries, options.resamples, options.seed)
     means = [table.mean(axis=1) for table in tables]
     sampled = [weights @ table.T / queries for table in tables]
@@ -183,18 +183,18 @@ def _order(first: _Board, other: _Board, options: AgreeOptions) -> Order | None:
         taus.append((value, *tau_interval(value, tau(*sampled), queries)))
     against, distinct = discordant(*means), first.told(options)
     return Order(
-        *(first.rater, other.rater, str(first.measure), len(first.runs), queries, len(items)),
+        *(first.rater, second.rater, str(first.measure), len(first.runs), queries, len(items)),
         *(*taus[0], *taus[1]),
         *(len(against), int(against.sum()), int(distinct.sum()), int((against & distinct).sum())),
     )
 
 
-def _partial(orders: Sequence[Order], judges: Sequence[str], whole: int) -> Iterator[str]:
+def _partial(orders: Sequence[Order], judges: Sequence[str], documents: int) -> Iterator[str]:
     for order in orders:
-        if order.items < whole and order.rater_b in judges:
+        if order.items < documents and order.rater_b in judges:
             yield (
-                f"{order.rater_b} graded {order.items:,} of the {counted(whole, 'document')} that "
-                f"{HUMAN} graded: its order of runs is by these alone"
+                f"{order.rater_b} graded {order.items:,} of the {counted(documents, 'document')} "
+                f"that {HUMAN} graded: its order of runs is by these alone"
             )
 
 

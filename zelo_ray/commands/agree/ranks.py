@@ -33,12 +33,12 @@ def ranks(verdicts: Verdicts, options: AgreeOptions) -> Section:
     )
 
 
-def _pairs(raters: tuple[str, ...], kept: set[str], *, people: bool) -> Iterator[tuple[int, int]]:
+def _pairs(raters: tuple[str, ...], names: set[str], *, people: bool) -> Iterator[tuple[int, int]]:
     for b in range(1, len(raters)):
         if people:
             yield 0, b
         else:
-            yield from ((a, b) for a in range(b) if kept & {raters[a], raters[b]})
+            yield from ((a, b) for a in range(b) if names & {raters[a], raters[b]})
 
 
 def _of_two(

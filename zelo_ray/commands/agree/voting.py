@@ -58,7 +58,7 @@ def voting(verdicts: Verdicts, options: AgreeOptions) -> Section:
     return Section([*_lines(biases, agreed, one_way)] if biases else [], tables)
 
 
-def _biases(cast: Ballots, said: Floats, options: AgreeOptions) -> Iterator[Bias]:
+def _biases(cast: Ballots, preferences: Floats, options: AgreeOptions) -> Iterator[Bias]:
     first, orders = first_shown(cast), both_orders(cast)
     for i, judge in enumerate(cast.judges):
         lost, _, won = first[i].T
@@ -66,30 +66,32 @@ def _biases(cast: Ballots, said: Floats, options: AgreeOptions) -> Iterator[Bias
         same, flipped, tied = orders[i].T
         yield _share(judge, "flips", flipped, same + flipped + tied, options)
         yield _share(judge, "one-tie", tied, same + flipped + tied, options)
-        yield _circles(judge, cast, said[i], options)
+        yield _circles(judge, cast, preferences[i], options)
     if len(cast.judges) > 2:
-        yield _circles(PANEL, cast, majority(said), options)
+        yield _circles(PANEL, cast, majority(preferences), options)
 
 
-def _circles(judge: str, cast: Ballots, said: Floats, options: AgreeOptions) -> Bias:
-    circular, clear, _ = circles(cast, said).T
+def _circles(judge: str, cast: Ballots, preferences: Floats, options: AgreeOptions) -> Bias:
+    circular, clear, _ = circles(cast, preferences).T
     return _share(judge, "circles", circular, circular + clear, options)
 
 
-def _share(judge: str, name: str, part: Floats, whole: Floats, options: AgreeOptions) -> Bias:
-    return bias_of(judge, name, "", share(part, whole, **options.chance), int(whole.sum()))
+def _share(judge: str, name: str, part: Floats, total: Floats, options: AgreeOptions) -> Bias:
+    return bias_of(judge, name, "", share(part, total, **options.chance), int(total.sum()))
 
 
-def _agreements(cast: Ballots, said: Floats, options: AgreeOptions) -> Iterator[Agreement]:
+def _agreements(cast: Ballots, preferences: Floats, options: AgreeOptions) -> Iterator[Agreement]:
     """Yield the agreement of every two judges, and of each with the majority of the others."""
     judges = range(len(cast.judges))
     for a, b in combinations(judges, 2):
         names = (cast.judges[a], cast.judges[b])
-        yield from _agreement(*names, _WORDS, confusion(cast, said[a], said[b]), options)
+        yield from _agreement(
+            *names, _WORDS, confusion(cast, preferences[a], preferences[b]), options
+        )
         yield from _agreement(*names, (VOTES, VOTES_DECIDED), crossed(cast, a, b), options)
     for a in judges if len(cast.judges) > 2 else ():
-        others = majority(said[[b for b in judges if b != a]])
-        table = confusion(cast, said[a], others)
+        others = majority(preferences[[b for b in judges if b != a]])
+        table = confusion(cast, preferences[a], others)
         yield from _agreement(cast.judges[a], OTHERS, _WORDS, table, options)
 
 
@@ -189,5 +191,5 @@ def _together(agreed: Sequence[Agreement], places: Mapping[str, str]) -> Iterato
         yield f"… and {len(pairs) - _PAIRS:,} more pairs of judges"
 
 
-def _cell(one: Bias | Agreement | None) -> str:
-    return with_interval(one.value, one.low, one.high, _FORM) if one else "-"
+def _cell(estimate: Bias | Agreement | None) -> str:
+    return with_interval(estimate.value, estimate.low, estimate.high, _FORM) if estimate else "-"

@@ -80,9 +80,9 @@ def _open(run: str, why: str, outcome: Outcome, options: BakeoffOptions) -> Gate
     )
 
 
-def gate_lines(found: Iterable[Gated]) -> Iterator[str]:
+def gate_lines(results: Iterable[Gated]) -> Iterator[str]:
     """Yield a log line for each candidate: ``GATE pass``, ``GATE fail`` or ``GATE open``."""
-    for row in found:
+    for row in results:
         within = f"than {row.baseline} by more than {row.margin:g}"
         match row.verdict:
             case "better":
@@ -98,15 +98,19 @@ def gate_lines(found: Iterable[Gated]) -> Iterator[str]:
         yield f"GATE {text} ({'; '.join(_figures(row))})"
 
 
-def _figures(one: Gated) -> Iterator[str]:
-    if not isnan(one.difference):
+def _figures(result: Gated) -> Iterator[str]:
+    if not isnan(result.difference):
         limits = ""
-        if not isnan(one.low):
-            sure = f"{100 * one.confidence:g}%"
-            limits = f", one-sided {sure} limits {one.low:+.4f} and {one.high:+.4f}"
-        label = "" if one.estimate == "panel" else f", {one.estimate}"
-        yield f"{one.measure} {one.difference:+.4f}{label}{limits}, {one.queries:,} queries"
-    if one.reason and one.verdict != "only kin":
-        yield one.reason
-        if one.estimate == "panel" and one.enough > one.queries:
-            yield f"about {one.enough:,} queries show it in {POWER:.0%} of cases if both are alike"
+        if not isnan(result.low):
+            sure = f"{100 * result.confidence:g}%"
+            limits = f", one-sided {sure} limits {result.low:+.4f} and {result.high:+.4f}"
+        label = "" if result.estimate == "panel" else f", {result.estimate}"
+        yield (
+            f"{result.measure} {result.difference:+.4f}{label}{limits}, {result.queries:,} queries"
+        )
+    if result.reason and result.verdict != "only kin":
+        yield result.reason
+        if result.estimate == "panel" and result.enough > result.queries:
+            yield (
+                f"about {result.enough:,} queries show it in {POWER:.0%} of cases if both are alike"
+            )

@@ -67,32 +67,32 @@ def guard(
     outcome.kin = kin
 
 
-def _held(one: Comparison, kinship: Kinship, rests: "_Rests") -> Comparison:
+def _held(comparison: Comparison, kinship: Kinship, rests: "_Rests") -> Comparison:
     """Return the comparison with the families without which it is not significant."""
-    significance = significance_of(one)
+    significance = significance_of(comparison)
     if not significance.is_significant:
-        return one
+        return comparison
     only = set[str]()
-    for arm in (one.run_a, one.run_b):
+    for arm in (comparison.run_a, comparison.run_b):
         kin = kinship.kin_of(arm)
-        if kin and rests.significance_on(one, kin) is not significance:
+        if kin and rests.significance_on(comparison, kin) is not significance:
             only |= kinship.shared(arm)
-    return replace(one, kin=", ".join(sorted(only))) if only else one
+    return replace(comparison, kin=", ".join(sorted(only))) if only else comparison
 
 
-def _gated(one: Gated, kinship: Kinship, rests: "_Rests") -> Gated:
+def _gated(result: Gated, kinship: Kinship, rests: "_Rests") -> Gated:
     """Return the gate, open where it passes or fails only by judges that are kin."""
-    if one.estimate != "panel" or one.verdict == "not enough data":
-        return one
+    if result.estimate != "panel" or result.verdict == "not enough data":
+        return result
     only = set[str]()
-    for arm in (one.run, one.baseline):
+    for arm in (result.run, result.baseline):
         kin = kinship.kin_of(arm)
-        if kin and rests.gate_on(one, kin) not in _AS_GOOD[one.verdict]:
+        if kin and rests.gate_on(result, kin) not in _AS_GOOD[result.verdict]:
             only |= kinship.shared(arm)
     if not only:
-        return one
+        return result
     why = f"only judges that are kin say so ({', '.join(sorted(only))})"
-    return replace(one, verdict="only kin", reason=why, enough=0)  # more queries do not help
+    return replace(result, verdict="only kin", reason=why, enough=0)  # more queries do not help
 
 
 @dataclass(slots=True)
@@ -139,10 +139,10 @@ class _Rests:
             }
         return self._compared[judges].get(_pair(one))
 
-    def gate_on(self, one: Gated, judges: Judges) -> str:
+    def gate_on(self, result: Gated, judges: Judges) -> str:
         """Return the verdict on a candidate without some judges; empty where nothing is left."""
         outcome = self._measured(judges)
-        same = (gate for gate in outcome.gate if gate.run == one.run) if outcome else ()
+        same = (gate for gate in outcome.gate if gate.run == result.run) if outcome else ()
         return next((gate.verdict for gate in same), "")
 
     def _measured(self, judges: Judges) -> Outcome | None:
@@ -182,8 +182,8 @@ class _Rests:
             )
 
 
-def _pair(one: Comparison) -> tuple[str, str, str]:
-    return one.run_a, one.run_b, one.measure
+def _pair(comparison: Comparison) -> tuple[str, str, str]:
+    return comparison.run_a, comparison.run_b, comparison.measure
 
 
 def _labels(truth: Truth) -> pa.Table:

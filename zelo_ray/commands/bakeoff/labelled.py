@@ -93,9 +93,9 @@ def labelled_in(outcome: Outcome, measure: Measure, labels: PeoplesLabels) -> La
     return _with_way(labelled, labels, outcome.arms)
 
 
-def _nothing(found: Labelled, labels: PeoplesLabels) -> str:
+def _nothing(labelled: Labelled, labels: PeoplesLabels) -> str:
     """Say why no document has a label; empty if one has."""
-    if found.known:
+    if labelled.known:
         return ""
     if labels.ahead:
         return (
@@ -123,61 +123,61 @@ def _other_scale(truth: Truth, labels: PeoplesLabels) -> str:
     )
 
 
-def _with_way(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> Labelled:
+def _with_way(labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> Labelled:
     """Add how the labelled documents were chosen, or why their labels cannot correct anything."""
-    matters = found.size > 0
-    if found.labelled[matters].all():
-        return replace(found, way="complete", chances=np.ones(len(matters)))
+    matters = labelled.size > 0
+    if labelled.labelled[matters].all():
+        return replace(labelled, way="complete", chances=np.ones(len(matters)))
     if labels.drawn:
-        why = _too_few(found) or _not_drawn(found, labels, arms)
-        return replace(found, refused=why) if why else replace(found, way="drawn")
-    query, size = found.frame.query, len(found.frame.query_ids)
+        why = _too_few(labelled) or _not_drawn(labelled, labels, arms)
+        return replace(labelled, refused=why) if why else replace(labelled, way="drawn")
+    query, size = labelled.frame.query, len(labelled.frame.query_ids)
     totals, has = (
-        np.bincount(query[rows], minlength=size) for rows in (matters, matters & found.labelled)
+        np.bincount(query[rows], minlength=size) for rows in (matters, matters & labelled.labelled)
     )
     if not (has == totals)[has > 0].all():
         why = (
-            f"{found.known:,} of {matters.sum():,} documents that matter are labelled, without the "
-            "probabilities with which they were drawn: if they were not chosen by chance, as the "
-            "top of each query, a correction by them would be wrong. zelo-ray label draws "
+            f"{labelled.known:,} of {matters.sum():,} documents that matter are labelled, without "
+            "the probabilities with which they were drawn: if they were not chosen by chance, as "
+            "the top of each query, a correction by them would be wrong. zelo-ray label draws "
             "documents; or label whole queries, or all of these documents"
         )
-        return replace(found, refused=why)
+        return replace(labelled, refused=why)
     if (some := int((has > 0).sum())) < FEWEST:
-        return replace(found, refused=f"whole queries are labelled, but fewer than {FEWEST}")
+        return replace(labelled, refused=f"whole queries are labelled, but fewer than {FEWEST}")
     chances = np.full(len(matters), some / int((totals > 0).sum()))
-    return replace(found, way="queries", chances=chances)
+    return replace(labelled, way="queries", chances=chances)
 
 
-def _too_few(found: Labelled) -> str:
+def _too_few(labelled: Labelled) -> str:
     """Say that there are too few labels for a correction; empty if there are enough."""
-    if found.known >= FEWEST_LABELS and found.queries >= FEWEST:
+    if labelled.known >= FEWEST_LABELS and labelled.queries >= FEWEST:
         return ""
-    labels = counted(found.known, "document is labelled", "documents are labelled")
-    of = counted(found.queries, "query", "queries")
+    labels = counted(labelled.known, "document is labelled", "documents are labelled")
+    of = counted(labelled.queries, "query", "queries")
     return f"{labels} in {of}, and a correction takes {FEWEST_LABELS} in {FEWEST}"
 
 
-def _not_drawn(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> str:
+def _not_drawn(labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> str:
     """Say why the labels cannot stand for all documents that matter; empty if they can.
 
     Weighed by the inverse of their chances, sizes of the labelled documents sum to those of all
     that could be drawn (Horvitz & Thompson 1952), but for chance.
     """
     if labels.frame is None:
-        mask = (found.size > 0) & found.labelled
-        size, chance = found.size[mask], found.chances[mask]
+        mask = (labelled.size > 0) & labelled.labelled
+        size, chance = labelled.size[mask], labelled.chances[mask]
         error = np.sqrt((size**2 * (1 - chance) / chance**2).sum())
-        if abs((size / chance).sum() - found.size.sum()) <= _UNLIKELY * error:
+        if abs((size / chance).sum() - labelled.size.sum()) <= _UNLIKELY * error:
             return ""
         return (
             "the probabilities do not fit these arms: labels that were drawn with them would stand "
             "for more documents than there are, or for fewer"
         )
-    frame, could = found.frame, np.zeros(len(found.size), np.bool_)
+    frame, could = labelled.frame, np.zeros(len(labelled.size), np.bool_)
     row = frame.rows_of(*(labels.frame[name].to_pylist() for name in ("query_id", "doc_id")))
     could[row[(row >= 0) & (labels.frame["size"].to_numpy() > 0)]] = True
-    lost = (found.size > 0) & ~could
+    lost = (labelled.size > 0) & ~could
     if not lost.any():
         return ""
     whose = [arm for arm, weights in zip(arms, frame.weight, strict=True) if weights[lost].any()]

@@ -58,9 +58,9 @@ def without_own_queries(
     return _without(truth, same), cautions
 
 
-def _own_ids(table: pa.Table, known: pa.Array) -> list[str]:
+def _own_ids(table: pa.Table, query_ids: pa.Array) -> list[str]:
     own_ids = table.filter(pc.equal(table["query_id"], table["doc_id"]))["query_id"]
-    ids: list[str] = pc.unique(own_ids.filter(pc.is_in(own_ids, known))).to_pylist()
+    ids: list[str] = pc.unique(own_ids.filter(pc.is_in(own_ids, query_ids))).to_pylist()
     return ids
 
 

@@ -76,10 +76,10 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
     )
 
 
-def _by_whom(outcome: Outcome, each: Mapping[str, Labelled]) -> _Values:
+def _by_whom(outcome: Outcome, by_measure: Mapping[str, Labelled]) -> _Values:
     """Compute the metrics by estimate (graded, people, corrected) and measure: [arms, queries]."""
     values: dict[Estimate, dict[str, Floats]] = {"graded": {}, "people": {}, "corrected": {}}
-    for name, labelled in each.items():
+    for name, labelled in by_measure.items():
         labels = labelled.frame, labelled.gain, labelled.chances
         together = labelled.way == "queries"
         values["corrected"][name] = corrected(*labels, whole_queries=together)
@@ -157,7 +157,7 @@ def _forecasts(
             weight * residual,
             labelled.chances,
             labelled.size,
-            told=frame.by_query((weight * guess)[np.newaxis])[0, answered],
+            predicted=frame.by_query((weight * guess)[np.newaxis])[0, answered],
             aim=abs(row.difference) / sure,
         )
         yield Forecast(row.run_a, row.run_b, row.measure, forecast)

@@ -30,18 +30,18 @@ class Significance(Enum):
         return self in (Significance.ABOVE, Significance.BELOW)
 
 
-def significance_of(one: Comparison) -> Significance:
+def significance_of(comparison: Comparison) -> Significance:
     """Return what can be said of A, seen from B."""
-    if one.queries < FEWEST:
+    if comparison.queries < FEWEST:
         return Significance.TOO_FEW_QUERIES
-    if not one.p_holm < SURE:
+    if not comparison.p_holm < SURE:
         return Significance.NOT_SIGNIFICANT
-    same = one.p_labels if one.difference > 0 else 1 - one.p_labels
+    same = comparison.p_labels if comparison.difference > 0 else 1 - comparison.p_labels
     if same < LABELS_SURE:  # not where there is none: NaN
         return Significance.LABELS_COULD_TURN_IT
-    if one.kin:
+    if comparison.kin:
         return Significance.ONLY_BY_KIN
-    return Significance.ABOVE if one.difference > 0 else Significance.BELOW
+    return Significance.ABOVE if comparison.difference > 0 else Significance.BELOW
 
 
 def turned(one: Comparison) -> Comparison:

@@ -167,19 +167,21 @@ def _few(ids: Iterable[str]) -> str:
     return ", ".join(first[:3]) + (" …" if len(first) > 3 else "")
 
 
-def _with_texts(found: list[Contradiction], options: CompareLabelsOptions) -> list[Contradiction]:
+def _with_texts(
+    contradictions: list[Contradiction], options: CompareLabelsOptions
+) -> list[Contradiction]:
     """Add the beginning of each document to the contradictions, where texts lie beside labels."""
     side = next((url for url in (options.new, options.old) if kind_of(url)[1].pools), None)
-    if side is None or not found:
-        return found
-    wanted = {(row.query_id, row.doc_id) for row in found}
+    if side is None or not contradictions:
+        return contradictions
+    wanted = {(row.query_id, row.doc_id) for row in contradictions}
     texts = {
         (pool.query_id, document.id): beginning(document.content)
         for pool in read_pools(side).pools
         for document in pool.documents
         if (pool.query_id, document.id) in wanted
     }
-    return [replace(row, text=texts.get((row.query_id, row.doc_id), "")) for row in found]
+    return [replace(row, text=texts.get((row.query_id, row.doc_id), "")) for row in contradictions]
 
 
 def beginning(text: str) -> str:

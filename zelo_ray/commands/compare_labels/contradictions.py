@@ -83,16 +83,16 @@ def of_queries(found: Iterable[Contradiction]) -> Iterator[tuple[str, list[Contr
 
 def _of_query(
     query_id: str,
-    known: dict[str, float],
+    labels: dict[str, float],
     rows: list[tuple[str, float, bool]],
     positive: float,
     relevant: float,
 ) -> Iterator[Contradiction]:
     top = max(value for _, value, _ in rows)
     first = {doc_id for doc_id, value, _ in rows if value == top}
-    beaten = not any(known.get(doc_id, positive - 1) >= positive for doc_id in first)
+    beaten = not any(labels.get(doc_id, positive - 1) >= positive for doc_id in first)
     for doc_id, value, ambiguous in rows:
-        label = known.get(doc_id, float("nan"))
+        label = labels.get(doc_id, float("nan"))
         was, is_now = label >= positive, value >= relevant
         if was != is_now:
             kind: Kind = "positive" if was else "unjudged" if isnan(label) else "negative"

@@ -45,25 +45,31 @@ def told_apart(differences: Iterable[Difference]) -> Pairs:
     )
 
 
-def _lowest(one: Difference, pairs: int) -> float:
+def _lowest(difference: Difference, pairs: int) -> float:
     """Return the low end of a difference's widened interval."""
     tail = (1 - CONFIDENCE) / 2
-    one_of_many, alone = (stdtrit(one.queries - 1, 1 - part) for part in (tail / pairs, tail))
-    return float(one.difference - (one.difference - one.low) * one_of_many / alone)
+    one_of_many, alone = (
+        stdtrit(difference.queries - 1, 1 - part) for part in (tail / pairs, tail)
+    )
+    return float(
+        difference.difference - (difference.difference - difference.low) * one_of_many / alone
+    )
 
 
-def upward(one: Difference) -> Difference:
+def upward(difference: Difference) -> Difference:
     """Return the difference as seen from the protocol that agrees more."""
-    if not one.difference < 0:
-        return one
+    if not difference.difference < 0:
+        return difference
     return replace(
-        one,
-        rater_a=one.rater_b,
-        rater_b=one.rater_a,
-        value_a=one.value_b,
-        value_b=one.value_a,
-        difference=-one.difference,
-        low=-one.high,
-        high=-one.low,
-        relative=100 * -one.difference / one.value_a if one.value_a > 0 else nan,
+        difference,
+        rater_a=difference.rater_b,
+        rater_b=difference.rater_a,
+        value_a=difference.value_b,
+        value_b=difference.value_a,
+        difference=-difference.difference,
+        low=-difference.high,
+        high=-difference.low,
+        relative=100 * -difference.difference / difference.value_a
+        if difference.value_a > 0
+        else nan,
     )

@@ -116,24 +116,24 @@ def _by_query(
 
 
 def _trial(
-    said: Words,
+    answers: Words,
     name: str,
     costs: Sequence[Cost],
     bills: Sequence[Bill],
     figures: Mapping[str, Estimate],
 ) -> Trial:
-    """Return one protocol's row; ``said`` are people's verdicts and its own, [2, items]."""
-    decided = (said >= 0).all(axis=0) & (said != TIE).all(axis=0)
+    """Return one protocol's row; ``answers`` are people's verdicts and its own, [2, items]."""
+    decided = (answers >= 0).all(axis=0) & (answers != TIE).all(axis=0)
     total = Bill()
     for bill in bills:
         total.add(bill)
     return Trial(
         protocol=name,
-        items=said.shape[1],
+        items=answers.shape[1],
         judged=sum(cost.judged for cost in costs),
         correct=sum(cost.correct for cost in costs),
         decided=int(decided.sum()),
-        decided_correct=int((said[0] == said[1])[decided].sum()),
+        decided_correct=int((answers[0] == answers[1])[decided].sum()),
         queries=sum(cost.judged > 0 for cost in costs),
         bill=total,
         figures={figure: figures[figure] for figure in FIGURES},

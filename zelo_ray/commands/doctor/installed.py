@@ -28,15 +28,15 @@ _FOR = {
 }
 
 
-def packages(own: str) -> Iterator[Finding]:
-    """Check Python, this package (version ``own``), its dependencies and its extras."""
+def packages(version: str) -> Iterator[Finding]:
+    """Check Python, this package (version ``version``), its dependencies and its extras."""
     python = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < _OLDEST:
         yield Finding("python", "wrong", python, "install Python 3.11 or newer")
     else:
         yield Finding("python", "ok", python)
     versions = {name: _version(name) for name in _SDKS}
-    summary = ", ".join([f"zelo_ray {own}", *(f"{n} {v}" for n, v in versions.items() if v)])
+    summary = ", ".join([f"zelo_ray {version}", *(f"{n} {v}" for n, v in versions.items() if v)])
     if lacking := [name for name, number in versions.items() if not number]:
         do = f"pip install {' '.join(lacking)}"
         yield Finding("packages", "wrong", f"{summary}; missing: {', '.join(lacking)}", do)

@@ -126,44 +126,44 @@ def drift(options: DriftOptions) -> Drift:
     return result
 
 
-def _moves(both: Both, options: DriftOptions) -> Iterator[Moved]:
-    rows = both.rows
+def _moves(judgments: Both, options: DriftOptions) -> Iterator[Moved]:
+    rows = judgments.rows
     tests = 2 * rows["judge"].nunique()
     for judge, group in rows.groupby("judge"):
         name = str(judge), "level"
         yield _move(name, group, group[["old", "new"]], tests, options)
-        word = _word(both, group, rows[rows["judge"] != judge])
+        word = _word(judgments, group, rows[rows["judge"] != judge])
         if word.notna().any():
             subset = group[word.notna()]
             follows = subset[["old", "new"]].mul(word[subset.index], axis=0)
             yield _move((name[0], "with others"), subset, follows, tests, options)
-    if rows["judge"].nunique() > 1 and not both.votes:
+    if rows["judge"].nunique() > 1 and not judgments.votes:
         panel = rows.groupby(["query_id", "item"], as_index=False)[["old", "new"]].mean()
         yield _move((PANEL, "level"), panel, panel[["old", "new"]], 1, options)
 
 
-def _word(both: Both, own: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
+def _word(judgments: Both, rows: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
     """Return the others' old mean on the items of a judge; NaN where none judged."""
-    if both.votes:  # also where they saw the pair in the other order
+    if judgments.votes:  # also where they saw the pair in the other order
         turned = others.assign(item=others["turned"], old=-others["old"])
         others = pd.concat([others, turned])
     means_of = others.groupby(["query_id", "item"])["old"].mean()
-    items = pd.MultiIndex.from_frame(own[["query_id", "item"]])
-    word = pd.Series(means_of.reindex(items).to_numpy(), index=own.index)
-    if both.votes:
+    items = pd.MultiIndex.from_frame(rows[["query_id", "item"]])
+    word = pd.Series(means_of.reindex(items).to_numpy(), index=rows.index)
+    if judgments.votes:
         return word
-    return word - word.groupby(own["query_id"]).transform("mean")  # above the mean of its query
+    return word - word.groupby(rows["query_id"]).transform("mean")  # above the mean of its query
 
 
 def _move(
     name: tuple[str, str],
-    own: pd.DataFrame,
+    rows: pd.DataFrame,
     values: pd.DataFrame,
     tests: int,
     options: DriftOptions,
 ) -> Moved:
     """Return one row of so many tests, by means over queries of the means over their items."""
-    by_query = values.groupby(own["query_id"]).mean()
+    by_query = values.groupby(rows["query_id"]).mean()
     apart = (by_query["new"] - by_query["old"]).to_numpy()[np.newaxis]
     numbers = {"resamples": options.resamples, "seed": options.seed}
     change, low, high = (
@@ -179,9 +179,9 @@ def _move(
         high=high,
         p=float(flipped_for_many(Rows(apart), tests, **numbers)[0]),
         p_holm=1.0,
-        same=float((own["old"] == own["new"]).mean()),
-        kappa=_kappa(own["old"].to_numpy(), own["new"].to_numpy()),
-        judgments=len(own),
+        same=float((rows["old"] == rows["new"]).mean()),
+        kappa=_kappa(rows["old"].to_numpy(), rows["new"].to_numpy()),
+        judgments=len(rows),
         queries=len(by_query),
     )
 
@@ -231,8 +231,8 @@ def tables_of(found: Drift) -> dict[str, pa.Table]:
     return {"drift": table_of(found.moves, Moved), "changes": table_of(found.changes, Change)}
 
 
-def _write(out: str, options: DriftOptions, found: Drift) -> None:
-    tables = tables_of(found)
+def _write(out: str, options: DriftOptions, drift: Drift) -> None:
+    tables = tables_of(drift)
     with Results(out, {name: table.schema for name, table in tables.items()}) as results:
         for name, table in tables.items():
             results.add(name, table)
@@ -240,10 +240,10 @@ def _write(out: str, options: DriftOptions, found: Drift) -> None:
         "kind": "drift",
         "version": version("zelo-ray"),
         "options": options.model_dump(mode="json"),
-        "complete": found.complete,
-        "moved": found.moved,
-        "needed": found.needed,
-        "judges": [asdict(move) for move in found.moves],
-        "notes": list(found.notes),
+        "complete": drift.complete,
+        "moved": drift.moved,
+        "needed": drift.needed,
+        "judges": [asdict(move) for move in drift.moves],
+        "notes": list(drift.notes),
     }
     write_json(out, "drift.json", value)

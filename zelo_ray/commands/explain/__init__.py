@@ -136,23 +136,23 @@ def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part
         raise NothingToExplain(str(why)) from None
 
 
-def _query_meant(out: str, given: str, known: Sequence[str]) -> str:
+def _query_meant(out: str, name: str, query_ids: Sequence[str]) -> str:
     """Return the query that is meant by the beginning of its id, or by its text.
 
     Raises:
         NothingToExplain: there is none, or several, or nothing can be told of it.
     """
-    query_id = meant_by(given, known)
-    if query_id not in known:
-        query_id = queries.by_text(given, queries.places_of(out)) or query_id
-    if query_id != given:
+    query_id = meant_by(name, query_ids)
+    if query_id not in query_ids:
+        query_id = queries.by_text(name, queries.places_of(out)) or query_id
+    if query_id != name:
         return query_id
-    if why := queries.set_aside(out, given):
+    if why := queries.set_aside(out, name):
         raise NothingToExplain(why)
-    if query_id in known and queries.bare(out, query_id):
-        raise NothingToExplain(f"query {given!r} has no documents, so nobody judged any")
-    near = nearest(given, known) if given not in known else ""
-    raise NothingToExplain(f"{out} holds no judgment of a query {given!r}{near}")
+    if query_id in query_ids and queries.bare(out, query_id):
+        raise NothingToExplain(f"query {name!r} has no documents, so nobody judged any")
+    near = nearest(name, query_ids) if name not in query_ids else ""
+    raise NothingToExplain(f"{out} holds no judgment of a query {name!r}{near}")
 
 
 def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[Part]:

@@ -55,19 +55,19 @@ def meetings(doc_id: str, votes: Iterable[Vote], scores: Mapping[str, Score]) ->
     return sorted(matches, key=lambda meeting: (meeting.rank or 0, meeting.opponent))
 
 
-def met(found: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
+def met(meetings: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
     """Yield the table of meetings, below a line that sums them up."""
-    won, lost = sum(row.won > 0.5 for row in found), sum(row.won < 0.5 for row in found)
-    tied = f", tied {len(found) - won - lost}" if won + lost < len(found) else ""
+    won, lost = sum(row.won > 0.5 for row in meetings), sum(row.won < 0.5 for row in meetings)
+    tied = f", tied {len(meetings) - won - lost}" if won + lost < len(meetings) else ""
     yield (
-        f"It met {counted(len(found), 'document')}: lost {lost}, won {won}{tied}. For and against "
-        "count its judgments; fit: how often it should win by the two scores; mean: of the "
+        f"It met {counted(len(meetings), 'document')}: lost {lost}, won {won}{tied}. For and "
+        "against count its judgments; fit: how often it should win by the two scores; mean: of the "
         "preferences, -1 to +1."
     )
-    shown = [_clipped(row.opponent) for row in found]
+    shown = [_clipped(row.opponent) for row in meetings]
     width = max(8, *map(len, shown))
     yield f"  rank  {'document':{width}}  for  against  fit for   mean  begins"
-    for meeting, name in zip(found, shown, strict=True):
+    for meeting, name in zip(meetings, shown, strict=True):
         ahead = sum(gain > 0 for gain in meeting.gains)
         behind = sum(gain < 0 for gain in meeting.gains)
         expected = "" if meeting.expected is None else f"{meeting.expected:.0%}"

@@ -49,9 +49,9 @@ def text_part(head: str, text: str) -> Part:
     return part("text", [head, *(body or ["    (no text)"])])
 
 
-def first_words(text: str, most: int = 120) -> str:
+def first_words(text: str, length: int = 120) -> str:
     """Return the beginning of a text, in one line."""
-    return " ".join(text[: 8 * most].split())[:most]
+    return " ".join(text[: 8 * length].split())[:length]
 
 
 def ranges(numbers: Sequence[int]) -> Iterator[str]:

@@ -31,14 +31,14 @@ def ids_in(places: Iterable[str]) -> list[str]:
     return [*dict.fromkeys(found_id for found_id in ids if found_id)]
 
 
-def meant_by(name: str, known: Sequence[str]) -> str:
+def meant_by(name: str, names: Sequence[str]) -> str:
     """Return the name itself, or the only known one that begins with it.
 
     Raises:
         NothingToExplain: several begin so.
     """
-    begin = [candidate for candidate in known if candidate.startswith(name)]
-    if name in known or not begin:
+    begin = [candidate for candidate in names if candidate.startswith(name)]
+    if name in names or not begin:
         return name
     if len(begin) > 1:
         more = f" and {len(begin) - _FEW:,} more" if len(begin) > _FEW else ""
@@ -46,9 +46,9 @@ def meant_by(name: str, known: Sequence[str]) -> str:
     return begin[0]
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """Suggest what an unknown name may have meant, as the end of a line."""
-    return meant(name, known)
+    return meant(name, names)
 
 
 def _lines_of(out: str) -> Iterator[tuple[str, bytes]]:

@@ -53,14 +53,14 @@ def fit(options: FitOptions) -> Fitted:
     return fitted
 
 
-def fitted_to(found: Comparisons, options: FitOptions, notes: tuple[str, ...] = ()) -> Fitted:
+def fitted_to(comparisons: Comparisons, options: FitOptions, notes: tuple[str, ...] = ()) -> Fitted:
     """Fit each query by itself. The order of the rows changes no bit.
 
     Raises:
         InputError: the order effect is wanted, and the rows do not tell who stood first; or no
             item is called as the reference.
     """
-    if options.order_effect and not found.ordered:
+    if options.order_effect and not comparisons.ordered:
         raise InputError(
             "order_effect: the columns do not say who stood first; winner and loser do not, and "
             "swapped is to be true or false in every row"
@@ -71,14 +71,14 @@ def fitted_to(found: Comparisons, options: FitOptions, notes: tuple[str, ...] = 
         ties=options.ties,
         order=options.order_effect,
     )
-    shared = found.votes if options.games is None else options.games == "pairs"
-    rating: Rated = rated(found.table, model, options, shared=shared)
-    scores = rating.scores if found.queries else rating.scores.drop_columns(["query_id"])
+    shared = comparisons.votes if options.games is None else options.games == "pairs"
+    rating: Rated = rated(comparisons.table, model, options, shared=shared)
+    scores = rating.scores if comparisons.queries else rating.scores.drop_columns(["query_id"])
     return Fitted(
         scores=scores,
         effects=rating.effects,
         unscored=rating.unscored,
-        rows=len(found.table),
+        rows=len(comparisons.table),
         notes=notes,
     )
 

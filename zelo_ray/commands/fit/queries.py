@@ -146,7 +146,7 @@ def _few(names: list[str]) -> list[str]:
     return names if len(names) <= 4 else [*names[:3], "…"]
 
 
-def _ranked(query: _Query, found: Ratings, options: FitOptions) -> list[tuple[Any, ...]]:
+def _ranked(query: _Query, ratings: Ratings, options: FitOptions) -> list[tuple[Any, ...]]:
     """Return the rows of a query's scores: best first, equal ones by name."""
     games, size = query.games, query.games.items
     places = np.concatenate([games.first, games.second])
@@ -155,8 +155,8 @@ def _ranked(query: _Query, found: Ratings, options: FitOptions) -> list[tuple[An
     points = _POINTS[options.scale]
     offset = _OFFSETS[options.scale] if options.offset is None else options.offset
     # The digits past the twelfth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
-    scores = (np.round(found.scores, 12) + 0.0) * points + offset
-    errors = (np.round(found.std_errors, 12) + 0.0) * points
+    scores = (np.round(ratings.scores, 12) + 0.0) * points + offset
+    errors = (np.round(ratings.std_errors, 12) + 0.0) * points
     columns = (scores, errors, np.bincount(places, counts, size), np.bincount(places, won, size))
     rows = zip(query.names, *(column.tolist() for column in columns), strict=True)
     ordered = sorted(rows, key=lambda row: (-row[1], row[0]))

@@ -134,13 +134,13 @@ def _kept(options: LabelOptions) -> tuple[About, pa.Table]:
 
 
 def _tell_of_changes(
-    before: About, options: LabelOptions, found: Candidates | None, say: Callable[[str], None]
+    before: About, options: LabelOptions, candidates: Candidates | None, say: Callable[[str], None]
 ) -> None:
     """Say where the judgments are others than when the contest was measured, or people began."""
-    if found and found.is_stale:
+    if candidates and candidates.is_stale:
         say(
-            f"{found.options.truth} has changed since {options.contest} was measured by it: run "
-            "that bake-off again"
+            f"{candidates.options.truth} has changed since {options.contest} was measured by it: "
+            "run that bake-off again"
         )
     truth = before.get("truth") or {}
     if truth and has_changed(truth["place"], truth["digest"]):
@@ -166,20 +166,20 @@ def _settled(before: About, options: LabelOptions) -> About:
     return about | {"versions": {"zelo-ray": version("zelo-ray")}}
 
 
-def _ranked(about: About, old: pa.Table, options: LabelOptions, found: Candidates) -> pa.Table:
+def _ranked(about: About, old: pa.Table, options: LabelOptions, candidates: Candidates) -> pa.Table:
     """Rank the documents of a contest with those so far; ``about`` learns of the contest.
 
     Sizes never fall, so that all that was drawn is among the first by the old threshold still.
     """
-    about |= {"contest": options.contest, "measure": found.measure}
-    about["truth"] = {"place": found.options.truth, "digest": found.truth}
-    for name, value in _told_to_judges(found.options).items():
+    about |= {"contest": options.contest, "measure": candidates.measure}
+    about["truth"] = {"place": candidates.options.truth, "digest": candidates.truth}
+    for name, value in _told_to_judges(candidates.options).items():
         about[name] = about[name] or value or _FRESH[name]
-    about["arms"] = [*dict.fromkeys([*about["arms"], *found.arms])]
-    about["pools"] = [*dict.fromkeys([*about["pools"], *places_of(found.options)])]
+    about["arms"] = [*dict.fromkeys([*about["arms"], *candidates.arms])]
+    about["pools"] = [*dict.fromkeys([*about["pools"], *places_of(candidates.options)])]
     sizes: dict[Pair, float] = dict(zip(frame_pairs(old), old["size"].to_pylist(), strict=True))
     for query_id, doc_id, size in zip(
-        found.query_ids, found.doc_ids, found.size.tolist(), strict=True
+        candidates.query_ids, candidates.doc_ids, candidates.size.tolist(), strict=True
     ):
         if size > 0:
             sizes[query_id, doc_id] = max(size, sizes.get((query_id, doc_id), 0.0))

@@ -137,8 +137,8 @@ class _Requests(BaseHTTPRequestHandler):
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "wants a JSON object")
         return message
 
-    def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
-        desk, person, key = self.server.desk, _name(asked.get("person")), asked.get("key", "")
+    def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        desk, person, key = self.server.desk, _name(question.get("person")), question.get("key", "")
         if self.path == "/take":
             return desk.take(person)
         if self.path == "/progress":
@@ -146,7 +146,7 @@ class _Requests(BaseHTTPRequestHandler):
         if self.path == "/undo":
             return desk.undo(person, str(key))
         if self.path == "/answer":
-            grade = asked.get("grade")
+            grade = question.get("grade")
             if isinstance(grade, bool) or not isinstance(grade, int | None):
                 raise _RefusedError(HTTPStatus.BAD_REQUEST, "a grade is a whole number, or null")
             return desk.answer(person, str(key), None if grade is None else float(grade))

@@ -104,8 +104,8 @@ def _text(data: bytes) -> str:
         return data.decode("cp1252", "replace")
 
 
-def _grade(cell: str, said: str, top: int) -> float | None:
-    plain = said.removeprefix("'").lower()
+def _grade(cell: str, word: str, top: int) -> float | None:
+    plain = word.removeprefix("'").lower()
     if plain in _UNSURE:
         return None
     try:
@@ -114,7 +114,7 @@ def _grade(cell: str, said: str, top: int) -> float | None:
         grade = -1.0
     if grade not in range(top + 1):
         raise InputError(
-            f"{cell}: {said!r} is no grade from 0 to {top}, and not u (cannot say) either"
+            f"{cell}: {word!r} is no grade from 0 to {top}, and not u (cannot say) either"
         )
     return grade
 

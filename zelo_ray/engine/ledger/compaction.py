@@ -105,15 +105,15 @@ def _replace(
     return name
 
 
-def _settle(fs: fsspec.AbstractFileSystem, folder: str, name: str, told: Mapping[str, Any]) -> bool:
+def _settle(fs: fsspec.AbstractFileSystem, folder: str, name: str, note: Mapping[str, Any]) -> bool:
     """Remove what a segment replaces; or the segment itself, if it is not what it is to be."""
     sizes = {
         old_name: size
-        for old_name, size in told["old"].items()
+        for old_name, size in note["old"].items()
         if fs.exists(f"{folder}/{old_name}")
     }
-    unread = sizes and len(sizes) == len(told["old"])
-    if unread and zlib.crc32(fs.cat_file(f"{folder}/{name}")) != told["crc32"]:
+    unread = sizes and len(sizes) == len(note["old"])
+    if unread and zlib.crc32(fs.cat_file(f"{folder}/{name}")) != note["crc32"]:
         fs.rm_file(f"{folder}/{name}")
         return False
     for old_name, size in sizes.items():

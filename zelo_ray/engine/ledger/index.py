@@ -36,9 +36,9 @@ class Index:
         self.draft = Draft()
         self.lock, self._naming = Lock(), Lock()
 
-    def _seen(self, table: Table, here: Iterable[bool]) -> Seen:
+    def _seen(self, table: Table, is_present: Iterable[bool]) -> Seen:
         numbers = [self.number(segment.name) for segment in table.segments]
-        return Seen.of(table, here, numbers, self._takes, limited=self._limited)
+        return Seen.of(table, is_present, numbers, self._takes, limited=self._limited)
 
     def number(self, name: str) -> int:
         """Return the number of a segment."""

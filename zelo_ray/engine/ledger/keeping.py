@@ -150,15 +150,19 @@ def take_in(fs: fsspec.AbstractFileSystem, folder: str, name: str, draft: Draft)
 
 
 def keep_tables(
-    fs: fsspec.AbstractFileSystem, folder: str, own: dict[str, Table], most: int
+    fs: fsspec.AbstractFileSystem, folder: str, own_tables: dict[str, Table], largest: int
 ) -> None:
     """Make few of the tables that one writer has written, of those with no more rows than this."""
-    small = {n: (t, [True] * len(t.segments)) for n, t in own.items() if len(t) <= most}
+    small = {n: (t, [True] * len(t.segments)) for n, t in own_tables.items() if len(t) <= largest}
     place = f"{folder}/{INDEX}"
     for group in groups(small):
-        new = write_table(fs, place, [(own[n], np.ones(len(own[n].segments), bool)) for n in group])
+        new = write_table(
+            fs,
+            place,
+            [(own_tables[n], np.ones(len(own_tables[n].segments), bool)) for n in group],
+        )
         if (table := read_table(fs, place, new)) is not None:
             for name in group:
-                del own[name]
+                del own_tables[name]
                 fs.rm_file(f"{place}/{name}")
-            own[new] = table
+            own_tables[new] = table

@@ -103,21 +103,21 @@ def read_replaced(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> dict
     return record if sound else {"at": 0, "size": 0, "crc32": 0, "old": {}}
 
 
-def _replace(found: Listing, name: str, told: dict[str, Any]) -> None:
+def _replace(listing: Listing, name: str, note: dict[str, Any]) -> None:
     """Count either a segment or those that it replaces, never both.
 
     The old ones are removed only when the new one is whole. So while all of them are there, and the
     new one is not what it is to be, they count; and ever after it does.
     """
-    old = {old_name: size for old_name, size in told["old"].items() if old_name in found.segments}
-    if found.segments[name].size < told["size"] and len(old) == len(told["old"]):
-        del found.segments[name]
+    old = {old_name: size for old_name, size in note["old"].items() if old_name in listing.segments}
+    if listing.segments[name].size < note["size"] and len(old) == len(note["old"]):
+        del listing.segments[name]
         return
-    found.replaced |= dict.fromkeys(told["old"], name)
+    listing.replaced |= dict.fromkeys(note["old"], name)
     for old_name, size in old.items():
-        segment = found.segments.pop(old_name)
+        segment = listing.segments.pop(old_name)
         if segment.size > size:  # somebody wrote to it after that
-            found.segments[old_name] = Segment(segment.size, segment.stamp, size)
+            listing.segments[old_name] = Segment(segment.size, segment.stamp, size)
 
 
 def lines_of(

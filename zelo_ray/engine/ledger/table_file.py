@@ -128,22 +128,22 @@ def _footer(
 
 def read_table(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Table | None:
     """Read the table in a file, mapped; None if there is none, or it is not whole."""
-    return _table(fs, folder, name, whole=True)
+    return _table(fs, folder, name, verify=True)
 
 
 def read_totals(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Table | None:
     """Read a table without its replies: only what it says of segments."""
-    return _table(fs, folder, name, whole=False)
+    return _table(fs, folder, name, verify=False)
 
 
-def _table(fs: fsspec.AbstractFileSystem, folder: str, name: str, *, whole: bool) -> Table | None:
+def _table(fs: fsspec.AbstractFileSystem, folder: str, name: str, *, verify: bool) -> Table | None:
     try:
         if "file" in fs.protocol:
-            return _read(Path(folder) / name, whole=whole)
+            return _read(Path(folder) / name, verify=verify)
         table = None
         for _ in range(2):  # what was fetched may be broken, and what lies there is not
             path = _fetched(fs, folder, name)
-            if (table := _read(path, whole=whole)) is not None:
+            if (table := _read(path, verify=verify)) is not None:
                 break
             path.unlink(missing_ok=True)
     except _READING:
@@ -151,7 +151,7 @@ def _table(fs: fsspec.AbstractFileSystem, folder: str, name: str, *, whole: bool
     return table
 
 
-def _read(path: Path, *, whole: bool) -> Table | None:
+def _read(path: Path, *, verify: bool) -> Table | None:
     with path.open("rb") as file:
         magic, begin, length, crc = _PREAMBLE.unpack(file.read(_PREAMBLE.size))
         size = os.fstat(file.fileno()).st_size
@@ -162,7 +162,7 @@ def _read(path: Path, *, whole: bool) -> Table | None:
             return None
         contents = orjson.loads(footer)
         columns: Columns = {name: np.empty(0, COLUMNS[name]) for name in COLUMNS}
-        if whole:
+        if verify:
             if any(_changed(file, name, contents["columns"][name]) for name in COLUMNS):
                 return None
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -180,9 +180,9 @@ def _read(path: Path, *, whole: bool) -> Table | None:
     return Table(columns, segments, payers)
 
 
-def _changed(file: IO[bytes], name: str, told: Sequence[int]) -> bool:
+def _changed(file: IO[bytes], name: str, footer: Sequence[int]) -> bool:
     """Return whether a column has changed. It is read, not mapped: so it takes no memory here."""
-    begin, rows, crc = told
+    begin, rows, crc = footer
     size, checksum = rows * COLUMNS[name].itemsize, 0
     while size:
         data = os.pread(file.fileno(), min(size, _BLOCK), begin)

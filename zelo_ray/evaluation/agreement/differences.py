@@ -87,14 +87,14 @@ def _common(ratings: Ratings, rows: Sequence[int]) -> Ratings:
 
 def _measure(
     where: tuple[str, str, str],
-    both: tuple[Counts, Counts],
+    pairs: tuple[Counts, Counts],
     coefficients: Mapping[str, Coefficient],
     resamples: int,
     seed: int,
 ) -> Iterator[Difference]:
-    items, queries = both[0].items, both[0].queries
+    items, queries = pairs[0].items, pairs[0].queries
     enough = resamples if queries >= FEWEST else 0
-    tables = [_tables(counts, enough, seed) for counts in both]
+    tables = [_tables(counts, enough, seed) for counts in pairs]
     for name, coefficient in coefficients.items():
         (a, *sampled_a), (b, *sampled_b) = (
             np.concatenate([coefficient.of(part) for part in parts]).tolist() for parts in tables

@@ -23,15 +23,15 @@ VOTES, VOTES_DECIDED = "votes", "votes decided"
 """Those of votes, where each of one rater meets each of the other."""
 
 
-def word_ratings(cast: Ballots, said: Floats, turn: Ints) -> Ratings:
+def word_ratings(cast: Ballots, words: Floats, turn: Ints) -> Ratings:
     """Build ratings from what raters say of pairs.
 
     Args:
         cast: the votes; its queries are in the order of their ids.
-        said: their words, of `votes.words`, [raters, pairs].
+        words: their words, of `votes.words`, [raters, pairs].
         turn: of `first_named`, [pairs].
     """
-    grades = np.where(np.isnan(said), -1, np.nan_to_num(said * turn) + 1).astype(np.int16)
+    grades = np.where(np.isnan(words), -1, np.nan_to_num(words * turn) + 1).astype(np.int16)
     return Ratings(tuple(cast.judges), grades, cast.pairs[:, 0], 3)
 
 

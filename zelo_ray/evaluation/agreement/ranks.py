@@ -46,6 +46,6 @@ def _pairs(counts: Floats) -> Floats:
     return counts * (counts - 1) / 2
 
 
-def _over(part: Floats, whole: Floats) -> Floats:
-    ratio: Floats = np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
+def _over(part: Floats, total: Floats) -> Floats:
+    ratio: Floats = np.divide(part, total, out=np.full_like(part, np.nan), where=total > 0)
     return ratio

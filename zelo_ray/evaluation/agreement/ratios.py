@@ -47,7 +47,7 @@ def ratio(above: Floats, below: Floats) -> Floats:
     return quotient
 
 
-def one_minus(seen: Floats, chance: Floats, rows: Floats, columns: Floats) -> Floats:
+def one_minus(observed: Floats, chance: Floats, rows: Floats, columns: Floats) -> Floats:
     """Return 1 - seen / chance; NaN where a table's margins show a single grade."""
     used = total((rows + columns > 0).astype(np.float64))
-    return 1 - ratio(seen, np.where(used > 1, chance, 0.0))
+    return 1 - ratio(observed, np.where(used > 1, chance, 0.0))

@@ -18,20 +18,20 @@ TIE = 1e-12
 _CELLS = 2**21  # of a comparison of all systems with all, of the draws that are taken at once
 
 
-def tau_b(one: Floats, other: Floats) -> Floats:
+def tau_b(first: Floats, second: Floats) -> Floats:
     """Return Kendall's tau-b: concordant less discordant pairs of systems, over untied pairs.
 
     The denominator is the geometric mean of the numbers of pairs that either leaderboard tells
     apart (Kendall 1945, Biometrika 33:239).
 
     Args:
-        one: mean of each system, [..., systems].
-        other: the same by other labels, [..., systems].
+        first: mean of each system, [..., systems].
+        second: the same by other labels, [..., systems].
 
     Returns:
         Of shape [...]; NaN where a leaderboard tells no two systems apart.
     """
-    return _in_parts(_tau_b, one, other)
+    return _in_parts(_tau_b, first, second)
 
 
 def tau_ap(truth: Floats, estimate: Floats) -> Floats:
@@ -54,14 +54,14 @@ def tau_ap(truth: Floats, estimate: Floats) -> Floats:
     return _in_parts(_tau_ap, truth, estimate)
 
 
-def discordant(one: Floats, other: Floats) -> NDArray[np.bool_]:
+def discordant(first: Floats, second: Floats) -> NDArray[np.bool_]:
     """Return which pairs of systems two leaderboards order in opposite ways; ties do not count.
 
     Returns:
         Of shape [pairs], in the order of `itertools.combinations`.
     """
-    i, j = np.triu_indices(len(one), 1)
-    against: NDArray[np.bool_] = _signs(one[i] - one[j]) * _signs(other[i] - other[j]) < 0
+    i, j = np.triu_indices(len(first), 1)
+    against: NDArray[np.bool_] = _signs(first[i] - first[j]) * _signs(second[i] - second[j]) < 0
     return against
 
 
@@ -82,20 +82,20 @@ def tau_interval(value: float, sampled: Floats, queries: int) -> tuple[float, fl
     return min(value, float(ends[0])), max(value, float(ends[1]))
 
 
-def _in_parts(of: Callable[[Floats, Floats], Floats], one: Floats, other: Floats) -> Floats:
+def _in_parts(of: Callable[[Floats, Floats], Floats], first: Floats, second: Floats) -> Floats:
     """Compute a coefficient of [..., systems] in parts, so that it does not fill the memory."""
-    systems = one.shape[-1]
-    flat = [side.reshape(-1, systems) for side in np.broadcast_arrays(one, other)]
+    systems = first.shape[-1]
+    flat = [side.reshape(-1, systems) for side in np.broadcast_arrays(first, second)]
     step = max(1, _CELLS // systems**2)
     parts = [
         of(*(side[start : start + step] for side in flat)) for start in range(0, len(flat[0]), step)
     ]
-    return np.concatenate([np.empty(0), *parts]).reshape(np.broadcast(one, other).shape[:-1])
+    return np.concatenate([np.empty(0), *parts]).reshape(np.broadcast(first, second).shape[:-1])
 
 
-def _tau_b(one: Floats, other: Floats) -> Floats:
-    i, j = np.triu_indices(one.shape[-1], 1)
-    signs_a, signs_b = (_signs(side[..., i] - side[..., j]) for side in (one, other))
+def _tau_b(first: Floats, second: Floats) -> Floats:
+    i, j = np.triu_indices(first.shape[-1], 1)
+    signs_a, signs_b = (_signs(side[..., i] - side[..., j]) for side in (first, second))
     net = (signs_a * signs_b).sum(axis=-1)
     pairs = np.sqrt(np.abs(signs_a).sum(axis=-1) * np.abs(signs_b).sum(axis=-1))
     tau: Floats = np.where(pairs > 0, net / np.where(pairs > 0, pairs, 1), np.nan)

@@ -146,7 +146,7 @@ def majority(said: Floats) -> Floats:
     return most(counts)
 
 
-def circles(cast: Ballots, said: Floats) -> Ints:
+def circles(cast: Ballots, preferences: Floats) -> Ints:
     """Count triples of documents with all pairs judged: circular, in order, with a tie.
 
     A triple is in a circle where each document beats one of the others. One in which any pair is a
@@ -154,18 +154,18 @@ def circles(cast: Ballots, said: Floats) -> Ints:
 
     Args:
         cast: the votes.
-        said: one judge's word on each pair, [pairs], NaN where there is none.
+        preferences: one judge's word on each pair, [pairs], NaN where there is none.
 
     Returns:
         Of shape [queries, 3].
     """
     counts = np.zeros((len(cast.query_ids), 3), np.int64)
-    places = np.flatnonzero(~np.isnan(said))
+    places = np.flatnonzero(~np.isnan(preferences))
     query = cast.pairs[places, 0]  # ascending, for pairs are sorted
     starts = np.flatnonzero(np.diff(query, prepend=-1))
     for rows in np.split(places, starts[1:]):
         if len(rows) >= 3:
-            counts[cast.pairs[rows[0], 0]] = _circles(cast.pairs[rows, 1:], said[rows])
+            counts[cast.pairs[rows[0], 0]] = _circles(cast.pairs[rows, 1:], preferences[rows])
     return counts
 
 
@@ -221,13 +221,13 @@ def most(each: Ints) -> Floats:
     return word
 
 
-def _circles(pairs: Ints, said: Floats) -> tuple[int, int, int]:
+def _circles(pairs: Ints, preferences: Floats) -> tuple[int, int, int]:
     """Count the triples of one query: circular, in order, with a tie."""
     documents, places = np.unique(pairs, return_inverse=True)
     first, second = places.reshape(-1, 2).T
     beats = np.zeros((len(documents), len(documents)))
-    beats[first, second] = said > 0
-    beats[second, first] = said < 0
+    beats[first, second] = preferences > 0
+    beats[second, first] = preferences < 0
     judged = np.zeros_like(beats)
     judged[first, second] = judged[second, first] = 1.0
     decided = beats + beats.T

@@ -123,14 +123,14 @@ def _of_query(frame: Frame, rest: Floats) -> Floats:
 def _learned(
     panel: Floats,
     gain: Floats,
-    known: NDArray[np.bool_],
+    labelled: NDArray[np.bool_],
     wanted: NDArray[np.bool_],
     otherwise: Floats,
 ) -> Floats:
     gains = otherwise.copy()
     for judged in (True, False):
         of_kind = ~np.isnan(panel) if judged else np.isnan(panel)
-        rows = known & of_kind
+        rows = labelled & of_kind
         at = of_kind[wanted]
         if not rows.any() or not at.any():
             continue

@@ -29,11 +29,11 @@ class Outlook:
 
 def outlook(
     values: Floats,
-    rest: Floats,
+    residuals: Floats,
     chance: Floats,
     size: Floats,
     *,
-    told: Floats,
+    predicted: Floats,
     aim: float,
 ) -> Outlook:
     """Predict what more labels would do for one difference.
@@ -46,17 +46,18 @@ def outlook(
 
     Args:
         values: differences of the corrected metrics, [queries].
-        rest: what each label corrected, times its weight in the difference, [rows]; NaN: no label.
+        residuals: what each label corrected, times its weight in the difference, [rows]; NaN: no
+            label.
         chance: of each document to be labelled, [rows].
         size: by which the sample is drawn, [rows].
-        told: differences of what is foretold of people, without their labels, [queries].
+        predicted: differences of what is foretold of people, without their labels, [queries].
         aim: the standard error that is wanted.
     """
-    queries, labelled = len(values), ~np.isnan(rest) & (size > 0)
+    queries, labelled = len(values), ~np.isnan(residuals) & (size > 0)
     now = float(values.var(ddof=1)) / queries
-    squares, had = rest[labelled] ** 2, chance[labelled]
+    squares, had = residuals[labelled] ** 2, chance[labelled]
     drawn = float((squares * (1 - had) / had**2).sum()) / queries**2
-    lower, upper = sorted((max(now - drawn, 0.0), min(now, float(told.var(ddof=1)) / queries)))
+    lower, upper = sorted((max(now - drawn, 0.0), min(now, float(predicted.var(ddof=1)) / queries)))
     labelled_size, documents = size[labelled], int((size > 0).sum())
 
     def error(labels: int, least: float) -> float:
@@ -73,8 +74,8 @@ def outlook(
     return Outlook(float(np.sqrt(now)), error(documents, upper), documents, more, aim, never)
 
 
-def _is_enough(error: Callable[[int, float], float], least: float, aim: float, n: int) -> bool:
-    return error(n, least) <= aim
+def _is_enough(error: Callable[[int, float], float], lowest: float, aim: float, n: int) -> bool:
+    return error(n, lowest) <= aim
 
 
 def threshold_for(size: Floats, labels: int) -> float:

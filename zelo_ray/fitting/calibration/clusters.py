@@ -70,19 +70,19 @@ def share(
     return value, *exact(min(value * size, size), size, confidence)
 
 
-def _size(whole: Floats) -> float:
+def _size(counts: Floats) -> float:
     """Return the mean number of answers in the query of an answer."""
-    return float((whole**2).sum() / max(1.0, whole.sum()))
+    return float((counts**2).sum() / max(1.0, counts.sum()))
 
 
-def _effect(part: Floats, whole: Floats) -> float:
+def _effect(part: Floats, counts: Floats) -> float:
     """Compute the design effect: the variance over that of independent answers."""
-    answers, queries = whole.sum(), len(whole)
+    answers, queries = counts.sum(), len(counts)
     if answers < 2 or queries < 2:
         return np.nan
     mean = part.sum() / answers
     plain = mean * (1 - mean) / (answers - 1)
     if plain <= 0:
         return np.nan
-    variance = queries / (queries - 1) * float(((part - mean * whole) ** 2).sum()) / answers**2
+    variance = queries / (queries - 1) * float(((part - mean * counts) ** 2).sum()) / answers**2
     return float(variance / plain)

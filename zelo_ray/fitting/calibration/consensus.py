@@ -132,10 +132,10 @@ class _Tally:
             yield Consensus(about, scale, level, share, same, low, high, *counts, queries)
 
 
-def _level(most: Ints, of: Ints) -> Ints:
-    """Return the index in `LEVELS` where ``most`` of ``of`` judges say the same."""
-    split = 2 * most <= of
-    cases = [(most == of) & (of > 0), split, most == of - 1, 4 * most >= 3 * of]
+def _level(highest: Ints, of: Ints) -> Ints:
+    """Return the index in `LEVELS` where ``highest`` of ``of`` judges say the same."""
+    split = 2 * highest <= of
+    cases = [(highest == of) & (of > 0), split, highest == of - 1, 4 * highest >= 3 * of]
     return np.select(cases, [0, 4, 1, 2], 3)
 
 

@@ -85,7 +85,7 @@ def drawn(
     return Drawn(sound=True)
 
 
-def _test(panel_grade: Floats, asked: Bools, place: Ints, some: Bools) -> tuple[float, float]:
+def _test(panel_grade: Floats, is_asked: Bools, place: Ints, some: Bools) -> tuple[float, float]:
     """Return by how many grades labelled documents lie above others of their query; its p-value."""
     off = expected = spread = 0.0
     apart: list[tuple[float, int]] = []
@@ -93,7 +93,7 @@ def _test(panel_grade: Floats, asked: Bools, place: Ints, some: Bools) -> tuple[
     rows = rows[np.argsort(place[rows], kind="stable")]
     starts = np.flatnonzero(np.diff(place[rows]))
     for query_rows in np.split(rows, starts + 1):
-        labelled, grades = asked[query_rows], panel_grade[query_rows]
+        labelled, grades = is_asked[query_rows], panel_grade[query_rows]
         if not query_rows.size:
             continue
         rank = scipy.stats.rankdata(grades)
@@ -132,8 +132,8 @@ def _covering(probability: Floats, units: int, *, framed: bool) -> Drawn:
     )
 
 
-def _of_part(seen: str) -> Drawn:
-    note = f"human grades do not set the means right: {seen}, as for a contest; {_REDRAW}"
+def _of_part(part: str) -> Drawn:
+    note = f"human grades do not set the means right: {part}, as for a contest; {_REDRAW}"
     return Drawn(sound=False, note=note)
 
 

@@ -187,27 +187,27 @@ def _given(ratings: Ratings) -> Floats:
     return sums.reshape(-1, ratings.levels)
 
 
-def _panel_shares(given: Floats) -> Floats:
+def _panel_shares(grades: Floats) -> Floats:
     """Return the shares of grades in the whole panel, none of them 0."""
-    total = given.sum(axis=0) + 1
+    total = grades.sum(axis=0) + 1
     shares: Floats = total / total.sum()
     return shares
 
 
-def _start(family: str, given: Floats, with_sd: bool) -> Floats:
-    borrowed = given + BORROWED * _panel_shares(given)
+def _start(family: str, grades: Floats, with_sd: bool) -> Floats:
+    borrowed = grades + BORROWED * _panel_shares(grades)
     shares = borrowed / borrowed.sum(axis=1, keepdims=True)
     point: Floats = FAMILIES[family].start(shares).ravel()
     return np.append(point, 0.0) if with_sd else point
 
 
 def _target(
-    ratings: Ratings, family: str, given: Floats, sd: float, unit: float
+    ratings: Ratings, family: str, grades: Floats, sd: float, unit: float
 ) -> tuple[Target, Ints]:
     """Build the target of the fit, and the row of each unit; borrowed grades follow these rows."""
     lattice, counts = lay(ratings, sd, unit)
     first, place = distinct(counts)
-    judges, levels = given.shape
+    judges, levels = grades.shape
     kinds = np.arange(judges * levels)
     columns = kinds * lattice.span - lattice.low
     borrowed = scipy.sparse.csr_array(
@@ -216,11 +216,11 @@ def _target(
     times = np.concatenate(
         [
             np.bincount(place, graded(ratings), len(first)),
-            np.tile(BORROWED * _panel_shares(given), judges),
+            np.tile(BORROWED * _panel_shares(grades), judges),
         ]
     )
     rows = scipy.sparse.csr_array(scipy.sparse.vstack([counts[first], borrowed]))
-    with_sd, told_apart = ratings.offset is not None, (given > 0).sum(axis=1) > 1
+    with_sd, told_apart = ratings.offset is not None, (grades > 0).sum(axis=1) > 1
     return Target(family, judges, levels, lattice, rows, times, with_sd, told_apart), place
 
 

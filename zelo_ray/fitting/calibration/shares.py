@@ -125,10 +125,10 @@ class _Sample:
             above = share * float(self.top - apart[0])
         return mean, max(0.0, mean - half - below), min(self.top, mean + half + above)
 
-    def _worth(self, seen: np.ndarray) -> float:
+    def _worth(self, observed: np.ndarray) -> float:
         """Return the number of independent labels, given how alike documents of a query are."""
-        yes = self.true[seen] / self.top
-        labels = clusters.by_query(yes, self.query[seen])
+        yes = self.true[observed] / self.top
+        labels = clusters.by_query(yes, self.query[observed])
         correlations = [clusters.alike(*labels)]
         correlations.append(clusters.alike(*clusters.by_query(self.told / self.top, self.query)))
         usual = float(np.nanmax(correlations)) if not np.isnan(correlations).all() else np.nan
@@ -155,13 +155,15 @@ def _variance(*means: tuple[Floats, Floats, Ints]) -> float:
     return float((moved**2).sum())
 
 
-def _trust(unseen: Floats, seen: Floats, true: Floats, weight: Floats) -> float:
+def _trust(unseen: Floats, observed: Floats, true: Floats, weight: Floats) -> float:
     """Return the weight, from 0 to 1, of the panel's values for which the variance is least.
 
     Documents count as independent here: another trust gives wider intervals, none that are wrong.
     """
-    spread = np.concatenate([seen, unseen]).var(ddof=1) if seen.size + unseen.size > 1 else 0.0
+    spread = (
+        np.concatenate([observed, unseen]).var(ddof=1) if observed.size + unseen.size > 1 else 0.0
+    )
     if not unseen.size or not spread:
         return 0.0
-    together = float(weight @ ((true - weight @ true) * (seen - weight @ seen)))
-    return float(np.clip(together / ((1 + seen.size / unseen.size) * spread), 0, 1))
+    together = float(weight @ ((true - weight @ true) * (observed - weight @ observed)))
+    return float(np.clip(together / ((1 + observed.size / unseen.size) * spread), 0, 1))

@@ -116,11 +116,11 @@ def _same(stack: Stack, covariance: Floats, votes: Ints) -> Floats:
 
 
 def _through_views(
-    stack: Stack, view: Ints, gain: Floats, seen: Floats, votes: Ints, *, own_sd: float
+    stack: Stack, view: Ints, gain: Floats, views: Floats, votes: Ints, *, own_sd: float
 ) -> Floats:
     """Return this covariance with own views: G_m V G_n, plus own_sd^2 G_m where m = n."""
     view, i, j = view[votes], stack.i[votes], stack.j[votes]
-    covariance_gap, gain_gap = seen[view, i] - seen[view, j], gain[view, i] - gain[view, j]
+    covariance_gap, gain_gap = views[view, i] - views[view, j], gain[view, i] - gain[view, j]
     variance = own_sd**2 * (gain[view, i, i] + gain[view, j, j] - 2 * gain[view, i, j])
     alone = variance[:, :, np.newaxis] * (view[:, :, np.newaxis] == view[:, np.newaxis])
     joint: Floats = covariance_gap @ gain_gap.swapaxes(1, 2) + alone

@@ -13,7 +13,7 @@ from zelo_ray.fitting.battles import Bools, Floats, Ints
 def choose_pairs(
     mean: Floats,
     covariance: Floats,
-    asked: Collection[tuple[int, int]] | Bools,
+    asked_pairs: Collection[tuple[int, int]] | Bools,
     *,
     count: int,
     most_per_document: int,
@@ -31,7 +31,8 @@ def choose_pairs(
     Args:
         mean: scores, in logits: [documents].
         covariance: [documents, documents].
-        asked: pairs that are not to be asked again, in any order; or a matrix that is true there.
+        asked_pairs: pairs that are not to be asked again, in any order; or a matrix that is true
+            there.
         count: how many pairs at most.
         most_per_document: how many of them may hold the same document.
         depth: ranks below it have no discount, so no say.
@@ -59,7 +60,7 @@ def choose_pairs(
     reduction = variance / (1 + variance)
     sure = np.abs(mean[:, np.newaxis] - mean) / np.sqrt(np.maximum(variance, 1e-12))
     i, j = np.triu_indices(documents, 1)
-    free = ~_matrix(asked, documents)[i, j]
+    free = ~_matrix(asked_pairs, documents)[i, j]
     # Rounded, so that another machine's last digits choose the same pairs.
     worth = np.round((loss * reduction)[i, j], 9)
     fallback = np.round((scipy.special.ndtr(-sure) * reduction)[i, j], 9)
@@ -68,14 +69,14 @@ def choose_pairs(
     return _spread(i[wanted], j[wanted], np.full(documents, most_per_document), count)
 
 
-def _spread(i: Ints, j: Ints, left: Ints, count: int) -> list[tuple[int, int]]:
+def _spread(i: Ints, j: Ints, votes_left: Ints, count: int) -> list[tuple[int, int]]:
     """Take the first pairs in which both documents have battles left."""
     chosen: list[tuple[int, int]] = []
     for a, b in zip(i.tolist(), j.tolist(), strict=True):
         if len(chosen) >= count:
             break
-        if left[a] and left[b]:
-            left[[a, b]] -= 1
+        if votes_left[a] and votes_left[b]:
+            votes_left[[a, b]] -= 1
             chosen.append((a, b))
     return chosen
 
@@ -131,10 +132,10 @@ def _draws(mean: Floats, covariance: Floats, draws: int, seed: int | str) -> Flo
     return drawn
 
 
-def _matrix(asked: Collection[tuple[int, int]] | Bools, documents: int) -> NDArray[np.bool_]:
-    if isinstance(asked, np.ndarray):
-        return asked | asked.T
+def _matrix(asked_pairs: Collection[tuple[int, int]] | Bools, documents: int) -> NDArray[np.bool_]:
+    if isinstance(asked_pairs, np.ndarray):
+        return asked_pairs | asked_pairs.T
     matrix = np.zeros((documents, documents), dtype=bool)
-    for i, j in asked:
+    for i, j in asked_pairs:
         matrix[i, j] = matrix[j, i] = True
     return matrix

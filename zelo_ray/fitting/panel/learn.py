@@ -88,18 +88,18 @@ class _Held:
 
 
 def _of_sizes_or_signs(
-    battles: Battles, votes: Columns, sample: Ints, known: PanelModel, seed: int
+    battles: Battles, votes: Columns, sample: Ints, start: PanelModel, seed: int
 ) -> PanelModel:
     teachers = columns(battles, _teachers(battles, sample))
-    signs = with_levels(known, teachers, sizes=False)
-    if not worth_trying(teachers, known.judges):
+    signs = with_levels(start, teachers, sizes=False)
+    if not worth_trying(teachers, start.judges):
         return _noted(_taught(teachers, signs), "Signs count: preferences have one size only.")
-    sizes = with_levels(known, teachers, sizes=True)
+    sizes = with_levels(start, teachers, sizes=True)
     unseen = hidden(votes, seed)
     queries = len(np.unique(votes.query[unseen]))
     if queries < ENOUGH:
         why = f"{queries} queries with hidden votes are too few to tell; it takes {ENOUGH}"
-        if known.sizes:
+        if start.sizes:
             return _noted(_taught(teachers, sizes), f"Sizes count, as in an earlier run: {why}.")
         return _noted(_taught(teachers, signs), f"Signs count: {why}.")
     training_votes = without(teachers, hidden(teachers, seed))

@@ -87,9 +87,9 @@ def imagine(truth: Floats, model: PanelModel, seed: int) -> Imagined:
     return Imagined(truth, says, _grade(s, model, rng), model.judges)
 
 
-def _say(seen: Floats, model: PanelModel, rng: np.random.Generator) -> Floats:
+def _say(perceived: Floats, model: PanelModel, rng: np.random.Generator) -> Floats:
     """Draw preferences for the first shown, of one query: [judges, first, second]."""
-    judges, documents = seen.shape
+    judges, documents = perceived.shape
     i, j = np.triu_indices(documents, 1)
     alike, alone = rng.standard_normal(len(i)), rng.standard_normal((judges, len(i)))
     luck = ndtr(np.sqrt(model.rho) * alike + np.sqrt(1 - model.rho) * alone)
@@ -98,7 +98,7 @@ def _say(seen: Floats, model: PanelModel, rng: np.random.Generator) -> Floats:
     for judge, habits in enumerate(model.habits):
         sizes = _sizes(habits, slopes.shape[1] // 2)
         for order, first, second in ((1, i, j), (-1, j, i)):
-            x = seen[judge, i] - seen[judge, j] + habits.bias * order
+            x = perceived[judge, i] - perceived[judge, j] + habits.bias * order
             logits = x[:, np.newaxis] * slopes[judge] + terms[judge]
             chances = np.exp(logits - logits.max(1, keepdims=True))
             below = np.cumsum(chances / chances.sum(1, keepdims=True), axis=1)

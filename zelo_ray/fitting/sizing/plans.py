@@ -168,12 +168,12 @@ class Sizes:
         return np.concatenate([asks, np.array(more, dtype=np.int64).reshape(-1, 4)])
 
     def _unsure(
-        self, votes: Battles, found: _Found, query: int, count: int
+        self, votes: Battles, posterior: _Found, query: int, count: int
     ) -> list[tuple[int, int]]:
         """Choose pairs at the top of a query, where the order is not sure."""
         return choose_pairs(
-            found.scores[query],
-            found.covariances[query],
+            posterior.scores[query],
+            posterior.covariances[query],
             _met(votes, query, self.documents),
             count=count,
             most_per_document=2 * count // self.documents + 2,
@@ -194,12 +194,12 @@ class Sizes:
         return _joined(list(posteriors(votes, self._grades, self.model)))
 
 
-def _joined(found: list[Posterior]) -> _Found:
-    order = np.argsort(np.concatenate([posterior.places for posterior in found]))
-    covariances = np.concatenate([posterior.covariance for posterior in found])[order]
+def _joined(posteriors: list[Posterior]) -> _Found:
+    order = np.argsort(np.concatenate([posterior.places for posterior in posteriors]))
+    covariances = np.concatenate([posterior.covariance for posterior in posteriors])[order]
     errors = np.sqrt(np.maximum(covariances.diagonal(axis1=1, axis2=2), 0))
     return _Found(
-        np.concatenate([posterior.mean for posterior in found])[order], errors, covariances
+        np.concatenate([posterior.mean for posterior in posteriors])[order], errors, covariances
     )
 
 
@@ -212,10 +212,10 @@ def _counted(votes: Battles) -> _Found:
     return _Found(scores, errors, np.zeros(0))
 
 
-def _for_each(queries: int, own: Ints) -> Ints:
+def _for_each(queries: int, questions: Ints) -> Ints:
     """Repeat the same questions for every query."""
-    query = np.repeat(np.arange(queries), len(own))[:, np.newaxis]
-    return np.hstack([query, np.tile(own, (queries, 1))])
+    query = np.repeat(np.arange(queries), len(questions))[:, np.newaxis]
+    return np.hstack([query, np.tile(questions, (queries, 1))])
 
 
 def _met(votes: Battles, query: int, documents: int) -> Bools:
@@ -238,9 +238,9 @@ def ndcg(scores: Floats, truth: Floats) -> Floats:
     return quality
 
 
-def tau(one: Floats, other: Floats) -> Floats:
+def tau(first: Floats, second: Floats) -> Floats:
     """Compute Kendall's tau-b of each query (Kendall 1945, Biometrika 33:239)."""
-    signs = [np.sign(s[:, :, np.newaxis] - s[:, np.newaxis]) for s in (one, other)]
+    signs = [np.sign(s[:, :, np.newaxis] - s[:, np.newaxis]) for s in (first, second)]
     size = np.sqrt((signs[0] ** 2).sum(axis=(1, 2)) * (signs[1] ** 2).sum(axis=(1, 2)))
     agreed: Floats = (signs[0] * signs[1]).sum(axis=(1, 2)) / np.maximum(size, 1)
     return agreed

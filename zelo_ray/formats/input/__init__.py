@@ -90,43 +90,49 @@ def brought(
     return options.model_copy(update={name: pools.places, **plain})
 
 
-def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
+def bring(patterns: Sequence[str], out: str, input_options: Asked) -> Brought:
     """Find the pools in some places: keep JSON lines of pools as they are, and make all others.
 
     Args:
         patterns: paths, directories, globs and URLs.
         out: directory or URL of the results; what is made lies in ``input/`` below it.
-        asked: what the user said beside.
+        input_options: what the user said beside.
 
     Raises:
         InputError: a place holds nothing that is known, or something wrong.
         OptionError: texts are missing, or what judges are to be shown.
     """
     places = places_of(patterns, out)
-    shards, held = _looked_at(places, asked)
+    shards, held = _looked_at(places, input_options)
     notes = places.told()
     note_left_out(out, notes)
     if not held and not places.folders:
         as_named = shards == find_shards(patterns, out)
         return Brought(tuple(patterns) if as_named else tuple(shards), tuple(notes))
     sources = [*(folder.url for folder in places.folders), *(file.sight.url for file in held)]
-    texts = [url for url in (asked.corpus, asked.queries) if url]
-    told_of = (_VERSION, asked.corpus, asked.queries, asked.columns, *asked.show)
+    texts = [url for url in (input_options.corpus, input_options.queries) if url]
+    told_of = (
+        _VERSION,
+        input_options.corpus,
+        input_options.queries,
+        input_options.columns,
+        *input_options.show,
+    )
     mark = mark_of([*sources, *texts], out, *told_of)
     if made := remembered(out, mark):
         return Brought((*shards, made[0]), (*made[1], *notes), made[0])
-    output = _make(places.folders, held, asked, out, mark)
+    output = _make(places.folders, held, input_options, out, mark)
     return Brought((*shards, output[0]), (*output[1], *notes), output[0])
 
 
 def _make(
-    folders: Sequence[Collection], held: Sequence[Known], asked: Asked, out: str, mark: str
+    folders: Sequence[Collection], held: Sequence[Known], input_options: Asked, out: str, mark: str
 ) -> tuple[str, list[str]]:
     """Write pools from input of other kinds; return where they are, and messages on them."""
     notes, names = Left(), [name for file in held for name in file.sight.names]
-    what, pools = made_of(folders, held, asked, notes)
+    what, pools = made_of(folders, held, input_options, notes)
     source = [*(folder.url for folder in folders), *(file.sight.url for file in held)][0]
-    pools = ShownFields(asked.show).watched(watched(pools, notes), source, names)
+    pools = ShownFields(input_options.show).watched(watched(pools, notes), source, names)
     place, queries, documents = keep_lines(out, pools)
     if not documents:
         raise InputError("; ".join([f"{source}: no query has a document", *notes.told()]))
@@ -158,7 +164,7 @@ def look_or_broken(file: str) -> Sight:
         raise
 
 
-def _looked_at(places: Places, asked: Asked) -> tuple[list[str], list[Known]]:
+def _looked_at(places: Places, input_options: Asked) -> tuple[list[str], list[Known]]:
     """Return the files that are JSON lines of pools, and what the other files hold.
 
     Raises:
@@ -167,9 +173,11 @@ def _looked_at(places: Places, asked: Asked) -> tuple[list[str], list[Known]]:
     files = list(places.files)
     shards = list[str]()
     first = next((file for file in files if is_lines(file) or not places.files[file]), "")
-    if first and not places.folders and _is_pools(first, asked):  # one look tells of all shards
+    if (
+        first and not places.folders and _is_pools(first, input_options)
+    ):  # one look tells of all shards
         shards = [file for file in files if file == first or is_lines(file)]
-    held = _known([file for file in files if file not in {*shards}], asked, places)
+    held = _known([file for file in files if file not in {*shards}], input_options, places)
     if places.folders:
         return [], held
     held = _without_ranked(held, places, shards)
@@ -199,15 +207,15 @@ def _without_ranked(
     return files
 
 
-def _is_pools(file: str, asked: Asked) -> bool:
+def _is_pools(file: str, input_options: Asked) -> bool:
     try:
-        return _held(look_or_broken(file), asked).kind == "pools"
+        return _held(look_or_broken(file), input_options).kind == "pools"
     except InputError:
         return False
 
 
-def _held(sight: Sight, asked: Asked) -> Known:
-    return known(sight, asked.of_input(sight.names))
+def _held(sight: Sight, input_options: Asked) -> Known:
+    return known(sight, input_options.of_input(sight.names))
 
 
 def _refuse_empty(sight: Sight) -> None:
@@ -215,7 +223,7 @@ def _refuse_empty(sight: Sight) -> None:
         raise InputError(f"{sight.url}: holds nothing that can be read")
 
 
-def _known(files: Sequence[str], asked: Asked, places: Places) -> list[Known]:
+def _known(files: Sequence[str], input_options: Asked, places: Places) -> list[Known]:
     """Return what files hold; leave out files of folders whose content is not known.
 
     JSON lines of nothing known that were named beside pools count as lines that are bad.
@@ -228,7 +236,7 @@ def _known(files: Sequence[str], asked: Asked, places: Places) -> list[Known]:
             form = sight.form
             if places.files[file]:
                 _refuse_empty(sight)
-            held.append(_held(sight, asked))
+            held.append(_held(sight, input_options))
         except InputError as error:
             if places.files[file]:
                 places.leave(error, file)

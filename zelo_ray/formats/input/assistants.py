@@ -97,7 +97,7 @@ def _is_shared(turns: Sequence[_Turn]) -> bool:
     return any(len(names) > 1 for names in who.values())
 
 
-def _answers(group: Sequence[_Turn], left: Left) -> list[Pool]:
+def _answers(group: Sequence[_Turn], notes: Left) -> list[Pool]:
     answers: dict[str, Pool] = {}
     for turn in group:
         if turn.query != group[0].query:
@@ -110,7 +110,7 @@ def _answers(group: Sequence[_Turn], left: Left) -> list[Pool]:
                 f"{turn.place}: assistant {turn.assistant!r} answers {turn.qa_id!r} twice"
             )
         if not usable(turn.answer):
-            left.out("empty answers", f"{turn.assistant} ({turn.qa_id})")
+            notes.out("empty answers", f"{turn.assistant} ({turn.qa_id})")
             continue
         answers[turn.assistant] = {"id": turn.assistant, "content": turn.answer}
     return [*answers.values()]

@@ -82,28 +82,28 @@ def collection_at(url: str) -> Collection | None:
     )
 
 
-def of_collection(found: Collection) -> Filled:
+def of_collection(collection: Collection) -> Filled:
     """Make the pools of a folder: of ranked candidates, else of runs, else of judged documents.
 
     Raises:
         InputError: nothing in it says which documents are candidates.
     """
-    made = _of_parts(found)
-    others = f"left out other files of {found.url}: {', '.join(found.others)}"
-    return replace(made, notes=[*made.notes, *([others] if found.others else [])])
+    made = _of_parts(collection)
+    others = f"left out other files of {collection.url}: {', '.join(collection.others)}"
+    return replace(made, notes=[*made.notes, *([others] if collection.others else [])])
 
 
-def _of_parts(found: Collection) -> Filled:
-    request = Asked(found.url, found.url)
-    if found.ranked:
-        return beir.read_pools(found.url)
-    if found.runs:
-        return of_runs(found.runs, (), request)
-    if found.judged:
-        qrels = _judged(found)
-        made = filled(pooled({}, 0, qrels), request, found.url)
-        return replace(made, notes=[*_poor(qrels, made, found.url), *made.notes])
-    raise InputError(f"{found.url}: has a corpus and queries, but nothing says what to judge")
+def _of_parts(collection: Collection) -> Filled:
+    request = Asked(collection.url, collection.url)
+    if collection.ranked:
+        return beir.read_pools(collection.url)
+    if collection.runs:
+        return of_runs(collection.runs, (), request)
+    if collection.judged:
+        qrels = _judged(collection)
+        made = filled(pooled({}, 0, qrels), request, collection.url)
+        return replace(made, notes=[*_poor(qrels, made, collection.url), *made.notes])
+    raise InputError(f"{collection.url}: has a corpus and queries, but nothing says what to judge")
 
 
 def _poor(qrels: pa.Table, made: Filled, url: str) -> Iterator[str]:
@@ -116,21 +116,21 @@ def _poor(qrels: pa.Table, made: Filled, url: str) -> Iterator[str]:
         )
 
 
-def of_runs(runs: Sequence[str], judged: Sequence[str], asked: Asked) -> Filled:
+def of_runs(runs: Sequence[str], judged: Sequence[str], input_options: Asked) -> Filled:
     """Make pools of runs, to a depth, and of judgments, in an order that does not reveal these."""
     rankings = read_runs(runs, ranks=True)
     tables = without_ranks(rankings)
     qrels = read_truth(judged[0]) if judged else None
     if judged[1:]:
         raise InputError(f"{judged[1]}: there are judgments in {judged[0]} already; name one file")
-    pools = filled(pooled(tables, DEPTH, qrels), asked, [*runs, *judged][0])
+    pools = filled(pooled(tables, DEPTH, qrels), input_options, [*runs, *judged][0])
     cut = [name for name, table in tables.items() if len(top(table, DEPTH)) < len(table)]
     notes = notes_on(rankings, DEPTH)
     notes += [f"took the first {DEPTH} documents of each query of {', '.join(cut)}"] if cut else []
     return replace(pools, notes=[*notes, *pools.notes])
 
 
-def filled(candidates: Candidates, asked: Asked, source: str) -> Filled:
+def filled(candidates: Candidates, input_options: Asked, source: str) -> Filled:
     """Add texts to candidates; of the corpus, keep only the wanted documents.
 
     Raises:
@@ -138,16 +138,16 @@ def filled(candidates: Candidates, asked: Asked, source: str) -> Filled:
     """
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
     queries, idle = dict[str, Document](), list[str]()
-    for query in asked.texts("queries"):
+    for query in input_options.texts("queries"):
         if query.id in candidates:
             queries[query.id] = query
         else:
             idle.append(query.id)
     if not queries:
-        asked.refuse_unmatched("queries", source, candidates, wanted)
-    drafts = fill(candidates, queries, asked.texts("corpus", wanted))
+        input_options.refuse_unmatched("queries", source, candidates, wanted)
+    drafts = fill(candidates, queries, input_options.texts("corpus", wanted))
     if not any(pool.documents for pool in drafts.pools):
-        asked.refuse_unmatched("corpus", source, wanted, candidates)
+        input_options.refuse_unmatched("corpus", source, wanted, candidates)
     idle += [pool.query_id for pool in drafts.pools if not pool.documents]
     lacking = note("queries without candidates", idle)
     pools = [pool for pool in drafts.pools if pool.documents]
@@ -164,7 +164,7 @@ def lines_of(found: Filled, left: Left) -> Iterator[Pool]:
         yield {"query": query, "documents": documents, **mark_of(pool.query_id, found.own)}
 
 
-def texts_at(asked: Asked, lacks: AbstractSet[str], rows: pa.Table, source: str) -> Texts:
+def texts_at(input_options: Asked, lacks: AbstractSet[str], rows: pa.Table, source: str) -> Texts:
     """Read the texts that rows lack.
 
     Raises:
@@ -173,9 +173,9 @@ def texts_at(asked: Asked, lacks: AbstractSet[str], rows: pa.Table, source: str)
     ids = {part: {*rows[name].to_pylist()} - {None} for part, name in _OF.items() if part in lacks}
     texts: dict[str, dict[str, Document]] = {}
     for part, wanted in ids.items():
-        texts[part] = by_id(asked.texts(part, wanted))
+        texts[part] = by_id(input_options.texts(part, wanted))
         if wanted and not texts[part]:
-            asked.refuse_unmatched(part, source, wanted, ids.get(_OTHER[part], ()))
+            input_options.refuse_unmatched(part, source, wanted, ids.get(_OTHER[part], ()))
     return Texts(queries=texts.get("queries"), corpus=texts.get("corpus"))
 
 
@@ -194,9 +194,9 @@ def beside(url: str) -> tuple[str, str]:
     return urls[0], urls[1]
 
 
-def _judged(found: Collection) -> pa.Table:
-    name = found.judged[0].rpartition("/")[2]
-    is_file = listing(found.judged[0]) is None and name.count(".") > 0
-    if is_file and look(found.judged[0]).form == "qrels":
-        return read_truth(found.judged[0])
-    return beir.read_qrels(found.url)
+def _judged(collection: Collection) -> pa.Table:
+    name = collection.judged[0].rpartition("/")[2]
+    is_file = listing(collection.judged[0]) is None and name.count(".") > 0
+    if is_file and look(collection.judged[0]).form == "qrels":
+        return read_truth(collection.judged[0])
+    return beir.read_qrels(collection.url)

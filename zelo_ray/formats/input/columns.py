@@ -101,10 +101,10 @@ def columns_of(
     return columns
 
 
-def list_column(names: Sequence[str], given: Mapping[str, str]) -> str | None:
+def list_column(names: Sequence[str], columns: Mapping[str, str]) -> str | None:
     """Return the column that holds all documents of a query; None if there is none."""
-    if "documents" in given:
-        return given["documents"]
+    if "documents" in columns:
+        return columns["documents"]
     return next((name for name in names if plain(name) in LISTS), None)
 
 

@@ -125,14 +125,16 @@ def mark_of(sources: Iterable[str], out: str, *told: object) -> str:
     return hashlib.sha256(repr(state).encode()).hexdigest()[:12]
 
 
-def _infos(source: str, own: str) -> list[tuple[str, Mapping[str, Any]]]:
+def _infos(source: str, own_prefix: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the files of a place, each with its file system's info; none if it does not exist."""
     try:
         fs, path = fsspec.url_to_fs(source)
         paths = fs.glob(path) if has_magic(path) and not fs.exists(path) else [path]
         files = fs.find(path) if fs.isdir(path) else paths
-        is_around = not f"{path}/".startswith(own)  # results may lie in the folder, not it in them
-        return [(e, fs.info(e)) for e in files if not (is_around and e.startswith(own))]
+        is_around = not f"{path}/".startswith(
+            own_prefix
+        )  # results may lie in the folder, not it in them
+        return [(e, fs.info(e)) for e in files if not (is_around and e.startswith(own_prefix))]
     except FileNotFoundError:
         return []
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
@@ -154,26 +156,26 @@ def remembered(out: str, mark: str) -> tuple[str, list[str]] | None:
         return None
 
 
-def remember(out: str, mark: str, file: str, told: list[str]) -> None:
+def remember(out: str, mark: str, file: str, lines: list[str]) -> None:
     """Note what was made of some sources."""
     if mark:
         fs, path = fsspec.url_to_fs(file)
         name, size = file.rsplit("/", 1)[-1], fs.size(path)
-        data = orjson.dumps({"file": name, "size": size, "told": told})
+        data = orjson.dumps({"file": name, "size": size, "told": lines})
         keep(out, "made", ".json", data, mark)
 
 
-def note_beside(place: str, told: Sequence[str]) -> None:
+def note_beside(place: str, lines: Sequence[str]) -> None:
     """Keep beside a file of pools what was left out of it or made up, for later readers."""
     fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
-    if told or fs.exists(path):
+    if lines or fs.exists(path):
         with writing(f"{place}{_NOTES}") as file:
-            file.write(orjson.dumps([*told]))
+            file.write(orjson.dumps([*lines]))
 
 
-def note_left_out(out: str, told: Sequence[str]) -> None:
+def note_left_out(out: str, lines: Sequence[str]) -> None:
     """Keep below the results what was left out of the folders of the input."""
-    note_beside(f"{_folder(out)}/{_LEFT}", told)
+    note_beside(f"{_folder(out)}/{_LEFT}", lines)
 
 
 def noted(places: Iterable[str], out: str = "") -> list[str]:

@@ -125,10 +125,10 @@ def _or(others: list[str]) -> str:
     return f"; others are {', '.join(others)}" if others else ""
 
 
-def _texts_among(sight: Sight, found: Mapping[str, str]) -> list[str]:
+def _texts_among(sight: Sight, roles: Mapping[str, str]) -> list[str]:
     """Return the columns that may hold documents by the first row, the longest text first."""
     first = {name: value for name, value in (sight.first or {}).items() if isinstance(value, str)}
-    free = [name for name in first if name not in found.values() and not is_number(first[name])]
+    free = [name for name in first if name not in roles.values() and not is_number(first[name])]
     return sorted(free, key=lambda name: -len(first[name]))
 
 
@@ -160,24 +160,24 @@ def _told(message: str, *more: str) -> InputError:
     return error
 
 
-def lacking(found: Known, flags: tuple[str, ...], command: str) -> OptionError:
+def lacking(detected: Known, flags: tuple[str, ...], command: str) -> OptionError:
     """Build the error for missing options that say where texts are.
 
     Args:
-        found: a file.
+        detected: a file.
         flags: the options that are missing.
         command: the command line as it was, without them.
     """
-    places = dict(zip(("corpus", "queries"), beside(found.sight.url), strict=True))
+    places = dict(zip(("corpus", "queries"), beside(detected.sight.url), strict=True))
     names = " and ".join(f"--{flag}" for flag in flags)
     held = "the texts of documents and queries"
     if len(flags) == 1:
         held = f"the texts of {'documents' if flags[0] == 'corpus' else 'queries'}"
-    error = OptionError(f"{found.sight.url} is {_article(found)} without {held}: add {names}")
+    error = OptionError(f"{detected.sight.url} is {_article(detected)} without {held}: add {names}")
     if command:
         error.add_note(f"  {command} {' '.join(f'--{flag} {places[flag]}' for flag in flags)}")
     return error
 
 
-def _article(found: Known) -> str:
-    return {"run": "a TREC run", "qrels": "a file of judgments"}.get(found.kind, "a table")
+def _article(detected: Known) -> str:
+    return {"run": "a TREC run", "qrels": "a file of judgments"}.get(detected.kind, "a table")

@@ -121,17 +121,17 @@ def pools(table: pa.Table, what: str, left: Left, texts: Texts | None = None) ->
             yield pool
 
 
-def _pool(rows: list[dict[str, Any]], what: str, left: Left, texts: Texts) -> Pool | None:
+def _pool(rows: list[dict[str, Any]], what: str, notes: Left, texts: Texts) -> Pool | None:
     query = _query(rows, what, texts)
     if not usable(query["query"] or ""):
-        left.out("queries without a text", query["id"])
+        notes.out("queries without a text", query["id"])
         return None
     documents: dict[str, Pool] = {}
     for row in rows:
         document = _document(row, what, texts)
         if document is None:
             where, doc_id = f"row {row['row']}", row.get("doc_id")
-            left.out(
+            notes.out(
                 "documents without a text", f"document {doc_id} in {where}" if doc_id else where
             )
             continue
@@ -142,9 +142,9 @@ def _pool(rows: list[dict[str, Any]], what: str, left: Left, texts: Texts) -> Po
                     f"{what}: row {row['row']}: document {document['id']!r} of query "
                     f"{query['id']!r} has another text before"
                 )
-            left.out("rows that repeat a document", document["id"])
+            notes.out("rows that repeat a document", document["id"])
     if not documents:
-        left.out("queries without candidates", query["id"])
+        notes.out("queries without candidates", query["id"])
         return None
     return {"query": query, "documents": [*documents.values()]}
 

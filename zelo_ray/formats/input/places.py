@@ -101,7 +101,7 @@ def _each(pattern: str) -> Iterator[str]:
     yield from (name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in matched)
 
 
-def _open_folder(pattern: str, out: str, found: Places) -> None:
+def _open_folder(pattern: str, out: str, places: Places) -> None:
     """Take the files of a directory that may hold data, and note the others."""
     fs, path = fsspec.url_to_fs(pattern)
     prefix = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
@@ -114,15 +114,15 @@ def _open_folder(pattern: str, out: str, found: Places) -> None:
     for name in names:
         place = name if "file" in fs.protocol else fs.unstrip_protocol(name)
         if not is_utf8(name):
-            found.passed.append(no_utf8(place))
+            places.passed.append(no_utf8(place))
         elif "/." in name.removeprefix(root):
             if is_data(name):
-                found.passed.append(f"{place}: is hidden")
+                places.passed.append(f"{place}: is hidden")
         elif is_data(name) or "." not in plain_name(name):
-            found.files.setdefault(place, pattern)
+            places.files.setdefault(place, pattern)
             count += 1
         else:
-            found.passed.append(f"{place}: its name ends as no data's does")
+            places.passed.append(f"{place}: its name ends as no data's does")
     if odd := [name for name in names if not is_utf8(name)] if not count else []:
         raise InputError(no_utf8(odd[0]))
     if not count:

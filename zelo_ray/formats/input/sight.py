@@ -114,10 +114,12 @@ def _of_whole(url: str, line: bytes) -> Sight | None:
     return None
 
 
-def _object_rows(url: str, whole: Any) -> Rows:
+def _object_rows(url: str, document: Any) -> Rows:
     """Yield the rows of one object: those of its only list of objects, or the object itself."""
-    lists = [value for value in whole.values() if isinstance(value, list) and value]
-    rows = lists[0] if len(whole) == 1 and lists and isinstance(lists[0][0], dict) else [whole]
+    lists = [value for value in document.values() if isinstance(value, list) and value]
+    rows = (
+        lists[0] if len(document) == 1 and lists and isinstance(lists[0][0], dict) else [document]
+    )
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise InputError(f"{url}: item {number}: is no JSON object")
@@ -134,12 +136,12 @@ def _whole(url: str) -> Any:
         return None
 
 
-def _of_text(url: str, seen: Opening) -> Sight:
-    line = seen.line
+def _of_text(url: str, opening: Opening) -> Sight:
+    line = opening.line
     cells, words = line.split(), line[:80].decode("utf-8", "replace").strip()
     if len(cells) >= _RUN_COLUMNS and is_number(cells[3]) and is_number(cells[4]):
         return Sight(url, "run", words=words)
-    if _is_short_run([row.split() for row in seen.lines]):
+    if _is_short_run([row.split() for row in opening.lines]):
         raise InputError(
             f"{url}: looks like a run of {len(cells)} columns; "
             "a TREC run has 6: query Q0 document rank score tag"

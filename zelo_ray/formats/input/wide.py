@@ -93,7 +93,7 @@ def _query(
     return {"id": text_of(id_) or "", "query": query or "", **fields, **about}
 
 
-def _documents(place: str, value: Any, left: Left) -> list[Pool]:
+def _documents(place: str, value: Any, notes: Left) -> list[Pool]:
     if isinstance(value, Mapping):  # columns in place of rows, as some data sets have them
         value = _transposed(value)
     if (isinstance(value, str) and value) or not isinstance(value, Iterable | None):
@@ -103,28 +103,28 @@ def _documents(place: str, value: Any, left: Left) -> list[Pool]:
     for item in value or ():
         document = _document(place, item)
         if document is None:
-            left.out("documents without a text", place)
+            notes.out("documents without a text", place)
             continue
         if not document["id"]:
-            left.made["documents have no ids: each is called by a hash of its text"] = None
+            notes.made["documents have no ids: each is called by a hash of its text"] = None
             document["id"] = made("d", document["content"])
         same = documents.setdefault(document["id"], document)
         if same is document:
             continue
         if same["content"] != document["content"]:
             raise InputError(f"{place}: document {document['id']!r} has another text before")
-        left.out("documents that come twice in a row", document["id"])
+        notes.out("documents that come twice in a row", document["id"])
     return [*documents.values()]
 
 
-def _document(place: str, each: Any) -> Pool | None:
-    if isinstance(each, str) or each is None:
-        return {"id": "", "content": each} if usable(each or "") else None
-    if not isinstance(each, Mapping):
-        kind = type(each).__name__
+def _document(place: str, item: Any) -> Pool | None:
+    if isinstance(item, str) or item is None:
+        return {"id": "", "content": item} if usable(item or "") else None
+    if not isinstance(item, Mapping):
+        kind = type(item).__name__
         raise InputError(f"{place}: a document is a {kind}; write texts, or objects of id and text")
-    inner = each.get("doc")
-    held = {**each, **inner} if isinstance(inner, Mapping) else each
+    inner = item.get("doc")
+    held = {**item, **inner} if isinstance(inner, Mapping) else item
     content, title = _value(held, NAMES["content"]), _value(held, NAMES["title"])
     if not isinstance(content, str) or not usable(content):
         return None

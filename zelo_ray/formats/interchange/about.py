@@ -30,11 +30,11 @@ def some_fields(row: Mapping[str, Any], names: Collection[str]) -> dict[str, str
     return {name: text for name, text in texts.items() if text and "\0" not in text}
 
 
-def all_fields(row: Mapping[str, Any], own: Collection[str]) -> dict[str, str]:
-    """Return the fields of a query but its ``own``, those within ``metadata`` (BEIR) included."""
+def all_fields(row: Mapping[str, Any], own_names: Collection[str]) -> dict[str, str]:
+    """Return a query's fields but for ``own_names``, with those in ``metadata`` (BEIR)."""
     inner = row.get("metadata")
     row = {**inner, **row} if isinstance(inner, Mapping) else row
-    return some_fields(row, [name for name in row if name not in own])
+    return some_fields(row, [name for name in row if name not in own_names])
 
 
 def same_fields(place: str, query_id: str, rows: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -94,17 +94,17 @@ def comparisons_of(held: Rows, columns: Mapping[str, str], *, strict: bool = Fal
 
 
 def _told(
-    held: Rows, roles: Roles, found: Sequence[Outcome | None], turned: Sequence[bool]
+    held: Rows, roles: Roles, counts: Sequence[Outcome | None], turned: Sequence[bool]
 ) -> list[tuple[Any, ...]]:
     """Build a row of ``COMPARISONS`` for each row that has an answer."""
     optional = (
-        held.texts(roles.columns[role]) if role in roles.columns else [""] * len(found)
+        held.texts(roles.columns[role]) if role in roles.columns else [""] * len(counts)
         for role in ("query_id", "judge")
     )
     a, b = (held.texts(roles.columns[role]) for role in roles.items)
     rows = []
     for row, (query_id, judge, first, second) in enumerate(zip(*optional, a, b, strict=True)):
-        if (outcome := found[row]) is None:
+        if (outcome := counts[row]) is None:
             continue
         if first == second:
             raise InputError(f"{held.place(row)}: {first!r} is compared with itself")

@@ -109,10 +109,10 @@ def pairs(
     return Filled(pair_pools, filled.notes), pa.Table.from_pylist(labels, PREFERENCES)
 
 
-def _compared(votes: str, known: Iterable[Pool]) -> dict[str, dict[frozenset[str], list[_Vote]]]:
+def _compared(votes: str, pools: Iterable[Pool]) -> dict[str, dict[frozenset[str], list[_Vote]]]:
     """Group the votes by query and by pair of answers."""
-    queries = {pool.query_id for pool in known}
-    models = {document.id for pool in known for document in pool.documents}
+    queries = {pool.query_id for pool in pools}
+    models = {document.id for pool in pools for document in pool.documents}
     part = read_judgments(votes, "human")
     if not part.votes:
         raise InputError(f"{votes}: holds no votes on pairs")
@@ -185,17 +185,17 @@ def _files(urls: Iterable[str]) -> Iterator[str]:
 
 
 def _own(
-    place: str, question_id: str, said: _Turns, model: str, of: Mapping[str, tuple[str, _Turns]]
+    place: str, question_id: str, label: _Turns, model: str, of: Mapping[str, tuple[str, _Turns]]
 ) -> _Turns:
     """Return a model's answers to a question, one for each turn."""
     if question_id not in of:
         file = next(iter(of.values()))[0].rpartition(":")[0]
         raise InputError(f"{place}: question {question_id} has no answer of {model} ({file})")
     origin, turns = of[question_id]
-    if len(turns) != len(said):
+    if len(turns) != len(label):
         raise InputError(
             f"{origin}: {model} answers {counted(len(turns), 'turn')} of question {question_id}, "
-            f"which has {len(said):,}"
+            f"which has {len(label):,}"
         )
     return turns
 

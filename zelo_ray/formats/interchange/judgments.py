@@ -74,10 +74,10 @@ class Part:
         """Return whether the rows are votes, not grades."""
         return "preference" in self.table.column_names
 
-    def only(self, kept: pa.ChunkedArray) -> "Part":
+    def only(self, mask: pa.ChunkedArray) -> "Part":
         """Return some of the rows, with their places."""
-        at = np.flatnonzero(kept.to_numpy())
-        return replace(self, table=self.table.filter(kept), place=lambda row: self.place(at[row]))
+        at = np.flatnonzero(mask.to_numpy())
+        return replace(self, table=self.table.filter(mask), place=lambda row: self.place(at[row]))
 
 
 def read_judgments(url: str, judge: str, *, renamed: bool = False, turn: int | None = None) -> Part:

@@ -89,9 +89,11 @@ def examples(url: str) -> list[Example]:
     return examples
 
 
-def _turned(one: Example, query_id: str) -> Example:
+def _turned(example: Example, query_id: str) -> Example:
     """Return the same judgment on B and A."""
-    return replace(one, query_id=query_id, a=one.b, b=one.a, preference=0.0 - one.preference)
+    return replace(
+        example, query_id=query_id, a=example.b, b=example.a, preference=0.0 - example.preference
+    )
 
 
 def pairs(url: str, *, number: int = 0, seed: int = 0) -> tuple[Filled, pa.Table]:
@@ -121,8 +123,8 @@ def pairs(url: str, *, number: int = 0, seed: int = 0) -> tuple[Filled, pa.Table
     return Filled(pools, notes), pa.Table.from_pylist(labels, PREFERENCES)
 
 
-def _can_be_shown(one: Example) -> bool:
-    return usable(one.a.content) and usable(one.b.content)
+def _can_be_shown(example: Example) -> bool:
+    return usable(example.a.content) and usable(example.b.content)
 
 
 def _rows(url: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

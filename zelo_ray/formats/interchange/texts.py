@@ -48,7 +48,7 @@ def read_texts(
     url: str,
     part: str,
     wanted: Container[str] | None = None,
-    named: Mapping[str, str] = _UNNAMED,
+    columns: Mapping[str, str] = _UNNAMED,
 ) -> Iterator[Document]:
     """Yield documents or queries, one at a time.
 
@@ -59,7 +59,7 @@ def read_texts(
             ``part``.
         part: ``corpus`` or ``queries``.
         wanted: the ids to give; all if None.
-        named: columns with names of their own, by ``id``, ``text`` and ``title``.
+        columns: columns with names of their own, by ``id``, ``text`` and ``title``.
 
     Yields:
         A title stands before the text, on a line of its own (unless the text begins with it), and
@@ -70,11 +70,11 @@ def read_texts(
     """
     made = _query if part == "queries" else _document
     for file in _files(url, part):
-        if _is_table(file, named.values()):
+        if _is_table(file, columns.values()):
             for place, row in rows(file):
-                doc_id = _id(place, row, named.get("id", ""))
+                doc_id = _id(place, row, columns.get("id", ""))
                 if wanted is None or doc_id in wanted:
-                    yield made(place, doc_id, row, named)
+                    yield made(place, doc_id, row, columns)
         elif is_topics(file):
             yield from (t for t in read_topics(file) if wanted is None or t.id in wanted)
         else:
@@ -86,20 +86,20 @@ def read_texts(
                     yield Document(id_, text)
 
 
-def columns_in(url: str, part: str, named: Collection[str]) -> list[str]:
+def columns_in(url: str, part: str, columns: Collection[str]) -> list[str]:
     """Return the columns of such texts, as far as the first row of the first file shows them."""
     files = _files(url, part)
-    return names_of(files[0]) if files and _is_table(files[0], named) else []
+    return names_of(files[0]) if files and _is_table(files[0], columns) else []
 
 
-def _is_table(file: str, named: Iterable[str] = ()) -> bool:
+def _is_table(file: str, columns: Iterable[str] = ()) -> bool:
     """Return whether a file has columns with names, rather than lines of ``id<TAB>text``."""
     if plain_name(file).endswith((".jsonl", ".ndjson", ".json", ".parquet", ".csv")):
         return True
     line = first_line(file)[1].lstrip()
     names = set(text_columns(file))
     usual = not (names.isdisjoint(_IDS) or names.isdisjoint(_TEXTS))
-    return line.startswith(b"{") or usual or not names.isdisjoint(named)
+    return line.startswith(b"{") or usual or not names.isdisjoint(columns)
 
 
 def parts(url: str, part: str, split: str = "test") -> list[str]:
@@ -216,16 +216,16 @@ def write_lines(url: str, of: Iterable[bytes]) -> int:
     return written
 
 
-def pool_line(pool: Pool, own: Collection[str] = ()) -> bytes:
+def pool_line(pool: Pool, own_fields: Collection[str] = ()) -> bytes:
     """Return a pool as an input line, with its session if it is a turn of one.
 
     Args:
         pool: to write.
-        own: the queries that were left out of their own candidates.
+        own_fields: the queries that were left out of their own candidates.
     """
     session = {"session_id": pool.session_id} if pool.session_id else {}
     documents = [document_row(document) for document in pool.documents]
-    left_out = mark_of(pool.query_id, own)
+    left_out = mark_of(pool.query_id, own_fields)
     return orjson.dumps({**session, "query": query_row(pool), "documents": documents, **left_out})
 
 
@@ -274,8 +274,8 @@ def note(what: str, ids: list[str], of: int = 0) -> str:
     return f"left out {what}: {len(ids):,}{more} ({shown})" if ids else ""
 
 
-def _id(place: str, row: Mapping[str, Any], named: str) -> str:
-    value = next((row[name] for name in (named, *_IDS) if name in row), None)
+def _id(place: str, row: Mapping[str, Any], column: str) -> str:
+    value = next((row[name] for name in (column, *_IDS) if name in row), None)
     refuse_lossy(place, "the id", value)
     if not isinstance(value, str | int):
         header = ", ".join(row)
@@ -287,13 +287,13 @@ def _id(place: str, row: Mapping[str, Any], named: str) -> str:
 
 
 def _document(
-    place: str, doc_id: str, row: Mapping[str, Any], named: Mapping[str, str]
+    place: str, doc_id: str, row: Mapping[str, Any], columns: Mapping[str, str]
 ) -> Document:
-    values = [row[name] for name in (named.get("text", ""), *_TEXTS) if name in row]
+    values = [row[name] for name in (columns.get("text", ""), *_TEXTS) if name in row]
     text = next((value for value in values if value is not None), "" if values else None)
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
         text = "\n".join(text)
-    title = row.get(named.get("title") or "title") or ""
+    title = row.get(columns.get("title") or "title") or ""
     if not isinstance(text, str) or not isinstance(title, str):
         raise InputError(
             f"{place}: has no text ({', '.join(_TEXTS)}); it has {', '.join(row)}: name it, such "

@@ -29,10 +29,10 @@ def rows(pools: Sequence[Pool], scores: pa.Table) -> tuple[Iterator[bytes], int]
     return _lines(pools, relevance), len(relevance.keys() - held)
 
 
-def _lines(pools: Sequence[Pool], known: dict[tuple[str, str], float]) -> Iterator[bytes]:
+def _lines(pools: Sequence[Pool], scores: dict[tuple[str, str], float]) -> Iterator[bytes]:
     for pool in pools:
         for document in pool.documents:
-            score = known.get((pool.query_id, document.id))
+            score = scores.get((pool.query_id, document.id))
             if score is not None:
                 yield orjson.dumps(
                     {

@@ -175,9 +175,9 @@ def read_verdicts(
     return verdicts
 
 
-def _refuse_unknown(scales: Mapping[str, Scale], found: Verdicts) -> None:
+def _refuse_unknown(scales: Mapping[str, Scale], verdicts: Verdicts) -> None:
     """Refuse a scale for a name that gave no grades: a judge would be left on the wrong scale."""
-    tables = (found.human, found.grades, found.ranked)
+    tables = (verdicts.human, verdicts.grades, verdicts.ranked)
     judges = [name for table in tables for name in pc.unique(table["judge"]).to_pylist()]
     if strange := [name for name in scales if name not in judges]:
         names = ", ".join(map(printable, judges)) or "nobody"

@@ -113,14 +113,16 @@ def voting_section(measured: Measured) -> Section | None:
     return Section("voting", "How the judges vote on pairs", charts) if charts else None
 
 
-def _biases(rows: Iterable[Row], measured: Measured, told: Sequence[_Told]) -> Iterable[Chart]:
+def _biases(
+    rows: Iterable[Row], measured: Measured, bias_kinds: Sequence[_Told]
+) -> Iterable[Chart]:
     """Draw a chart for each bias that is known of any judge, with the judges in one order."""
     place = {judge: i for i, judge in enumerate(measured.best_first)}
     by_bias: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if np.isfinite(row["value"]):
             by_bias.setdefault((row["bias"], row["against"]), []).append(row)
-    for key, title, caption in told:
+    for key, title, caption in bias_kinds:
         if group := by_bias.get(key):
             group.sort(key=lambda row: place.get(row["judge"], len(place)))
             names = [row["judge"] for row in group]

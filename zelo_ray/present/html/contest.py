@@ -76,10 +76,12 @@ class Contest:
         by_rival |= {row.run_a: turned(row) for row in rows if row.run_b == arm}
         return [by_rival[name] for name in self.arms if name in by_rival]
 
-    def common(self, one: Comparison) -> str:
+    def common(self, comparison: Comparison) -> str:
         """Say on how many queries two arms are compared; return "" if on all."""
-        queries = self.means[one.measure][one.run_a]["queries"]
-        return f" (on {one.queries:,} common queries)" if one.queries < queries else ""
+        queries = self.means[comparison.measure][comparison.run_a]["queries"]
+        return (
+            f" (on {comparison.queries:,} common queries)" if comparison.queries < queries else ""
+        )
 
     @cached_property
     def unanswered(self) -> dict[str, int]:

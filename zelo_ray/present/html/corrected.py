@@ -54,12 +54,12 @@ def people_section(contest: Contest) -> Section | None:
     return Section("people", "What people's labels change", (chart, _table(contest, rows)))
 
 
-def _forest(found: dict[Estimate, list[Comparison]], measure: str, best: str) -> Figure:
-    rivals = leading(found.get("corrected", ()), best)
+def _forest(by_estimate: dict[Estimate, list[Comparison]], measure: str, best: str) -> Figure:
+    rivals = leading(by_estimate.get("corrected", ()), best)
     series = {}
     for estimate, name in _CALLED.items():
-        of = {row.run_b: row for row in found.get(estimate, ()) if row.run_a == best}
-        of |= {row.run_a: turned(row) for row in found.get(estimate, ()) if row.run_b == best}
+        of = {row.run_b: row for row in by_estimate.get(estimate, ()) if row.run_a == best}
+        of |= {row.run_a: turned(row) for row in by_estimate.get(estimate, ()) if row.run_b == best}
         if of:
             rows = [of[row.run_b] for row in rivals]
             ends = ([getattr(row, end) for row in rows] for end in ("difference", "low", "high"))

@@ -49,29 +49,31 @@ def absences(contest: Contest) -> Iterator[str]:
         yield f"The leaderboard tells of {len(arms) - _NAMED} more."
 
 
-def _next(who: str, one: Comparison, contest: Contest) -> str:
+def _next(who: str, comparison: Comparison, contest: Contest) -> str:
     """Compare the leader, A, with the next arm."""
-    rival = f"the next, {one.run_b}{contest.common(one)}"
-    side = "above" if one.difference > 0 else "below"
-    match significance_of(one):
+    rival = f"the next, {comparison.run_b}{contest.common(comparison)}"
+    side = "above" if comparison.difference > 0 else "below"
+    match significance_of(comparison):
         case Significance.TOO_FEW_QUERIES:
             return f"{who} cannot be compared with {rival}: that takes {FEWEST}."
         case Significance.ABOVE:
             text = f"{who} is above {rival}"
         case Significance.BELOW:
-            text = f"On the {one.queries:,} queries that both ranked, {one.run_b} is above it"
+            ranked = f"On the {comparison.queries:,} queries that both ranked"
+            text = f"{ranked}, {comparison.run_b} is above it"
         case Significance.NOT_SIGNIFICANT:
             text = f"{who} does not differ significantly from {rival}"
         case Significance.LABELS_COULD_TURN_IT:
             text = (
                 f"{who} is {side} {rival}, on these labels, but other answers of the judges could "
-                f"turn that (it is above in {one.p_labels:.0%} of the draws of the labels)"
+                f"turn that (it is above in {comparison.p_labels:.0%} of the draws of the labels)"
             )
         case Significance.ONLY_BY_KIN:
-            text = f"{who} is {side} {rival}, but without {one.kin} that is not sure"
+            text = f"{who} is {side} {rival}, but without {comparison.kin} that is not sure"
     return (
-        f"{text}: {estimate(one.difference, one.low, one.high, '+.3f')}, P({one.run_a} is better) "
-        f"{chance(one.p_better)}, p {one.p_holm:.2g} corrected for all comparisons."
+        f"{text}: {estimate(comparison.difference, comparison.low, comparison.high, '+.3f')}, "
+        f"P({comparison.run_a} is better) {chance(comparison.p_better)}, "
+        f"p {comparison.p_holm:.2g} corrected for all comparisons."
     )
 
 

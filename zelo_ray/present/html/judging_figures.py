@@ -66,23 +66,27 @@ def _documents(annotation: Annotation) -> int:
     return int(np.median(sizes)) if len(sizes) else 0
 
 
-def _more(own: Collection[str], options: Mapping[str, Any], documents: int) -> str:
+def _more(option_names: Collection[str], options: Mapping[str, Any], documents: int) -> str:
     """Say which options of the protocol make scores more certain."""
-    again = "--repeats 2 and more judges ask more" if "repeats" in own else "More judges ask more"
-    if "cycles" in own and (cycles := options.get("cycles")):
+    again = (
+        "--repeats 2 and more judges ask more"
+        if "repeats" in option_names
+        else "More judges ask more"
+    )
+    if "cycles" in option_names and (cycles := options.get("cycles")):
         if 2 * cycles >= documents - 1:  # every pair is asked
             return again
         return f"--cycles {2 * cycles} asks up to twice as much"
-    if "calls_per_document" in own and options.get("calls_per_document"):
+    if "calls_per_document" in option_names and options.get("calls_per_document"):
         return f"--calls-per-document {2 * options['calls_per_document']:g} asks more"
     return again
 
 
-def _orders(own: Collection[str]) -> str:
+def _orders(option_names: Collection[str]) -> str:
     """Say which option of the protocol asks each pair in both orders; "" if none does."""
-    if "both_orders" in own:
+    if "both_orders" in option_names:
         return "Ask each pair in both orders (--both-orders)"
-    return "Ask each pair in both orders (--repeats 2)" if "repeats" in own else ""
+    return "Ask each pair in both orders (--repeats 2)" if "repeats" in option_names else ""
 
 
 def _alike(annotation: Annotation) -> dict[tuple[str, str], Span]:

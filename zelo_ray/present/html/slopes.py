@@ -16,7 +16,7 @@ _KINDS = (("--won", "moved up", 1), ("--edge", "in its place", 0), ("--lost", "m
 
 def slopes(
     names: Sequence[str],
-    left: Sequence[float],
+    old: Sequence[float],
     right: Sequence[float],
     sides: tuple[str, str],
     form: str = ".3f",
@@ -25,12 +25,12 @@ def slopes(
 
     Args:
         names: of what is ranked.
-        left: its means on one leaderboard, [names]; NaN is last.
+        old: its means on one leaderboard, [names]; NaN is last.
         right: the same on the other one.
         sides: what the leaderboards are called.
         form: of a mean.
     """
-    means = [np.asarray(side, dtype=np.float64) for side in (left, right)]
+    means = [np.asarray(side, dtype=np.float64) for side in (old, right)]
     orders = [np.argsort(-np.nan_to_num(side, nan=-np.inf), kind="stable") for side in means]
     places = [np.argsort(order) for order in orders]
     ranks = [1 + (side[None, :] > side[:, None] + 1e-12).sum(axis=1) for side in means]

@@ -73,7 +73,7 @@ def _table(outcome: Outcome, width: int) -> Table:
     longest = min(_NAME, max(cell_len(printable(arm)) for arm in outcome.arms))
     for intervals in range(len(names), -1, -1):
         cells = [
-            [_cell(mean, queries, whole=n < intervals) for n, mean in enumerate(row)] + more
+            [_cell(mean, queries, complete=n < intervals) for n, mean in enumerate(row)] + more
             for row, more in zip(rows, paid, strict=True)
         ]
         heads = [*names, *(["spent"] if paid[0] else [])]
@@ -89,11 +89,11 @@ def _table(outcome: Outcome, width: int) -> Table:
     return table
 
 
-def _cell(mean: Mean, queries: int, *, whole: bool) -> str:
+def _cell(mean: Mean, queries: int, *, complete: bool) -> str:
     """Format a mean; if whole, with its interval and its number of queries, if not all."""
     if isnan(mean.mean):
         return "-"
-    if not whole:
+    if not complete:
         return f"{mean.mean:.4f}"
     ends = "" if isnan(mean.low) else f" [{mean.low:.3f}, {mean.high:.3f}]"
     over = f" over {mean.queries:,}" if mean.queries < queries else ""
@@ -141,17 +141,17 @@ def _among(outcome: Outcome, others: Sequence[str]) -> Iterator[str]:
         yield f"{more} of the others {'differs' if len(tail) == 1 else 'differ'} significantly."
 
 
-def _figures(one: Comparison, queries: int) -> str:
+def _figures(comparison: Comparison, queries: int) -> str:
     """Return the figures for a sentence."""
-    score = f"wins {one.wins:,}, ties {one.ties:,}, losses {one.losses:,}"
-    if significance_of(one) is Significance.TOO_FEW_QUERIES:
+    score = f"wins {comparison.wins:,}, ties {comparison.ties:,}, losses {comparison.losses:,}"
+    if significance_of(comparison) is Significance.TOO_FEW_QUERIES:
         return score
-    sure = [f"p {one.p:.2g}, {one.p_holm:.2g} after Holm"]
-    sure.append(f"P({one.run_a} is better) {one.p_better:.3f}")
-    if not isnan(one.p_labels):
-        sure.append(f"above in {one.p_labels:.0%} of the draws of the labels")
-    common = f" on {one.queries:,} common queries" if one.queries < queries else ""
+    sure = [f"p {comparison.p:.2g}, {comparison.p_holm:.2g} after Holm"]
+    sure.append(f"P({comparison.run_a} is better) {comparison.p_better:.3f}")
+    if not isnan(comparison.p_labels):
+        sure.append(f"above in {comparison.p_labels:.0%} of the draws of the labels")
+    common = f" on {comparison.queries:,} common queries" if comparison.queries < queries else ""
     return (
-        f"{one.difference:+.4f} ({one.low:+.4f} to {one.high:+.4f}){common}; {'; '.join(sure)}; "
-        f"{score}"
+        f"{comparison.difference:+.4f} ({comparison.low:+.4f} to {comparison.high:+.4f}){common}; "
+        f"{'; '.join(sure)}; {score}"
     )

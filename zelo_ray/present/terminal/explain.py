@@ -16,20 +16,20 @@ _NARROW = 40
 """Cells of a line, however narrow the terminal is."""
 
 
-def on_screen(parts: Sequence[Part], width: int, height: int, whole: str) -> Iterator[str]:
+def on_screen(parts: Sequence[Part], width: int, height: int, command: str) -> Iterator[str]:
     """Yield the paragraphs as lines, cut to fit the terminal.
 
     Args:
         parts: of the explanation.
         width: cells of a line.
         height: lines of the terminal.
-        whole: the command that shows all of it.
+        command: the command that shows all of it.
     """
     width, shown = max(width, _NARROW), list[str]()
     for kind, group in groupby(parts, lambda item: item.kind):
         if kind == "judgments":
             room = max(_LEAST, height - len(shown) - 3)
-            shown += _judgments([*group], width, room, whole)
+            shown += _judgments([*group], width, room, command)
             continue
         for part in group:
             lines = _cut(part, width)
@@ -37,33 +37,33 @@ def on_screen(parts: Sequence[Part], width: int, height: int, whole: str) -> Ite
             shown += lines[:limit]
             if len(lines) > limit:
                 more = counted(len(lines) - limit, "more line")
-                shown.append(_cropped(f"… {more}: {whole}", max(width, cell_len(whole) + 24)))
+                shown.append(_cropped(f"… {more}: {command}", max(width, cell_len(command) + 24)))
             shown.append("")
     yield from shown[:-1] if shown and not shown[-1] else shown
 
 
-def _cut(one: Part, width: int) -> list[str]:
-    if one.kind == "text":
-        text = " ".join(line.strip() for line in one.lines[1:])
-        return [*wrapped(one.lines[0], width), *_few(f"    {text}", width, _TEXT_LINES)]
-    if one.kind == "rows":
+def _cut(part: Part, width: int) -> list[str]:
+    if part.kind == "text":
+        text = " ".join(line.strip() for line in part.lines[1:])
+        return [*wrapped(part.lines[0], width), *_few(f"    {text}", width, _TEXT_LINES)]
+    if part.kind == "rows":
         return [
             line
-            for paragraph in one.lines
+            for paragraph in part.lines
             for line in (
                 [_cropped(paragraph, width)] if paragraph[:1] == " " else wrapped(paragraph, width)
             )
         ]
-    return [line for paragraph in one.lines for line in wrapped(paragraph, width)]
+    return [line for paragraph in part.lines for line in wrapped(paragraph, width)]
 
 
-def _judgments(parts: Sequence[Part], width: int, room: int, whole: str) -> list[str]:
+def _judgments(parts: Sequence[Part], width: int, room: int, command: str) -> list[str]:
     """Return the first paragraphs that fit, at least one, and the number of the others."""
     shown = list[str]()
     for number, part in enumerate(parts):
         lines = [line for paragraph in part.lines for line in _said(paragraph, width)]
         if shown and len(shown) + len(lines) > room:
-            return [*shown, f"… {len(parts) - number:,} more like this: {whole}"]
+            return [*shown, f"… {len(parts) - number:,} more like this: {command}"]
         shown += [*lines, ""]
     return shown
 
@@ -73,13 +73,13 @@ def _said(line: str, width: int) -> list[str]:
     return _few(line, width, _REASON_LINES) if deep else wrapped(line, width)
 
 
-def _few(line: str, width: int, most: int) -> list[str]:
+def _few(line: str, width: int, rows: int) -> list[str]:
     """Return the first lines of a text, and the number of words left out."""
     words, ahead = line.split(), line[: len(line) - len(line.lstrip())]
-    begun = wrapped(ahead + " ".join(words[: most * width])[: 4 * most * width], width, ahead)
-    if len(begun) <= most and len(words) <= most * width:
+    begun = wrapped(ahead + " ".join(words[: rows * width])[: 4 * rows * width], width, ahead)
+    if len(begun) <= rows and len(words) <= rows * width:
         return begun
-    *first, last = begun[:most]
+    *first, last = begun[:rows]
     tail = last.split()
     before = sum(len(row.split()) for row in first)
     while tail and cell_len(ahead + " ".join(tail)) > width - 20:

@@ -71,11 +71,11 @@ def sibling_lines(boards: Boards) -> Iterator[str]:
 
 
 def contradiction_lines(
-    found: Sequence[Contradiction], queries: int, positive: float, relevant: float
+    contradictions: Sequence[Contradiction], queries: int, positive: float, relevant: float
 ) -> Iterator[str]:
     """Yield the queries whose old labels the new ones contradict, worst first."""
-    by_query = [*of_queries(found)]
-    kinds = [contradiction.kind for contradiction in found]
+    by_query = [*of_queries(contradictions)]
+    kinds = [contradiction.kind for contradiction in contradictions]
     beaten = sum(group[0].best for _, group in by_query)
     against = f"{len(by_query):,} of {counted(queries, 'query is', 'queries are')} contradicted"
     yield f"{against} (old positive: from {positive:g} on; new relevant: from {relevant:g} on):"
@@ -110,12 +110,12 @@ def table(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
         yield "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()
 
 
-def _row(each: Standing) -> tuple[str, ...]:
-    moved = f"{each.moved:+d}" if each.moved else "="
+def _row(row: Standing) -> tuple[str, ...]:
+    moved = f"{row.moved:+d}" if row.moved else "="
     return (
-        _cut(each.run),
-        *(f"{each.old:.4f}", _interval(each.old_low, each.old_high).strip(), str(each.old_rank)),
-        *(f"{each.new:.4f}", _interval(each.new_low, each.new_high).strip(), str(each.new_rank)),
+        _cut(row.run),
+        *(f"{row.old:.4f}", _interval(row.old_low, row.old_high).strip(), str(row.old_rank)),
+        *(f"{row.new:.4f}", _interval(row.new_low, row.new_high).strip(), str(row.new_rank)),
         moved,
     )
 
@@ -132,7 +132,7 @@ def _size(value: float, form: str = ".2f") -> str:
     return "-" if isnan(value) else f"{value:{form}}"
 
 
-def _left_out(number: int, one: str, file: str, many: str = "") -> Iterator[str]:
+def _left_out(number: int, singular: str, file: str, plural: str = "") -> Iterator[str]:
     if number > 0:
-        what = counted(number, f"more {one}", f"more {many}" if many else "")
+        what = counted(number, f"more {singular}", f"more {plural}" if plural else "")
         yield f"… and {what}: --out has all in {file}"

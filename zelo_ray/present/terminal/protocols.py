@@ -58,26 +58,26 @@ def _table(outcome: Outcome, width: int) -> Table:
     return table
 
 
-def _row(trial: Trial, unit: str, whole: int) -> list[str]:
-    """Return the cells of a protocol; the first ``whole`` with an interval show it."""
+def _row(trial: Trial, unit: str, items: int) -> list[str]:
+    """Return the cells of a protocol; the first ``items`` with an interval show it."""
     figures = trial.figures
     return [
         printable(trial.protocol),
         f"{trial.judged:,}/{trial.items:,}",
-        _cell(figures["agreement"], ".2f", whole=whole > 0),
+        _cell(figures["agreement"], ".2f", percent=items > 0),
         _cell(figures["agreement_decided"], ".2f"),
         _cell(figures["alpha"], "z.2f"),
         f"{trial.bill.calls:,}",
         trial.bill.told,
-        _cell(figures[f"{unit}_per_correct"], ".2g", whole=whole > 1),
+        _cell(figures[f"{unit}_per_correct"], ".2g", percent=items > 1),
     ]
 
 
-def _cell(figure: Estimate, form: str, *, whole: bool = False) -> str:
+def _cell(figure: Estimate, form: str, *, percent: bool = False) -> str:
     """Format a figure; if whole, with its interval."""
     if isnan(figure.value):
         return "-"
-    ends = [_number(end, form) for end in (figure.low, figure.high) if whole and not isnan(end)]
+    ends = [_number(end, form) for end in (figure.low, figure.high) if percent and not isnan(end)]
     return _number(figure.value, form) + (f" [{', '.join(ends)}]" if ends else "")
 
 
@@ -130,10 +130,11 @@ def _differences(outcome: Outcome) -> Iterator[str]:
         )
 
 
-def sentence(one: Difference) -> str:
+def sentence(difference: Difference) -> str:
     """Say a difference in words, with its figures."""
     return (
-        f"{one.rater_a} agrees more with people than {one.rater_b}: {one.value_a:.2f} against "
-        f"{one.value_b:.2f}, {one.difference:+.2f} ({one.low:+.2f} to {one.high:+.2f}) on "
-        f"{one.items:,} items that both judged"
+        f"{difference.rater_a} agrees more with people than {difference.rater_b}: "
+        f"{difference.value_a:.2f} against {difference.value_b:.2f}, {difference.difference:+.2f} "
+        f"({difference.low:+.2f} to {difference.high:+.2f}) on {difference.items:,} items "
+        "that both judged"
     )

@@ -69,5 +69,5 @@ def _effect(effect: Mapping[str, Any]) -> str:
     return f"log of Davidson's nu, which says how often two alike tie: {value}"
 
 
-def _left_out(number: int, one: str, many: str) -> list[str]:
-    return [f"… and {counted(number, one, many)} more: --out has all"] if number > 0 else []
+def _left_out(number: int, singular: str, plural: str) -> list[str]:
+    return [f"… and {counted(number, singular, plural)} more: --out has all"] if number > 0 else []

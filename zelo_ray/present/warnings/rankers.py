@@ -147,13 +147,13 @@ def _more(arms: RankerFigures) -> str:
     )
 
 
-def _needed(one: Comparison, compared: int) -> float:
+def _needed(comparison: Comparison, compared: int) -> float:
     """Count the queries that find such a difference with `POWER`, each test at .05 / compared."""
-    if not one.difference:
+    if not comparison.difference:
         return inf
-    error = (one.high - one.low) / 2 / _NORMAL.inv_cdf(0.975)
+    error = (comparison.high - comparison.low) / 2 / _NORMAL.inv_cdf(0.975)
     reach = _NORMAL.inv_cdf(1 - SURE / 2 / max(compared, 1)) + _NORMAL.inv_cdf(POWER)
-    return one.queries * (reach * error / one.difference) ** 2
+    return comparison.queries * (reach * error / comparison.difference) ** 2
 
 
 def _missing(arms: RankerFigures) -> Iterator[ResultWarning]:

@@ -128,8 +128,8 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.replace(CODE, "").split())
 
 
-def _anchor(number: int, found: Any) -> Anchor:
+def _anchor(number: int, row: Any) -> Anchor:
     try:
-        return Anchor.model_validate(found)
+        return Anchor.model_validate(row)
     except ValidationError as error:
         raise AnchorError(f"the anchors, set {number}: {first_error(error)}") from None
