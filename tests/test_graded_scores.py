@@ -14,6 +14,7 @@ import pytest
 from tests import builders
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import graded, recorded_options
+from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade
 
 options_of = partial(builders.options_of, protocol="graded")
@@ -91,7 +92,7 @@ def test_a_recorded_run_is_explained_by_what_it_did(recorded, median):
 
 
 def test_before_the_judges_are_measured_there_are_no_scores():
-    assert {(fit.scores, fit.reason) for fit in graded.fit(run_of(3), OPTIONS)} == {((), "")}
+    assert {(fit.scores, fit.reason) for fit in graded.fit(run_of(3), OPTIONS)} == {((), None)}
 
 
 @pytest.mark.parametrize("pooling", ["thurstone", "beta", "median", "majority"])
@@ -161,11 +162,12 @@ def test_without_a_grade_there_is_no_score():
     pools = run_of()
     fits = graded.fit([pools[0], [], pools[1][:3]], OPTIONS, learn(pools))
     assert [len(fit.scores) for fit in fits] == [8, 0, 1]
-    assert [fit.reason for fit in fits] == ["", "it has no grades", ""]
+    no_grades = Unscored.because(UnscoredReason.NO_GRADES)
+    assert [fit.reason for fit in fits] == [None, no_grades, None]
     nothing = learn([[]])
     assert (nothing.raters, nothing.shares) == ((), ())
-    assert graded.fit([[]], OPTIONS, nothing)[0].reason == "it has no grades"
-    assert graded.fit([[], []], OPTIONS, learn(pools))[1].reason == "it has no grades"
+    assert graded.fit([[]], OPTIONS, nothing)[0].reason == no_grades
+    assert graded.fit([[], []], OPTIONS, learn(pools))[1].reason == no_grades
 
 
 def test_a_severe_judge_is_found_out_and_made_up_for():
