@@ -230,12 +230,12 @@ _FILES: dict[str, Callable[[Path], None]] = {
     "baseball.csv": _games(
         "baseball.csv",
         "home,away,home_wins,away_wins",
-        (f"{a},{b},{4 + n % 3},{3 + n % 4}" for n, (a, b) in enumerate(_PAIRS)),
+        [f"{a},{b},{4 + n % 3},{3 + n % 4}" for n, (a, b) in enumerate(_PAIRS)],
     ),
     "games.csv": _games(
         "games.csv",
         "Heim,Gast,Tore_Heim,Tore_Gast",
-        (f"{a},{b},{n % 3},{n % 2}" for n, (a, b) in enumerate(_PAIRS)),
+        [f"{a},{b},{n % 3},{n % 2}" for n, (a, b) in enumerate(_PAIRS)],
     ),
     "filled.csv": lambda folder: None,  # see Given.around
     "relevant.txt": lambda folder: (folder / "relevant.txt").write_text(_WORDS) and None,
