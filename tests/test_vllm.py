@@ -38,6 +38,8 @@ def engine(tmp_path, monkeypatch):
 
     def plan(*plans):
         (tmp_path / "plan.json").write_text(json.dumps(plans))
+        for start in tmp_path.glob("start-*"):
+            start.unlink()
 
     plan()
     plan.did = lambda what: [

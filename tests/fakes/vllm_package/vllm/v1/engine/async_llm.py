@@ -74,8 +74,8 @@ class AsyncLLM:
     def __init__(self, args):
         self._folder = Path(os.environ["FAKE_VLLM"])
         plans = json.loads((self._folder / "plan.json").read_text())
-        before = [row for row in self._rows() if "start" in row]
-        self._plan = plans[len(before)] if len(before) < len(plans) else {}
+        number = self._number_of_start()
+        self._plan = plans[number] if number < len(plans) else {}
         self._log(
             start=asdict(args),
             pid=os.getpid(),
@@ -89,6 +89,17 @@ class AsyncLLM:
         self.model_config = SimpleNamespace(max_model_len=args.max_model_len or 100_000)
         self._args, self._calls, self._dead, self._seen = args, 0, asyncio.Event(), []
         self._turn, self._tokenizer = asyncio.Lock(), _Tokenizer(self._plan.get("template"))
+
+    def _number_of_start(self):
+        """How many engines started before, also where two of them start at once."""
+        number = 0
+        while True:
+            try:
+                (self._folder / f"start-{number}").touch(exist_ok=False)
+            except FileExistsError:
+                number += 1
+            else:
+                return number
 
     @classmethod
     def from_vllm_config(cls, vllm_config, *, disable_log_stats):
@@ -165,10 +176,6 @@ class AsyncLLM:
         best = max((_alike(tokens, each) for each in self._seen), default=0)
         self._seen.append(tokens)
         return best // _BLOCK * _BLOCK if self._args.enable_prefix_caching else 0
-
-    def _rows(self):
-        log = self._folder / "log.jsonl"
-        return list(map(json.loads, log.read_text().splitlines())) if log.exists() else []
 
     def _log(self, **row):
         with (self._folder / "log.jsonl").open("a") as file:
