@@ -1,7 +1,9 @@
 """A ledger whose bytes were changed: what is whole is read as it was, the rest is set aside."""
 
 import random
+import zlib
 
+import orjson
 import pyarrow.dataset
 import pytest
 
@@ -10,7 +12,7 @@ from tests.builders import line_of as line_of_pool
 from zelo_ray.cli import main
 from zelo_ray.engine.ledger import Damaged, Ledger, Spent, read_rows, spent_in, told_damage, writing
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import line_of
+from zelo_ray.formats.segments import line_of, row_of
 
 
 def keys(*numbers):
@@ -319,3 +321,13 @@ def test_a_reply_that_is_damaged_while_it_is_settled_is_missing_and_not_fatal(tm
     (segment,) = segments_of(tmp_path)
     segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"no"', 1))
     assert settle(block)["missing"].to_pylist() == [1]
+
+
+def test_a_reply_outlives_a_column_that_was_added_since():
+    row = orjson.loads(line_of(reply_to(*keys(1))))
+    del row["crc32"], row["limit"]
+    body = orjson.dumps(row)[:-1]
+    line = body + b',"crc32":"%08x"}\n' % zlib.crc32(body)
+    assert row_of(line) == orjson.loads(line) | {"limit": 0}
+    without_key = orjson.dumps({"judge": "j"})[:-1]
+    assert row_of(without_key + b',"crc32":"%08x"}\n' % zlib.crc32(without_key)) is None

@@ -6,7 +6,7 @@ another. ``.v2.jsonl``: the last column of a line, ``crc32``, is over all bytes 
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from operator import itemgetter
 from typing import Any
 
@@ -21,6 +21,7 @@ _CHECKSUM_BYTES = len(_CHECKSUM % 0)
 _COLUMNS = fields(Reply)
 _VALUES = itemgetter(*(column.name for column in _COLUMNS))
 _NAMES = frozenset(column.name for column in _COLUMNS)
+_DEFAULTS = {column.name: column.default for column in _COLUMNS if column.default is not MISSING}
 
 
 def line_of(reply: Reply) -> bytes:
@@ -35,14 +36,17 @@ def line_of(reply: Reply) -> bytes:
 def row_of(line: bytes) -> dict[str, Any] | None:
     """Parse a line as a row with all columns of a reply, and perhaps more; None if damaged.
 
+    A column that was added since has its default: a paid answer must outlive a new column.
     Whatever the bytes are, this raises nothing.
     """
     if not line.endswith(_CHECKSUM % zlib.crc32(line[:-_CHECKSUM_BYTES])):
         return None
     try:
         row: dict[str, Any] = orjson.loads(line)
+        if not row.keys() >= _NAMES:
+            row = _DEFAULTS | row
         return row if row.keys() >= _NAMES else None
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, TypeError):
         return None
 
 
