@@ -270,7 +270,7 @@ def read_record() -> dict[str, str]:
     """Return what was recorded, by its name."""
     with tarfile.open(RECORD) as archive:
         return {
-            member.name: archive.extractfile(member).read().decode()  # type: ignore[union-attr]
+            member.name: archive.extractfile(member).read().decode()
             for member in archive
             if member.isfile()
         }

@@ -38,7 +38,7 @@ class RetryKind(Enum):
     OTHER = auto()
 
 
-class Retry(CallError):  # noqa: N818 - it names what to do, as the two below
+class Retry(CallError):  # noqa: N818 - it names what is to be done
     """A call failed that may succeed later.
 
     ``delay`` is the server's own wish in seconds, if it had one; ``billed`` is what a response
@@ -63,7 +63,7 @@ class Retry(CallError):  # noqa: N818 - it names what to do, as the two below
         self.unsettled, self.status = unsettled, status
 
 
-class Refused(CallError):  # noqa: N818
+class Refused(CallError):  # noqa: N818 - as Retry
     """A request failed that will never succeed, though others may. Nothing was billed."""
 
     def __init__(self, detail: str, status: Status = "failed", *, name: str = "") -> None:
@@ -71,7 +71,7 @@ class Refused(CallError):  # noqa: N818
         self.status = status
 
 
-class Fatal(CallError):  # noqa: N818
+class Fatal(CallError):  # noqa: N818 - as Retry
     """No request of this judge will succeed until a person acts: a wrong key, an unknown model."""
 
 

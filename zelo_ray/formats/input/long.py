@@ -255,7 +255,11 @@ def _score(value: Any) -> float | None:
 def _metadata(value: Any) -> str | None:
     if not isinstance(value, Mapping):
         return None
-    fields = {n: cell for n, cell in value.items() if cell is not None and cell == cell}  # noqa: PLR0124
+    fields = {
+        name: cell
+        for name, cell in value.items()
+        if cell is not None and cell == cell  # noqa: PLR0124 - NaN
+    }
     return json.dumps(fields, ensure_ascii=False, default=str)
 
 
