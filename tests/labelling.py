@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 
 from zelo_ray import cli
 from zelo_ray.commands.label import working
+from zelo_ray.commands.label.page import labelling_page
 from zelo_ray.commands.label.rubric import RUBRIC
 from zelo_ray.commands.label.serve import Server
 from zelo_ray.options.label import LabelOptions
-from zelo_ray.present.html.labelling import labelling_page
 
 
 def sample_at(out, drawn, *, more=0, text="", overlap=0.0, seed=0):

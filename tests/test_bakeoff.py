@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from zelo_ray.commands.bakeoff import Entry, Unranked, contrasting, contrasts, describe, measure
+from zelo_ray.commands.bakeoff.report.terminal import standings
 from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.errors import InputError, Stopped
@@ -15,7 +16,6 @@ from zelo_ray.evaluation.measures import Truth
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.present.terminal.bakeoff import standings
 from zelo_ray.records import Document, Pool, Qrel, Ranked
 
 QUERIES = [f"q{n}" for n in range(12)]

@@ -11,11 +11,11 @@ import pytest
 
 from tests.test_report import Page
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
+from zelo_ray.commands.report import write_report
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.html import write_report
-from zelo_ray.present.html.labels import labels
 from zelo_ray.records import Comparison, Mean, Metric
+from zelo_ray.report.charts.labels import labels
 
 MEASURES = ("nDCG@10", "AP")
 ARMS = ("bm25", "original", "cross-encoder", "my.module:Custom", "run-file")

@@ -4,8 +4,8 @@ import pytest
 
 from tests.builders import options_of, pool_of, results_of
 from tests.hills import write_contests, write_verdicts
+from zelo_ray.commands.annotate.report.closing import closing
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.present.terminal.annotate import closing
 from zelo_ray.records import Rater
 
 TURNED = "turned round (A in one, B in the other)"

@@ -14,11 +14,11 @@ from zelo_ray.cli import main
 from zelo_ray.commands.compare_labels import compare_labels
 from zelo_ray.commands.compare_labels.contradictions import contradictions
 from zelo_ray.commands.compare_labels.neighbours import cohens_d, median_size
+from zelo_ray.commands.compare_labels.report.terminal import told
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, MeasureError, OptionError
 from zelo_ray.formats.interchange.pooling import judgments
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.terminal.labels import told
 from zelo_ray.records import GradedScore, Ranked
 
 

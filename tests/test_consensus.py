@@ -10,9 +10,9 @@ from scipy.stats import binomtest
 from tests.builders import rows_of
 from tests.test_agree import write_qrels
 from zelo_ray.commands.agree.consensus import SAID, answer
+from zelo_ray.commands.report import write_report
 from zelo_ray.fitting.calibration import clusters
 from zelo_ray.fitting.calibration.consensus import LEVELS, of_grades, of_votes
-from zelo_ray.present.html import write_report
 from zelo_ray.records import Consensus
 
 NAN = np.nan

@@ -16,12 +16,12 @@ import psutil
 import pytest
 
 from tests import crash
+from zelo_ray.commands.report import write_report
 from zelo_ray.engine.bookkeeping import money
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import RUN_LOCK
 from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.present.html import write_report
 
 pytestmark = pytest.mark.ray
 

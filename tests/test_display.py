@@ -8,11 +8,11 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from zelo_ray.engine.bookkeeping import Tally, Trouble
-from zelo_ray.present.terminal import display as display_module
-from zelo_ray.present.terminal.display import Display, dollars, duration
-from zelo_ray.present.terminal.figures import Pace
-from zelo_ray.present.terminal.names import shortened
 from zelo_ray.reasons import Disabled, StopReason
+from zelo_ray.report.progress import display as display_module
+from zelo_ray.report.progress.display import Display, dollars, duration
+from zelo_ray.report.progress.figures import Pace
+from zelo_ray.report.progress.names import shortened
 
 EPOCH = 1.7e9
 PLANNED = {"openai:gpt-6-luna": 1000, "offline:bm25": 500}

@@ -5,10 +5,10 @@ import pytest
 
 from tests.test_report import page_of
 from tests.test_report_graded import write_graded
+from zelo_ray.commands.report import write_report
 from zelo_ray.families import families_of
 from zelo_ray.fitting.calibration import Ratings
 from zelo_ray.fitting.effective import correlation_of, effective, ends, given_people
-from zelo_ray.present.html import write_report
 
 GPT, CLAUDE, GEMINI = "openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash"
 

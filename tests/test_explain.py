@@ -15,10 +15,10 @@ from zelo_ray import cli
 from zelo_ray.commands.explain import explain, explanation
 from zelo_ray.commands.explain.meetings import alike, graded, meetings
 from zelo_ray.commands.explain.paragraphs import ranges, text_part
+from zelo_ray.commands.explain.screen import on_screen
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.tables import Rejected, table_of
-from zelo_ray.present.terminal.explain import on_screen
 from zelo_ray.records import Failure, Grade, Rater, Score, Vote
 
 DIFFER = "in this order; the orders differ, so a tie"

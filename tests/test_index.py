@@ -12,11 +12,11 @@ from tests.builders import pool_of, results_of, write_run
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL
 from zelo_ray import cli
+from zelo_ray.commands.report import write_report
+from zelo_ray.commands.report.index import write_index
+from zelo_ray.commands.report.overview import differing, spent_in_all
+from zelo_ray.commands.report.runs import Past
 from zelo_ray.errors import NothingToReport, OptionError
-from zelo_ray.present.html import write_report
-from zelo_ray.present.html.index import write_index
-from zelo_ray.present.html.overview import differing, spent_in_all
-from zelo_ray.present.html.runs import Past
 
 
 @pytest.fixture(scope="module")

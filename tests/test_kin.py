@@ -18,16 +18,16 @@ from zelo_ray.commands.bakeoff import describe, measure
 from zelo_ray.commands.bakeoff.gate import gate_lines
 from zelo_ray.commands.bakeoff.kin import guard
 from zelo_ray.commands.bakeoff.kinship import kinship_of
+from zelo_ray.commands.bakeoff.report.terminal import standings
 from zelo_ray.commands.bakeoff.rest import InseparableError, annotated
 from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
+from zelo_ray.commands.report import write_report
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.families import families_of
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.html import write_report
-from zelo_ray.present.terminal.bakeoff import standings
 from zelo_ray.protocols import load
 from zelo_ray.records import Contest, Grade, Vote, Winner
 

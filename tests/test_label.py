@@ -15,6 +15,7 @@ from tests.labelling import back, sample_at
 from zelo_ray import cli
 from zelo_ray.commands.label import draw, page_words, working
 from zelo_ray.commands.label.candidates import Candidates
+from zelo_ray.commands.label.page import labelling_page
 from zelo_ray.engine.lock import claim
 from zelo_ray.errors import InputError, LockError, OptionError
 from zelo_ray.evaluation.people.design import inclusion, threshold_of
@@ -23,7 +24,6 @@ from zelo_ray.formats.labels import read_labels
 from zelo_ray.options import load_options
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.options.label import LabelOptions
-from zelo_ray.present.html.labelling import labelling_page
 
 QUERIES, DOCUMENTS = 6, 10
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from tests.builders import PANEL, options_of, pool_of, results_of, write_run
 from zelo_ray import cli
+from zelo_ray.cli import next_step
 from zelo_ray.cli.arguments import parse
 from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.trial import find_fruitless_judges
@@ -24,7 +25,6 @@ from zelo_ray.options import (
     FitOptions,
     SizeOptions,
 )
-from zelo_ray.present.terminal import next_step
 from zelo_ray.reasons import Disabled, StopReason
 
 WORDS = ["annotate", "my pools/*.jsonl", "--judges", "offline", "--out", "o"]

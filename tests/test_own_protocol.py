@@ -24,12 +24,12 @@ from tests.test_report import Page
 from zelo_ray import cli
 from zelo_ray.commands.compare_protocols import plans
 from zelo_ray.commands.explain import explain
+from zelo_ray.commands.report import write_report
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import OptionError, ProtocolError, UnknownProtocol
 from zelo_ray.options import CompareProtocolsOptions
-from zelo_ray.present.html import write_report
 from zelo_ray.protocols import load, load_annotate
 from zelo_ray.protocols.listwise import order_of
 from zelo_ray.providers import build_panel

@@ -12,10 +12,11 @@ from tests.builders import pool_of, results_of, write_run
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL
 from tests.test_report_browser import CHROMIUM, DRAWN, deaf, in_browser, shows
-from zelo_ray.present.html import write_report
-from zelo_ray.present.html.figures import intervals
-from zelo_ray.present.html.index import write_index
-from zelo_ray.present.html.page import Chart, Page, Queries, Section, Table, Text, render
+from zelo_ray.commands.report import write_report
+from zelo_ray.commands.report.index import write_index
+from zelo_ray.report.charts.figures import intervals
+from zelo_ray.report.page import render_page
+from zelo_ray.report.parts import Chart, Queries, Report, Section, Table, Text
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="neither chromium nor google-chrome is here")
 KEEP = """
@@ -42,8 +43,8 @@ async def taken(tab, selector):
 
 def page_of(folder, *parts, section="things"):
     """A page of one section."""
-    page = Page("A page", [], [], [Section(section, "Things", parts)])
-    (folder / "page.html").write_text(render(page))
+    page = Report("A page", [], [], [Section(section, "Things", parts)])
+    (folder / "page.html").write_text(render_page(page))
     return folder / "page.html"
 
 
@@ -227,7 +228,7 @@ def test_a_page_is_printed_with_every_chart(tmp_path, width, height):
     async def visit(tab):
         await tab.open(tmp_path / "report.html", width=390, height=300)
         told = await tab.call(
-            "Page.printToPDF", paperWidth=width, paperHeight=height, preferCSSPageSize=True
+            "Report.printToPDF", paperWidth=width, paperHeight=height, preferCSSPageSize=True
         )
         assert base64.b64decode(told["data"]).startswith(b"%PDF")
         assert await tab.run(DRAWN.format(".plot"))

@@ -7,6 +7,7 @@ import pytest
 
 from tests.builders import PANEL, answers, lines_of, options_of, pool_of, results_of, write_run
 from zelo_ray.commands.explain import explain
+from zelo_ray.commands.report import write_report
 from zelo_ray.engine import write_parts as parts_module
 from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.settle import settle
@@ -14,7 +15,6 @@ from zelo_ray.engine.write_parts import collect_parts, plan_parts, write_part
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.files import lines
 from zelo_ray.formats.stored import Stored
-from zelo_ray.present.html import write_report
 
 TABLES = ("votes", "scores", "failures")
 POOLS = [

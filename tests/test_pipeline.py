@@ -120,7 +120,7 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
     )
     assert scored.startswith("329 documents of 29 queries scored from 3,948 comparisons")
     assert re.match(r"standard error 0\.\d\d logits on average if .* about people$", error)
-    assert found[0].startswith("stands out: Every judge of this run")
+    assert found[0].startswith("Warning: Every judge of this run")
     assert last.startswith("results: ")
     assert follow.startswith(f"Next step: zelo-ray bakeoff --truth {out} ")
 

@@ -12,16 +12,16 @@ from tests.test_bakeoff import all_like, contest_of, entry_of
 from tests.test_trials import WORDS, outcome_of
 from zelo_ray import cli
 from zelo_ray.cli.runs import show
+from zelo_ray.commands.annotate.report.closing import closing
+from zelo_ray.commands.bakeoff.report.terminal import standings
 from zelo_ray.commands.batches import list_batches
+from zelo_ray.commands.compare_protocols.terminal import terminal
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError
 from zelo_ray.formats.wording import printable
-from zelo_ray.present.terminal.annotate import closing
-from zelo_ray.present.terminal.bakeoff import standings
-from zelo_ray.present.terminal.protocols import terminal
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Rater
 

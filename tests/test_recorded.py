@@ -24,11 +24,11 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
 from zelo_ray.formats.recordings import digest_of, read_recording
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.present.terminal.names import shortened
 from zelo_ray.protocols import PROTOCOLS, advance, load
 from zelo_ray.providers import Fatal, Refused, build_panel
 from zelo_ray.providers.recorded import Recorded
 from zelo_ray.records import Document
+from zelo_ray.report.progress.names import shortened
 from zelo_ray.rerankers import arms_of
 
 OPINIONS = [

@@ -23,6 +23,8 @@ from tests.builders import (
     write_run,
 )
 from zelo_ray.cli import main
+from zelo_ray.commands.annotate.report.panel import COLUMNS, panel_of
+from zelo_ray.commands.report import write_report
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import claim
 from zelo_ray.errors import InputError, NothingToReport
@@ -31,11 +33,10 @@ from zelo_ray.formats.record import begin, unfinished
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.segments import line_of, reply_of, row_of
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.html import write_report
-from zelo_ray.present.html.page import chance, embedded, plain
-from zelo_ray.present.html.panel import COLUMNS, panel_of
-from zelo_ray.present.html.source import Source, bare
 from zelo_ray.records import Document, Pool, Vote
+from zelo_ray.report.page import embedded
+from zelo_ray.report.source import Source, bare
+from zelo_ray.report.wording import chance, plain
 
 EVIL = (
     '<script>window.pwned=1</script><img src=//evil.test/x onerror=window.pwned=1>&amp;"'
@@ -246,10 +247,10 @@ def test_a_run_of_nothing_has_a_report(tmp_path):
 
 
 def test_of_many_queries_those_to_look_at_and_some_by_chance_are_listed(tmp_path, monkeypatch):
-    monkeypatch.setattr("zelo_ray.present.html.details.QUERIES", 12)
-    monkeypatch.setattr("zelo_ray.present.html.details.TELLING", 4)
-    monkeypatch.setattr("zelo_ray.present.html.details._RUN", 2)
-    monkeypatch.setattr("zelo_ray.present.html.judged.LEAST", 2)
+    monkeypatch.setattr("zelo_ray.commands.annotate.report.details.QUERIES", 12)
+    monkeypatch.setattr("zelo_ray.commands.annotate.report.details.TELLING", 4)
+    monkeypatch.setattr("zelo_ray.commands.annotate.report.details._RUN", 2)
+    monkeypatch.setattr("zelo_ray.commands.annotate.report.results.LEAST", 2)
     pools = [pool_of(tuple(range(3 + i % 3)), f"q-{i:03}") for i in range(60)]
     pools += [Pool("empty", "no documents", ())]
     page = report(tmp_path, pools)
@@ -279,7 +280,7 @@ def test_comparisons_are_carried_in_order_as_far_as_there_is_room(
     sizes = report(tmp_path, pools).sizes
     room = [sizes[q, "documents"] for q in range(documents)]
     room += [sizes[q, "votes"] for q in range(votes)]
-    monkeypatch.setattr("zelo_ray.present.html.details.BYTES", sum(room))
+    monkeypatch.setattr("zelo_ray.commands.annotate.report.details.BYTES", sum(room))
     write_report(str(tmp_path))
     page = page_of(tmp_path)
     assert list(page.packed) == [
@@ -321,7 +322,7 @@ def test_the_share_of_the_document_shown_first_minds_what_was_swapped():
 
 
 def test_tables_come_in_chunks_that_divide_no_query(tmp_path, monkeypatch):
-    monkeypatch.setattr("zelo_ray.present.html.source._ROWS", 4)
+    monkeypatch.setattr("zelo_ray.report.source._ROWS", 4)
     ids = [f"q{i}" for i, size in enumerate((3, 6, 1, 4, 2)) for _ in range(size)]
     table = pa.table({"query_id": ids, "n": range(len(ids))})
     pq.write_table(table, tmp_path / "numbers.parquet", row_group_size=5)

@@ -9,7 +9,7 @@ from sklearn.metrics import confusion_matrix
 
 from tests.test_report import page_of
 from zelo_ray import cli
-from zelo_ray.present.html import write_report
+from zelo_ray.commands.report import write_report
 
 QUERIES, DOCUMENTS = 8, 10
 RUNS = ("first", "second", "third")

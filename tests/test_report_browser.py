@@ -19,7 +19,7 @@ from tests.test_report import EVIL, evil_pool
 from tests.test_report_agreement import agree, write_runs
 from tests.test_report_graded import write_both, write_graded
 from tests.test_report_relabelling import compare_labels
-from zelo_ray.present.html import write_report
+from zelo_ray.commands.report import write_report
 from zelo_ray.records import Document, Pool
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

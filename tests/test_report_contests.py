@@ -6,12 +6,19 @@ import pytest
 
 from tests.hills import rows_of_tournaments, rows_of_verdicts, write_contests, write_verdicts
 from tests.test_report import EVIL, page_of
+from zelo_ray.commands.annotate.report.debates import debates_of
+from zelo_ray.commands.annotate.report.tournaments import (
+    agreeing,
+    alike,
+    ended,
+    stayed,
+    tournaments_of,
+    wins,
+)
+from zelo_ray.commands.annotate.report.wins import win_shares
+from zelo_ray.commands.report import write_report
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.html import write_report
-from zelo_ray.present.html.debates import debates_of
-from zelo_ray.present.html.tournaments import agreeing, alike, ended, stayed, tournaments_of, wins
-from zelo_ray.present.html.wins import win_shares
 from zelo_ray.protocols.judgments import CONTESTS, VERDICTS
 from zelo_ray.records import Contest, Verdict
 

@@ -10,13 +10,13 @@ from sklearn.metrics import cohen_kappa_score
 
 from tests.builders import pool_of, results_of, write_run
 from tests.test_report import page_of, votes_of
+from zelo_ray.commands.annotate.report.gradings import gradings_of
+from zelo_ray.commands.annotate.report.panel import panel_of
+from zelo_ray.commands.report import write_report
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.html import write_report
-from zelo_ray.present.html.gradings import gradings_of
-from zelo_ray.present.html.panel import panel_of
 from zelo_ray.records import AbsoluteScore, Consensus, Failure, Grade, GradedScore, Rater, Share
 
 JUDGES = ("openai:one", "anthropic:two", "gemini:three")
@@ -303,7 +303,7 @@ def test_grades_are_carried_as_far_as_there_is_room(tmp_path, monkeypatch):
     sizes = reported(tmp_path)[0].sizes
     room = sum(size for (_, kind), size in sizes.items() if kind == "documents")
     room += sizes[0, "grades"] + sizes[1, "grades"]
-    monkeypatch.setattr("zelo_ray.present.html.details.BYTES", room)
+    monkeypatch.setattr("zelo_ray.commands.annotate.report.details.BYTES", room)
     write_report(str(tmp_path))
     page = page_of(tmp_path)
     assert [query for query, kind in page.packed if kind == "grades"] == [0, 1]

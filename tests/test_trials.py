@@ -25,6 +25,7 @@ from zelo_ray.commands.compare_protocols import (
     word,
     write_outcome,
 )
+from zelo_ray.commands.compare_protocols.terminal import terminal
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import InputError, OptionError, UnknownProtocol
 from zelo_ray.evaluation.agreement.pairs import (
@@ -36,7 +37,6 @@ from zelo_ray.evaluation.agreement.pairs import (
     WITH_TIES,
 )
 from zelo_ray.options import CompareProtocolsOptions, load_options
-from zelo_ray.present.terminal.protocols import terminal
 from zelo_ray.protocols import PROTOCOLS, united
 
 JUDGE = "openai:one"

@@ -12,12 +12,12 @@ from tests.test_report import page_of
 from zelo_ray.api.contest import qrels_of
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
+from zelo_ray.commands.report import write_report
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.formats.interchange.trec import read_qrels
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.html import write_report
 from zelo_ray.protocols.protocol import both_errors
 from zelo_ray.records import AbsoluteScore, Score
 

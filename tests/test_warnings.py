@@ -11,17 +11,18 @@ from tests.test_report import EVIL, evil_pool, page_of, report
 from tests.test_report_agreement import agree
 from tests.test_report_graded import reported
 from tests.test_report_relabelling import compare_labels
-from zelo_ray.present.html import write_report
-from zelo_ray.present.warnings import ResultWarning, rank_warnings, terminal_lines
-from zelo_ray.present.warnings.asking import AskingFigures, warn_of_asking
-from zelo_ray.present.warnings.compared import warn_of_labels, warn_of_protocols
-from zelo_ray.present.warnings.judging import warn_of_judging
-from zelo_ray.present.warnings.judging_figures import JudgingFigures
-from zelo_ray.present.warnings.measured import warn_of_agreement, warn_of_biases
-from zelo_ray.present.warnings.rankers import RankerFigures, warn_of_rankers
-from zelo_ray.present.warnings.sentences import WarningCode as Code
+from zelo_ray.commands.agree.report.warnings import warn_of_agreement, warn_of_biases
+from zelo_ray.commands.annotate.report.asking_warnings import AskingFigures, warn_of_asking
+from zelo_ray.commands.annotate.report.judging_figures import JudgingFigures
+from zelo_ray.commands.annotate.report.warnings import warn_of_judging
+from zelo_ray.commands.bakeoff.report.warnings import RankerFigures, warn_of_rankers
+from zelo_ray.commands.compare_labels.report.warnings import warn_of_labels
+from zelo_ray.commands.compare_protocols.report import warn_of_protocols
+from zelo_ray.commands.report import write_report
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Document, Pool
+from zelo_ray.report.warning import ResultWarning, rank_warnings, terminal_lines
+from zelo_ray.report.warning_codes import WarningCode as Code
 
 NO_VOTES = Unscored.because(UnscoredReason.NO_VOTES)
 
@@ -277,7 +278,7 @@ def test_a_page_shows_its_findings_with_the_section_and_escapes_them(tmp_path):
 
 def test_a_page_where_nothing_stands_out_is_calm(tmp_path):
     report(tmp_path, [pool_of((0, 1, 5, 9), f"q{i}") for i in range(3)])
-    assert "Nothing stands out: answers that are missing" in box(tmp_path)
+    assert "No warnings: answers that are missing" in box(tmp_path)
 
 
 def test_the_terminal_says_the_worst_three_that_its_lines_do_not():
@@ -286,8 +287,8 @@ def test_the_terminal_says_the_worst_three_that_its_lines_do_not():
     runs += [ResultWarning(Code.JUDGES_ALIKE, alike, share) for share in (0.1, 0.2, 0.3)]
     runs += [ResultWarning(Code.TRUTH_CHANGED)]
     lines = [*terminal_lines(rank_warnings(runs, ""))]
-    assert lines[0].startswith("stands out: The truth has changed")
-    assert len([line for line in lines if line.startswith("stands out: ")]) == 3
+    assert lines[0].startswith("Warning: The truth has changed")
+    assert len([line for line in lines if line.startswith("Warning: ")]) == 3
     assert lines[-1] == "… and 1 more: see report.html"
     assert not [*terminal_lines(None)]
 

@@ -11,16 +11,18 @@ from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report_graded import write_graded
 from tests.test_warnings import box
 from zelo_ray import cli
+from zelo_ray.commands.annotate.report import judging as judging_figures
+from zelo_ray.commands.annotate.report.asking_warnings import AskingFigures, warn_of_asking
+from zelo_ray.commands.bakeoff.report.results import Contest
+from zelo_ray.commands.bakeoff.report.warnings import rank_of_bakeoff
+from zelo_ray.commands.compare_protocols.report import rank_of_protocols
+from zelo_ray.commands.report import write_report
 from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.html import judging_figures, write_report
-from zelo_ray.present.html.contest import Contest
-from zelo_ray.present.html.page_warnings import rank_of_bakeoff, rank_of_protocols
-from zelo_ray.present.html.source import Source
-from zelo_ray.present.warnings.asking import AskingFigures, warn_of_asking
-from zelo_ray.present.warnings.sentences import WarningCode as Code
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Grade
+from zelo_ray.report.source import Source
+from zelo_ray.report.warning_codes import WarningCode as Code
 
 
 def regraded(out, judges, grade_of):

@@ -2,22 +2,25 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.api.given import with_pools
 from zelo_ray.api.progress import watching
-from zelo_ray.api.results import Parts, Results
+from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, annotate_options
 from zelo_ray.api.tables import Table, Text, tables_in
+from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.explain import explain
+from zelo_ray.commands.report import write_report
 from zelo_ray.engine.lock import leaving_no_trace
 from zelo_ray.engine.standing import summary_of
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import OptionError
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.present.terminal.annotate import closing
 from zelo_ray.protocols import recorded_options
+from zelo_ray.report.parts import Report
 
 if TYPE_CHECKING:
     from zelo_ray.on_ray.begin import Watch
@@ -47,8 +50,8 @@ class Run(Results):
         self.summary, self.options, self.so_far = summary, options, so_far
         complete = summary.complete and not so_far
         files = () if so_far else ("annotated.jsonl", "scores.parquet")
-        super().__init__(out, tables, self._closing, complete=complete, files=files)
-        self._stands = summary.stands
+        super().__init__(out, tables, self._read_report, complete=complete, files=files)
+        self._up_to_date = summary.stands
 
     def explain(self, query: str, doc: str | None = None) -> Text:
         """Explain why a document has its score or, without a document, how its query was judged.
@@ -62,21 +65,21 @@ class Run(Results):
         """
         return Text(explain(self.out, str(query), None if doc is None else str(doc)))
 
-    def kept_at(self, out: str) -> "Run":
-        """Return a copy for results moved to ``out``, with the text that it shows now."""
-        lines = self.told().split("\n")
+    def moved_to(self, out: str) -> "Run":
+        """Return a copy for results moved to ``out``, with the report that it has now."""
         run = Run(out, self.summary, self.options, self.tables, self.so_far)
-        run._parts = lambda _width: lines
+        report = self.report
+        run._make_report = lambda: report
         return run
 
-    def _closing(self, _width: int) -> Parts:
-        yield from [self.so_far] if self.so_far else []
-        yield from closing(self.summary, self.options)
-        if self.summary.pilot_of:
-            yield (
-                f"This was a pilot, of {self.summary.queries:,} of {self.summary.pilot_of:,} "
-                "queries."
-            )
+    def _read_report(self) -> Report:
+        return replace(ANNOTATE_REPORT.read(self.out), banner=self.so_far)
+
+    def _write_page(self) -> None:
+        if self.so_far:
+            write_report(self.out)
+        else:
+            super()._write_page()
 
 
 def annotate(

@@ -17,6 +17,8 @@ from zelo_ray.api.tables import Table, tables_in
 from zelo_ray.commands import agree as agreeing
 from zelo_ray.commands import compare_labels as comparing
 from zelo_ray.commands import drift as drifting
+from zelo_ray.commands.compare_labels.report import terminal as labels
+from zelo_ray.commands.compare_protocols import terminal as protocols
 from zelo_ray.engine.lock import leaving_no_trace
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.results import write_text
@@ -26,7 +28,6 @@ from zelo_ray.options import (
     CompareProtocolsOptions,
     DriftOptions,
 )
-from zelo_ray.present.terminal import labels, protocols
 
 if TYPE_CHECKING:
     from zelo_ray.on_ray.begin import Watch

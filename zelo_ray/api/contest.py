@@ -11,18 +11,17 @@ from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
 from zelo_ray.api.given import keep_table, places_of, with_pools
 from zelo_ray.api.progress import watching
 from zelo_ray.api.rerankers import named_rerankers
-from zelo_ray.api.results import TEXT, Results
+from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, is_place, options_of
 from zelo_ray.api.tables import Table, tables_in
+from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.engine.lock import leaving_no_trace
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import record
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import with_error
 from zelo_ray.formats.record import RUN
-from zelo_ray.formats.results import write_text
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.present.terminal.bakeoff import standings
 
 if TYPE_CHECKING:
     from zelo_ray.evaluation.gate import Gated
@@ -139,12 +138,11 @@ def contested(
     contest = Contest(
         settings.out,
         tables_in(settings.out),
-        partial(standings, outcome),
+        partial(BAKEOFF_REPORT.read, settings.out),
         complete=outcome.complete and all(not candidate.reason for candidate in outcome.gate),
         files=("metrics.parquet", "comparisons.parquet"),
     )
     contest.gate = tuple(outcome.gate)
-    write_text(settings.out, TEXT, f"{contest.told()}\n")
     return contest
 
 

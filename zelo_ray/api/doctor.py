@@ -11,8 +11,8 @@ import zelo_ray
 from zelo_ray.api.settings import Place, options_of
 from zelo_ray.api.tables import Table, Text
 from zelo_ray.commands.doctor import Finding, examined
+from zelo_ray.commands.doctor import report as terminal
 from zelo_ray.options.doctor import DoctorOptions
-from zelo_ray.present.terminal import doctor as terminal
 
 
 class Findings(Table):

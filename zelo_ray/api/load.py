@@ -1,6 +1,7 @@
 """Results from where they are kept, as the same objects that the commands return."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from os import fspath
 from typing import Any
 
@@ -9,13 +10,14 @@ from pydantic import ValidationError
 from zelo_ray.api.annotation import run_of
 from zelo_ray.api.comparisons import LabelComparison, ProtocolComparison, RaterAgreement
 from zelo_ray.api.contest import Contest
-from zelo_ray.api.results import TEXT, Parts, Results
+from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, known_place
 from zelo_ray.api.tables import tables_in
+from zelo_ray.commands.report import RECORDS, REPORTS
 from zelo_ray.engine.unfinished import Untold, so_far
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, reading, record
-from zelo_ray.formats.record import PROTOCOLS, RUN, is_finished, not_finished
+from zelo_ray.formats.files import listing, record
+from zelo_ray.formats.record import RUN, is_finished, not_finished
 
 _KINDS: Mapping[str, tuple[type[Results], Callable[[Mapping[str, Any]], bool]]] = {
     "bakeoff": (Contest, lambda fields: bool(fields.get("complete"))),
@@ -40,7 +42,7 @@ def load_run(out: Place) -> Any:
     """
     place = known_place(fspath(out)).rstrip("/") or "/"
     names = listing(place) or []
-    name = next((n for n in (RUN, "agree.json", "compare.json", PROTOCOLS) if n in names), None)
+    name = next((record_name for record_name in RECORDS if record_name in names), None)
     if name is None:
         raise InputError(f"{place}: holds no results of zelo_ray")
     fields = record(f"{place}/{name}")
@@ -51,7 +53,13 @@ def load_run(out: Place) -> Any:
         if not is_finished(fields):
             raise InputError(not_finished(place))
         made, complete = _KINDS[kind]
-        return made(place, tables_in(place), _parts(place, names), complete=complete(fields))
+        kind_report = REPORTS[kind]
+        return made(
+            place,
+            tables_in(place),
+            partial(kind_report.read, place),
+            complete=complete(fields),
+        )
     except (KeyError, TypeError, ValidationError):
         raise InputError(f"{place}/{name}: is of another version, or damaged") from None
 
@@ -65,19 +73,6 @@ def _run(place: str, told: Mapping[str, Any]) -> Any:
             for table in tables.values():
                 table.to_arrow()  # the folder goes when this ends
             run = run_of(snapshot.folder, record(f"{snapshot.folder}/{RUN}"), tables, snapshot.told)
-            return run.kept_at(place)
+            return run.moved_to(place)
     except Untold as why:
         raise InputError(str(why)) from None
-
-
-def _parts(place: str, names: list[str]) -> Callable[[int], Parts]:
-    """Return a function that gives the text shown on the terminal, or else the tables' names."""
-
-    def parts(_width: int) -> Parts:
-        if TEXT in names:
-            with reading(f"{place}/{TEXT}") as file:
-                return [*file.read().decode().rstrip("\n").split("\n")]
-        tables = ", ".join(name.removesuffix(".parquet") for name in names if ".parquet" in name)
-        return [f"results in {place}: the tables {tables}"]
-
-    return parts

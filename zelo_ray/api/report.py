@@ -1,10 +1,10 @@
 """`report` from Python: a run's page anew, or one index over several runs."""
 
 from zelo_ray.api.settings import Place, options_of
+from zelo_ray.commands.report import write_report
+from zelo_ray.commands.report.index import holds_runs, write_index
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import ReportOptions
-from zelo_ray.present.html import write_report
-from zelo_ray.present.html.index import holds_runs, write_index
 
 
 def report(*dirs: Place, index: Place | None = None) -> str:

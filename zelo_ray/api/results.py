@@ -1,27 +1,25 @@
-"""Results of every command: tables, a report, and the text for the terminal."""
+"""Results of every command: tables, a report, and its text for the terminal."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from html import escape
 from io import StringIO
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table as RichTable
 
 from zelo_ray.api.tables import Table, Text
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.record import RUN
+from zelo_ray.formats.results import write_text
 from zelo_ray.formats.wording import printable
-from zelo_ray.present.warnings import RankedWarnings, terminal_lines
+from zelo_ray.report.parts import Report
+from zelo_ray.report.terminal import Line, render_lines
 
 WIDTH = 120
 """Characters of a line, where nobody says how many there are."""
-TEXT = "summary.txt"
-"""What the terminal showed at the end of a command, where it does not follow from the tables."""
 
 PAGE = "report.html"
-
-Parts = Iterable[str | RichTable]
 
 
 class Results:
@@ -37,14 +35,15 @@ class Results:
         self,
         out: str,
         tables: Mapping[str, Table],
-        parts: Callable[[int], Parts],
+        make_report: Callable[[], Report],
         *,
         complete: bool,
         files: Sequence[str] = (),
     ) -> None:
         self.out, self.tables, self.complete = out, dict(tables), complete
-        self._parts, self._files, self._stands = parts, [*files], False
-        self._warnings: RankedWarnings | None = None
+        self._make_report, self._files = make_report, [*files]
+        self._up_to_date = False
+        self._has_warnings = False
 
     def __getattr__(self, name: str) -> Table:
         tables: dict[str, Table] = self.__dict__.get("tables", {})
@@ -55,22 +54,26 @@ class Results:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.tables]
 
-    def parts(self, width: int) -> Parts:
+    @cached_property
+    def report(self) -> Report:
+        """Return what the terminal and the page show: figures, sections, warnings."""
+        return self._make_report()
+
+    def lines(self, width: int) -> Iterator[Line]:
         """Yield what the terminal shows at the end, as lines and tables."""
-        yield from self._parts(width)
-        yield from terminal_lines(self._warnings)
+        yield from render_lines(self.report, width, with_warnings=self._has_warnings)
         if self.out and self._files:
             yield f"results: {self.out}/{', '.join(self._files)}"
 
-    def told(self, width: int = WIDTH) -> Text:
+    def to_text(self, width: int = WIDTH) -> Text:
         """Return the text that the terminal shows at the end.
 
         Args:
             width: characters that a line of a table may take.
         """
-        return plain(self.parts(width), width)
+        return text_of(self.lines(width), width)
 
-    def report(self) -> str:
+    def write_report(self) -> str:
         """Write ``report.html``, one page that needs no network; return where it is.
 
         Raises:
@@ -78,19 +81,23 @@ class Results:
         """
         if not self.out:
             raise OptionError("a report stands beside the results: give out=DIR")
-        if not (self._stands and _is_younger(Path(self.out), PAGE, RUN)):
-            from zelo_ray.present.html import reported  # noqa: PLC0415 - paid where it is used
-
-            self._warnings = reported(self.out)[1]
+        if not (self._up_to_date and _is_younger(Path(self.out), PAGE, RUN)):
+            self._write_page()
         if self._files and PAGE not in self._files:
             self._files.append(PAGE)
         return f"{self.out.rstrip('/')}/{PAGE}"
 
+    def _write_page(self) -> None:
+        from zelo_ray.report.page import render_page  # noqa: PLC0415 - paid where it is used
+
+        write_text(self.out, PAGE, render_page(self.report))
+        self._has_warnings = True
+
     def __repr__(self) -> str:
-        return str(self.told())
+        return str(self.to_text())
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.told())}</pre>"
+        return f"<pre>{escape(self.to_text())}</pre>"
 
 
 def _is_younger(folder: Path, page: str, record: str) -> bool:
@@ -99,14 +106,14 @@ def _is_younger(folder: Path, page: str, record: str) -> bool:
     return files_exist and (folder / page).stat().st_mtime_ns > (folder / record).stat().st_mtime_ns
 
 
-def plain(parts: Parts, width: int) -> Text:
+def text_of(lines: Iterator[Line], width: int) -> Text:
     """Render lines and tables as plain text, with control characters made harmless."""
-    lines: list[str] = []
-    for part in parts:
-        if isinstance(part, str):
-            lines.append(printable(part))
+    texts: list[str] = []
+    for line in lines:
+        if isinstance(line, str):
+            texts.append(printable(line))
         else:
             file = StringIO()  # in a notebook, rich would show what it prints, wherever it goes
-            Console(file=file, width=width, color_system=None, force_jupyter=False).print(part)
-            lines += [line.rstrip() for line in file.getvalue().rstrip("\n").split("\n")]
-    return Text("\n".join(lines).strip("\n"))
+            Console(file=file, width=width, color_system=None, force_jupyter=False).print(line)
+            texts += [row.rstrip() for row in file.getvalue().rstrip("\n").split("\n")]
+    return Text("\n".join(texts).strip("\n"))

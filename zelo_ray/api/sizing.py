@@ -11,10 +11,10 @@ from zelo_ray.api.settings import Place, options_of
 from zelo_ray.api.tables import Table, Text
 from zelo_ray.commands.size import Sized
 from zelo_ray.commands.size import size as simulated
+from zelo_ray.commands.size.report import build_report
 from zelo_ray.formats.results import Results, write_text
 from zelo_ray.options import SizeOptions
-from zelo_ray.present.html.page import render
-from zelo_ray.present.html.sizes import sizes_page
+from zelo_ray.report.page import render_page
 
 PAGE, TABLE = "size.html", "size"
 
@@ -109,6 +109,6 @@ def sized(options: SizeOptions) -> Sizing:
         table = simulation.table()
         with Results(out, {TABLE: table.schema}) as results:
             results.add(TABLE, table)
-        write_text(out, PAGE, render(sizes_page(simulation)))
+        write_text(out, PAGE, render_page(build_report(simulation)))
         return Sizing(simulation, out)
     return Sizing(simulation)

@@ -33,8 +33,8 @@ def _annotate(options: "AnnotateOptions", words: Words) -> int:
     if options.dry_run:
         return _preview(options, words)
     from zelo_ray.api.annotation import judged
+    from zelo_ray.cli import next_step
     from zelo_ray.engine.trial import find_fruitless_judges
-    from zelo_ray.present.terminal import next_step
     from zelo_ray.protocols import load
     from zelo_ray.records import CrownedScore
 
@@ -62,7 +62,7 @@ def _estimate(options: "AnnotateOptions") -> float:
 
 
 def _preview(options: "AnnotateOptions", words: Words) -> int:
-    from zelo_ray.present.terminal import next_step
+    from zelo_ray.cli import next_step
 
     show_next(next_step.after_estimate(words, _estimate(options), options.max_usd))
     return COMPLETE
@@ -70,7 +70,7 @@ def _preview(options: "AnnotateOptions", words: Words) -> int:
 
 def _bakeoff(options: "BakeoffOptions", words: Words) -> int:
     from zelo_ray.api.contest import contested
-    from zelo_ray.present.terminal import next_step
+    from zelo_ray.cli import next_step
 
     contest = contested(options)
     status = tell(contest)
@@ -85,8 +85,8 @@ def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
     if options.dry_run:
         return _previews(options, words)
     from zelo_ray.api.comparisons import protocols_compared
+    from zelo_ray.cli import next_step
     from zelo_ray.commands.compare_protocols import plans
-    from zelo_ray.present.terminal import next_step
 
     compared = protocols_compared(options)
     status = tell(compared)
@@ -97,10 +97,10 @@ def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
 
 
 def _previews(options: "CompareProtocolsOptions", words: Words) -> int:
+    from zelo_ray.cli import next_step
     from zelo_ray.commands.dry_run import previews
     from zelo_ray.on_ray.compare_protocols import planned
-    from zelo_ray.present.terminal import next_step
-    from zelo_ray.present.terminal.display import Display
+    from zelo_ray.report.progress.display import Display
 
     with planned(options, Display()) as plans:
         show(*previews(plans, os.environ))
@@ -110,7 +110,7 @@ def _previews(options: "CompareProtocolsOptions", words: Words) -> int:
 
 def _agree(options: "AgreeOptions", _words: Words) -> int:
     from zelo_ray.api.comparisons import agreed
-    from zelo_ray.present.terminal import next_step
+    from zelo_ray.cli import next_step
 
     measured = agreed(options)
     status = tell(measured)
@@ -120,7 +120,7 @@ def _agree(options: "AgreeOptions", _words: Words) -> int:
 
 def _compare_labels(options: "CompareLabelsOptions", _words: Words) -> int:
     from zelo_ray.api.comparisons import labels_compared
-    from zelo_ray.present.terminal import next_step
+    from zelo_ray.cli import next_step
 
     status = tell(labels_compared(options))
     show_next(next_step.after_compare_labels(options))
@@ -131,16 +131,16 @@ def _label(options: "LabelOptions", _words: Words) -> int:
     from functools import partial
 
     from zelo_ray.commands.label import label
-    from zelo_ray.present.html.labelling import labelling_page
+    from zelo_ray.commands.label.page import labelling_page
 
     label(options, show, lambda work: partial(labelling_page, work))
     return COMPLETE
 
 
 def _fit(options: "FitOptions", words: Words) -> int:
+    from zelo_ray.cli import next_step
     from zelo_ray.commands.fit import fit
-    from zelo_ray.present.terminal import next_step
-    from zelo_ray.present.terminal.ratings import told
+    from zelo_ray.commands.fit.report import told
 
     fitted = fit(options)
     show(*told(fitted, options))
@@ -150,7 +150,7 @@ def _fit(options: "FitOptions", words: Words) -> int:
 
 def _drift(options: "DriftOptions", _words: Words) -> int:
     from zelo_ray.api.comparisons import drifted
-    from zelo_ray.present.terminal import next_step
+    from zelo_ray.cli import next_step
 
     drift = drifted(options)
     show(*drift.parts(console().width))
@@ -161,8 +161,8 @@ def _drift(options: "DriftOptions", _words: Words) -> int:
 
 
 def _convert(options: "ConvertOptions", _words: Words) -> int:
+    from zelo_ray.cli import next_step
     from zelo_ray.commands.convert import convert
-    from zelo_ray.present.terminal import next_step
 
     show(*convert(options).split("\n"))
     show_next(next_step.after_convert(options))
@@ -170,10 +170,10 @@ def _convert(options: "ConvertOptions", _words: Words) -> int:
 
 
 def _explain(options: "ExplainOptions", _words: Words) -> int:
+    from zelo_ray.cli import next_step
     from zelo_ray.commands.explain import explanation, first_ranked
-    from zelo_ray.present.terminal import next_step
-    from zelo_ray.present.terminal.commands import command_of
-    from zelo_ray.present.terminal.explain import on_screen
+    from zelo_ray.commands.explain.screen import on_screen
+    from zelo_ray.report.shell import command_of
 
     if not options.query:
         return _queries(options)
@@ -193,8 +193,8 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
 
 def _queries(options: "ExplainOptions") -> int:
     """Print the first queries and the command that explains one; return the exit status."""
+    from zelo_ray.cli import next_step
     from zelo_ray.commands.explain.queries import listed
-    from zelo_ray.present.terminal import next_step
 
     rows, first = listed(options.dir)
     show(*rows)
@@ -204,7 +204,7 @@ def _queries(options: "ExplainOptions") -> int:
 
 def _size(options: "SizeOptions", _words: Words) -> int:
     from zelo_ray.api.sizing import sized
-    from zelo_ray.present.terminal import next_step
+    from zelo_ray.cli import next_step
 
     sizing = sized(options)
     show(*sizing.parts(console().width))
@@ -216,7 +216,7 @@ def _size(options: "SizeOptions", _words: Words) -> int:
 
 def _doctor(options: "DoctorOptions", _words: Words) -> int:
     from zelo_ray.api.doctor import doctored
-    from zelo_ray.present.terminal import next_step
+    from zelo_ray.cli import next_step
 
     findings = doctored(options, show)
     show(*findings.told(min(120, console().width)).split("\n"))

@@ -6,9 +6,9 @@ from zelo_ray.formats.wording import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from zelo_ray.api.results import Results
+    from zelo_ray.report.terminal import Line
 
 COMPLETE, WRONG, INCOMPLETE, WORSE = 0, 1, 3, 4
 _WIDE = 160  # characters of a line that no terminal shows
@@ -17,14 +17,14 @@ _WIDE = 160  # characters of a line that no terminal shows
 def tell(results: "Results") -> int:
     """Write the page of a command, and show what it came to."""
     if results.out:
-        results.report()
-    show(*results.parts(console().width))
+        results.write_report()
+    show(*results.lines(console().width))
     return COMPLETE if results.complete else INCOMPLETE
 
 
 def show_next(command: str | None) -> None:
     """Show the command that usually comes next, if there is one."""
-    from zelo_ray.present.terminal.next_step import next_line
+    from zelo_ray.cli.next_step import next_line
 
     if command:
         show(next_line(command))
@@ -39,7 +39,7 @@ def console() -> "Console":
     return console
 
 
-def show(*parts: "str | Table") -> None:
+def show(*parts: "Line") -> None:
     """Print lines and tables; an id of somebody's cannot steer the terminal."""
     for part in parts:
         if isinstance(part, str):

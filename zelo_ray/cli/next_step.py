@@ -1,0 +1,175 @@
+"""Name the command that usually follows another one, with the user's own paths.
+
+A step is made from what was typed and from the result in memory. It is the words behind
+``zelo-ray``, quoted by `command_of`; None where nothing in particular comes next.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.options import (
+    AgreeOptions,
+    AnnotateOptions,
+    BakeoffOptions,
+    CompareLabelsOptions,
+    ConvertOptions,
+    DoctorOptions,
+    DriftOptions,
+    FitOptions,
+    SizeOptions,
+)
+from zelo_ray.options.places import split_name
+from zelo_ray.report.shell import again, beside, command_from_options, command_of, flag_of, typed
+
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+"""Who signs in to a URL, and with which password."""
+_PLAIN = ("--rerankers", "original", "bm25")
+
+
+def next_line(command: str) -> str:
+    """Return the last line that the terminal shows, without passwords of URLs."""
+    return f"Next step: {_PASSWORD.sub('…', command)}"
+
+
+def after_annotate(
+    summary: Summary,
+    options: AnnotateOptions,
+    words: Sequence[str],
+    *,
+    crowned: bool = False,
+    fruitless: Collection[str] = (),
+) -> str:
+    """Return how to get what is missing; else rerankers, or a look at tournaments.
+
+    Args:
+        summary: of the run.
+        options: of the run.
+        words: what was typed.
+        crowned: whether answers were compared, and not documents.
+        fruitless: judges that never gave a judgment, so that asking again would bring nothing.
+    """
+    if summary.pilot_of:
+        return again(words, without=("--pilot",))
+    if summary.disabled or fruitless:
+        return _without_judges(summary, options, words, fruitless)
+    if summary.failures and not options.retry_failures:
+        return again(words, "--retry-failures")
+    if not summary.scored:
+        return command_of("doctor", *_judges(options.judges), "--out", options.out)
+    return command_of("explain", options.out) if crowned else _bakeoff(options.out)
+
+
+def _without_judges(
+    summary: Summary, options: AnnotateOptions, words: Sequence[str], fruitless: Collection[str]
+) -> str:
+    """Return how to raise a budget that is used up; else how to examine the judges that stopped."""
+    reasons = summary.disabled.values()
+    if options.max_usd and not fruitless and all(reason.is_over_budget for reason in reasons):
+        return again(words, "--max-usd", f"{2 * options.max_usd:g}", without=("--max-usd",))
+    judges = dict.fromkeys((*summary.disabled, *fruitless))
+    return command_of("doctor", "--judges", *judges, "--out", options.out)
+
+
+def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
+    """Return the run itself, under a cap of what it costs at most."""
+    rounded = max(0.01, -(-high * 100 // 1) / 100)
+    more = ["--max-usd", f"{rounded:.2f}"] if high and cap is None else []
+    return again(words, *more, without=("--dry-run",))
+
+
+def after_bakeoff(options: BakeoffOptions, words: Sequence[str], *, failed: bool) -> str:
+    """Return how to ask again what `failed`; else how people judge what decides."""
+    if failed and not options.retry_failures:
+        return again(words, "--retry-failures")
+    if options.human:
+        return command_of("label", "--out", options.human, "--more", "100")
+    labels = ("--labels", "200", "--out", beside(options.out, "labels"))
+    return command_of("label", "--contest", options.out, *labels)
+
+
+def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str]) -> str:
+    """Return how to judge everything in the best way, asked as it was, out of the same ledger.
+
+    The cap is not that of the comparison, which each protocol had: the estimate names one.
+
+    Args:
+        out: of the comparison.
+        best: the options of the best protocol on the whole input.
+        words: what was typed, which may name the files of texts.
+    """
+    texts = (name for name, value in best if isinstance(value, str))
+    files = {name: file for name in texts if (file := typed(words, flag_of(name)))}
+    updates = {"out": beside(out, best.protocol), "max_usd": None, "dry_run": True}
+    return command_from_options("annotate", best.model_copy(update={**files, **updates}))
+
+
+def after_agree(options: AgreeOptions, *, grades: bool) -> str | None:
+    """Return how to see what the first judge's labels change, where judgments are `grades`."""
+    if not (options.human and grades):
+        return None
+    _, source = split_name(options.sources[0])
+    return command_of("compare-labels", "--old", options.human, "--new", source)
+
+
+def after_compare_labels(options: CompareLabelsOptions) -> str:
+    """Return a bake-off of the runs by the new labels; without runs, how far the labels agree."""
+    runs = options.runs or ([f"{options.bakeoff}/runs.parquet"] if options.bakeoff else [])
+    if not runs:
+        return command_of("agree", options.new, "--human", options.old)
+    out = beside(options.out or options.new, "bakeoff")
+    return command_of("bakeoff", "--truth", options.new, "--runs", *runs, "--out", out)
+
+
+def after_drift(options: DriftOptions) -> str:
+    """Return how to see how far the old and the new judgments agree."""
+    return command_of("agree", options.old, options.new)
+
+
+def after_fit(options: FitOptions, words: Sequence[str]) -> str | None:
+    """Return how to write the ratings, where they were not written."""
+    return None if options.out else again(words, "--out", beside(options.source, "ratings.csv"))
+
+
+def after_convert(options: ConvertOptions) -> str | None:
+    """Return what a file of its kind is for; None where other tools read it."""
+    if options.what in ("pool", "holes", "fastchat", "llamahub"):
+        answers = options.what in ("fastchat", "llamahub")
+        protocol = ["--protocol", "best-of"] if answers else []
+        judged = beside(options.out, "judged")
+        return command_of("annotate", options.out, *protocol, "--out", judged, "--dry-run")
+    if options.what == "beir":
+        return _bakeoff(options.out)
+    if options.what == "qrels":
+        return _bakeoff(options.out, "--pools", *(options.pools or ("POOLS",)))
+    return None
+
+
+def after_size(options: SizeOptions, plan: str) -> str:
+    """Return a run by the plan that is enough, such as ``zelo --cycles 3 --votes all``."""
+    words = ["POOLS", "--protocol", *plan.split(), *_judges(options.judges)]
+    return command_of("annotate", *words, "--out", options.judges_from or "judged", "--dry-run")
+
+
+def after_explain(out: str, query: str, doc: str = "") -> str:
+    """Return how to look at a query, or at a document of it."""
+    return command_of("explain", out, "--query", query, *(["--doc", doc] if doc else []))
+
+
+def after_doctor(options: DoctorOptions, *, wrong: bool, no_judge: bool) -> str:
+    """Return how to ask each judge once; else a first run, if need be with free judges."""
+    judge_flags = _judges(options.judges)
+    if wrong or (judge_flags and not options.ask):
+        return command_of("doctor", *judge_flags, *([] if wrong and not options.ask else ["--ask"]))
+    judges = ["--judges", "offline"] if no_judge else judge_flags
+    return command_of("annotate", "POOLS", *judges, "--out", "judged", "--dry-run")
+
+
+def _bakeoff(truth: str, *pools: str) -> str:
+    """Return a bake-off of plain rerankers."""
+    out = ("--out", beside(truth, "bakeoff"))
+    return command_of("bakeoff", "--truth", truth, *pools, *_PLAIN, *out)
+
+
+def _judges(names: Sequence[str]) -> list[str]:
+    return ["--judges", *names] if names else []

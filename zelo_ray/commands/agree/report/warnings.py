@@ -1,0 +1,160 @@
+"""Warn of judges that people contradict, and of biases in votes and grades."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from zelo_ray.commands.agree.report.results import Measured
+from zelo_ray.commands.annotate.report.warnings import ORDER
+from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.formats.wording import counted
+from zelo_ray.report.demonstration import warn_of_demonstration
+from zelo_ray.report.warning import RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.report.warning_codes import WarningCode
+
+Row = Mapping[str, Any]
+LITTLE = 0.2
+"""Below this (by custom "slight" agreement) a judge helps nobody, however the truth lies."""
+FLIPS = 0.25
+"""Of pairs seen in both orders. Coins reach .5: above half of that, half of one order is noise."""
+LENGTH = 0.1
+"""Grades per doubling of length: a document four times as long gains a fifth of a grade."""
+LENIENT = 0.5
+"""Grades above people: from half a grade on, most documents near a threshold change sides."""
+_DECIDED = 10
+"""Documents, votes or pairs below which no bias is spoken of."""
+
+
+def warn_of_agreement(
+    rows: Sequence[Row], section: str, coefficient: str
+) -> Iterator[ResultWarning]:
+    """Yield a warning for judges whose agreement with people is near chance, or below it.
+
+    Args:
+        rows: a row a judge: rater_b, value, low, high, items; of a coefficient that is 0 by chance.
+        section: the page's section.
+        coefficient: its name.
+    """
+    rows = [row for row in rows if row["low"] == row["low"]]
+    below = [row for row in rows if row["high"] < 0]
+    useless = [row for row in rows if row["low"] <= 0 <= row["high"] < LITTLE]
+    unsure = [row for row in rows if row["low"] <= 0 and row["high"] >= LITTLE]
+    none = bool(rows) and len(useless) + len(below) == len(rows)
+
+    def warn(code: WarningCode, rows: Sequence[Row], **values: str) -> ResultWarning:
+        about = {"coefficient": coefficient, "section": section, "figures": _figures(rows)}
+        return ResultWarning(code, {**about, **values})
+
+    if none:
+        yield warn(WarningCode.NO_JUDGE_ABOVE_CHANCE, rows)
+    if below:
+        yield warn(WarningCode.BELOW_CHANCE, below, judges=_agree(below))
+    if useless and not none:
+        yield warn(WarningCode.NOT_ABOVE_CHANCE, useless, judges=_agree(useless))
+    if unsure:
+        items = counted(min(row["items"] for row in unsure), "item")
+        yield warn(WarningCode.TOO_FEW_ITEMS, unsure, judges=_names(unsure), items=items)
+
+
+def _agree(rows: Sequence[Row]) -> str:
+    return f"{_names(rows)} {'agrees' if len(rows) == 1 else 'agree'}"
+
+
+def _names(rows: Sequence[Row]) -> str:
+    return ", ".join(row["rater_b"] for row in rows[:3]) + _and_more(rows)
+
+
+def _figures(rows: Sequence[Row]) -> str:
+    if len(rows) == 1:
+        return _span(rows[0])
+    return ", ".join(f"{row['rater_b']} {_span(row)}" for row in rows[:3]) + _and_more(rows)
+
+
+def _and_more(rows: Sequence[Row]) -> str:
+    return f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+
+
+def warn_of_biases(grading: Sequence[Row], voting: Sequence[Row]) -> Iterator[ResultWarning]:
+    """Yield a warning for judges that err whatever documents say; a row is a judge and a bias."""
+    for row in (*voting, *grading):
+        if row["items"] < _DECIDED or row["low"] != row["low"]:
+            continue
+        if warn := _BIASES.get((row["bias"], row["against"])):
+            yield from warn(row)
+
+
+def _first(row: Row) -> Iterator[ResultWarning]:
+    share = row["value"]
+    if row["low"] > 0.5 + ORDER or row["high"] < 0.5 - ORDER:
+        values = {
+            "judge": row["judge"],
+            "place": "first" if share > 0.5 else "second",
+            "span": _span(row),
+            "consequence": "its comparisons tell less about the documents",
+            "advice": "Ask each pair in both orders (annotate --repeats 2), or put another model "
+            "in its place",
+            "section": "voting",
+        }
+        yield ResultWarning(WarningCode.JUDGE_PREFERS_PLACE, values, abs(share - 0.5))
+
+
+def _flips(row: Row) -> Iterator[ResultWarning]:
+    if row["low"] > FLIPS:
+        values = {"judge": row["judge"], "span": _span(row)}
+        yield ResultWarning(WarningCode.FLIPS, values, row["value"])
+
+
+def _length(row: Row) -> Iterator[ResultWarning]:
+    if row["low"] > LENGTH or row["high"] < -LENGTH:
+        values = {
+            "judge": row["judge"],
+            "side": "longer" if row["value"] > 0 else "shorter",
+            "beside": " than the other judges do" if row["against"] == "others" else "",
+            "span": _span(row, "+.2f"),
+        }
+        yield ResultWarning(WarningCode.LENGTH_BIAS, values, min(abs(row["value"]), 1))
+
+
+def _leniency(row: Row) -> Iterator[ResultWarning]:
+    if row["low"] > LENIENT or row["high"] < -LENIENT:
+        side = "milder" if row["value"] > 0 else "harsher"
+        values = {"judge": row["judge"], "side": side, "span": _span(row, "+.2f")}
+        yield ResultWarning(WarningCode.LENIENCY, values, min(abs(row["value"]) / 3, 1))
+
+
+_BIASES = {
+    ("first", ""): _first,
+    ("flips", ""): _flips,
+    ("length", "human"): _length,
+    ("length", "others"): _length,
+    ("leniency", "human"): _leniency,
+}
+
+
+def _span(row: Row, form: str = ".2f") -> str:
+    return f"{row['value']:{form}} [{row['low']:{form}}, {row['high']:{form}}]"
+
+
+def rank_of_agreement(measured: Measured) -> RankedWarnings:
+    """Rank the warnings of ``agree``."""
+    comparison = "agreement with people, " if measured.people else ""
+    return rank_warnings(
+        [
+            *_beside_people(measured),
+            *warn_of_biases(measured.rows("grading"), measured.rows("voting")),
+            *warn_of_demonstration(measured.judges, "", "that is measured", "Annotate again with"),
+        ],
+        f"{comparison}severity, length, order and repeats were looked at",
+    )
+
+
+def _beside_people(measured: Measured) -> Iterator[ResultWarning]:
+    if measured.people:
+        scale, name = measured.scales[0], measured.leading
+        rows = [{**measured.of(HUMAN, j, scale, name), "rater_b": j} for j in measured.panel]
+        yield from warn_of_agreement(rows, "people", name)
+    outcomes = [
+        row
+        for row in measured.rows("outcomes")
+        if (row["coefficient"], row["scale"]) == ("alpha-nominal", "0-2") and row["items"]
+    ]
+    yield from warn_of_agreement(outcomes, "outcomes", "alpha")

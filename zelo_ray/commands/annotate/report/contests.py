@@ -1,0 +1,141 @@
+"""Sections of a best-of run: who won, and how much of that is the order or the judge."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from zelo_ray.commands.annotate.report.results import Annotation
+from zelo_ray.commands.annotate.report.tournaments import (
+    Tournament,
+    agreeing,
+    alike,
+    chances,
+    ended,
+    stayed,
+    wins,
+)
+from zelo_ray.commands.annotate.report.wins import shares_chart, win_shares
+from zelo_ray.evaluation.wilson import wilson
+from zelo_ray.formats.wording import counted
+from zelo_ray.records import PANEL
+from zelo_ray.report.charts.figures import intervals
+from zelo_ray.report.charts.grids import matrix
+from zelo_ray.report.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.report.wording import chance, number
+
+_PLACES = 30
+"""How many places in the order a chart has."""
+
+
+def winners_section(annotation: Annotation) -> Section | None:
+    """Show which answers won, where the same names answer many queries."""
+    tournaments = ended(annotation.tournaments)
+    best = win_shares(wins(tournaments))
+    if not best:
+        return None
+    caption = (
+        "Which share of the tournaments that it was in an answer won, the mean over queries, of "
+        f"{counted(len(tournaments), 'tournament')} with a winner, with a 95% interval. Chance, "
+        "where all answers are alike, is a line, or a point for each answer where it differs."
+    )
+    chart = shares_chart(best, "share of tournaments won", caption, chances(tournaments))
+    return Section("winners", "Who won", (chart,))
+
+
+def tournaments_section(annotation: Annotation) -> Section | None:
+    """Show how tournaments ended, whether an early place helps, and how far winners agree."""
+    tournaments = annotation.tournaments
+    if not tournaments:
+        return None
+    charts = [_places(annotation)] if ended(tournaments) else []
+    charts += _agreement(tournaments)
+    return Section("tournaments", "Tournaments", [*charts, _table(tournaments)])
+
+
+def _places(annotation: Annotation) -> Chart:
+    """Draw how often the winner was at each place of the order."""
+    over = ended(annotation.tournaments)
+    longest = min(_PLACES, max(len(entry.line) for entry in over))
+    won, reached, even = np.zeros((3, longest))
+    queries = [set[str]() for _ in range(longest)]
+    for tournament in over:
+        length = len(tournament.line)
+        reached[:length] += 1
+        even[:length] += 1 / length
+        for query_ids in queries[:length]:
+            query_ids.add(tournament.query_id)
+        if (place := tournament.line.index(tournament.winner_id)) < longest:
+            won[place] += 1
+    share = won / reached
+    low, high = wilson(share, np.array([len(ids) for ids in queries]))
+    names = ["first king", *(f"challenger {place}" for place in range(1, longest))]
+    unknown = np.full(longest, np.nan)
+    series = {"won": (share, low, high), "by chance": (even / reached, unknown, unknown)}
+    figure = intervals(names, series, "share of tournaments won")
+    figure["layout"]["xaxis"] |= {"tickformat": ".0%", "rangemode": "tozero"}
+    explanations = {
+        "random": "The order was drawn anew for each repeat, so that whatever differs from chance "
+        "is the order's doing: a tie keeps the king, and who comes late meets fewer opponents.",
+        "zelo": "The best by zELO score stood first, so that the first king should win often.",
+    }
+    order = annotation.run["options"].get("order", "input")
+    input_order = (
+        "Answers came in the order of the input: what differs from chance is either the order's "
+        "doing, or the input stood in some order of quality. --order random tells them apart."
+    )
+    caption = (
+        "How often the answer at which place of the order won, with a 95% interval over queries. "
+    )
+    return Chart({"": figure}, caption + explanations.get(order, input_order))
+
+
+def _agreement(tournaments: Sequence[Tournament]) -> list[Chart]:
+    """Draw on how many tournaments two judges have the same winner."""
+    courts = sorted({tournament.court for tournament in tournaments})
+    if len(courts) < 2:
+        return []
+    counts, same = agreeing(tournaments, courts)
+    _, by_chance, over = stayed(tournaments)
+    middle = by_chance / max(1, over)
+    values = np.divide(same, counts, out=np.full(counts.shape, np.nan), where=counts > 0)
+    hover = [
+        [
+            f"{first} and {second}: {number(values[i, j], '.1%')} of "
+            f"{counted(int(counts[i, j]), 'tournament')}"
+            for j, second in enumerate(courts)
+        ]
+        for i, first in enumerate(courts)
+    ]
+    return [
+        Chart(
+            {"": matrix(courts, values, hover, middle, low=2 * middle - 1)},
+            "How often the tournaments of two judges on the same answers, in the same order, have "
+            "the same winner; blue is above chance, orange below. One early contest that goes the "
+            "other way can change all that follow, so that winners agree less than words on a pair "
+            "do.",
+        )
+    ]
+
+
+def _table(tournaments: Sequence[Tournament]) -> Table:
+    repeated = alike(tournaments)[1] > 0
+    rows: list[Cells] = []
+    for court in sorted({tournament.court for tournament in tournaments}):
+        group = [tournament for tournament in tournaments if tournament.court == court]
+        won, by_chance, over = stayed(group)
+        name = "the panel together" if court == PANEL else court
+        cells = [f"{len(group):,}", f"{over:,}", *(_share(n, over) for n in (won, by_chance))]
+        rows.append([Text(name), *cells, *([_share(*alike(group))] if repeated else [])])
+    columns = ["judge", "tournaments", "with a winner", "first king won", "by chance"]
+    caption = "A contest without an answer ends its tournament, which then has no winner."
+    if repeated:
+        columns.append("repeats agree")
+        caption += (
+            " Repeats agree on the share of queries on which all of a judge's tournaments have the "
+            "same winner."
+        )
+    return Table(columns, rows, caption, frozenset(columns[1:]))
+
+
+def _share(count: float, of: int) -> str:
+    return chance(count / of) if of else "\N{EN DASH}"

@@ -1,0 +1,105 @@
+"""Warn of judges that contradict each other, and of judges that say the same."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
+
+from zelo_ray.commands.annotate.report.judging_figures import JudgingFigures, Span
+from zelo_ray.report.warning import ResultWarning
+from zelo_ray.report.warning_codes import Value, WarningCode
+
+AGAINST = 0.45
+"""Below this share of agreement (coins reach .5) one of two judges says the opposite."""
+AGAINST_GRADES = -0.1
+"""The same of the correlation of their grades."""
+WORTH = 2 / 3
+"""Of a panel that is worth fewer than two thirds of its judges at best, a third is paid in vain."""
+SAME = 0.97
+"""From this mean agreement or correlation on, judges differ on so little that a second one changes
+next to nothing, whether what they agree on is right or wrong."""
+MANY = 100
+"""Items on which two judges must have met for that."""
+Two = tuple[str, str]
+
+
+def warn_of_panel(figures: JudgingFigures) -> Iterator[ResultWarning]:
+    """Yield a warning for all that judges are like beside each other."""
+    yield from _contradictions(figures.agreed, AGAINST, "agree on {} of pairs (coins: .50)")
+    yield from _contradictions(
+        figures.alike, AGAINST_GRADES, "have grades that correlate by {}", "grades"
+    )
+    yield from _alike(figures)
+
+
+def _contradictions(
+    spans: Mapping[Two, Span], limit: float, measure: str, section: str = "agreement"
+) -> Iterator[ResultWarning]:
+    """Yield two sides, of which nobody can tell here which one is right: it may be the smaller."""
+    apart = {two: span for two, span in spans.items() if span[2] < limit}
+    while apart:
+        left, right = _sides(next(iter(apart)), [*apart])
+        crossed = [span for two, span in apart.items() if (two[0] in left) != (two[1] in left)]
+        apart = {two: span for two, span in apart.items() if not {*two} & {*left, *right}}
+        majority, few = sorted((left, right), key=len, reverse=True)
+        figure = _of(*crossed[0]) if len(crossed) == 1 else _range([span[0] for span in crossed])
+        values = {
+            "many": _and(majority),
+            "few": _and(few),
+            "contradict": "contradicts" if len(majority) == 1 else "contradict",
+            "measure": measure.format(figure),
+            "section": section,
+        }
+        yield ResultWarning(WarningCode.JUDGES_CONTRADICT, values)
+
+
+def _sides(start: Two, apart: Sequence[Two]) -> tuple[list[str], ...]:
+    """Part judges into two sides: one with each of two that contradict each other."""
+    side = dict(zip(start, (0, 1), strict=True))
+    moved = True
+    while moved:
+        moved = False
+        for first, second in (*apart, *((b, a) for a, b in apart)):
+            if first in side and second not in side:
+                side[second], moved = 1 - side[first], True
+    return tuple([name for name, number in side.items() if number == which] for which in (0, 1))
+
+
+def _alike(figures: JudgingFigures) -> Iterator[ResultWarning]:
+    (low, high), (same, items), count = figures.worth, figures.same, len(figures.judges)
+    if say_the_same(same, items):
+        values: dict[str, Value] = {"judges": count, "same": same, "items": items}
+        yield ResultWarning(WarningCode.JUDGES_ALIKE, values)
+    elif not isnan(low) and lessened(low, high, count):
+        values = {
+            "judges": count,
+            "worth": f"as few as {low:.1f}" if isnan(high) else f"{low:.1f} to {high:.1f}",
+            "family": " and are of one family" if isnan(high) else "",
+        }
+        yield ResultWarning(WarningCode.JUDGES_ERR_TOGETHER, values)
+
+
+def say_the_same(same: float, items: int) -> bool:
+    """Return whether judges agree so much that more than one adds next to nothing."""
+    return same >= SAME and items >= MANY
+
+
+def lessened(low: float, high: float, judges: int) -> bool:
+    """Return whether a panel is worth far less than its number, by its more certain bound."""
+    return (low if isnan(high) else high) < WORTH * judges
+
+
+def _and(names: Sequence[str]) -> str:
+    *head, last = names
+    return f"{', '.join(head)} and {last}" if head else last
+
+
+def _range(values: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys((_short(min(values)), _short(max(values)))))
+
+
+def _of(value: float, low: float, high: float) -> str:
+    """Format a figure and its interval: .37 [.34, .40]."""
+    return f"{_short(value)} [{_short(low)}, {_short(high)}]"
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".replace("0.", ".", 1)

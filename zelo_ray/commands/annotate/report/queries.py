@@ -1,0 +1,222 @@
+"""Sections of an annotation run on its queries: those to look at again, and all of them."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence, Set
+from math import nan
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.commands.annotate.report import details, gradings
+from zelo_ray.commands.annotate.report.results import ROWS, Annotation, worst
+from zelo_ray.commands.annotate.report.tournaments import ended
+from zelo_ray.formats.wording import counted
+from zelo_ray.records import Contest, Grade, Verdict
+from zelo_ray.report.parts import Cells, Queries, Section, Table, Text
+from zelo_ray.report.source import bare
+from zelo_ray.report.wording import number, short
+
+_OPEN, _JUDGES = 20, 8
+"""How many split documents are shown at once, and judges have a column of their own."""
+_ANSWERS = " What a judge saw as A and B it calls Answer 1 and Answer 2."
+
+
+def uncertain_section(annotation: Annotation) -> Section | None:
+    """List the queries that need a second look."""
+    if not len(annotation.scores.query_ids):
+        return None
+    errors, differ = (annotation.scores.means(name) for name in ("std_error", "disagreement"))
+    agreement = annotation.panel.by_query
+    error = "standard deviation" if annotation.graded else "standard error"
+    moved = f"The largest {error}s: other answers of the same judges might move these most."
+    measures = {
+        f"mean {error}": (errors, ".2f", moved, -1),
+        "judges differ by": (differ, ".2f", "Where judges differ most, in grades.", -1),
+        "judges agree on": (agreement, ".0%", "Where judges agree least.", 1),
+    }
+    measures = {name: measure for name, measure in measures.items() if measure[0]}
+    columns = ("query", *measures)
+    parts: list[Table] = []
+    shown: list[set[str]] = []
+    for values, _, caption, sign in measures.values():
+        query_ids = worst(values, sign)
+        if set(query_ids) in shown:  # of few queries: the same rows
+            continue
+        shown.append(set(query_ids))
+        rows: list[Cells] = [
+            [
+                annotation.link(query_id),
+                *(number(all_.get(query_id, nan), form) for all_, form, _, _ in measures.values()),
+            ]
+            for query_id in query_ids
+        ]
+        parts.append(Table(columns, rows, caption, frozenset(measures)))
+    return Section("uncertain", "The least certain queries", parts) if parts else None
+
+
+def ambiguous_section(annotation: Annotation) -> Section | None:
+    """List the documents on which the judges are split, with the grades given."""
+    split = annotation.ambiguous
+    if not split.num_rows:
+        return None
+    shown = split.slice(0, ROWS).to_pylist()
+    by_document = _given(annotation, {(row["query_id"], row["doc_id"]) for row in shown})
+    judges = sorted({judge for grades in by_document.values() for judge in grades})
+    apart = judges if len(judges) <= _JUDGES else []
+    rows: list[Cells] = []
+    for row in shown:
+        grades = by_document.get((row["query_id"], row["doc_id"]), {})
+        texts = [", ".join(map(str, grades.get(judge, ()))) for judge in apart]
+        tally = Counter(grade for judge_grades in grades.values() for grade in judge_grades)
+        counts = ", ".join(f"{grade} ({n:,})" for grade, n in sorted(tally.items()))
+        rows.append(
+            [
+                *(
+                    annotation.link(row["query_id"]),
+                    Text(annotation.named(row["query_id"], row["doc_id"])),
+                ),
+                *(texts or [counts]),
+                *(str(row["grade"]), number(row["disagreement"], ".2f")),
+            ]
+        )
+    which = [short(judge, 40) for judge in apart] or ["grades"]
+    columns = ("query", "document", *which, "panel", "differ by")
+    limit = annotation.run["options"].get("ambiguous")
+    caption = (
+        f"{counted(split.num_rows, 'document')} on which the grades of two judges differ by "
+        + (f"{limit:g} or more" if limit else "much")
+        + " on average: the panel's grade is a compromise between different readings. They can be "
+        "left out of the qrels."
+    )
+    if split.num_rows > ROWS:
+        caption += f" The first {ROWS}; scores.parquet has all."
+    numbers = frozenset((*which, *columns[-2:]))
+    table = Table(columns, rows, caption, numbers, _OPEN)
+    return Section("ambiguous", "Documents on which the judges are split", (table,))
+
+
+def _given(
+    annotation: Annotation, items: Set[tuple[str, str]]
+) -> dict[tuple[str, str], dict[str, list[int]]]:
+    """Return, by document, the grades that each judge gave it."""
+    by_document: dict[tuple[str, str], dict[str, list[int]]] = {}
+    if not annotation.gives(Grade):
+        return by_document
+    query_ids = pa.array(sorted({query_id for query_id, _ in items}))
+    for chunk in annotation.source.chunks("grades", gradings.COLUMNS):
+        for row in chunk.filter(pc.is_in(chunk["query_id"], query_ids)).to_pylist():
+            if (row["query_id"], row["doc_id"]) in items:
+                by_judge = by_document.setdefault((row["query_id"], row["doc_id"]), {})
+                by_judge.setdefault(row["judge"], []).append(row["grade"])
+    return by_document
+
+
+def unscored_section(annotation: Annotation) -> Section | None:
+    """List the queries without scores, and why."""
+    unscored = annotation.run["summary"]["unscored"]
+    first = list(unscored.items())[:ROWS]
+    rows: list[Cells] = [[annotation.link(name), Text(row["message"])] for name, row in first]
+    caption = f"The first {ROWS} of {len(unscored):,}; run.json has all." if rows else ""
+    table = Table(("query", "reason"), rows, caption if len(unscored) > ROWS else "")
+    return Section("unscored", "Queries without scores", (table,)) if rows else None
+
+
+def failures_section(annotation: Annotation) -> Section | None:
+    """List the requests that gave no judgment, and why."""
+    if not annotation.source.has("failures.parquet"):
+        return None
+    failures, in_all = annotation.source.head("failures", ROWS)
+    rows = [
+        [
+            annotation.link(failure["query_id"]),
+            Text(_named(annotation, failure["query_id"], failure["doc_ids"])),
+            *(failure["judge"], failure["status"], Text(short(failure["reason"], 400))),
+        ]
+        for failure in failures
+    ]
+    columns = ("query", "documents", "judge", "status", "reason")
+    caption = f"The first {ROWS} of {in_all:,}; failures.parquet has all." if rows else ""
+    table = Table(columns, rows, caption if in_all > ROWS else "")
+    return Section("failures", "Requests without a judgment", (table,)) if rows else None
+
+
+def _named(annotation: Annotation, query_id: str, doc_ids: Sequence[str]) -> str:
+    """Name documents by id; for one or two, with the beginnings of their texts."""
+    if len(doc_ids) > 2:
+        return short(", ".join(doc_ids), 120)
+    return " / ".join(annotation.named(query_id, doc_id) for doc_id in doc_ids)
+
+
+def queries_section(annotation: Annotation) -> Section:
+    """List every query with its documents, and their judgments at a click."""
+    source, notes, kings = annotation.source, _notes(annotation), _kings(annotation)
+    kinds = annotation.kinds
+    chunks = [(kind, annotation.rows_of(name, annotation.places)) for name, kind in kinds.items()]
+    listed = annotation.listed[: details.pack(annotation.listed, chunks)]
+    items = [
+        {
+            "query": entry.query,
+            "notes": [entry.query_id, counted(len(entry.documents), "document")]
+            + [form(values[entry.query_id]) for values, form in notes if entry.query_id in values]
+            + _winner(kings.get(entry.query_id, Counter())),
+            "packed": entry.packed,
+        }
+        for entry in listed
+    ]
+    in_all = annotation.run["summary"]["queries"]
+    carried = sum(len(entry.packed) > len(kinds) for entry in listed) if kinds else 0
+    what = " and ".join(f"{kind.noun}s" for kind in kinds.values())
+    caption = "Open a query to see its documents by rank."
+    if carried:
+        caption += f" A click on a document shows its {what}, with each judge's words."
+        caption += _ANSWERS if annotation.gives(Contest, Verdict) else ""
+    if in_all > len(listed):
+        caption += (
+            f" {len(listed):,} of {in_all:,} queries: those that other sections name, and others "
+            "drawn by chance, ten in a row; all of them are in the tables of scores and in "
+            "annotated.jsonl."
+            if annotation.sampled
+            else f" The first {len(listed):,} of {in_all:,} queries; all of them are in "
+            "scores.parquet and annotated.jsonl."
+        )
+    if 0 < carried < len(listed):
+        caption += f" {carried:,} of them carry their {what} here."
+    files = " and ".join(f"{kind}.parquet" for kind in kinds) or "no file"
+    elsewhere = (
+        f"This page had no room for the {what or 'judgments'} of this query, if there are any. "
+        f"They are in {files}; zelo-ray explain {bare(source.shown)} --query … --doc … shows a "
+        "document's."
+    )
+    part = Queries(items, caption, elsewhere, annotation.unit, annotation.protocol.score.scale)
+    return Section("queries", "Queries", (part,))
+
+
+def _kings(annotation: Annotation) -> dict[str, Counter[str]]:
+    """Count, by query, the tournaments that each document won."""
+    wins: dict[str, Counter[str]] = {}
+    for tournament in ended(annotation.tournaments):
+        wins.setdefault(tournament.query_id, Counter())[tournament.winner_id] += 1
+    return wins
+
+
+def _winner(kings: Counter[str]) -> list[str]:
+    """Say which document won a query's tournaments, or most of them."""
+    return [
+        f"won by {short(name, 60)}" + (f" ({won} of {kings.total()})" if kings.total() > 1 else "")
+        for name, won in kings.most_common(1)
+    ]
+
+
+def _notes(
+    annotation: Annotation,
+) -> list[tuple[Mapping[str, float], Callable[[float], str]]]:
+    """Return the notes beside a query's text: values by query, and how to format each."""
+    scores = annotation.scores
+    notes: list[tuple[Mapping[str, float], Callable[[float], str]]] = []
+    if annotation.graded:
+        notes.append((scores.means("score"), "mean {:.2f}".format))
+    notes.append((scores.means("std_error"), "± {:.2f}".format))
+    notes.append((scores.means("truth_error"), "about people ± {:.2f}".format))
+    notes.append((scores.means("disagreement"), "judges differ by {:.2f}".format))
+    notes.append((annotation.panel.by_query, "judges agree on {:.0%}".format))
+    return notes

@@ -1,0 +1,275 @@
+"""Read the files of an annotation run, each once, when a section first asks for it."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import nsmallest
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.commands.annotate.report import debates, details, gradings, panel, tournaments
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.protocols import Judgments, Protocol, of_record
+from zelo_ray.records import Contest, Grade, GradedScore, Verdict
+from zelo_ray.report.parts import Link
+from zelo_ray.report.source import Source, starts
+from zelo_ray.report.wording import short
+
+_NUMBERS = (
+    *("score", "std_error", "truth_error", "grade", "disagreement"),
+    *("absolute_score", "absolute_error"),
+)
+
+ROWS = 200
+"""How many rows a table of failures, split documents or unscored queries shows."""
+VOTES = 3_000_000
+"""From about how many votes the agreement of judges is told, where there are more."""
+_TEXT = 90
+"""Characters of a text beside an id."""
+LEAST = 10
+"""How many of the least certain queries are named."""
+
+
+def told(name: str, text: str) -> str:
+    """Return an id and the beginning of its text, in one line."""
+    begins = " ".join(text[: 4 * _TEXT].split())
+    return f"{short(name, 60)}: {short(begins, _TEXT)}" if begins else short(name, 80)
+
+
+def worst(values: Mapping[str, float], sign: int) -> list[str]:
+    """Return the least certain queries; with sign 1, the smallest values are the least certain."""
+    return nsmallest(LEAST, values, key=lambda query_id: sign * values[query_id])
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """All scores, document by document; those of a query stand together."""
+
+    query_ids: list[str]
+    first: np.ndarray
+    """place of each query's first document"""
+    columns: Mapping[str, np.ndarray]
+    """the numbers of `zelo_ray.records.Score` and of what adds to it, [documents] each"""
+
+    def means(self, name: str) -> dict[str, float]:
+        """Return, by query, the mean of the known values of its documents, where there are any."""
+        values = self.columns.get(name)
+        if values is None or not len(values):
+            return {}
+        mask = np.isfinite(values)
+        counts = np.add.reduceat(mask.astype(float), self.first)
+        sums = np.add.reduceat(np.where(mask, values, 0.0), self.first)
+        triples = zip(self.query_ids, sums, counts, strict=True)
+        return {query_id: float(total / count) for query_id, total, count in triples if count}
+
+    def counts(self, levels: int = 4) -> np.ndarray:
+        """Count the documents of each query with each grade, [queries, levels]."""
+        grades = self.columns["grade"]
+        masks = [(grades == level).astype(np.int64) for level in range(levels)]
+        return np.stack([np.add.reduceat(mask, self.first) for mask in masks], axis=1)
+
+    def known(self, name: str) -> np.ndarray:
+        """Return the known values of a column."""
+        values = self.columns.get(name, np.empty(0))
+        numbers: np.ndarray = values[np.isfinite(values)]
+        return numbers
+
+
+class Annotation:
+    """An annotation run, of which each thing is read once, when a section first asks for it."""
+
+    def __init__(self, source: Source, run: Mapping[str, Any]) -> None:
+        self.source, self.run = source, run
+
+    @cached_property
+    def protocol(self) -> Protocol:
+        """Return the protocol, which says what the judgments and scores are."""
+        return of_record(self.run)
+
+    @cached_property
+    def kinds(self) -> dict[str, Judgments]:
+        """Return, by table, the kinds of judgments that have a file, single documents first."""
+        by_table = {
+            name: kind
+            for name, kind in self.protocol.counted.items()
+            if self.source.has(f"{name}.parquet")
+        }
+        return dict(sorted(by_table.items(), key=lambda item: len(item[1].documents)))
+
+    def gives(self, *records: type) -> bool:
+        """Return whether some of the judgments are of one of these kinds."""
+        return any(kind.record in records for kind in self.kinds.values())
+
+    @cached_property
+    def graded(self) -> bool:
+        """Return whether scores are grades of a panel."""
+        return self.protocol.score.record is GradedScore
+
+    @cached_property
+    def unit(self) -> str:
+        """Return the unit of scores."""
+        return self.protocol.score.unit
+
+    @cached_property
+    def listed(self) -> list[details.Entry]:
+        """Return the queries that the page lists, in the order of the input, with their scores."""
+        telling = self._telling() if self.sampled else []
+        in_all, seed = self.run["summary"]["queries"], self.run["options"].get("seed", 0)
+        listed = details.entries(self.source.lines("annotated.jsonl"), in_all, telling, seed)
+        by_id = {entry.query_id: entry for entry in listed}
+        for query_id, table in details.by_query(self.rows_of("scores", by_id)):
+            if query_id in by_id:
+                by_id[query_id].scores = table
+        return listed
+
+    @property
+    def sampled(self) -> bool:
+        """Return whether the page lists only some of the queries."""
+        return bool(self.run["summary"]["queries"] > details.QUERIES)
+
+    def rows_of(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
+        """Yield the rows of a table for the given queries; for all if the page lists all."""
+        if self.sampled:
+            return self.source.of_queries(name, query_ids)
+        return self.source.chunks(name, self.source.columns(name))
+
+    def _telling(self) -> list[str]:
+        """Return the queries to look at first: uncertain, without scores, failed, or disputed."""
+        query_ids = list[str]()
+        for sign, values in (
+            *((-1, self.scores.means(name)) for name in ("std_error", "disagreement")),
+            (1, self.panel.by_query),
+        ):
+            query_ids += worst(values, sign)
+        query_ids += self.ambiguous["query_id"].slice(0, ROWS).to_pylist()
+        query_ids += list(self.run["summary"]["unscored"])[:ROWS]
+        if self.source.has("failures.parquet"):
+            query_ids += [row["query_id"] for row in self.source.head("failures", ROWS)[0]]
+        return list(dict.fromkeys(query_ids))
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Return, by query, its place in the list."""
+        return {entry.query_id: place for place, entry in enumerate(self.listed)}
+
+    @cached_property
+    def scores(self) -> Scores:
+        """Return all scores."""
+        return self._read[0]
+
+    @cached_property
+    def ambiguous(self) -> pa.Table:
+        """Return the scores of documents on which judges are split, the most split first."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[Scores, pa.Table]:
+        names = self.source.columns("scores")
+        numbers = [name for name in _NUMBERS if name in names]
+        parts: dict[str, list[np.ndarray]] = {name: [np.empty(0)] for name in numbers}
+        query_ids: list[str] = []
+        first: list[int] = []
+        split: list[pa.Table] = []
+        so_far = 0
+        for chunk in self.source.chunks("scores", names):
+            for name in numbers:
+                parts[name].append(chunk[name].to_numpy().astype(np.float64))
+            at = starts(chunk)
+            query_ids += chunk["query_id"].take(at).to_pylist()
+            first += (at + so_far).tolist()
+            so_far += chunk.num_rows
+            if "ambiguous" in names:
+                split.append(chunk.filter(chunk["ambiguous"]))
+        columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+        scores = Scores(query_ids, np.array(first, dtype=np.int64), columns)
+        ambiguous = (
+            pa.concat_tables(split)
+            if split
+            else pa.table({"query_id": pa.array([], pa.string()), "disagreement": []})
+        )
+        return scores, ambiguous.sort_by([("disagreement", "descending")])
+
+    @property
+    def stretches(self) -> int:
+        """Return n, where every n-th stretch of votes is read to measure agreement."""
+        return max(1, int(self.run["summary"]["judgments"]) // VOTES)
+
+    @cached_property
+    def panel(self) -> panel.Panel:
+        """Return the votes of the judges on pairs, counted."""
+        for name, kind in self.kinds.items():
+            if kind.as_votes:
+                columns = kind.columns or schema_of(kind.record).names
+                chunks = self.source.chunks(name, columns, self.stretches)
+                return panel.panel_of(map(kind.as_votes, chunks))
+        return panel.Panel()
+
+    @cached_property
+    def tournaments(self) -> list[tournaments.Tournament]:
+        """Return the tournaments of the run; none without contests."""
+        has_tables = self.source.has("contests.parquet", "winners.parquet", "failures.parquet")
+        if not (has_tables and self.gives(Contest)):
+            return []
+        options = self.run["options"]
+        return tournaments.tournaments_of(
+            self.source.out,
+            decide=options.get("decide", "each"),
+            repeats=options.get("repeats", 1),
+        )
+
+    @cached_property
+    def debates(self) -> debates.Debates:
+        """Return the verdicts of the judges, counted."""
+        if not self.gives(Verdict):
+            return debates.Debates()
+        return debates.debates_of(self.source.out)
+
+    @cached_property
+    def gradings(self) -> gradings.Gradings:
+        """Return the grades of the judges, counted."""
+        if not self.gives(Grade):
+            return gradings.Gradings()
+        return gradings.gradings_of(self.source.chunks("grades", gradings.COLUMNS))
+
+    @cached_property
+    def failed(self) -> dict[str, dict[str, int]]:
+        """Count the requests without a judgment, by judge and status."""
+        counts: dict[str, dict[str, int]] = {}
+        if not self.source.has("failures.parquet"):
+            return counts
+        for chunk in self.source.chunks("failures", ("query_id", "judge", "status")):
+            tallies = chunk.group_by(["judge", "status"]).aggregate([([], "count_all")])
+            for row in tallies.to_pylist():
+                of_judge = counts.setdefault(row["judge"], {})
+                of_judge[row["status"]] = of_judge.get(row["status"], 0) + row["count_all"]
+        return counts
+
+    def learned(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of a table fitted to all grades; none where scores use no grades."""
+        present = self.protocol.fits_from and self.source.has(f"{name}.parquet")
+        rows: list[dict[str, Any]] = self.source.table(name).to_pylist() if present else []
+        return rows
+
+    def rows_by_judge(self, name: str) -> dict[str, int]:
+        """Count the rows of a table by judge."""
+        counts = Counter[str]()
+        for chunk in self.source.chunks(name, ("query_id", "judge")):
+            for row in chunk["judge"].value_counts().to_pylist():
+                counts[row["values"]] += row["counts"]
+        return dict(counts)
+
+    def link(self, query_id: str) -> str | Link:
+        """Return a link to a query by its id and text if the page lists it, else its id."""
+        if query_id not in self.places:
+            return short(query_id, 60)
+        place = self.places[query_id]
+        return Link(told(query_id, self.listed[place].query), f"q{place}")
+
+    def named(self, query_id: str, doc_id: str) -> str:
+        """Return a document's id, with the beginning of its text if the page lists its query."""
+        listed = query_id in self.places
+        documents = self.listed[self.places[query_id]].documents if listed else ()
+        return told(doc_id, dict(documents).get(doc_id, ""))

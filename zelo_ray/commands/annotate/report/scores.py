@@ -1,0 +1,183 @@
+"""Sections of an annotation run on its scores: how they are spread, and what they come to."""
+
+from math import isnan
+
+import numpy as np
+
+from zelo_ray.commands.annotate.report.results import Annotation
+from zelo_ray.formats.wording import counted
+from zelo_ray.protocols.graded import is_plain, pooling_of
+from zelo_ray.records import Contest, Verdict, Vote
+from zelo_ray.report.charts import stacks
+from zelo_ray.report.charts.figures import histogram, intervals
+from zelo_ray.report.parts import Cells, Chart, Section, Table
+from zelo_ray.report.wording import interval, number, short
+
+_QUERIES = 1000
+"""How many queries have a column of their own."""
+_BOTH = (
+    " That is about what the same judges would say another time. The error about people holds "
+    "besides what all judges get wrong together, which more calls do not reduce."
+)
+
+
+def scores_section(annotation: Annotation) -> Section | None:
+    """Show the distribution of scores and their errors; None for contests and verdicts."""
+    if not len(annotation.scores.query_ids) or annotation.gives(Contest, Verdict):
+        return None
+    make = _of_grades if annotation.graded else _of_battles if annotation.gives(Vote) else _plain
+    return Section("scores", "Scores", make(annotation))
+
+
+def _plain(annotation: Annotation) -> list[Chart]:
+    """Draw scores of which only the unit is known, and their errors."""
+    unit, scores = annotation.unit, annotation.scores
+    charts = [
+        Chart(
+            {"": histogram(scores.known("score"), f"score, in {unit}", "documents")},
+            "How many documents have which score.",
+        )
+    ]
+    if len(scores.known("std_error")):
+        charts.append(_errors(annotation, "standard error", f"How sure the scores are.{_BOTH}"))
+    return charts
+
+
+def _errors(annotation: Annotation, called: str, caption: str) -> Chart:
+    """Draw the distribution of score errors, and of errors about people where they are known."""
+    scores, unit = annotation.scores, annotation.unit
+    panel = histogram(scores.known("std_error"), f"{called}, in {unit}", "documents")
+    if not len(beyond := scores.known("truth_error")):
+        return Chart({"": panel}, caption.replace(_BOTH, ""))
+    people = histogram(beyond, f"error about people, in {unit}", "documents")
+    return Chart({"the panel's own": panel, "about people": people}, caption, "error")
+
+
+def _of_battles(annotation: Annotation) -> list[Chart]:
+    scores = annotation.scores
+    charts = [
+        Chart(
+            {"": histogram(scores.known("score"), "score, in logits", "documents")},
+            "How many documents have which score. Two humps speak of documents that are either "
+            "relevant or not; one hump around 0 of documents that are hard to tell apart.",
+        ),
+        _errors(
+            annotation,
+            "standard error",
+            "How sure the scores are: the panel tells two documents of a query apart when their "
+            f"scores differ by some two of these. More cycles move it to the left.{_BOTH}",
+        ),
+    ]
+    absolute = scores.known("absolute_score")
+    if len(absolute):
+        errors = scores.known("absolute_error")
+        charts += [
+            Chart(
+                {"": histogram(absolute, "absolute score, in logits", "documents")},
+                "The scores of all queries on one scale, by a few grades of each query: a document "
+                "to the right of another is the more relevant one, also for another query.",
+            ),
+            Chart(
+                {"": histogram(errors, "standard error, in logits", "documents")},
+                "How sure the absolute scores are. What is added to the errors above is how little "
+                "a few grades tell of where a query stands; more of them move it to the left.",
+            ),
+        ]
+    return charts
+
+
+def _of_grades(annotation: Annotation) -> list[Chart]:
+    scores, options = annotation.scores, annotation.run["options"]
+    pooling = pooling_of(options.get("pooling"), human=bool(options.get("human")))
+    counts = scores.counts()
+    best = (stacks.LEVELS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)).astype(np.int64)
+    figures = {
+        "all documents": stacks.columns(counts.sum(axis=0), "documents"),
+        "the best of each query": stacks.columns(
+            np.bincount(best, minlength=stacks.LEVELS), "queries"
+        ),
+    }
+    kind = "grade" if is_plain(options) else "calibrated grade"
+    meaning = {"median": "the median of the judges' grades", "majority": "what most judges say"}
+    charts = [
+        Chart(
+            figures,
+            f"How many documents have which {kind}; and of how many queries the best "
+            "document has which. A query whose best is 0 or 1 has no answer among its candidates.",
+            "of",
+        ),
+        Chart(
+            {"": histogram(scores.known("score"), "score, in grades", "documents")},
+            f"The panel's word as a number from 0 to 3: {meaning.get(pooling, 'its mean grade')}. "
+            "Documents between two grades are those on which a threshold decides.",
+        ),
+    ]
+    order = np.argsort(-(counts @ np.arange(stacks.LEVELS)) / counts.sum(axis=1), kind="stable")
+    shown = order[np.linspace(0, len(order) - 1, min(_QUERIES, len(order))).astype(np.int64)]
+    names = [short(scores.query_ids[place], 60) for place in shown]
+    title = "queries, those with the highest grades first"
+    which = (
+        "The share of each grade among a query's documents."
+        if len(shown) == len(order)
+        else f"The share of each grade among a query's documents, for {len(shown):,} of "
+        f"{len(order):,} queries, evenly spread."
+    )
+    charts.append(Chart({"": stacks.across(names, counts[shown], title)}, which))
+    if len(scores.known("std_error")):
+        caption = (
+            "How sure the scores are: the standard deviation of what the document's grade may "
+        )
+        caption += f"be, given what the judges said. More judges move it to the left.{_BOTH}"
+        charts.append(_errors(annotation, "standard deviation", caption))
+    return charts
+
+
+def shares_section(annotation: Annotation) -> Section | None:
+    """Show the share of relevant documents, by the panel alone and corrected by human labels."""
+    rows = annotation.learned("shares")
+    if not rows:
+        return None
+    humans = max(row["humans"] for row in rows)
+    refused = humans and all(isnan(row["mean"]) for row in rows)
+    humans = 0 if refused else humans
+    share_rows = [row for row in rows if row["measure"] != "grade"]
+    panel, mean, low, high = (
+        np.array([row[name] for row in share_rows], dtype=float)
+        for name in ("panel", "mean", "low", "high")
+    )
+    names = [f"grade {row['measure'].removeprefix('>=')} or higher" for row in share_rows]
+    unknown = np.full(len(share_rows), np.nan)
+    series = {"panel alone": (panel, unknown, unknown)}
+    if humans:
+        series["set right by humans"] = (mean, low, high)
+    figure = intervals(names, series, "share of documents")
+    figure["layout"]["xaxis"] |= {"tickformat": ".0%", "rangemode": "tozero"}
+    columns = ["measure", "by the panel alone"]
+    columns += ["set right by humans", "interval"] if humans else []
+    cells: list[Cells] = [
+        [
+            "mean grade" if row["measure"] == "grade" else f"share of grade {row['measure']}",
+            *([number(row[name], _form(row)) for name in ("panel", "mean")][: 1 + bool(humans)]),
+            *([interval(row["low"], row["high"], _form(row))] if humans else []),
+        ]
+        for row in rows
+    ]
+    documents = counted(max(row["documents"] for row in rows), "document")
+    caption = f"How many of {documents} have at least which grade"
+    caption += (
+        f", by the panel alone, and set right by {counted(humans, 'human grade')}: where humans "
+        "looked, they say how far the panel is off (prediction-powered inference, 95% intervals). "
+        "It holds if the documents that humans graded were drawn at random."
+        if humans
+        else ". People's grades were not drawn at random, and do not set this right."
+        if refused
+        else ". Nobody set this right: judges that are all too kind, or too harsh, show here as if "
+        "the documents were so. Some human grades (--human) would tell."
+    )
+    table = Table(columns, cells, "", frozenset(columns[1:]))
+    chart = Chart({"": figure}, caption)
+    return Section("shares", "How many documents are relevant", (chart, table))
+
+
+def _form(row: dict[str, object]) -> str:
+    return ".2f" if row["measure"] == "grade" else ".1%"

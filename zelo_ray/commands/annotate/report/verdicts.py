@@ -1,0 +1,83 @@
+"""Sections of a run of debates, or of their baselines: who won, by how much, how often it flips."""
+
+from typing import get_args
+
+import numpy as np
+
+from zelo_ray.commands.annotate.report.debates import Decisions
+from zelo_ray.commands.annotate.report.results import Annotation
+from zelo_ray.commands.annotate.report.wins import shares_chart, win_shares
+from zelo_ray.records import TIE, Side
+from zelo_ray.report.charts.figures import histogram
+from zelo_ray.report.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.report.wording import chance, number
+
+
+def verdicts_section(annotation: Annotation) -> Section | None:
+    """Show the verdicts of each judge, the winners, and the differences of scores."""
+    debates = annotation.debates
+    if not debates.by_judge:
+        return None
+    charts = []
+    if best := win_shares(debates.wins):
+        charts.append(
+            shares_chart(
+                best,
+                "share of pairs won",
+                "Which share of the pairs that it was in an answer won, a tie for half, the mean "
+                "over queries, with a 95% interval. The line is where all answers are alike.",
+                dict.fromkeys(debates.wins, 0.5),
+            )
+        )
+    charts.append(_gaps(debates.by_judge))
+    return Section("verdicts", "Verdicts", [*charts, _table(debates.by_judge)])
+
+
+def _gaps(by_judge: dict[tuple[str, str], Decisions]) -> Chart:
+    """Draw the distribution of differences of mean scores."""
+    gaps_by_name = {judge: decisions.gaps for (_, judge), decisions in by_judge.items()}
+    if len(gaps_by_name) > 1:
+        gaps_by_name = {
+            "all judges": [gap for gaps in gaps_by_name.values() for gap in gaps],
+            **gaps_by_name,
+        }
+    widest = max(1.0, *(abs(gap) for gaps in gaps_by_name.values() for gap in gaps))
+    title = "mean score of the answer shown first, less the other's"
+    figures = {
+        name: histogram(np.array(gaps), title, "verdicts") for name, gaps in gaps_by_name.items()
+    }
+    for figure in figures.values():
+        figure["layout"]["xaxis"] |= {"range": [-1.05 * widest, 1.05 * widest]}
+    return Chart(
+        figures,
+        "By how much one answer is above the other. Around 0 the judge sees no difference, or the "
+        "scale is too coarse for it. Which answer comes first is left to chance, or both orders "
+        "are asked, so a judge without bias has as much on either side of 0; more on the right "
+        "favours what is shown first.",
+        "judge",
+    )
+
+
+def _table(by_judge: dict[tuple[str, str], Decisions]) -> Table:
+    both_orders = any(entry.both for entry in by_judge.values())
+    columns = ["judge", "method", "pairs", "model_a won", "model_b won", TIE, "rounds"]
+    columns += ["turned round", "tie in one order"] if both_orders else []
+    rows: list[Cells] = []
+    for (method, judge), decisions in sorted(by_judge.items(), key=lambda item: item[0][::-1]):
+        won = (decisions.winners[name] / decisions.pairs for name in get_args(Side))
+        cells = [*map(chance, won), number(float(np.mean(decisions.rounds)), ".2f")]
+        if both_orders:
+            flips = (decisions.turned, decisions.half_tied)
+            cells += [chance(n / decisions.both) if decisions.both else number(None) for n in flips]
+        rows.append([Text(judge), method, f"{decisions.pairs:,}", *cells])
+    caption = (
+        "model_a and model_b are doc_id_a and doc_id_b of verdicts.parquet. Rounds are the mean "
+        "over all verdicts."
+    )
+    if both_orders:
+        caption += (
+            " Pairs were judged with either answer first; where the two orders differ the verdict "
+            "is a tie. Turned round: A won in one order, B in the other. Tie in one order: one of "
+            "them won in the other."
+        )
+    return Table(columns, rows, caption, frozenset(columns[2:]))

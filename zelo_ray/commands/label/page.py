@@ -1,0 +1,36 @@
+"""The page where people judge documents: one file with all that it needs."""
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from zelo_ray.commands.label import Work, names_of, page_words, shown
+from zelo_ray.report.page import asset, digest, embedded
+
+
+def labelling_page(work: Work, token: str) -> tuple[str, str]:
+    """Return the page and the Content-Security-Policy that allows only its own script and style.
+
+    Args:
+        work: whose rubric it shows; nothing else of it is in the page.
+        token: without which the server takes no answer.
+    """
+    rubric, words = work.about["rubric"], page_words(work)
+    names = names_of(rubric, work.desk.top)
+    rubric = shown(rubric, work.about.get("instructions"))
+    environment = Environment(
+        loader=PackageLoader("zelo_ray.commands.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    script, style = (asset(environment, f"label.{kind}") for kind in ("js", "css"))
+    page = environment.get_template("label.html").render(
+        rubric=rubric,
+        names=names,
+        about=embedded({"token": token, "top": len(names) - 1, "names": names, "words": words}),
+        script=Markup(script),  # noqa: S704 - ours, not data
+        style=Markup(style),  # noqa: S704 - ours, not data
+    )
+    allowed = f"script-src 'sha256-{digest(script)}'; style-src 'sha256-{digest(style)}'"
+    policy = "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+    return page, f"default-src 'none'; {allowed}; {policy}; frame-ancestors 'none'"

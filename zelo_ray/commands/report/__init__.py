@@ -1,0 +1,79 @@
+"""The report of a run: one page that opens from a file, without any network."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from zelo_ray.commands.agree.report import AGREE_REPORT
+from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
+from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
+from zelo_ray.commands.compare_labels.report import COMPARE_LABELS_REPORT
+from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
+from zelo_ray.engine.unfinished import Untold, so_far
+from zelo_ray.errors import InputError, NothingToReport
+from zelo_ray.formats.record import RUN, is_finished
+from zelo_ray.formats.results import write_text
+from zelo_ray.report.page import render_page
+from zelo_ray.report.source import Source
+from zelo_ray.report.warning import RankedWarnings
+
+__all__ = ["NothingToReport", "reported", "write_report"]
+
+REPORTS = {
+    "annotate": ANNOTATE_REPORT,
+    "bakeoff": BAKEOFF_REPORT,
+    "agree": AGREE_REPORT,
+    "compare": COMPARE_LABELS_REPORT,
+    "protocols": COMPARE_PROTOCOLS_REPORT,
+}
+"""By what a record says that it is of, how its command's results become a report."""
+RECORDS = tuple(dict.fromkeys(kind.record_name for kind in REPORTS.values()))
+"""The files that say what a command did."""
+
+
+def write_report(out: str) -> str:
+    """Write ``report.html`` from the other files of a command, of any kind.
+
+    A section whose files are absent is left out. Of a run of annotate that is not finished the page
+    shows what there is, and says so on top.
+
+    Returns:
+        What it says there; empty for what is finished.
+
+    Raises:
+        NothingToReport, InputError: as `reported`.
+    """
+    return reported(out)[0]
+
+
+def reported(out: str) -> tuple[str, RankedWarnings | None]:
+    """Write the same; return what it says on top, and its warnings.
+
+    Raises:
+        NothingToReport: nothing there is finished, nor can be told of.
+        InputError: a file does not hold what it should.
+    """
+    source = Source(out)
+    name = next((name for name in RECORDS if source.has(name)), None)
+    if name is None:
+        raise NothingToReport(f"{out} holds no run.json: is it the --out of a finished run?")
+    record = source.record(name)
+    if not is_finished(record):
+        return _write_so_far(out, record), None
+    kind = REPORTS[str(record.get("kind"))]
+    if lacking := kind.fields - record.keys():
+        raise InputError(f"{out}/{name}: holds no {min(lacking)}")
+    report = kind.build(kind.source(out), record)
+    write_text(out, "report.html", render_page(report))
+    return "", report.warnings
+
+
+def _write_so_far(out: str, record: Mapping[str, Any]) -> str:
+    try:
+        with so_far(out, record) as snapshot:
+            source = ANNOTATE_REPORT.source(snapshot.folder, out)
+            report = ANNOTATE_REPORT.build(source, source.record(RUN))
+            write_text(out, "report.html", render_page(replace(report, banner=snapshot.told)))
+            return snapshot.told
+    except Untold as why:
+        raise NothingToReport(str(why)) from None

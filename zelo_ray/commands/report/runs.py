@@ -1,0 +1,228 @@
+"""Read from the record of a run its time, judges, data, cost and result."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import fsspec
+
+from zelo_ray.commands.report import RECORDS, REPORTS
+from zelo_ray.engine.ledger.spending import paid_in
+from zelo_ray.engine.lock import at_work
+from zelo_ray.errors import ZeloError
+from zelo_ray.formats.files import json_object, listing
+from zelo_ray.formats.record import is_finished
+
+_COMMANDS = {"protocols": "compare-protocols", "compare": "compare-labels"}
+_BEGUN = re.compile(r"\d{8}T\d{6}Z")
+_SAID = ("judges", "rerankers", "protocols", "runs", "old", "new")
+"""Options that name who judges, or what is compared."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """A run of any command, as its record tells of it.
+
+    Args:
+        place: directory or URL.
+        name: of its record, such as ``run.json``.
+        record: what that holds.
+    """
+
+    place: str
+    name: str
+    record: Mapping[str, Any]
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Return the options of the run."""
+        return _dict(self.record.get("options"))
+
+    @property
+    def command(self) -> str:
+        """Return the command that ran."""
+        kind = str(self.record.get("kind", ""))
+        return _COMMANDS.get(kind, kind)
+
+    @property
+    def protocol(self) -> str:
+        """Return the protocol of a run that judged; else ""."""
+        return str(self.options.get("protocol") or "")
+
+    @property
+    def finished(self) -> bool:
+        """Return whether the run has finished."""
+        return is_finished(self.record)
+
+    @cached_property
+    def state(self) -> str:
+        """Return the state of the run: at work, interrupted, incomplete or finished."""
+        if not self.finished:
+            return "at work" if _known(at_work, self.place) else "interrupted"
+        return "incomplete" if self._lacking else "finished"
+
+    @property
+    def _lacking(self) -> bool:
+        return not self.record.get("complete", True) or bool(self.record.get("missing"))
+
+    @property
+    def started(self) -> str:
+        """Return the start time in UTC; "" where it is unknown."""
+        stamp = _BEGUN.match(str(self.record.get("run_id", "")))
+        return _moment(datetime.strptime(f"{stamp[0]}+0000", "%Y%m%dT%H%M%SZ%z")) if stamp else ""
+
+    @cached_property
+    def written(self) -> str:
+        """Return when the record was last written, in UTC; "" where the storage does not say."""
+        return _known(_written, f"{self.place}/{self.name}") or ""
+
+    @property
+    def seconds(self) -> float | None:
+        """Return how long the run's last process worked, in seconds."""
+        laps = self._summary.get("seconds") or self.record.get("seconds")
+        durations = _dict(laps).values()
+        return sum(lap for lap in durations if isinstance(lap, int | float)) if durations else None
+
+    @property
+    def _summary(self) -> Mapping[str, Any]:
+        return _dict(self.record.get("summary"))
+
+    @property
+    def who(self) -> list[str]:
+        """Return the judges; or the arms or labels, where there were no judges."""
+        judges = self.record.get("panel") or self.record.get("judges")
+        if self.command == "annotate" and isinstance(judges, list):
+            return [str(_dict(judge).get("judge", judge)) for judge in judges]
+        if self.command == "agree" and isinstance(judges, list):
+            return [*map(str, judges)]
+        return [word for name in _SAID for word in _words(self.options.get(name))]
+
+    @property
+    def queries(self) -> int | None:
+        """Return the number of queries."""
+        counts = _dict(self.record.get("counts"))
+        graded = [_dict(row).get("queries", 0) for row in counts.values()]
+        truth = _dict(self._summary.get("truth"))
+        return _first(self._summary, truth, self.record, counts, of="queries") or max(
+            (count for count in graded if isinstance(count, int)), default=None
+        )
+
+    @property
+    def documents(self) -> int | None:
+        """Return the number of documents."""
+        return _first(self._summary, _dict(self._summary.get("truth")), of="documents")
+
+    @property
+    def failures(self) -> int | None:
+        """Count the requests, or queries of arms, without an answer."""
+        if self.command == "bakeoff" and self.finished:
+            return sum(int(_dict(arm).get("missing", 0)) for arm in self._summary.get("arms", ()))
+        if self.command == "compare-protocols":
+            runs = _dict(self.record.get("runs")).values()
+            return sum(int(_dict(run).get("failures", 0)) for run in runs)
+        return _first(self._summary, of="failures")
+
+    @cached_property
+    def spent(self) -> tuple[float, int]:
+        """Return the US dollars spent on the ledger, and the number of calls without a price."""
+        if self.command == "bakeoff" and self.finished:
+            arms = [_dict(arm) for arm in self._summary.get("arms", ())]
+            return sum(a.get("dollars") or 0 for a in arms), sum(a.get("unpriced", 0) for a in arms)
+        paid = _dict(self.record.get("paid"))
+        if paid or "dollars_in_all" in self._summary:
+            dollars = self._summary.get("dollars_in_all", paid.get("dollars")) or 0.0
+            return dollars, int(_first(self._summary, paid, of="unpriced") or 0)
+        if self.finished:
+            return 0.0, 0
+        return _known(_paid, self.books) or (0.0, 0)
+
+    @property
+    def books(self) -> str:
+        """Return where replies are kept: runs with the same ledger share what they spent."""
+        ledger = self.options.get("ledger")
+        is_local = not ledger or ledger == self.options.get("out")
+        return self.place if is_local else str(ledger).rstrip("/")
+
+    @property
+    def calls(self) -> Mapping[str, int]:
+        """Count replies and tokens of the last process, and replies known from before."""
+        judges = self.record.get("judges")
+        tallies = [_dict(entry) for entry in judges.values()] if isinstance(judges, Mapping) else []
+        names = ("answered", "known", "input_tokens", "output_tokens")
+        return (
+            {name: sum(tally.get(name) or 0 for tally in tallies) for name in names}
+            if tallies
+            else {}
+        )
+
+    @cached_property
+    def headline(self) -> str:
+        """Return the result of the run in a few words."""
+        if not self.finished:
+            return ""
+        return _known(_headline, self) or ""
+
+
+def past(place: str) -> Past | None:
+    """Return the run in a directory or URL, if there is one.
+
+    Raises:
+        InputError: its record cannot be read.
+    """
+    names = listing(place) or []
+    name = next((file_name for file_name in RECORDS if file_name in names), None)
+    return Past(place, name, json_object(f"{place.rstrip('/')}/{name}")) if name else None
+
+
+def whole_path(place: str) -> str:
+    """Return the full URL of a place, the same however the place was written."""
+    fs, path = fsspec.url_to_fs(place)
+    return str(fs.unstrip_protocol(path))
+
+
+def _headline(run: Past) -> str:
+    kind = REPORTS[str(run.record["kind"])]
+    name, value = kind.headline(kind.source(run.place), run.record)
+    return f"{name}: {value}"
+
+
+def _known(find: Any, *given: Any) -> Any:
+    """Return what a function finds; None where files are damaged, missing or of another version."""
+    try:
+        return find(*given)
+    except (ZeloError, OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _paid(books: str) -> tuple[float, int]:
+    paid = paid_in(books)
+    return paid.dollars(), paid.unpriced()
+
+
+def _written(url: str) -> str:
+    fs, path = fsspec.url_to_fs(url)
+    return _moment(fs.modified(path))
+
+
+def _moment(at: datetime) -> str:
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def _dict(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _words(value: Any) -> Iterable[str]:
+    if value is None:
+        return []
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
+
+
+def _first(*places: Mapping[str, Any], of: str) -> int | None:
+    """Return the first integer under the name ``of``."""
+    numbers = (place[of] for place in places if isinstance(place.get(of), int))
+    return next(numbers, None)

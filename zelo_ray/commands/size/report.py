@@ -1,0 +1,94 @@
+"""The page of ``size``: errors and distances of plans, against what they cost."""
+
+from collections.abc import Sequence
+from math import isnan
+
+from zelo_ray.commands.size import Sized
+from zelo_ray.fitting.sizing import Size
+from zelo_ray.report.charts.figures import PALETTE
+from zelo_ray.report.parts import Cells, Chart, Figure, Report, Section, Table
+from zelo_ray.report.wording import plain
+
+_FIGURES = {
+    "std_error": "std_error, in logits",
+    "distance from all pairs": "root mean square distance, in logits",
+    "Kendall's tau with all pairs": "Kendall's tau",
+    "loss of nDCG@10": "1 - nDCG@10",
+}
+_KINDS = {"zelo, all judges vote": "all", "zelo, judges in turn": "one", "lean": "lean"}
+
+
+def build_report(sized: Sized) -> Report:
+    """Build the report of `size`."""
+    priced = not isnan(sized.dollars_a_call)
+    tiles = [("documents a query", f"{sized.documents:,}"), ("queries", f"{sized.queries:,}")]
+    if priced:
+        tiles.append(("dollars a call", f"{sized.dollars_a_call:.5f}"))
+    return Report(
+        title="What calls buy",
+        tiles=tiles,
+        lead=[sized.answer] if sized.answer else [],
+        sections=[
+            Section("figures", "Error and distance", [_chart(sized)]),
+            Section("plans", "Plans", [_table(sized, priced=priced)]),
+        ],
+        notes=list(sized.notes),
+    )
+
+
+def _chart(sized: Sized) -> Chart:
+    values = ("std_error", "rmse", "tau", "loss")
+    figures = {
+        name: _figure(sized.sizes, value, title)
+        for (name, title), value in zip(_FIGURES.items(), values, strict=True)
+    }
+    return Chart(figures, "Each point is a plan, by the calls that a document takes.", "figure")
+
+
+def _figure(sizes: Sequence[Size], value: str, title: str) -> Figure:
+    data = []
+    for place, (name, kind) in enumerate(_KINDS.items()):
+        points = [size for size in sizes if _kind(size) == kind]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": name,
+                "x": [size.calls_a_document for size in points],
+                "y": [getattr(size, value) for size in points],
+                "text": [plain(size.plan) for size in points],
+                "marker": {"color": PALETTE[place], "size": 8},
+                "line": {"color": PALETTE[place], "width": 1.5},
+                "hovertemplate": "%{text}<br>%{y:.3f} at %{x:.1f} calls a document",
+            }
+        )
+    return {
+        "data": data,
+        "layout": {
+            "height": 420,
+            "showlegend": True,
+            "xaxis": {"title": {"text": "calls a document"}, "type": "log"},
+            "yaxis": {"title": {"text": title}, "zeroline": False},
+        },
+    }
+
+
+def _kind(size: Size) -> str:
+    if size.plan.startswith("lean"):
+        return "lean"
+    return "all" if size.plan.endswith("all") else "one"
+
+
+def _table(sized: Sized, *, priced: bool) -> Table:
+    columns = ["plan", "calls a document", "calls", *(["dollars"] if priced else [])]
+    columns += ["loss", "std_error", "distance", "largest", "tau"]
+    rows: list[Cells] = [
+        [
+            *(size.plan, f"{size.calls_a_document:.1f}", f"{size.calls * sized.queries:,.0f}"),
+            *([f"{sized.dollars(size):,.2f}"] if priced else []),
+            *(f"{size.loss:.3f}", f"{size.std_error:.2f}", f"{size.rmse:.2f}"),
+            *(f"{size.largest:.2f}", f"{size.tau:.2f}"),
+        ]
+        for size in sized.sizes
+    ]
+    return Table(columns, rows, numbers=frozenset(columns[1:]))

@@ -1,1 +1,0 @@
-"""Output for people: lines of a terminal, and HTML pages."""

@@ -1,1 +1,0 @@
-"""Lines and tables for a terminal."""

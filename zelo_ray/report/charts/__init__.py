@@ -1,0 +1,1 @@
+"""Charts of reports: plain functions from numbers to figures that ``charts.js`` draws."""

@@ -1,0 +1,27 @@
+"""Show the instructions of a run, which say what counts as relevant."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from zelo_ray.report.parts import Cells, Section, Table, Text
+
+_LINES = 12  # of instructions that are not folded away
+
+
+def told_by(options: Mapping[str, Any], where: str) -> Section | None:
+    """Show the instructions and query fields in the options; None if there are none.
+
+    Args:
+        options: of a run.
+        where: a sentence on where the instructions stood.
+    """
+    words = str(options.get("instructions") or options.get("criteria") or "")
+    lines = [line for line in words.splitlines() if line.strip()]
+    shown = ", ".join(options.get("show_query") or ())
+    notes = [f"Beside each query they were shown: {shown}."] if shown else []
+    if not (lines or notes):
+        return None
+    rows: list[Cells] = [[Text(line)] for line in lines or notes]
+    caption = " ".join([where, *notes] if lines else [])
+    table = Table(("instructions" if lines else "queries",), rows, caption, open_rows=_LINES)
+    return Section("told", "What counts as relevant", (table,))

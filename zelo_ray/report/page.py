@@ -1,0 +1,60 @@
+"""Render a report as one HTML page that opens from a file, without any network.
+
+Whatever comes from data is escaped on its way: by jinja in the page's text, as JSON without ``<``
+in its data, and by `plain` where a chart would read it as markup of its own.
+"""
+
+import base64
+import gzip
+import hashlib
+from typing import Any
+
+import orjson
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from zelo_ray.report.parts import Report
+
+_SCRIPTS = ("charts.js", "when.js", "take.js", "sort.js", "page.js")
+
+
+def render_page(report: Report) -> str:
+    """Render a report as one HTML text, with all that it needs."""
+    loader = PackageLoader("zelo_ray.commands.report")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters["json"] = embedded
+    scripts = [Markup(asset(environment, name)) for name in _SCRIPTS]  # noqa: S704 - ours, not data
+    return environment.get_template("page.html").render(
+        report=report,
+        sections=[section for section in (*report.sections, *report.details) if section],
+        style=Markup(asset(environment, "page.css")),  # noqa: S704 - ours, not data
+        scripts=scripts,
+        # Only these scripts may run: another that got into the page all the same would not.
+        allowed=" ".join(f"'sha256-{digest(script)}'" for script in scripts),
+    )
+
+
+def asset(environment: Environment, name: str) -> str:
+    """Read a script or style of this package."""
+    assert environment.loader is not None  # noqa: S101 - for the type checker
+    return environment.loader.get_source(environment, name)[0]
+
+
+def digest(script: str) -> str:
+    """Return the hash of a script or style for a Content-Security-Policy."""
+    # A browser hashes what it parsed, in which a carriage return has become a newline.
+    text = script.replace("\r\n", "\n").replace("\r", "\n")
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def embedded(value: Any) -> Markup:
+    """Encode a value as JSON that is safe inside a script element; NaN becomes null."""
+    text = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704 - nothing can close the element
+
+
+def packed(value: Any) -> str:
+    """Encode a value as JSON, gzip and base64, for data that are read only when asked for."""
+    return base64.b64encode(gzip.compress(orjson.dumps(value), 9, mtime=0)).decode()

@@ -1,0 +1,202 @@
+"""Define reports: sections of tables, charts and sentences, which a terminal and a page show."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from zelo_ray.report.warning import RankedWarnings
+
+Figure = Mapping[str, Any]
+"""``data`` and ``layout`` in Plotly's words, as far as the page's own ``charts.js`` knows them.
+
+Colours are names of the page's own (``--up``).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A table's cell that leads to a place of the page."""
+
+    text: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A table's cell of running text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """A table's cell that leads to another page; ``address`` is relative, or a URL of ours."""
+
+    text: str
+    address: str
+
+
+Cells = list[str | Link | Text | Away]
+"""A row of a table. Numbers are `zelo_ray.report.wording.Quantity`, which are texts, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """Sentences that stand by themselves: a line each on the terminal, a paragraph on the page."""
+
+    form: ClassVar[str] = "sentences"
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure, or several by name of which a person selects one, and a sentence on how to read it.
+
+    With several choices a figure is named by a tuple, of one name for each of them. Charts with a
+    choice of the same word change together. The terminal shows no charts.
+    """
+
+    form: ClassVar[str] = "chart"
+    figures: Mapping[str, Figure] | Mapping[tuple[str, ...], Figure]
+    caption: str
+    choice: str | tuple[str, ...] = ""
+
+    @property
+    def selects(self) -> list[tuple[str, list[str]]]:
+        """Return each choice with its names."""
+        choices = (self.choice,) if isinstance(self.choice, str) else self.choice
+        keys = [(key,) if isinstance(key, str) else key for key in self.figures]
+        names = [[*dict.fromkeys(column)] for column in zip(*keys, strict=True)]
+        return [*zip(choices, names, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """Two runs against each other by query: any two, selected in the browser."""
+
+    form: ClassVar[str] = "duel"
+    data: Mapping[str, Any]
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells, of which a terminal and a page show the first.
+
+    Attributes:
+        columns: their names; where a terminal has no room for all, the last ones are left out.
+        rows: of cells.
+        caption: how to read it, in sentences.
+        numbers: names of columns that are set to the right.
+        open_rows: how many rows stand open; a page folds the others away.
+        sortable: whether a page sorts it by a click on a heading.
+        file: which of the result's files holds all rows; empty if there is none.
+    """
+
+    form: ClassVar[str] = "table"
+    columns: Sequence[str]
+    rows: Sequence[Cells]
+    caption: str = ""
+    numbers: frozenset[str] = frozenset()
+    open_rows: int | None = None
+    sortable: bool = False
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """The queries, whose documents and judgments are unpacked in the browser when opened.
+
+    ``unit`` is what scores are in; ``scale`` is their lowest and highest, if they have ends.
+    """
+
+    form: ClassVar[str] = "queries"
+    items: Sequence[Mapping[str, Any]]
+    caption: str
+    elsewhere: str
+    unit: str = "logits"
+    scale: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contrasts:
+    """By pair of runs: queries on which they differ, with the documents of both side by side."""
+
+    form: ClassVar[str] = "contrasts"
+    pairs: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report with a heading; ``name`` is its anchor on the page."""
+
+    name: str
+    title: str
+    parts: Sequence[Sentences | Chart | Duel | Table | Queries | Contrasts]
+
+
+def _no_sections() -> Sequence[Section | None]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """The results of a command, as the terminal and the page show them.
+
+    Attributes:
+        title: what was done, in a few words.
+        tiles: figures at a glance: what they are, and their value.
+        lead: sentences on what the results come to.
+        sections: shown by terminal and page; None is left out.
+        make_details: returns further sections, which only the page shows: they may take long.
+        find_warnings: returns what makes the results less than they look; this may take long.
+        notes: what a reader has to know besides.
+        made: how the results were made; only the page shows it.
+        banner: what stands above all of it.
+        kind: what kind of page it is.
+    """
+
+    title: str
+    tiles: Sequence[tuple[str, str]]
+    lead: Sequence[str]
+    sections: Sequence[Section | None]
+    make_details: Callable[[], Sequence[Section | None]] = _no_sections
+    find_warnings: Callable[[], RankedWarnings] | None = None
+    notes: Sequence[str] = ()
+    made: str = ""
+    banner: str = ""
+    kind: str = "report"
+
+    @cached_property
+    def warnings(self) -> RankedWarnings | None:
+        """Return what makes the results less than they look, the worst first."""
+        return self.find_warnings() if self.find_warnings else None
+
+    @cached_property
+    def details(self) -> Sequence[Section | None]:
+        """Return the sections that only the page shows."""
+        return self.make_details()
+
+    def section(self, name: str) -> Section:
+        """Return the section of a name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for section in (*self.sections, *self.details):
+            if section and section.name == name:
+                return section
+        raise KeyError(name)
+
+    def table(self, name: str) -> Table:
+        """Return the first table of a section.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for part in self.section(name).parts:
+            if isinstance(part, Table):
+                return part
+        raise KeyError(name)

@@ -1,0 +1,1 @@
+"""Progress of a run while it is at work, on the terminal."""

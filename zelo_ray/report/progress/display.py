@@ -1,0 +1,94 @@
+"""Show the progress of a run: one live table on a terminal, else a line now and then."""
+
+import time
+from collections.abc import Mapping
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+
+from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.formats.wording import printable
+from zelo_ray.report.progress.figures import Pace, Standing, Sums, duration, standing_of
+from zelo_ray.report.progress.lines import dollars, line_of
+from zelo_ray.report.progress.table import table_of
+
+__all__ = ["Display", "dollars", "duration"]
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class Display:
+    """Progress by judge: done of total, calls a second, failures, dollars, time left.
+
+    Without a terminal a line comes every ten seconds, and at once when a judge has its first
+    trouble or its first failure, or is asked nothing more.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, highlight=False)
+        self._live: Live | None = None
+        self._sums: Sums | None = None
+        self._paces: dict[str, Pace] = {}
+        self._cap: tuple[float, float] | None = None
+        self._last_line = time.monotonic()
+        self._done, self._told = False, set[tuple[str, str]]()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live and self._sums:
+            table = table_of(self._sums, self._console.width, None, time.time())
+            self._live.update(table, refresh=True)
+            self._live.stop()
+
+    def say(self, line: str) -> None:
+        """Print one line."""
+        self._console.print(printable(line), soft_wrap=True, markup=False, emoji=False)
+
+    def budget(self, cap: float, spent: float) -> None:
+        """Set the cap in US dollars, and the part of it spent before this run."""
+        self._cap = (cap, spent)
+
+    def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
+        """Show the figures so far; ``planned`` is the number of requests by judge."""
+        if not planned:
+            return
+        now = time.monotonic()
+        standings = []
+        for name, number in planned.items():
+            tally, pace = tallies.get(name, Tally()), self._paces.setdefault(name, Pace())
+            pace.see(now, tally)
+            standings.append(standing_of(name, tally, number, pace.rate(now), pace.seconds))
+        sums = self._sums = Sums(standings, self._cap)
+        if not self._console.is_terminal:
+            if self._is_due(now, sums):
+                self.say(line_of(sums, time.time()))
+            return
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+            self._live.start()
+        width, height = self._console.size
+        self._live.update(table_of(sums, width, height, time.time()), refresh=True)
+
+    def _is_due(self, now: float, sums: Sums) -> bool:
+        """Return whether there is news, or the last line was long ago."""
+        done = all(standing.ended for standing in sums.standings)
+        news = {(standing.name, what) for standing in sums.standings for what in _news(standing)}
+        nothing_new = news <= self._told and (self._done or not done)
+        if nothing_new and now - self._last_line < _SECONDS_BETWEEN_LINES:
+            return False
+        self._last_line, self._done, self._told = now, done, self._told | news
+        return True
+
+
+def _news(standing: Standing) -> list[str]:
+    """Return the kinds of a judge's news that are shown at once."""
+    tally = standing.tally
+    begun = {
+        "trouble": tally.trouble.reason,
+        "failures": standing.failures,
+        "disabled": tally.disabled,
+    }
+    return [what for what, is_there in begun.items() if is_there]

@@ -1,0 +1,132 @@
+"""The files that a report is made of: read in parts, so that a long run fits."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.formats.files import lines, pieces, record
+from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.tables import schema_of
+
+_ROWS = 50_000
+
+
+class Source:
+    """The directory or URL of a run.
+
+    Args:
+        out: where its files lie.
+        shown: what it is called, if not so.
+        records: by table, what its rows are: one kind, or several of which each lacks some columns.
+    """
+
+    def __init__(
+        self, out: str, shown: str = "", records: Mapping[str, Sequence[type]] | None = None
+    ) -> None:
+        self.out, self.shown = out, shown or out
+        self._records = records or {}
+
+    def record(self, name: str) -> dict[str, Any]:
+        """Read a JSON file, such as ``run.json``."""
+        return record(self._url(name))
+
+    def has(self, *names: str) -> bool:
+        """Return whether all these files exist."""
+        return all(pieces(self._url(name)) for name in names)
+
+    def lines(self, name: str) -> Iterator[bytes]:
+        """Yield the lines of a text file."""
+        for _, line in lines(self._url(name)):
+            yield line
+
+    def table(self, name: str, where: Any = None) -> pa.Table:
+        """Read a table, or its rows that pass a pyarrow filter."""
+        stored = self._stored(name)
+        return stored.read() if where is None else stored.where(where)
+
+    def columns(self, name: str) -> list[str]:
+        """Return the names of a table's columns."""
+        return self._stored(name).names
+
+    def head(self, name: str, rows: int) -> tuple[list[dict[str, Any]], int]:
+        """Return the first rows of a table, and the number of all its rows."""
+        stored = self._stored(name)
+        return stored.head(rows).to_pylist(), stored.rows
+
+    def chunks(self, name: str, columns: Sequence[str], every: int = 1) -> Iterator[pa.Table]:
+        """Yield a table in order, in parts of about ten thousand rows that do not divide a query.
+
+        The rows of a query must stand together, as they do in all files of a run. With ``every``
+        only some stretches of rows are read, such as each 5th, which may divide a query.
+        """
+        yield from _undivided(self._stored(name).batches(_ROWS, columns, every), columns)
+
+    def of_queries(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
+        """Yield the rows of some queries in order, in parts that do not divide a query."""
+        stored = self._stored(name)
+        parts = (part.cast(stored.schema) for part in stored.of_queries(query_ids))
+        yield from _undivided(parts, stored.names)
+
+    def _stored(self, name: str) -> Stored:
+        return Stored(self._url(f"{name}.parquet"), *map(schema_of, self._records.get(name, ())))
+
+    def _url(self, name: str) -> str:
+        return f"{self.out.rstrip('/')}/{name}"
+
+
+class MemorySource(Source):
+    """Whole tables that are in memory, of a command that wrote no files."""
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        super().__init__("")
+        self._tables = tables
+
+    def has(self, *names: str) -> bool:
+        """Return whether all these tables are there, by the names of their files."""
+        return all(name.removesuffix(".parquet") in self._tables for name in names)
+
+    def table(self, name: str, where: Any = None) -> pa.Table:
+        """Return a table, or its rows that pass a pyarrow filter."""
+        table = self._tables[name]
+        return table if where is None else table.filter(where)
+
+    def columns(self, name: str) -> list[str]:
+        """Return the names of a table's columns."""
+        return list(self._tables[name].column_names)
+
+
+def _undivided(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield the same rows, in tables that begin where a query begins."""
+    held: list[pa.Table] = []
+    for part in tables:
+        table = pa.concat_tables([*held, part.select(list(columns))])
+        boundary = int(starts(table)[-1])
+        held = [table.slice(boundary)]
+        if boundary:
+            yield table.slice(0, boundary)
+    yield from held
+
+
+def starts(table: pa.Table) -> np.ndarray:
+    """Return the rows of a table where another query begins, with the first row."""
+    codes = codes_of(table["query_id"])[0]
+    return np.flatnonzero(np.diff(codes, prepend=-1))
+
+
+def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    """Return a string column as codes of its distinct values, and these values."""
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+
+
+def bare(url: str) -> str:
+    """Return a path or URL without user name, password or token."""
+    scheme, separator, remainder = url.partition("://")
+    if not separator:
+        return url
+    host, slash, path = remainder.partition("?")[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
