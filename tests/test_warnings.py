@@ -17,7 +17,7 @@ from zelo_ray.commands.annotate.report.judging_figures import JudgingFigures
 from zelo_ray.commands.annotate.report.warnings import warn_of_judging
 from zelo_ray.commands.bakeoff.report.warnings import RankerFigures, warn_of_rankers
 from zelo_ray.commands.compare_labels.report.warnings import warn_of_labels
-from zelo_ray.commands.compare_protocols.report import warn_of_protocols
+from zelo_ray.commands.compare_protocols.warnings import warn_of_protocols
 from zelo_ray.commands.report import write_report
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Document, Pool

@@ -11,17 +11,17 @@ from zelo_ray.api.contest import runs_in, truth_in
 from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
 from zelo_ray.api.given import keep_table, with_pools
 from zelo_ray.api.progress import watching
-from zelo_ray.api.results import TEXT, Results
+from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, compare_options, is_place, options_of
 from zelo_ray.api.tables import Table, tables_in
 from zelo_ray.commands import agree as agreeing
 from zelo_ray.commands import compare_labels as comparing
 from zelo_ray.commands import drift as drifting
-from zelo_ray.commands.compare_labels.report import terminal as labels
-from zelo_ray.commands.compare_protocols import terminal as protocols
+from zelo_ray.commands.agree.report import AGREE_REPORT
+from zelo_ray.commands.compare_labels.report import COMPARE_LABELS_REPORT
+from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
 from zelo_ray.engine.lock import leaving_no_trace
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.results import write_text
 from zelo_ray.options import (
     AgreeOptions,
     CompareLabelsOptions,
@@ -117,12 +117,12 @@ def protocols_compared(
     comparison = ProtocolComparison(
         settings.out,
         tables_in(settings.out),
-        partial(protocols.terminal, outcome),
+        partial(COMPARE_PROTOCOLS_REPORT.read, settings.out),
         complete=outcome.complete,
         files=("trials.parquet", "differences.parquet", "costs.parquet"),
     )
     comparison.best = next((row.protocol for row in outcome.standing), "zelo")
-    return _told(comparison)
+    return comparison
 
 
 def agree(
@@ -169,11 +169,11 @@ def agreed(settings: AgreeOptions) -> RaterAgreement:
     agreement = RaterAgreement(
         settings.out or "",
         {name: Table(table) for name, table in outcome.tables.items()},
-        lambda _: [*outcome.text.split("\n"), *([""] if settings.out else [])],
+        partial(AGREE_REPORT.read, settings.out or ""),
         complete=outcome.complete,
         files=("agree.json", *(f"{name}.parquet" for name in outcome.tables)),
     )
-    return _told(agreement)
+    return agreement
 
 
 def compare_labels(
@@ -256,17 +256,11 @@ def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:
     comparison = LabelComparison(
         settings.out or "",
         tables,
-        lambda _: [*labels.told(compared), *([""] if settings.out else [])],
+        partial(COMPARE_LABELS_REPORT.read, settings.out or ""),
         complete=compared.complete,
         files=("compare.json", *(f"{name}.parquet" for name in tables)),
     )
-    return _told(comparison)
-
-
-def _told(counts: Found) -> Found:
-    if counts.out:
-        write_text(counts.out, TEXT, f"{counts.told()}\n")
-    return counts
+    return comparison
 
 
 @contextmanager

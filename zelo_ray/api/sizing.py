@@ -6,7 +6,7 @@ from math import isnan
 
 from rich.table import Table as RichTable
 
-from zelo_ray.api.results import WIDTH, Parts, plain
+from zelo_ray.api.results import WIDTH, text_of
 from zelo_ray.api.settings import Place, options_of
 from zelo_ray.api.tables import Table, Text
 from zelo_ray.commands.size import Sized
@@ -32,7 +32,7 @@ class Sizing(Table):
         self.answer, self.notes = sized.answer, list(sized.notes)
         self._sized, self._out = sized, out
 
-    def parts(self, width: int) -> Parts:
+    def parts(self, width: int) -> Iterator[Line]:
         """Yield what the terminal shows, as lines and a table."""
         del width  # a row takes as much as it takes
         yield from self._parts()
@@ -64,7 +64,7 @@ class Sizing(Table):
 
     def told(self, width: int = WIDTH) -> Text:
         """Return the text that the terminal shows."""
-        return plain(self.parts(width), width)
+        return text_of(self.parts(width), width)
 
     def __repr__(self) -> str:
         return str(self.told())

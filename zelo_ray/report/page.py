@@ -20,7 +20,7 @@ _SCRIPTS = ("charts.js", "when.js", "take.js", "sort.js", "page.js")
 
 def render_page(report: Report) -> str:
     """Render a report as one HTML text, with all that it needs."""
-    loader = PackageLoader("zelo_ray.commands.report")
+    loader = PackageLoader("zelo_ray.report")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )

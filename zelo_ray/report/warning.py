@@ -10,6 +10,9 @@ SHOWN = 5
 """How many stand open on a page: more than that nobody reads before the results."""
 ON_TERMINAL = 3
 """How many the terminal says."""
+ORDER = 0.05
+"""How far from 1/2 the whole interval of the share of what came first must lie. A judge with .45 or
+.55 turns one vote in ten by the order alone; less than that is lost among its other errors."""
 _COLUMNS = 100
 """Characters of a line of the terminal."""
 

@@ -18,7 +18,7 @@ def labelling_page(work: Work, token: str) -> tuple[str, str]:
     names = names_of(rubric, work.desk.top)
     rubric = shown(rubric, work.about.get("instructions"))
     environment = Environment(
-        loader=PackageLoader("zelo_ray.commands.report"),
+        loader=PackageLoader("zelo_ray.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

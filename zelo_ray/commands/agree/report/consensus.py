@@ -5,7 +5,6 @@ from typing import Any
 
 from zelo_ray.commands.agree.consensus import answer, called, kinds, titled
 from zelo_ray.commands.agree.report.results import Measured
-from zelo_ray.commands.annotate.report.results import Annotation
 from zelo_ray.fitting.calibration.consensus import ALL, GRADES, LEVELS
 from zelo_ray.records import Consensus
 from zelo_ray.report.charts.figures import intervals, spans
@@ -18,12 +17,7 @@ TRUST = 0.97
 
 def of_judges(measured: Measured) -> Section | None:
     """Show how far to trust the panel, for `agree`."""
-    return _section(_records(measured.rows("consensus")), _trust(measured), _voters(measured))
-
-
-def of_run(annotation: Annotation) -> Section | None:
-    """Show how far to trust the panel, for a graded run with people's grades."""
-    return _section(_records(annotation.learned("consensus")), TRUST, 0)
+    return consensus_section(measured.rows("consensus"), _trust(measured), _voters(measured))
 
 
 def answers(measured: Measured) -> str:
@@ -40,9 +34,19 @@ def answers(measured: Measured) -> str:
     )
 
 
-def _section(rows: Sequence[Consensus], trust: float, voters: int) -> Section | None:
-    if not rows:
+def consensus_section(
+    records: Sequence[Mapping[str, Any]], trust: float = TRUST, voters: int = 0
+) -> Section | None:
+    """Show how often people say what a panel says, by how far its judges agree.
+
+    Args:
+        records: rows of the table ``consensus``.
+        trust: the share from which the panel is taken without asking people.
+        voters: how many judges voted.
+    """
+    if not records:
         return None
+    rows = _records(records)
     figures: dict[str, Figure] = {}
     cells: list[Cells] = []
     for (about, scale), group in kinds(rows).items():

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zelo_ray.commands.agree.report.results import Measured
-from zelo_ray.commands.annotate.report.warnings import ORDER
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.report.demonstration import warn_of_demonstration
-from zelo_ray.report.warning import RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.report.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.report.warning_codes import WarningCode
 
 Row = Mapping[str, Any]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.commands.agree.report import consensus
+from zelo_ray.commands.agree.report.consensus import consensus_section
 from zelo_ray.commands.annotate.report import contests, judges, queries, raters, scores, verdicts
 from zelo_ray.commands.annotate.report.results import Annotation
 from zelo_ray.commands.annotate.report.tournaments import ended, stayed
@@ -25,9 +25,15 @@ from zelo_ray.records import (
 )
 from zelo_ray.report.charts.stacks import GRADES
 from zelo_ray.report.kind import ReportKind
-from zelo_ray.report.parts import Report
+from zelo_ray.report.parts import Report, Section
 from zelo_ray.report.source import Source
 from zelo_ray.report.wording import number, paid
+
+
+def trust_section(annotation: Annotation) -> Section | None:
+    """Show how far to trust the panel, where people graded some of the documents."""
+    return consensus_section(annotation.learned("consensus"))
+
 
 SECTIONS = (
     contests.winners_section,
@@ -35,7 +41,7 @@ SECTIONS = (
     verdicts.verdicts_section,
     scores.scores_section,
     scores.shares_section,
-    consensus.of_run,
+    trust_section,
     raters.raters_section,
     raters.grades_section,
     judges.told_section,

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.annotate.report import effective
-from zelo_ray.commands.annotate.report.judging_figures import JudgingFigures, Span
+from zelo_ray.commands.annotate.report.judging_figures import FEWEST, JudgingFigures, Span
 from zelo_ray.commands.annotate.report.results import Annotation
-from zelo_ray.commands.annotate.report.warnings import FEWEST
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.fitting.effective import correlation_of
 

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
 
+FEWEST = 30
+"""Votes below which nothing is said of the order: of many judges with five votes each, some prefer
+one side every time by chance."""
 Span = tuple[float, float, float]
 """A figure, and the ends of its interval."""
 

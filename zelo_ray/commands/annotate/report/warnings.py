@@ -6,7 +6,7 @@ from math import isnan, nan, sqrt
 
 from zelo_ray.commands.annotate.report.asking_warnings import AskingFigures, warn_of_asking
 from zelo_ray.commands.annotate.report.judging import judging_figures
-from zelo_ray.commands.annotate.report.judging_figures import JudgingFigures
+from zelo_ray.commands.annotate.report.judging_figures import FEWEST, JudgingFigures
 from zelo_ray.commands.annotate.report.panel_warnings import warn_of_panel
 from zelo_ray.commands.annotate.report.results import Annotation
 from zelo_ray.engine.write_results import disabled_in, unscored_in
@@ -14,16 +14,10 @@ from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.reasons import Disabled, Unscored
 from zelo_ray.report.demonstration import warn_of_demonstration
-from zelo_ray.report.warning import RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.report.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.report.warning_codes import Value, WarningCode
 from zelo_ray.report.wording import short
 
-ORDER = 0.05
-"""How far from 1/2 the whole interval of the share of what came first must lie. A judge with .45 or
-.55 turns one vote in ten by the order alone; less than that is lost among its other errors."""
-FEWEST = 30
-"""Votes below which nothing is said of the order: of many judges with five votes each, some prefer
-one side every time by chance."""
 NOISE = 0.5
 """Above this share of noise, more of how far scores lie apart is noise than is not."""
 SPLIT = 0.1

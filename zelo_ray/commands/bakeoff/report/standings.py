@@ -163,8 +163,8 @@ def _table_of(contest: Contest) -> Table:
     caption = (
         f"{leading}, in the order of the leaderboard: {real:,} of "
         f"{counted(len(rows), 'difference')} would be a surprise if the two arms were equal "
-        f"(paired randomisation test over queries, p < {SURE} after Holm's correction for all comparisons "
-        "of the contest)."
+        f"(paired randomisation test over queries, p < {SURE} after Holm's correction for all "
+        "comparisons of the contest)."
     )
     if kin := sum(significance_of(row) is Significance.ONLY_BY_KIN for row in rows):
         caption += f" Of these, {kin:,} only by judges that are kin of one of the two."
