@@ -166,14 +166,13 @@ def agree(
 def agreed(settings: AgreeOptions) -> RaterAgreement:
     """Measure agreement as `agree` does, by an options object."""
     outcome = agreeing.agree(settings)
-    agreement = RaterAgreement(
+    return RaterAgreement(
         settings.out or "",
         {name: Table(table) for name, table in outcome.tables.items()},
         partial(AGREE_REPORT.read, settings.out or ""),
         complete=outcome.complete,
         files=("agree.json", *(f"{name}.parquet" for name in outcome.tables)),
     )
-    return agreement
 
 
 def compare_labels(
@@ -253,14 +252,13 @@ def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:
     """Compare labels as `compare_labels` does, by an options object."""
     compared = comparing.compare_labels(settings)
     tables = {name: Table(table) for name, table in comparing.tables_of(compared).items()}
-    comparison = LabelComparison(
+    return LabelComparison(
         settings.out or "",
         tables,
         partial(COMPARE_LABELS_REPORT.read, settings.out or ""),
         complete=compared.complete,
         files=("compare.json", *(f"{name}.parquet" for name in tables)),
     )
-    return comparison
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from zelo_ray.commands.size.report import build_report
 from zelo_ray.formats.results import Results, write_text
 from zelo_ray.options import SizeOptions
 from zelo_ray.report.page import render_page
+from zelo_ray.report.terminal import Line
 
 PAGE, TABLE = "size.html", "size"
 
