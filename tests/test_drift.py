@@ -9,11 +9,13 @@ import pytest
 
 import zelo_ray
 from zelo_ray.cli import main
-from zelo_ray.commands.drift import PANEL, drift, told
+from zelo_ray.commands.drift import PANEL, drift, record_of, tables_of
+from zelo_ray.commands.drift.report import DRIFT_REPORT
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import DriftOptions
 from zelo_ray.records import Grade, Vote
+from zelo_ray.report.source import MemorySource
 
 JUDGES = ("anna", "ben", "cleo")
 
@@ -42,6 +44,11 @@ def write(path, rows, record):
 
 def found(old, new, **options):
     return drift(DriftOptions(old=old, new=new, resamples=500, **options))
+
+
+def report_of(drifted):
+    record = record_of(drifted, DriftOptions(old="old", new="new"))
+    return DRIFT_REPORT.build(MemorySource(tables_of(drifted)), record)
 
 
 def moves(drifted):
@@ -152,7 +159,7 @@ def test_so_few_queries_that_nothing_could_move_are_not_complete(tmp_path, queri
     new = grades(tmp_path / "new", severe_all, range(queries), judges)
     few = found(old, new)
     assert (few.moved, few.complete, few.needed) == (False, False, needed)
-    assert any(f"fewer than {needed}" in line for line in told(few))
+    assert any(f"fewer than {needed}" in note for note in report_of(few).notes)
     more = [
         grades(tmp_path / f"{n}", change, range(12), judges)
         for n, change in enumerate([lambda judge, grade, rng: 3, lambda judge, grade, rng: 0])
@@ -163,10 +170,11 @@ def test_so_few_queries_that_nothing_could_move_are_not_complete(tmp_path, queri
 
 def test_one_judge_is_told_of_and_a_constant_one_has_no_kappa(tmp_path):
     same = grades(tmp_path / "same", lambda judge, grade, rng: 2, judges=("ben",))
-    lines = [*told(drifted := found(same, same))]
+    drifted = found(same, same)
+    report = report_of(drifted)
     assert np.isnan(drifted.moves[0].kappa)
-    assert "kappa -;" in lines[0]
-    assert any("only its level was tested" in line for line in lines)
+    assert np.isnan(report.table("judges").rows[0][8].value)
+    assert any("only its level was tested" in note for note in report.notes)
 
 
 def test_the_panel_is_no_test_among_its_judges(tmp_path):
@@ -228,7 +236,8 @@ def test_from_python(tmp_path):
     assert judged.moved
     assert judged.complete
     assert judged.drift.to_pandas().judge.unique().tolist() == [*JUDGES, PANEL]
-    assert "DRIFT anna moved" in judged.told()
+    assert judged.report.table("judges").rows[0][1] == "changed"
+    assert "changed" in judged.to_text()
 
 
 def test_status_lines_and_files(tmp_path, capsys):
@@ -239,7 +248,9 @@ def test_status_lines_and_files(tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["drift", old, old]) == 0
     assert main(["drift", old, new, "--out", str(out)]) == 4
-    assert "DRIFT ben moved: mean grade" in capsys.readouterr().out
+    assert "ben changed." in capsys.readouterr().out
+    assert (out / "report.html").exists()
+    assert zelo_ray.load_run(out).report.tiles[0] == ("judges that changed", "1 of 3")
     assert json.loads((out / "drift.json").read_text())["moved"]
     assert pq.read_table(out / "changes.parquet").num_rows
     assert main(["drift", old, grades(tmp_path / "part", queries=range(25))]) == 3

@@ -1,5 +1,7 @@
 """Forms of files with comparisons, what is wrong with them, and what a person sees."""
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -55,7 +57,7 @@ def test_queries_are_fitted_each_by_itself_and_what_has_no_scores_is_named(tmp_p
     pd.testing.assert_frame_equal(frame.drop(columns="query_id"), alone)
     status, out, _ = run(capsys, write(tmp_path / "a.csv", rows), "--mle", "--reference", "JASA")
     assert status == 3
-    assert "query a has no scores: it has no JASA" in out
+    assert re.search(r"^a +it has no JASA$", out, re.M)
     assert "JRSS-B         0.7485  0.0729" in out
 
 
@@ -66,9 +68,9 @@ def test_the_terminal_shows_what_was_fitted(tmp_path, capsys):
     assert status == 0
     lines = out.splitlines()
     assert lines[0] == "Bradley-Terry with maximum likelihood, in logits, differences to Baltimore"
-    assert lines[1].split() == ["rank", "item", "score", "error", "comparisons", "wins"]
-    assert lines[2].split() == ["1", "Milwaukee", "1.6196", "0.3474", "78", "50"]
-    assert "standing first is worth 0.3023 ± 0.1309 logits" in lines
+    assert lines[4].split() == ["rank", "item", "score", "error", "comparisons", "wins"]
+    assert lines[5].split() == ["1", "Milwaukee", "1.6196", "0.3474", "78", "50"]
+    assert "Standing first is worth 0.3023 ± 0.1309 logits." in lines
     named = ("--columns", "a=home.team", "b=away.team", "a_wins=home.wins", "b_wins=away.wins")
     assert run(capsys, *words, *named)[1].splitlines()[:-1] == lines[:-1]
 
@@ -93,7 +95,7 @@ def test_rows_without_an_answer_are_counted_and_left_out_of_files_alone(tmp_path
     rows = [*citations(), {"winner": "JASA", "loser": "JASA", "Freq": None}]
     status, out, _ = run(capsys, write(tmp_path / "a.csv", rows), "--mle", "--reference", "JASA")
     assert status == 0
-    assert "note: 1 row without an answer left out" in out
+    assert "1 row without an answer left out" in out
     assert "0.7485" in out
     with pytest.raises(InputError, match="row 13: the Freq None is no answer"):
         fit_votes(rows)

@@ -126,7 +126,7 @@ def test_an_error_that_no_plan_reaches_is_said():
 
 
 def test_the_same_seed_gives_the_same_table():
-    one, other, third = (size(**SMALL, seed=seed).told() for seed in (1, 1, 2))
+    one, other, third = (size(**SMALL, seed=seed).to_text() for seed in (1, 1, 2))
     assert one == other
     assert one != third
 

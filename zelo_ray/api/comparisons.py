@@ -20,6 +20,7 @@ from zelo_ray.commands import drift as drifting
 from zelo_ray.commands.agree.report import AGREE_REPORT
 from zelo_ray.commands.compare_labels.report import COMPARE_LABELS_REPORT
 from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
+from zelo_ray.commands.drift.report import DRIFT_REPORT
 from zelo_ray.engine.lock import leaving_no_trace
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.options import (
@@ -28,6 +29,7 @@ from zelo_ray.options import (
     CompareProtocolsOptions,
     DriftOptions,
 )
+from zelo_ray.report.source import MemorySource
 
 if TYPE_CHECKING:
     from zelo_ray.on_ray.begin import Watch
@@ -55,9 +57,13 @@ class LabelComparison(Results):
 
 
 class JudgeDrift(Results):
-    """Results of `drift`: the tables ``drift`` and ``changes``; ``moved`` if a judge changed."""
+    """Results of `drift`: the tables ``drift`` and ``changes``."""
 
-    moved = False
+    @property
+    def moved(self) -> bool:
+        """Return whether a judge changed; the panel alone is the sum of its judges."""
+        rows = (row for row in self.drift if row["judge"] != drifting.PANEL)
+        return any(drifting.is_significant(row["p_holm"]) for row in rows)
 
 
 def compare_protocols(
@@ -237,15 +243,15 @@ def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> Ju
 def drifted(settings: DriftOptions) -> JudgeDrift:
     """Measure drift as `drift` does, by an options object."""
     outcome = drifting.drift(settings)
-    judge_drift = JudgeDrift(
+    tables = drifting.tables_of(outcome)
+    record = drifting.record_of(outcome, settings)
+    return JudgeDrift(
         settings.out or "",
-        {name: Table(table) for name, table in drifting.tables_of(outcome).items()},
-        lambda _: drifting.told(outcome),
+        {name: Table(table) for name, table in tables.items()},
+        partial(DRIFT_REPORT.build, MemorySource(tables), record),
         complete=outcome.complete,
         files=("drift.json", "drift.parquet", "changes.parquet"),
     )
-    judge_drift.moved = outcome.moved
-    return judge_drift
 
 
 def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from zelo_ray.api.annotation import run_of
-from zelo_ray.api.comparisons import LabelComparison, ProtocolComparison, RaterAgreement
+from zelo_ray.api.comparisons import JudgeDrift, LabelComparison, ProtocolComparison, RaterAgreement
 from zelo_ray.api.contest import Contest
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, known_place
@@ -24,6 +24,7 @@ _KINDS: Mapping[str, tuple[type[Results], Callable[[Mapping[str, Any]], bool]]] 
     "protocols": (ProtocolComparison, lambda fields: bool(fields.get("complete"))),
     "agree": (RaterAgreement, lambda fields: not fields.get("missing")),
     "compare": (LabelComparison, lambda fields: bool(fields.get("complete"))),
+    "drift": (JudgeDrift, lambda fields: bool(fields.get("complete"))),
 }
 
 

@@ -2,9 +2,6 @@
 
 from collections.abc import Iterator
 from html import escape
-from math import isnan
-
-from rich.table import Table as RichTable
 
 from zelo_ray.api.results import WIDTH, text_of
 from zelo_ray.api.settings import Place, options_of
@@ -15,7 +12,7 @@ from zelo_ray.commands.size.report import build_report
 from zelo_ray.formats.results import Results, write_text
 from zelo_ray.options import SizeOptions
 from zelo_ray.report.page import render_page
-from zelo_ray.report.terminal import Line
+from zelo_ray.report.terminal import Line, render_lines
 
 PAGE, TABLE = "size.html", "size"
 
@@ -26,52 +23,30 @@ class Sizing(Table):
     Attributes:
         answer: which plan reaches the error that was asked for; empty if none was.
         notes: what was simulated, and what columns mean.
+        report: the same as the terminal and the page show it.
     """
 
     def __init__(self, sized: Sized, out: str = "") -> None:
         super().__init__(sized.table())
         self.answer, self.notes = sized.answer, list(sized.notes)
-        self._sized, self._out = sized, out
+        self.report = build_report(sized)
+        self._out = out
 
-    def parts(self, width: int) -> Iterator[Line]:
+    def lines(self, width: int) -> Iterator[Line]:
         """Yield what the terminal shows, as lines and a table."""
-        del width  # a row takes as much as it takes
-        yield from self._parts()
-
-    def _parts(self) -> Iterator[str | RichTable]:
-        sized = self._sized
-        priced = not isnan(sized.dollars_a_call)
-        calls = f"calls for {sized.queries:,}"
-        table = RichTable(box=None, pad_edge=False)
-        table.add_column("plan", no_wrap=True)
-        costs = ["calls a doc", calls, *(["dollars"] if priced else [])]
-        for name in (*costs, "loss", "std_error", "distance", "largest", "tau"):
-            table.add_column(name, justify="right", no_wrap=True)
-        for size in sized.sizes:
-            table.add_row(
-                size.plan,
-                f"{size.calls_a_document:.1f}",
-                f"{size.calls * sized.queries:,.0f}",
-                *([f"{sized.dollars(size):,.2f}"] if priced else []),
-                *(f"{x:.3f}" for x in (size.loss,)),
-                *(f"{x:.2f}" for x in (size.std_error, size.rmse, size.largest, size.tau)),
-            )
-        yield table
-        yield from ["", *sized.notes]
-        if sized.answer:
-            yield from ["", sized.answer]
+        yield from render_lines(self.report, width)
         if self._out:
             yield f"results: {self._out}/{PAGE}, {TABLE}.parquet"
 
-    def told(self, width: int = WIDTH) -> Text:
+    def to_text(self, width: int = WIDTH) -> Text:
         """Return the text that the terminal shows."""
-        return text_of(self.parts(width), width)
+        return text_of(self.lines(width), width)
 
     def __repr__(self) -> str:
-        return str(self.told())
+        return str(self.to_text())
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.told())}</pre>"
+        return f"<pre>{escape(self.to_text())}</pre>"
 
 
 def size(*, out: Place | None = None, config: Place | None = None, **options: object) -> Sizing:
@@ -110,6 +85,7 @@ def sized(options: SizeOptions) -> Sizing:
         table = simulation.table()
         with Results(out, {TABLE: table.schema}) as results:
             results.add(TABLE, table)
-        write_text(out, PAGE, render_page(build_report(simulation)))
-        return Sizing(simulation, out)
+        sizing = Sizing(simulation, out)
+        write_text(out, PAGE, render_page(sizing.report))
+        return sizing
     return Sizing(simulation)

@@ -140,10 +140,11 @@ def _label(options: "LabelOptions", _words: Words) -> int:
 def _fit(options: "FitOptions", words: Words) -> int:
     from zelo_ray.cli import next_step
     from zelo_ray.commands.fit import fit
-    from zelo_ray.commands.fit.report import told
+    from zelo_ray.commands.fit.report import build_report
+    from zelo_ray.report.terminal import render_lines
 
     fitted = fit(options)
-    show(*told(fitted, options))
+    show(*render_lines(build_report(fitted, options), console().width))
     show_next(next_step.after_fit(options, words))
     return INCOMPLETE if fitted.unscored else COMPLETE
 
@@ -153,11 +154,9 @@ def _drift(options: "DriftOptions", _words: Words) -> int:
     from zelo_ray.cli import next_step
 
     drift = drifted(options)
-    show(*drift.parts(console().width))
+    status = tell(drift)
     show_next(next_step.after_drift(options))
-    if drift.moved:
-        return WORSE
-    return COMPLETE if drift.complete else INCOMPLETE
+    return WORSE if drift.moved else status
 
 
 def _convert(options: "ConvertOptions", _words: Words) -> int:
@@ -207,7 +206,7 @@ def _size(options: "SizeOptions", _words: Words) -> int:
     from zelo_ray.cli import next_step
 
     sizing = sized(options)
-    show(*sizing.parts(console().width))
+    show(*sizing.lines(console().width))
     enough = [row for row in sizing if options.error and row["std_error"] <= options.error]
     plan = min(enough or list(sizing)[-1:], key=lambda row: row["calls"])["plan"]
     show_next(next_step.after_size(options, plan))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,8 +23,12 @@ from zelo_ray.options.drift import DriftOptions
 SURE = 0.05
 """Below this, p after Holm's correction is taken for a movement."""
 PANEL = "(panel)"
-_SHOWN = 10
 _TAKEN = {"run.json", "agree.json", "compare.json"}
+
+
+def is_significant(p_holm: float) -> bool:
+    """Return whether chance does not explain a movement of this corrected p."""
+    return p_holm < SURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ class Moved:
     @property
     def moved(self) -> bool:
         """Return whether chance does not explain the movement."""
-        return self.p_holm < SURE
+        return is_significant(self.p_holm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,39 +201,24 @@ def _kappa(old: Floats, new: Floats) -> float:
     return float(kappa.values(table, "quadratic")) if size > 1 else np.nan
 
 
-def told(found: Drift) -> Iterator[str]:
-    """Yield what the terminal shows: what moved, by how much, and where most."""
-    unit = "preference for what is shown first" if found.votes else "mean grade"
-    for row in found.moves:
-        says = "moved" if row.moved else "not seen to move"
-        what = unit if row.what == "level" else "agreement with the other judges' old word"
-        yield (
-            f"DRIFT {row.judge} {says}: {what} {row.old:.3f} -> {row.new:.3f}, {row.change:+.3f} "
-            f"({row.low:+.3f} to {row.high:+.3f}), p {row.p:.2g}, {row.p_holm:.2g} after Holm; "
-            f"{row.same:.0%} of {row.judgments:,} judgments are the same, "
-            f"kappa {'-' if np.isnan(row.kappa) else f'{row.kappa:.2f}'}; "
-            f"{row.queries:,} queries"
-        )
-    if len({move.judge for move in found.moves}) == 1:
-        yield (
-            "With one judge only its level was tested: kappa tells, and how much is the same, "
-            "whether it took to guessing."
-        )
-    if found.queries < found.needed:
-        yield (
-            f"Too few queries: {found.queries:,}, and nothing could be shown with fewer than "
-            f"{found.needed:,}."
-        )
-    for shift in found.changes[:_SHOWN]:
-        yield f"  {shift.judge} on {shift.query_id}, {shift.item}: {shift.old:g} -> {shift.new:g}"
-    if (count := len(found.changes) - _SHOWN) > 0:
-        yield f"  and {count:,} more that changed"
-    yield from (f"The sets differ: {note}." for note in found.notes)
-
-
 def tables_of(found: Drift) -> dict[str, pa.Table]:
     """Return the tables of a comparison, by name."""
     return {"drift": table_of(found.moves, Moved), "changes": table_of(found.changes, Change)}
+
+
+def record_of(drift: Drift, options: DriftOptions) -> dict[str, Any]:
+    """Return what ``drift.json`` holds."""
+    return {
+        "kind": "drift",
+        "version": version("zelo-ray"),
+        "options": options.model_dump(mode="json"),
+        "complete": drift.complete,
+        "moved": drift.moved,
+        "needed": drift.needed,
+        "votes": drift.votes,
+        "judges": [asdict(move) for move in drift.moves],
+        "notes": list(drift.notes),
+    }
 
 
 def _write(out: str, options: DriftOptions, drift: Drift) -> None:
@@ -236,14 +226,4 @@ def _write(out: str, options: DriftOptions, drift: Drift) -> None:
     with Results(out, {name: table.schema for name, table in tables.items()}) as results:
         for name, table in tables.items():
             results.add(name, table)
-    value = {
-        "kind": "drift",
-        "version": version("zelo-ray"),
-        "options": options.model_dump(mode="json"),
-        "complete": drift.complete,
-        "moved": drift.moved,
-        "needed": drift.needed,
-        "judges": [asdict(move) for move in drift.moves],
-        "notes": list(drift.notes),
-    }
-    write_json(out, "drift.json", value)
+    write_json(out, "drift.json", record_of(drift, options))

@@ -1,73 +1,93 @@
-"""Show the scores fitted to comparisons on the terminal."""
+"""Report the scores fitted to comparisons."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
+from math import isnan
 from typing import Any
 
-from zelo_ray.commands.compare_labels.report.terminal import table
 from zelo_ray.commands.fit import Fitted
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import FitOptions
+from zelo_ray.report.parts import Cells, Report, Section, Sentences, Table, Text
+from zelo_ray.report.wording import number
 
-_ROWS, _QUERIES, _REASONS = 100, 3, 10
-_HEAD = ("rank", "item", "score", "error", "comparisons", "wins")
-
-
-def told(fitted: Fitted, options: FitOptions) -> list[str]:
-    """Return all lines to print."""
-    effects = {query: [*group] for query, group in groupby(fitted.effects.to_pylist(), _query_of)}
-    queries = [(query, [*group]) for query, group in groupby(fitted.scores.to_pylist(), _query_of)]
-    lines = [_heading(options)]
-    for query, rows in queries[:_QUERIES]:
-        lines += [f"query {query}"] if "query_id" in rows[0] else []
-        lines += _items(rows, options)
-        lines += [_effect(effect) for effect in effects.get(query, [])]
-        lines.append("")
-    lines += _left_out(len(queries) - _QUERIES, "query", "queries")
-    for query, why in [*fitted.unscored.items()][:_REASONS]:
-        lines.append(f"query {query} has no scores: {why}")
-    if len(fitted.unscored) > _REASONS:
-        more = counted(len(fitted.unscored) - _REASONS, "more query has", "more queries have")
-        lines.append(f"… and {more} no scores")
-    of = f", {counted(len(queries), 'query', 'queries')}" if len(queries) > 1 else ""
-    lines.append(f"{counted(fitted.rows, 'row')} of comparisons{of}")
-    lines += [options.out] if options.out else []
-    return lines + [f"note: {note}" for note in fitted.notes]
+_QUERIES, _REASONS = 3, 10
+_COLUMNS = ("rank", "item", "score", "error", "comparisons", "wins")
+_NUMBERS = frozenset(_COLUMNS) - {"item"}
+_UNITS = {"logits": "logits", "elo": "Elo points"}
+Row = Mapping[str, Any]
 
 
-def _query_of(row: Mapping[str, Any]) -> str:
+def build_report(fitted: Fitted, options: FitOptions) -> Report:
+    """Build the report of `fit`: the scores of the first queries, and queries without scores."""
+    effects = {query: [*rows] for query, rows in groupby(fitted.effects.to_pylist(), _query_of)}
+    queries = [(query, [*rows]) for query, rows in groupby(fitted.scores.to_pylist(), _query_of)]
+    sections = [
+        _scores_section(query, rows, effects.get(query, ()), options)
+        for query, rows in queries[:_QUERIES]
+    ]
+    notes = [*fitted.notes]
+    if (more := len(queries) - _QUERIES) > 0:
+        notes.append(f"{counted(more, 'more query', 'more queries')}: --out FILE has all.")
+    if options.out:
+        notes.append(f"results: {options.out}")
+    tiles = [("comparisons", f"{fitted.rows:,}")]
+    if len(queries) > 1:
+        tiles.append(("queries", f"{len(queries):,}"))
+    return Report(
+        title=_title(options),
+        tiles=tiles,
+        lead=(),
+        sections=[*sections, _unscored_section(fitted.unscored)],
+        notes=notes,
+    )
+
+
+def _query_of(row: Row) -> str:
     return str(row.get("query_id", ""))
 
 
-def _heading(options: FitOptions) -> str:
-    how = f"a prior of sd {options.prior_sd:g}"
-    how = "maximum likelihood" if options.mle else how
-    how = "Firth's correction" if options.firth else how
-    units = {"logits": "logits", "elo": "Elo points"}[options.scale]
+def _title(options: FitOptions) -> str:
+    method = f"a prior of sd {options.prior_sd:g}"
+    method = "maximum likelihood" if options.mle else method
+    method = "Firth's correction" if options.firth else method
     zero = f", differences to {options.reference}" if options.reference else ""
-    return f"Bradley-Terry with {how}, in {units}{zero}"
+    return f"Bradley-Terry with {method}, in {_UNITS[options.scale]}{zero}"
 
 
-def _items(rows: Sequence[Mapping[str, Any]], options: FitOptions) -> Iterator[str]:
-    digits = 4 if options.scale == "logits" else 1
-    shown = [
-        (
-            *(f"{row['rank']}", row["doc_id"]),
-            *(f"{row[name]:.{digits}f}" for name in ("score", "std_error")),
-            *(f"{row[name]:,.10g}" for name in ("comparisons", "wins")),
-        )
-        for row in rows[:_ROWS]
+def _scores_section(
+    query: str, rows: Sequence[Row], effects: Sequence[Row], options: FitOptions
+) -> Section:
+    form = ".4f" if options.scale == "logits" else ".1f"
+    cells: list[Cells] = [
+        [
+            f"{row['rank']}",
+            Text(row["doc_id"]),
+            number(row["score"], form),
+            number(row["std_error"], form),
+            number(row["comparisons"], ",.10g"),
+            number(row["wins"], ",.10g"),
+        ]
+        for row in rows
     ]
-    yield from table([_HEAD, *shown], "><>>>>")
-    yield from _left_out(len(rows) - _ROWS, "item", "items")
+    table = Table(
+        _COLUMNS, cells, numbers=frozenset(_COLUMNS[1:]), file=options.out or "--out FILE"
+    )
+    title = f"Query {query}" if "query_id" in rows[0] else "Scores"
+    return Section("scores", title, (table, Sentences([_effect(effect) for effect in effects])))
 
 
-def _effect(effect: Mapping[str, Any]) -> str:
-    value = f"{effect['value']:.4f} ± {effect['std_error']:.4f} logits"
+def _effect(effect: Row) -> str:
+    error = "" if isnan(effect["std_error"]) else f" ± {effect['std_error']:.4f}"
+    value = f"{effect['value']:.4f}{error} logits"
     if effect["effect"] == "order":
-        return f"standing first is worth {value}"
-    return f"log of Davidson's nu, which says how often two alike tie: {value}"
+        return f"Standing first is worth {value}."
+    return f"Log of Davidson's nu, which says how often two equal items tie: {value}."
 
 
-def _left_out(number: int, singular: str, plural: str) -> list[str]:
-    return [f"… and {counted(number, singular, plural)} more: --out has all"] if number > 0 else []
+def _unscored_section(reasons: Mapping[str, str]) -> Section | None:
+    if not reasons:
+        return None
+    rows: list[Cells] = [[Text(query), Text(reason)] for query, reason in reasons.items()]
+    table = Table(("query", "reason"), rows, open_rows=_REASONS)
+    return Section("unscored", "Queries without scores", (table,))

@@ -9,6 +9,7 @@ from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.compare_labels.report import COMPARE_LABELS_REPORT
 from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
+from zelo_ray.commands.drift.report import DRIFT_REPORT
 from zelo_ray.engine.unfinished import Untold, so_far
 from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.record import RUN, is_finished
@@ -25,6 +26,7 @@ REPORTS = {
     "agree": AGREE_REPORT,
     "compare": COMPARE_LABELS_REPORT,
     "protocols": COMPARE_PROTOCOLS_REPORT,
+    "drift": DRIFT_REPORT,
 }
 """By what a record says that it is of, how its command's results become a report."""
 RECORDS = tuple(dict.fromkeys(kind.record_name for kind in REPORTS.values()))

@@ -1,4 +1,4 @@
-"""The page of ``size``: errors and distances of plans, against what they cost."""
+"""Report what plans of calls cost, and the errors and distances that they leave."""
 
 from collections.abc import Sequence
 from math import isnan
@@ -7,7 +7,7 @@ from zelo_ray.commands.size import Sized
 from zelo_ray.fitting.sizing import Size
 from zelo_ray.report.charts.figures import PALETTE
 from zelo_ray.report.parts import Cells, Chart, Figure, Report, Section, Table
-from zelo_ray.report.wording import plain
+from zelo_ray.report.wording import number, plain
 
 _FIGURES = {
     "std_error": "std_error, in logits",
@@ -29,8 +29,8 @@ def build_report(sized: Sized) -> Report:
         tiles=tiles,
         lead=[sized.answer] if sized.answer else [],
         sections=[
-            Section("figures", "Error and distance", [_chart(sized)]),
             Section("plans", "Plans", [_table(sized, priced=priced)]),
+            Section("figures", "Error and distance", [_chart(sized)]),
         ],
         notes=list(sized.notes),
     )
@@ -84,11 +84,16 @@ def _table(sized: Sized, *, priced: bool) -> Table:
     columns += ["loss", "std_error", "distance", "largest", "tau"]
     rows: list[Cells] = [
         [
-            *(size.plan, f"{size.calls_a_document:.1f}", f"{size.calls * sized.queries:,.0f}"),
-            *([f"{sized.dollars(size):,.2f}"] if priced else []),
-            *(f"{size.loss:.3f}", f"{size.std_error:.2f}", f"{size.rmse:.2f}"),
-            *(f"{size.largest:.2f}", f"{size.tau:.2f}"),
+            size.plan,
+            number(size.calls_a_document, ".1f"),
+            number(size.calls * sized.queries, ",.0f"),
+            *([number(sized.dollars(size), ",.2f")] if priced else []),
+            number(size.loss),
+            *(
+                number(value, ".2f")
+                for value in (size.std_error, size.rmse, size.largest, size.tau)
+            ),
         ]
         for size in sized.sizes
     ]
-    return Table(columns, rows, numbers=frozenset(columns[1:]))
+    return Table(columns, rows, numbers=frozenset(columns[1:]), file="size.parquet")

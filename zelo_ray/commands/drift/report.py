@@ -1,0 +1,124 @@
+"""Report which judges moved between two sets of judgments, by how much, and where most."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zelo_ray.commands.drift import PANEL, Change, Moved, is_significant
+from zelo_ray.formats.wording import counted
+from zelo_ray.report.kind import ReportKind
+from zelo_ray.report.parts import Cells, Report, Section, Table, Text
+from zelo_ray.report.source import Source, bare
+from zelo_ray.report.wording import estimate, number
+
+_CHANGES = 10  # of the changes that a section shows
+_OPEN = 30
+Row = Mapping[str, Any]
+
+
+def build_report(source: Source, record: Mapping[str, Any]) -> Report:
+    """Build the report of `drift`."""
+    rows: Sequence[Row] = record["judges"]
+    judges = [*dict.fromkeys(row["judge"] for row in rows if row["judge"] != PANEL)]
+    moved = _moved(rows)
+    lead = f"{', '.join(moved)} changed." if moved else "No judge is seen to have changed."
+    queries = min(row["queries"] for row in rows)
+    notes = [f"The sets differ: {note}." for note in record["notes"]]
+    if len(judges) == 1:
+        notes.append(
+            "With one judge only its level was tested: kappa, and the share of judgments that are "
+            "the same, tell whether it took to guessing."
+        )
+    if queries < record["needed"]:
+        notes.append(
+            f"Too few queries: {queries:,}, and no change could be shown with fewer than "
+            f"{record['needed']:,}."
+        )
+    options = record["options"]
+    return Report(
+        title=f"What changed in {counted(len(judges), 'judge')}",
+        tiles=[headline(source, record), ("queries", f"{queries:,}")],
+        lead=[lead],
+        sections=[_judges_section(rows, votes=record["votes"]), _changes_section(source)],
+        notes=notes,
+        made=(
+            f"zelo-ray {record['version']} drift: {bare(options['old'])} against "
+            f"{bare(options['new'])}, seed {options['seed']}, {options['resamples']:,} resamples."
+        ),
+    )
+
+
+def headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
+    """Return how many judges changed."""
+    judges = {row["judge"] for row in record["judges"] if row["judge"] != PANEL}
+    return "judges that changed", f"{len(_moved(record['judges'])):,} of {len(judges):,}"
+
+
+def _moved(rows: Sequence[Row]) -> list[str]:
+    """Return the judges that moved; the panel alone is the sum of its judges."""
+    return [
+        *dict.fromkeys(
+            row["judge"] for row in rows if is_significant(row["p_holm"]) and row["judge"] != PANEL
+        )
+    ]
+
+
+def _judges_section(rows: Sequence[Row], *, votes: bool) -> Section:
+    level = "preference for what is shown first" if votes else "mean grade"
+    cells: list[Cells] = [
+        [
+            Text(row["judge"]),
+            "changed" if is_significant(row["p_holm"]) else "no change seen",
+            level if row["what"] == "level" else "follows the others",
+            estimate(row["change"], row["low"], row["high"], "+.3f"),
+            number(row["p_holm"], ".2g"),
+            number(row["old"]),
+            number(row["new"]),
+            number(row["same"], ".0%"),
+            number(row["kappa"], ".2f"),
+            f"{row['judgments']:,}",
+            f"{row['queries']:,}",
+        ]
+        for row in rows
+    ]
+    numbers = (
+        *("change", "p (Holm)", "old", "new", "same", "kappa"),
+        *("judgments", "queries"),
+    )
+    caption = (
+        "Change: new minus old, a mean over queries with its 95% interval. p: paired randomisation "
+        "test over queries, after Holm's correction for all judges. Follows the others: how far a "
+        "judge follows the other judges' old judgments. Same, kappa: a judge's new judgments "
+        "against its old ones."
+    )
+    columns = ("judge", "result", "in what", *numbers)
+    table = Table(columns, cells, caption, frozenset(numbers), file="drift.parquet")
+    return Section("judges", "Judges", (table,))
+
+
+def _changes_section(source: Source) -> Section | None:
+    rows = source.table("changes").slice(0, _OPEN * _CHANGES).to_pylist()
+    if not rows:
+        return None
+    cells: list[Cells] = [
+        [
+            *(Text(row[name]) for name in ("judge", "query_id", "item")),
+            number(row["old"], "g"),
+            number(row["new"], "g"),
+        ]
+        for row in rows
+    ]
+    columns = ("judge", "query", "item", "old", "new")
+    table = Table(
+        columns, cells, "", frozenset(columns[3:]), open_rows=_CHANGES, file="changes.parquet"
+    )
+    return Section("changes", "Judgments that changed most", (table,))
+
+
+DRIFT_REPORT = ReportKind(
+    "drift.json",
+    frozenset({"judges", "options"}),
+    {"drift": (Moved,), "changes": (Change,)},
+    build_report,
+    headline,
+)
+"""How results of `drift` become a report."""
