@@ -29,7 +29,7 @@ FOREIGN = {
     ("options/flags.py", "argument "),  # argparse puts it before a flag's name
     ("protocols/texts.py", "=== user ===\n"),  # marks in files of prompts
     ("protocols/texts.py", "=== then ===\n"),
-    ("present/html/raters.py", "the people"),  # the name of a rater among others
+    ("commands/annotate/report/raters.py", "the people"),  # the name of a rater among others
 }
 
 
