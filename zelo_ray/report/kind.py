@@ -12,7 +12,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReportKind:
-    """How the results of one command become a report.
+    """Kind of report: what files the results of one command have, and what is made of them.
 
     Attributes:
         record_name: the file that says what ran and how it went, such as ``run.json``.
