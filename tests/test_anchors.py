@@ -101,7 +101,7 @@ def test_a_set_may_say_once_what_its_examples_share():
         ("[1]: a\n[1]: b", "the anchors, line 2: .1. is given twice"),
         ("", "the anchors are empty"),
         ("--- \n---", "the anchors are empty"),
-        ("query: [", "the anchors are no YAML"),
+        ("query: [", "the anchors are not valid YAML"),
         ("- 1\n- 2", "set 1: Input should be a valid dictionary"),
         ("query: q", "set 1: grades: Field required"),
         (SET.replace("query: a question\n", ""), "set 1: query: Field required"),

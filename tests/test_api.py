@@ -224,7 +224,7 @@ def test_silence_is_silent_and_else_the_terminal_is_told(paid, run, capfd):
     annotate(LINES, out=paid, judges="offline", progress=None)
     assert capfd.readouterr() == ("", "")
     annotate(LINES, out=paid, judges="offline")
-    assert "nothing to ask" in capfd.readouterr().err
+    assert "nothing to do" in capfd.readouterr().err
 
 
 def test_somebody_of_the_callers_is_told(paid, run):

@@ -210,7 +210,7 @@ def test_one_call_alone_is_enough_to_tell_it(tmp_path):
 def test_both_are_told_apart():
     told = maybe_billed(3.0, {"openai:m": 1.0})
     assert told == (
-        "up to $2.00 more may have been billed for calls that were cut off; "
+        "up to $2.00 more may have been billed for interrupted calls; "
         "openai:m reports no tokens: each call is reckoned at its limit, $1.00 in all"
     )
 

@@ -108,8 +108,8 @@ api_key_env: {"openai:gpt-6-luna": MY_KEY}
         ("judges: [7]", r"judges\[0\]: .*string"),
         ("- a list", "option: value"),
         ("just text", "option: value"),
-        ("a: [", "is no YAML"),
-        ("a: !!python/object:os.system x", "is no YAML"),
+        ("a: [", "is not valid YAML"),
+        ("a: !!python/object:os.system x", "is not valid YAML"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_one_line_that_says_where(config, says):

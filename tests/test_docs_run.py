@@ -40,7 +40,7 @@ STAND_INS = {  # what cannot be had here, and what stands for it
     r"range\(200\)": "range(20)",
 }
 EXPECTED = {0, 3}  # with failures: of a cap that is shown to hold, of documents without a truth
-_TIMED = re.compile(r"calls/s|limits are not known|^(…|\.\.\.)$|^\s*$")
+_TIMED = re.compile(r"calls/s|rate limit is unknown|^(…|\.\.\.)$|^\s*$")
 _VOLATILE = re.compile(r"[\d][\d.,]*")
 
 

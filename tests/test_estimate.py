@@ -370,7 +370,9 @@ def test_a_finished_job_has_nothing_left(tmp_path):
     assert found.dollars("online").high == 0
     assert found.spent == 1.5
     assert lines(found)[0] == ("0 of 6 requests about 1 query are left to ask; $1.50 spent so far")
-    assert lines(found)[-1] == "--max-usd 1 will stop the run before its end."
+    assert (
+        lines(found)[-1] == "The run will exhaust the budget of $1 (--max-usd) before it finishes."
+    )
 
 
 def test_a_judge_that_joins_rests_on_assumptions(tmp_path):
@@ -497,7 +499,11 @@ def test_hours_run_side_by_side_in_the_sum(tmp_path):
 
 @pytest.mark.parametrize(
     ("cap", "says"),
-    [(0.0001, "will stop the run before"), (0.001, "may stop the run before"), (1, "is enough")],
+    [
+        (0.0001, "will exhaust the budget"),
+        (0.001, "may exhaust the budget"),
+        (1, "stays within the budget"),
+    ],
 )
 def test_a_cap_is_compared_with_the_range(tmp_path, cap, says):
     options, panel = job(tmp_path, LUNA, max_usd=cap)
@@ -511,7 +517,7 @@ def test_measured_figures_say_so(tmp_path):
     options, panel = job(tmp_path, LUNA)
     answer_all(tmp_path, [pool_of()], options, panel, input_tokens=1000, output_tokens=9)
     text = " ".join(lines(estimated([pool_of(), twin(pool_of())], options, panel)))
-    assert "as 6 replies used them" in text
+    assert "based on 6 replies" in text
     assert "No reply" not in text
 
 

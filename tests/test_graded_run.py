@@ -71,7 +71,7 @@ def test_grades_online_and_in_batches_are_the_same(pools, run, one_ray, tmp_path
         files = ("annotated.jsonl", *(f"{n}.parquet" for n in ("grades", "scores", "raters")))
         before = [(tmp_path / "online" / name).read_bytes() for name in files]
         again = run(pools, tmp_path / "online", environ, *flags)
-        assert "all 72 requests are known: nothing to ask" in again
+        assert "All 72 responses are already in the ledger." in again
         assert before == [(tmp_path / "online" / name).read_bytes() for name in files]
         asked = len(crash.journal(tmp_path))
         for variable in crash.URLS.values():

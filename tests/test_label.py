@@ -349,8 +349,8 @@ def test_there_must_be_a_contest_a_difference_and_texts(tmp_path, contest):
     ("given", "says"),
     [
         ({"out": "s3://bucket/labels"}, "kept on a disk of this machine"),
-        ({"out": "x", "labels": 1, "more": 1}, "labels and more exclude each other"),
-        ({"out": "x", "csv": "a", "read": "b"}, "csv and read exclude each other"),
+        ({"out": "x", "labels": 1, "more": 1}, "either labels"),
+        ({"out": "x", "csv": "a", "read": "b"}, "either csv"),
         ({"out": "x", "rubric": "nowhere.md"}, "nowhere.md: no such file"),
     ],
 )

@@ -305,7 +305,7 @@ def test_a_dry_run_tells_damage_and_counts_its_price(tmp_path, capsys):
     assert (
         f"1 damaged line, which is set aside and asked again: replies/{segment.name} at" in printed
     )
-    assert "--max-usd 4 will stop the run before its end" in printed
+    assert "The run will exhaust the budget of $4 (--max-usd) before it finishes" in printed
 
 
 def test_a_reply_that_is_damaged_while_it_is_settled_is_missing_and_not_fatal(tmp_path):

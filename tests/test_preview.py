@@ -37,7 +37,7 @@ def test_a_budget_that_cannot_suffice_is_told_beforehand(tmp_path, capsys):
     inputs = write(tmp_path / "in.jsonl", pools)
     flags = ["--out", str(tmp_path / "out"), "--dry-run", "--judges", "openai"]
     main(["annotate", inputs, *flags, "--max-usd", "0.001"])
-    assert "will stop the run before its end" in capsys.readouterr().out
+    assert "before it finishes" in capsys.readouterr().out
 
 
 def test_a_dry_run_tells_how_many_rounds_of_batches_a_cap_takes(tmp_path, capsys):
@@ -62,8 +62,8 @@ def test_a_dry_run_tells_what_may_have_been_billed_besides(tmp_path, capsys):
     flags = ["--out", str(tmp_path / "out"), "--dry-run", "--judges", "openai"]
     main(["annotate", inputs, *flags, "--max-usd", "2.5"])
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Up to $2.50 more may have been billed for calls that were cut off" in printed
-    assert "--max-usd 2.5 will stop the run" in printed
+    assert "Up to $2.50 more may have been billed for interrupted calls" in printed
+    assert "will exhaust the budget of $2.5" in printed
 
 
 def test_a_budget_needs_prices(tmp_path, capsys):

@@ -200,5 +200,5 @@ def test_examples_of_other_bytes_are_named(bad, capsys):
     argv += ["--protocol", "graded"]
     assert cli.main([*argv, "--anchors", str(bad / "anchors.yaml")]) == 2
     err = capsys.readouterr().err
-    assert err.startswith(f"zelo-ray: anchors: {bad}/anchors.yaml: is no text in UTF-8")
+    assert err.startswith(f"zelo-ray: anchors: {bad}/anchors.yaml: is not UTF-8 text")
     assert err.count("\n") == 1

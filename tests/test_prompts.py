@@ -85,7 +85,7 @@ def test_the_mark_that_some_editors_put_before_a_text_is_no_part_of_it(tmp_path)
 
 
 def test_a_folder_is_not_taken_for_instructions(tmp_path):
-    with pytest.raises(ValueError, match="is a folder, and no text"):
+    with pytest.raises(ValueError, match="is a directory, not a text"):
         options_of(instructions=str(tmp_path))
 
 
@@ -95,7 +95,7 @@ NO_FILES += ("/home/jörg/criteria", "./our own/words", "C:/our own/words")
 
 @pytest.mark.parametrize("name", NO_FILES)
 def test_the_name_of_a_file_that_is_not_there_is_not_taken_for_instructions(name, tmp_path):
-    with pytest.raises(ValueError, match=f"{name}.*(no such file|is no file here)"):
+    with pytest.raises(ValueError, match=f"{name}.*(no such file|is neither a file)"):
         options_of(instructions=name)
     if "." in name:
         with pytest.raises(ValueError, match="no such file"):

@@ -89,7 +89,7 @@ def _run(path: Path, changed_at: int) -> Any:  # noqa: ARG001 - a changed file i
     """Run a file as a module of its own."""
     spec = spec_from_file_location(f"own_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = module_from_spec(spec)
     sys.modules[spec.name] = module  # where dataclasses and pickle look for it
     spec.loader.exec_module(module)

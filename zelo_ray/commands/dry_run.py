@@ -205,8 +205,8 @@ def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
     forecasts = [forecast for forecast in estimate.forecasts if forecast.left]
     if replies := sum(forecast.replies for forecast in forecasts):
         yield (
-            f"Tokens are as {replies:,} replies used them; low and high lie two standard errors "
-            "away, at least 5%."
+            f"Token estimates are based on {counted(replies, 'reply', 'replies')}; low and high "
+            "are two standard errors away, at least 5%."
         )
     if names := ", ".join(
         forecast.judge for forecast in forecasts if forecast.input_tokens and not forecast.replies
@@ -243,8 +243,11 @@ def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
         cost, spent = estimate.dollars(estimate.mode), estimate.spent + estimate.maybe
         enough = spent + cost.high <= estimate.max_usd
         surely = "will" if spent + cost.low > estimate.max_usd else "may"
-        word = "is enough" if enough else f"{surely} stop the run before its end"
-        yield f"--max-usd {estimate.max_usd:g} {word}."
+        budget = f"the budget of ${estimate.max_usd:g} (--max-usd)"
+        if enough:
+            yield f"The run stays within {budget}."
+        else:
+            yield f"The run {surely} exhaust {budget} before it finishes."
         if estimate.mode == "batch" and estimate.held.first:
             yield _rounds(estimate, estimate.max_usd - spent, spent)
 

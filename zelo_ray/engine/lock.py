@@ -174,7 +174,7 @@ def _claim_object(
         beat()
         time.sleep(2)  # of two that take over at once, the later one stays
         if look()["owner"] != me:
-            raise LockError(f"{out} has just been taken by another run") from None
+            raise LockError(f"{out} is locked by another run") from None
     ended = threading.Event()
 
     def keep_beating() -> None:

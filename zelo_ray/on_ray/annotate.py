@@ -85,9 +85,8 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
             timer.lap("look")
             summary.seconds = timer.laps
             watch.say(
-                "nothing has changed, and there is nothing to ask: "
-                f"{counted(summary.judgments, load(options.protocol).noun)} on "
-                f"{counted(summary.queries, 'query', 'queries')} stand"
+                f"Up to date: {counted(summary.judgments, load(options.protocol).noun)} on "
+                f"{counted(summary.queries, 'query', 'queries')}, nothing to do."
             )
             return summary
         shards, set_aside = joined(options, shards, watch)
@@ -208,7 +207,7 @@ def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) ->
         begin_record(job)
         tallies = tallies_of(job, steps)
         replies = sum(tally.known for tally in tallies.values())
-        watch.say(f"all {replies:,} requests are known: nothing to ask")
+        watch.say(f"All {replies:,} responses are already in the ledger.")
         summary = settle_known(job, steps)
         summary = with_scores(summary, job.options, human, partial(settle_known, job, steps))
         timer.lap("fit and write")

@@ -20,6 +20,7 @@ from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.formats.sessions import join_sessions
+from zelo_ray.formats.wording import counted
 from zelo_ray.on_ray.begin import Watch
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import find, load
@@ -41,7 +42,8 @@ def joined(options: JudgingOptions, shards: list[str], watch: Watch) -> tuple[li
     sessions = join_sessions(shards, options.out)
     if out := sessions.left_out:
         few = ", ".join(out[:_NAMED]) + (" …" if len(out) > _NAMED else "")
-        watch.say(f"{len(out):,} that do not answer every turn of a session take no part: {few}")
+        skipped = counted(len(out), "assistant")
+        watch.say(f"Skipped {skipped} that did not answer every turn: {few}")
     return [sessions.path], sessions.rejected
 
 
@@ -58,11 +60,11 @@ def look_for_batches(options: AnnotateOptions, panel: Sequence[Judge], watch: Wa
     for judge in panel:
         if lying.pop(judge.name, 0) and not in_batches(judge, options):
             raise PanelError(
-                f"requests to {judge.name} lie in batches; collect them with --mode batch (to end "
-                f"them first: zelo-ray batches {options.books} --cancel)"
+                f"{judge.name} has pending batch requests; collect them with --mode batch (or "
+                f"cancel them first: zelo-ray batches {options.books} --cancel)"
             )
     for name, count in lying.items():
-        watch.say(f"{count:,} requests to {name}, who is not on this panel, lie in batches still")
+        watch.say(f"{name}, which is not on this panel, still has {count:,} pending batch requests")
 
 
 def look_before(
@@ -90,7 +92,7 @@ def look_before(
     where = "judge_options" if isinstance(options, JudgingOptions) else "reranker_options"
     for name in (name for name, judge in judges.items() if leaves_sampling(judge)):
         watch.say(
-            f"{name}: no temperature is set, so its server decides how it samples (often by the "
+            f"{name}: no temperature is set, so the server's default applies (often that of the "
             f"model's generation_config); set one in {where}, such as temperature: 0"
         )
     paid, maybe = spent_in(options.books), in_doubt(options.books)
@@ -159,8 +161,8 @@ def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None
             watch.say(f"{judge.name}: in batches, which may take a day; Ctrl-C leaves them running")
         elif rpm and not judge.base_url and not (limits and limits.rpm):
             watch.say(
-                f"{judge.name}: its limits are not known; it starts at a cautious {rpm:,.0f} "
-                "requests a minute and goes by what the server says (or give limits: rpm, tpm)"
+                f"{judge.name}: its rate limit is unknown; starting at {rpm:,.0f} requests a "
+                "minute and adapting to the server's headers (or give limits: rpm, tpm)"
             )
 
 

@@ -78,14 +78,15 @@ class Sweeps:
             timer.lap("fit and write")
             summary.sweeps = sweeps = sweeps + 1
             if summary.queries != census.pools:
-                raise Stopped(f"the input held {census.pools:,} pools, now {summary.queries:,}")
+                raise Stopped(
+                    f"the input changed during the run: expected {census.pools:,} pools, found "
+                    f"{summary.queries:,}"
+                )
             before, came = came, (sum(tally.answered for tally in tallies.values()), len(disabled))
             if not summary.missing:
                 return job, summary, tallies
             if came == before:
-                raise Stopped(
-                    f"{summary.missing:,} replies are missing and no judge will give them"
-                )
+                raise Stopped(f"{summary.missing:,} replies could not be obtained from any judge")
 
     def _ask(self, job: Job, desk: Any) -> tuple[dict[str, Tally], dict[str, Disabled]]:
         """Ask every judge what the ledger does not hold, the providers side by side.

@@ -101,7 +101,9 @@ def no_cluster(address: str, error: Exception) -> RayTrouble:
         )
     reason = error.strerror if isinstance(error, OSError) and error.strerror else _plain(error)
     if "Failed to connect" in reason:  # somebody listened there when this process knocked
-        reason += ": it is no Ray, or wants its token in RAY_AUTH_TOKEN, with RAY_AUTH_MODE=token"
+        reason += (
+            ": it is not a Ray cluster, or it requires RAY_AUTH_TOKEN, with RAY_AUTH_MODE=token"
+        )
     return RayTrouble(
         f"RAY_ADDRESS={address}: no Ray can be joined there ({reason}); correct it, or unset it "
         "for a Ray on this machine alone"

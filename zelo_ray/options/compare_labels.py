@@ -44,5 +44,5 @@ class CompareLabelsOptions(CommandOptions):
     @model_validator(mode="after")
     def _runs_come_from_one_place(self) -> "CompareLabelsOptions":
         if self.runs and self.bakeoff:
-            raise ValueError("runs and bakeoff exclude each other: give one of them")
+            raise ValueError("use either runs or bakeoff, not both")
         return self

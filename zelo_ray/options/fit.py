@@ -94,7 +94,7 @@ class FitOptions(CommandOptions):
         methods = [name for name in ("mle", "firth") if getattr(self, name)]
         methods += ["prior_sd"] if "prior_sd" in self.model_fields_set else []
         if len(methods) > 1:
-            raise ValueError(f"{' and '.join(methods)} exclude each other: give one of them")
+            raise ValueError(f"use only one of {' and '.join(methods)}")
         if self.out == self.source:
             raise ValueError(f"--out {self.out}: would replace what it is made of")
         return self

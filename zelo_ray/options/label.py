@@ -88,7 +88,7 @@ class LabelOptions(CommandOptions):
     @model_validator(mode="after")
     def _go_together(self) -> "LabelOptions":
         if self.labels and self.more:
-            raise ValueError("labels and more exclude each other: in all, or beside those so far")
+            raise ValueError("use either labels (the total) or more (additional ones), not both")
         if self.csv and self.read:
-            raise ValueError("csv and read exclude each other: a file goes out, or comes back")
+            raise ValueError("use either csv (write a file) or read (read it back), not both")
         return self

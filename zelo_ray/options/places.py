@@ -50,7 +50,7 @@ def text_at(place: str) -> str:
     if _A_URL.match(place) or disk.isfile(place):
         return read_text(place)
     if place and disk.isdir(place):
-        raise ValueError(f"{place}: is a folder, and no text")
+        raise ValueError(f"{place}: is a directory, not a text")
     if _A_PATH.match(place) or _A_FILE.fullmatch(place):
         raise ValueError(f"{place}: no such file")
     return place
@@ -66,7 +66,7 @@ def read_text(place: str) -> str:
         with fsspec.open(check_url(place), "r", encoding="utf-8-sig") as file:
             return str(file.read())
     except UnicodeDecodeError:
-        raise ValueError(f"{place}: is no text in UTF-8") from None
+        raise ValueError(f"{place}: is not UTF-8 text") from None
     except OSError as error:
         why = error.strerror or ("no such file" if isinstance(error, FileNotFoundError) else error)
         raise ValueError(f"{place}: cannot be read ({why})") from None
@@ -84,7 +84,7 @@ def words_at(place: str) -> str:
     if "\0" in text:
         raise ValueError(f"{place[:80]!r} holds a NUL character: is it a text?")
     if text.isascii() and len(text.split()) == 1:
-        raise ValueError(f"{text[:80]!r} is no file here, and no text of several words")
+        raise ValueError(f"{text[:80]!r} is neither a file nor a text of several words")
     if len(text) > _MOST:
         raise ValueError(f"has {len(text):,} characters, and stands in every prompt: {_MOST:,} do")
     return text

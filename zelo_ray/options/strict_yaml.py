@@ -49,9 +49,9 @@ def read_yaml(text: str, what: str, verb: str = "is") -> list[Any]:
     except _RefusedError as error:
         raise ValueError(f"{what}, {error}") from None
     except (yaml.YAMLError, ValueError) as error:  # the latter of a date or a number that none is
-        raise ValueError(f"{what} {verb} no YAML: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{what} {verb} not valid YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
-        raise ValueError(f"{what} {verb} no YAML: it is nested too deeply") from None
+        raise ValueError(f"{what} {verb} not valid YAML: it is nested too deeply") from None
     return [document for document in documents if document is not None]
 
 
