@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from zelo_ray.commands.compare_labels.report.terminal import table
 from zelo_ray.commands.fit import Fitted
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import FitOptions
@@ -71,3 +70,11 @@ def _effect(effect: Mapping[str, Any]) -> str:
 
 def _left_out(number: int, singular: str, plural: str) -> list[str]:
     return [f"… and {counted(number, singular, plural)} more: --out has all"] if number > 0 else []
+
+
+def table(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
+    """Yield rows in columns, two blanks apart; ``sides`` has < (left) or > (right) per column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        yield "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()
