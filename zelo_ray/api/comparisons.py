@@ -122,7 +122,7 @@ def protocols_compared(
         complete=outcome.complete,
         files=("trials.parquet", "differences.parquet", "costs.parquet"),
     )
-    comparison.best = next((row.protocol for row in outcome.standing), "zelo")
+    comparison.best = next((row.protocol for row in outcome.ranked), "zelo")
     return comparison
 
 

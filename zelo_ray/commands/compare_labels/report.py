@@ -167,8 +167,10 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
     cells: list[Cells] = [
         [
             Text(row["run"]),
-            *(estimate(row[s], row[f"{s}_low"], row[f"{s}_high"]) for s in ("old", "new")),
-            *(str(row["old_rank"]), str(row["new_rank"])),
+            estimate(row["old"], row["old_low"], row["old_high"]),
+            estimate(row["new"], row["new_low"], row["new_high"]),
+            str(row["old_rank"]),
+            str(row["new_rank"]),
             f"{row['moved']:+d}" if row["moved"] else "=",
             *([f"{missing.get(row['run'], 0):,}"] if missing else []),
         ]
@@ -220,8 +222,10 @@ def siblings_section(results: LabelComparisonResults) -> Section | None:
     columns = ("above", "below", "old d", "new d", "significant by", "queries")
     cells: list[Cells] = [
         [
-            *(Text(row["run_a"]), Text(row["run_b"])),
-            *(_effect_size(row["old_d"]), _effect_size(row["new_d"])),
+            Text(row["run_a"]),
+            Text(row["run_b"]),
+            _effect_size(row["old_d"]),
+            _effect_size(row["new_d"]),
             _SIGNIFICANT[row["old_apart"], row["new_apart"]],
             f"{row['queries']:,}",
         ]
@@ -267,7 +271,8 @@ def contradictions_section(results: LabelComparisonResults) -> Section | None:
     columns += ["judges"] if has_ambiguous else []
     cells: list[Cells] = [
         [
-            *(Text(short(row["query_id"], 60)), Text(short(row["doc_id"], 80))),
+            Text(short(row["query_id"], 60)),
+            Text(short(row["doc_id"], 80)),
             "not judged" if isnan(row["old"]) else f"{row['kind']} ({row['old']:g})",
             number(row["new"], "g"),
             *([Text(row["text"])] if has_texts else []),

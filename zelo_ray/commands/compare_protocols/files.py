@@ -26,7 +26,7 @@ _TRIALS = pa.schema(
 def write_outcome(out: str, outcome: Outcome) -> None:
     """Write the tables of a comparison under a directory or URL."""
     tables = {
-        "trials": pa.Table.from_pylist(_rows(outcome.standing), schema=_TRIALS),
+        "trials": pa.Table.from_pylist(_rows(outcome.ranked), schema=_TRIALS),
         "costs": table_of(outcome.costs, Cost),
         "differences": table_of(outcome.differences, Difference),
     }
