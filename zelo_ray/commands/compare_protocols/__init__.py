@@ -14,7 +14,7 @@ from zelo_ray.commands.compare_protocols.costs import (
     spent,
     spent_on,
 )
-from zelo_ray.commands.compare_protocols.files import RECORD, write_outcome
+from zelo_ray.commands.compare_protocols.files import write_outcome
 from zelo_ray.commands.compare_protocols.measured import measure, word, words_of
 from zelo_ray.commands.compare_protocols.outcome import Outcome, Trial
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
@@ -22,7 +22,6 @@ from zelo_ray.commands.compare_protocols.plans import compared, plans, unused_by
 from zelo_ray.commands.compare_protocols.significance import sort_by_significance
 
 __all__ = [
-    "RECORD",
     "Bill",
     "Item",
     "Outcome",

@@ -11,7 +11,6 @@ from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import schema_of, table_of
 
-RECORD = "protocols.json"
 _COUNTS = ("items", "judged", "correct", "decided", "decided_correct", "queries")
 _TRIALS = pa.schema(
     [
