@@ -10,11 +10,11 @@ import pytest
 from scipy.stats import kendalltau
 
 from tests.builders import parsed
+from zelo_ray.api.comparisons import labels_compared
 from zelo_ray.cli import main
 from zelo_ray.commands.compare_labels import compare_labels
 from zelo_ray.commands.compare_labels.contradictions import contradictions
 from zelo_ray.commands.compare_labels.neighbours import cohens_d, median_size
-from zelo_ray.commands.compare_labels.report.terminal import told
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, MeasureError, OptionError
 from zelo_ray.formats.interchange.pooling import judgments
@@ -23,7 +23,17 @@ from zelo_ray.records import GradedScore, Ranked
 
 
 def run(*words):
-    return compare_labels(parsed("compare-labels", *words))
+    """The record of a comparison, and the rows of its tables."""
+    record, tables = compare_labels(parsed("compare-labels", *words))
+    return record, {name: table.to_pylist() for name, table in tables.items()}
+
+
+def report(*words):
+    return labels_compared(parsed("compare-labels", *words)).report
+
+
+def notes_of(*words):
+    return run(*words)[0]["notes"]
 
 
 def qrels_of(truth):
@@ -87,8 +97,8 @@ def words_of(place):
 
 def test_a_benchmark_that_is_graded_anew(place):
     out = place / "compared"
-    compared = run(*words_of(place), "--out", out)
-    assert compared.complete
+    made, tables = run(*words_of(place), "--out", out)
+    assert made["complete"]
     board = {line["run"]: line for line in pq.read_table(out / "leaderboards.parquet").to_pylist()}
     assert list(board) == ["new-lover", "old-lover", "noise"]
     assert board["old-lover"]["old"] == 1.0
@@ -102,6 +112,7 @@ def test_a_benchmark_that_is_graded_anew(place):
     assert first["new_d"] * first["new"] > 0
     assert (first["run_a"] == "new-lover") == (first["new"] > 0)
     rows = pq.read_table(out / "contradictions.parquet").to_pylist()
+    assert rows == tables["contradictions"]
     assert len({row["query_id"] for row in rows}) == QUERIES
     assert [row["kind"] for row in rows] == ["negative", "positive"] * QUERIES
     assert [row["best"] for row in rows] == [True, False] * QUERIES
@@ -109,11 +120,20 @@ def test_a_benchmark_that_is_graded_anew(place):
     record = json.loads((out / "compare.json").read_text())
     assert record["counts"]["queries_contradicted"] == QUERIES
     assert record["counts"]["negative"] == record["counts"]["positive"] == QUERIES
+    assert record["counts"]["queries_with_new_best"] == record["counts"]["queries"] == QUERIES
+    assert record["counts"]["turned"] == 1
     assert record["options"]["measure"] == "nDCG@10"
-    assert max(len(line) for line in told(compared)) <= 100  # the last one has paths
-    assert "1 pair is significant by both labels, and the other way round." in told(compared)
-    assert f"{QUERIES} of {QUERIES} queries are contradicted" in "\n".join(told(compared))
-    assert ": the best was no positive" in "\n".join(told(compared))
+    assert record == made
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_terminal_shows_leaderboards_gaps_and_contradictions(place, width):
+    lines = labels_compared(parsed("compare-labels", *words_of(place))).to_text(width).split("\n")
+    assert max(map(len, lines)) <= width
+    titles = ("Leaderboards side by side", "Gaps between neighbours", "Documents on which")
+    assert all(any(line.startswith(title) for line in lines) for title in titles)
+    assert any(line.split()[:1] == ["old-lover"] and line.endswith("-1") for line in lines)
+    assert "1 by both, the other way round" in " ".join(lines)
 
 
 def test_ends_of_the_command(place, capsys):
@@ -124,7 +144,9 @@ def test_ends_of_the_command(place, capsys):
     table = pq.read_table(place / "noise.parquet")
     pq.write_table(table.slice(0, 2 * DOCUMENTS), run_file)
     assert main([*words, str(run_file)]) == 3
-    assert f"short did not rank {QUERIES - 2} of the queries" in capsys.readouterr().out
+    capsys.readouterr()
+    rows = report(*words[1:], run_file).table("leaderboards").rows
+    assert {row[0].text: row[-1] for row in rows}["short"] == f"{QUERIES - 2}"
     assert main([*words, "--measure", "nDCG@x"]) == 2
     assert main([*words[:2], "nosuch", *words[3:]]) == 1
 
@@ -139,10 +161,10 @@ def test_bakeoff_and_no_runs(place):
     (place / "contest").mkdir()
     pq.write_table(pa.concat_tables(tables), place / "contest/runs.parquet")
     labels = words_of(place)[:4]
-    assert len(run(*labels, "--bakeoff", place / "contest").boards.standings) == 2
-    alone = run(*labels)
-    assert alone.boards is None
-    assert len(alone.contradictions) == 2 * QUERIES
+    assert len(run(*labels, "--bakeoff", place / "contest")[1]["leaderboards"]) == 2
+    record, alone = run(*labels)
+    assert (record["taus"], alone["leaderboards"], alone["siblings"]) == ([], [], [])
+    assert len(alone["contradictions"]) == 2 * QUERIES
 
 
 def test_wrong_requests(place):
@@ -197,16 +219,16 @@ def test_what_contradicts():
 
 def test_notes_say_what_is_left_out(place):
     (place / "old.qrels").write_text("query1 0 query1-00001 1\nquery1 0 x 1\nq0 0 a 1\n")
-    notes = run("--old", place / "old.qrels", "--new", place / "out").notes
-    assert notes == (
+    notes = notes_of("--old", place / "old.qrels", "--new", place / "out")
+    assert notes == [
         "1 query has old labels only, left out: q0",
         "11 queries have new labels only, left out: query10, query11, query12 …",
         "1 document has old labels only: not relevant by the new",
-    )
+    ]
     (place / "logits.qrels").write_text("query1 0 query1-00001 -1.5\n")
-    notes = run("--old", place / "old.qrels", "--new", place / "logits.qrels").notes[2:]
+    notes = notes_of("--old", place / "old.qrels", "--new", place / "logits.qrels")[2:]
     assert "the new labels are scores in logits" in notes[0]
-    assert notes[1:] == ("no new label reaches --relevant 1: the largest is -1.5",)
+    assert notes[1:] == ["no new label reaches --relevant 1: the largest is -1.5"]
 
 
 def test_cohens_d():
@@ -220,22 +242,23 @@ def test_dl19_under_gpt4s_labels(tmp_path, published):
     folder = published / "trec_dl19"
     runs = sorted((folder / "runs_top10").glob("*.run"))
     labels = ("--old", folder / "qrels.txt", "--new", folder / "judges/gpt-4_umbrela_graded.txt")
-    compared = run(*labels, "--runs", *runs, "--resamples", 500)
-    board = compared.boards
-    assert board.queries == 43
-    means = {each.run: each for each in board.standings}
-    assert round(means["idst_bert_p1"].old, 4) == 0.7645
-    assert round(means["bm25base_p"].old, 4) == 0.5058
-    old, new = ([getattr(each, side) for each in board.standings] for side in ("old", "new"))
-    assert board.taus[0].value == pytest.approx(kendalltau(old, new).statistic)
-    assert board.taus[0].low < board.taus[0].value < board.taus[0].high
-    assert len([s for s in board.siblings if s.board != "old"]) == 36
-    for each in board.siblings:
-        a, b = means[each.run_a], means[each.run_b]
-        assert each.old == pytest.approx(a.old - b.old)
-        assert each.new == pytest.approx(a.new - b.new)
-        assert (each.new >= 0) if each.board != "old" else (each.old >= 0)
-    kinds = [each.kind for each in compared.contradictions]
+    record, tables = run(*labels, "--runs", *runs, "--resamples", 500)
+    assert record["counts"]["queries"] == 43
+    board, siblings = tables["leaderboards"], tables["siblings"]
+    means = {row["run"]: row for row in board}
+    assert round(means["idst_bert_p1"]["old"], 4) == 0.7645
+    assert round(means["bm25base_p"]["old"], 4) == 0.5058
+    old, new = ([row[side] for row in board] for side in ("old", "new"))
+    tau = record["taus"][0]
+    assert tau["value"] == pytest.approx(kendalltau(old, new).statistic)
+    assert tau["low"] < tau["value"] < tau["high"]
+    assert len([row for row in siblings if row["board"] != "old"]) == 36
+    for row in siblings:
+        a, b = means[row["run_a"]], means[row["run_b"]]
+        assert row["old"] == pytest.approx(a["old"] - b["old"])
+        assert row["new"] == pytest.approx(a["new"] - b["new"])
+        assert (row["new"] >= 0) if row["board"] != "old" else (row["old"] >= 0)
+    kinds = [row["kind"] for row in tables["contradictions"]]
     assert (kinds.count("positive"), kinds.count("negative")) == (734, 1137)
 
 
@@ -256,15 +279,13 @@ def test_equal_labels_do_not_contradict_each_other(place, tmp_path):
     binary = write_qrels(tmp_path / "binary.qrels", a=1, b=0)
     graded = write_qrels(tmp_path / "graded.qrels", a=3, b=1, c=2)
     for labels, cut in ((binary, 1), (graded, 2), (place / "out", 2)):
-        compared = run("--old", labels, "--new", labels)
-        assert (compared.contradictions, compared.notes) == ((), ())
-        assert f"(old positive: from {cut} on; new relevant: from {cut} on)" in "\n".join(
-            told(compared)
-        )
-    found = run("--old", binary, "--new", graded)
-    assert {(c.doc_id, c.kind) for c in found.contradictions} == {("c", "unjudged")}
-    notes = run("--old", binary, "--new", binary, "--relevant", 2).notes
-    assert notes == ("no new label reaches --relevant 2: the largest is 1",)
+        record, tables = run("--old", labels, "--new", labels)
+        assert (tables["contradictions"], record["notes"]) == ([], [])
+        assert (record["options"]["positive"], record["options"]["relevant"]) == (cut, cut)
+    rows = run("--old", binary, "--new", graded)[1]["contradictions"]
+    assert {(row["doc_id"], row["kind"]) for row in rows} == {("c", "unjudged")}
+    notes = notes_of("--old", binary, "--new", binary, "--relevant", 2)
+    assert notes == ["no new label reaches --relevant 2: the largest is 1"]
     for flag, value in (("--relevant", "nan"), ("--positive", "inf")):
         with pytest.raises(OptionError, match=f"{flag[2:]}: .*finite"):
             run("--old", binary, "--new", binary, flag, value)
@@ -274,30 +295,23 @@ def test_a_run_that_lacks_queries_stands_as_on_the_board(tmp_path):
     labels = write_qrels(tmp_path / "a.qrels", a=2, b=1, c=0)
     whole = write_run(tmp_path / "whole.run", "b", "a", "c")
     part = write_run(tmp_path / "part.run", "a", "b", "c", queries=3)
-    compared = run("--old", labels, "--new", labels, "--runs", whole, part)
-    (sibling,) = compared.boards.siblings
-    assert (sibling.run_a, sibling.run_b, sibling.board) == ("whole", "part", "both")
-    assert sibling.new < 0
-    assert sibling.new_d < 0
-    assert any(
-        line.split() == ["whole", "part", "-inf", "-inf", "of", "3", "queries"]
-        for line in told(compared)
-    )
+    words = ("--old", labels, "--new", labels, "--runs", whole, part)
+    (sibling,) = run(*words)[1]["siblings"]
+    assert (sibling["run_a"], sibling["run_b"], sibling["board"]) == ("whole", "part", "both")
+    assert sibling["new"] < 0
+    assert sibling["new_d"] < 0
+    [row] = report(*words).table("siblings").rows
+    assert row[2:4] + row[-1:] == ["-∞", "-∞", "3"]
 
 
-def test_the_size_of_all_gaps_is_told(place):
+def test_the_median_size_of_all_gaps(place):
     rows = {"a": np.array([0.1, 0.3, 0.2]), "b": np.array([0.0, 0.1, 0.2]), "c": np.zeros(3)}
     # a - b: mean .1, deviation .1; a: .2 and .1; b: .1 and .1
     assert median_size(rows) == pytest.approx(1)
     assert math.isnan(median_size({"a": rows["a"]}))
-    compared = run(*words_of(place), "--out", place / "o")
-    old, new = compared.boards.sizes
-    median = (
-        f"The median |d| over all pairs of runs is {old:.2f} by the old labels, and {new:.2f} by"
-    )
-    assert median in "\n".join(told(compared))
-    counts = json.loads((place / "o/compare.json").read_text())["counts"]
-    assert (counts["median_d_old"], counts["median_d_new"]) == (old, new)
+    counts = run(*words_of(place))[0]["counts"]
+    median = f"{counts['median_d_old']:.2f} by the old labels and {counts['median_d_new']:.2f} by"
+    assert median in report(*words_of(place)).table("siblings").caption
 
 
 def test_results_of_agree_are_not_written_over(place):

@@ -9,13 +9,11 @@ from rich.console import Console
 
 from tests.builders import line_of, options_of, parsed, pool_of, results_of
 from tests.test_bakeoff import all_like, contest_of, entry_of
-from tests.test_trials import WORDS, outcome_of
 from zelo_ray import cli
 from zelo_ray.cli.runs import show
 from zelo_ray.commands.annotate.report.closing import closing
 from zelo_ray.commands.bakeoff.report.terminal import standings
 from zelo_ray.commands.batches import list_batches
-from zelo_ray.commands.compare_protocols.terminal import terminal
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
 from zelo_ray.engine.batch.parts import Part, Parts
@@ -88,10 +86,6 @@ def test_tables_and_sentences_of_contests_are_printable(capsys, monkeypatch):
     assert ":cat: [b]" in out
     assert not set(out) & (STEERING - {"\n"})
     assert "\nzelo-ray: all" not in out
-    words = {HOSTILE: next(iter(WORDS.values())), **WORDS}
-    out = printed(capsys, *terminal(outcome_of(words), 200))
-    assert any(judged(line) for line in out.splitlines())
-    assert not set(out) & (STEERING - {"\n"})
 
 
 def test_batches_are_listed_printably(tmp_path):

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from tests.builders import PANEL, Shelf, missing, options_of, pool_of, reply_to, request_of, verdict
 from zelo_ray import cli
@@ -18,14 +17,13 @@ from zelo_ray.commands.compare_protocols import (
     plans,
     read_people,
     requests_of,
+    sort_by_significance,
     spent,
     spent_on,
-    told_apart,
     unused_by_all,
     word,
     write_outcome,
 )
-from zelo_ray.commands.compare_protocols.terminal import terminal
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import InputError, OptionError, UnknownProtocol
 from zelo_ray.evaluation.agreement.pairs import (
@@ -439,46 +437,13 @@ def test_what_is_not_known_is_never_nothing():
     assert all(np.isnan(trial.figures["dollars"].value) for trial in outcome.trials)
     assert all(np.isnan(cost.dollars) for cost in outcome.costs)
     assert outcome.trials[0].figures["calls_per_correct"].value == 8 / 5
-    table = printed(outcome)
-    assert "calls / right" in table
-    assert "$0" not in table
-    assert "a price is unknown" in table
-    assert [line.count(" ? ") for line in table.splitlines()[1:4]] == [1, 1, 1]
-
-
-def printed(outcome, width=100):
-    console = Console(width=width, highlight=False)
-    with console.capture() as kept:
-        for part in terminal(outcome, width):
-            console.print(part, soft_wrap=isinstance(part, str), markup=False)
-    return kept.get()
-
-
-def test_what_is_known_of_the_dollars_is_told_with_a_question_mark():
-    assert Bill(3, 1.5, 1).told == "$1.50 + ?"
-    assert (Bill(3, 0.0, 1).told, Bill(3, 0.0).told) == ("?", "$0.00")
-
-
-def test_the_terminal_tells_it_in_100_characters_the_closest_to_people_first():
-    lines = printed(outcome_of()).splitlines()
-    assert max(map(len, lines[:4])) <= 100
-    assert lines[0].split()[:4] == ["protocol", "judged", "right", "decided"]
-    assert [line.split()[0] for line in lines[1:4]] == ["debate", "plain", "silent"]
-    assert lines[2].split()[1:3] == ["7/8", "0.71"]
-    assert "$8.00" in lines[2]
-    assert "paid in all: $10.00 for 10 calls; 38 more are counted above" in "\n".join(lines)
 
 
 def test_one_that_judged_a_few_items_stands_below_the_others():
     """Right on all of four items is no better than right on 5 of 8: they may be the easy ones."""
     words = {"whole": [2, 2, 0, 0, 0, 1, 1, 2], "few": [2, 2, 2, 0, -1, -1, -1, -1]}
     outcome = outcome_of(words)
-    assert [trial.protocol for trial in outcome.standing] == ["whole", "few"]
-    assert "below the others, as they judged fewer than nine tenths: few" in printed(outcome)
-
-
-def test_what_else_the_ledger_holds_is_told():
-    assert "the ledger holds 12 calls, $12.00: also what other" in printed(outcome_of())
+    assert [trial.protocol for trial in outcome.ranked] == ["whole", "few"]
 
 
 def many_apart(wrong, several):
@@ -489,27 +454,23 @@ def many_apart(wrong, several):
     return outcome_of(words, items)
 
 
-def test_what_is_sure_of_one_pair_is_not_of_many():
+def test_what_is_significant_of_one_pair_is_not_of_many():
     """An interval of 95% from just above 0, alone and among 15 pairs."""
-    for several, sure in ((1, 1), (5, 0)):
-        found = told_apart(many_apart(5, several).differences)
-        assert all(one.low > 0 for one in [*found.sure, *found.alike] if one.rater_a == "right")
-        assert len(found.sure) == sure
-    found = told_apart(many_apart(20, 5).differences)
-    assert {one.rater_a for one in found.sure} == {"right"}
-    assert (len(found.sure), len(found.alike)) == (5, 10)
-    told = printed(many_apart(20, 5))
-    assert "widened for 15 pairs of protocols: Bonferroni" in told
-    assert "10 of 15 pairs of protocols do not differ significantly" in told
+    for several, significant in ((1, 1), (5, 0)):
+        pairs = sort_by_significance(many_apart(5, several).differences)
+        first = [row for row in [*pairs.significant, *pairs.others] if row.rater_a == "right"]
+        assert all(row.low > 0 for row in first)
+        assert len(pairs.significant) == significant
+    pairs = sort_by_significance(many_apart(20, 5).differences)
+    assert {row.rater_a for row in pairs.significant} == {"right"}
+    assert (len(pairs.significant), len(pairs.others)) == (5, 10)
 
 
-def test_pairs_of_too_few_queries_are_not_called_alike():
-    assert "1 pair of protocols: too few queries to say" in printed(
-        outcome_of({"one": [2, 2], "two": [0, 0]}, ITEMS[:2])
-    )
-    told = printed(outcome_of())  # of the three pairs two are with one that gave no word
-    assert "2 pairs of protocols: too few queries to say" in told
-    assert "1 of 1 pair of protocols do not differ significantly" in told
+def test_pairs_of_too_few_queries_are_unknown():
+    few = outcome_of({"one": [2, 2], "two": [0, 0]}, ITEMS[:2]).differences
+    assert len(sort_by_significance(few).unknown) == 1
+    pairs = sort_by_significance(outcome_of().differences)
+    assert (len(pairs.unknown), len(pairs.others)) == (2, 1), "two are with one without a word"
 
 
 def test_equal_input_gives_equal_files(tmp_path):

@@ -16,8 +16,8 @@ from zelo_ray.commands.annotate.report.asking_warnings import AskingFigures, war
 from zelo_ray.commands.annotate.report.judging_figures import JudgingFigures
 from zelo_ray.commands.annotate.report.warnings import warn_of_judging
 from zelo_ray.commands.bakeoff.report.warnings import RankerFigures, warn_of_rankers
-from zelo_ray.commands.compare_labels.report.warnings import warn_of_labels
-from zelo_ray.commands.compare_protocols.warnings import warn_of_protocols
+from zelo_ray.commands.compare_labels.report import warn_of_labels
+from zelo_ray.commands.compare_protocols.report import warn_of_protocols
 from zelo_ray.commands.report import write_report
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Document, Pool
@@ -232,19 +232,21 @@ def test_a_judge_on_few_items_is_not_called_useless():
 
 def test_labels_that_turn_an_order_are_said():
     counts = {"queries": 100, "queries_contradicted": 10, "turned": 0}
-    assert not [*warn_of_labels(counts, ("a", "a"), {})]
+    record = {"counts": counts, "uncut": [], "missing": {}}
+    assert not [*warn_of_labels(record, ("a", "a"))]
     turned = {**counts, "turned": 1, "queries_contradicted": 11}
-    warnings = [*warn_of_labels(turned, ("a", "b"), {})]
+    warnings = [*warn_of_labels({**record, "counts": turned}, ("a", "b"))]
     for said in ("1 pair of runs is", Code.LEADER_CHANGED, "in 11 of 100 queries"):
         assert shows(warnings, said)
-    assert not [*warn_of_labels({**counts, "queries_contradicted": 99}, None, {}, cut=False)]
+    many = {**counts, "queries_contradicted": 99}
+    assert not [*warn_of_labels({**record, "counts": many, "uncut": ["new"]}, None)]
 
 
 def test_protocols_that_are_alike_or_judged_little_are_said():
     rows = [{"protocol": name, "judged": 9, "items": 10} for name in "ab"]
-    assert not [*warn_of_protocols(rows, [], 1)]
-    assert shows(warn_of_protocols(rows, ["b"], 1), Code.PROTOCOLS_ALIKE)
-    assert "b judged 8 of 10" in told(warn_of_protocols([rows[0], {**rows[1], "judged": 8}], [], 1))
+    assert not [*warn_of_protocols(rows, [])]
+    assert shows(warn_of_protocols(rows, ["b"]), Code.PROTOCOLS_ALIKE)
+    assert "b judged 8 of 10" in told(warn_of_protocols([rows[0], {**rows[1], "judged": 8}], []))
 
 
 def test_the_worst_comes_first_and_only_five_stand_open():

@@ -15,7 +15,7 @@ from zelo_ray.commands.annotate.report import judging as judging_figures
 from zelo_ray.commands.annotate.report.asking_warnings import AskingFigures, warn_of_asking
 from zelo_ray.commands.bakeoff.report.results import Contest
 from zelo_ray.commands.bakeoff.report.warnings import rank_of_bakeoff
-from zelo_ray.commands.compare_protocols.report import rank_of_protocols
+from zelo_ray.commands.compare_protocols.report import rank_warnings_of
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.formats.tables import table_of
@@ -138,7 +138,7 @@ def test_new_labels_in_logits_contradict_nothing_until_they_are_cut(tmp_path):
 
 def test_a_comparison_of_protocols_on_demonstration_judges_says_so():
     record = {"options": {"judges": ["offline:bm25", "offline:chargram"]}}
-    [found] = rank_of_protocols(record, [{"protocol": "zelo", "judged": 9, "items": 10}], []).every
+    [found] = rank_warnings_of(record, [{"protocol": "zelo", "judged": 9, "items": 10}], []).every
     assert found.code is Code.DEMONSTRATION
     assert found.text == "Every judge asked sees words only"
 

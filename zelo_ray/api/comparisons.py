@@ -127,7 +127,7 @@ def protocols_compared(
         complete=outcome.complete,
         files=("trials.parquet", "differences.parquet", "costs.parquet"),
     )
-    comparison.best = next((row.protocol for row in outcome.standing), "zelo")
+    comparison.best = next((row.protocol for row in outcome.ranked), "zelo")
     return comparison
 
 
@@ -256,13 +256,12 @@ def drifted(settings: DriftOptions) -> JudgeDrift:
 
 def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:
     """Compare labels as `compare_labels` does, by an options object."""
-    compared = comparing.compare_labels(settings)
-    tables = {name: Table(table) for name, table in comparing.tables_of(compared).items()}
+    record, tables = comparing.compare_labels(settings)
     return LabelComparison(
         settings.out or "",
-        tables,
-        partial(COMPARE_LABELS_REPORT.read, settings.out or ""),
-        complete=compared.complete,
+        {name: Table(table) for name, table in tables.items()},
+        partial(COMPARE_LABELS_REPORT.build, MemorySource(tables), record),
+        complete=record["complete"],
         files=("compare.json", *(f"{name}.parquet" for name in tables)),
     )
 

@@ -8,7 +8,6 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
 from zelo_ray.commands.compare_protocols import (
-    RECORD,
     Bill,
     Outcome,
     bills_of,
@@ -27,7 +26,7 @@ from zelo_ray.engine.exposure import exposed
 from zelo_ray.engine.ledger import Ledger, paid_in, read_rows, salt_of
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.record import begin
+from zelo_ray.formats.record import PROTOCOLS, begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.wording import counted
 from zelo_ray.on_ray.annotate import annotate
@@ -69,7 +68,7 @@ def protocols(
         for job in jobs.values():
             refuse_other_options(job, panel)
         _tell(options, jobs, field, watch)
-        begin(options.out, RECORD, {"kind": _KIND, "options": options.model_dump(mode="json")})
+        begin(options.out, PROTOCOLS, {"kind": _KIND, "options": options.model_dump(mode="json")})
     timer.lap("read")
     ledger, summaries = Ledger(options.books), dict[str, Summary]()
     with on_ray(options):
@@ -244,4 +243,4 @@ def _write_record(
         "notes": outcome.notes,
         "seconds": timer.laps,
     }
-    write_json(options.out, RECORD, record)
+    write_json(options.out, PROTOCOLS, record)

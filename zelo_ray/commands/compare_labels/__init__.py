@@ -1,15 +1,19 @@
 """``compare-labels``: what changes when a benchmark is labelled anew."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.compare_labels.boards import Boards, Standing, boards
 from zelo_ray.commands.compare_labels.contradictions import Contradiction, Kind, contradictions
+from zelo_ray.commands.compare_labels.leaderboards import (
+    LeaderboardRow,
+    Leaderboards,
+    compare_leaderboards,
+)
 from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure
@@ -27,38 +31,14 @@ _CUTS = {"old": "positive", "new": "relevant"}
 """The flag that cuts the labels of each side in two."""
 _TEXT = 80
 _TAKEN = {"run.json", "agree.json"}
-TABLES: dict[str, type] = {
-    "leaderboards": Standing,
-    "siblings": Sibling,
-    "contradictions": Contradiction,
-}
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Result of comparing two sets of labels; ``boards`` is None without runs."""
+def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """Find what new labels change about a benchmark, and write it where ``out`` says, if it does.
 
-    boards: Boards | None
-    contradictions: tuple[Contradiction, ...]
-    notes: tuple[str, ...]
-    measure: str
-    queries: int
-    """how many have both labels"""
-    positive: float
-    """from which old label on a document counts as relevant"""
-    relevant: float
-    """the same of the new labels"""
-    uncut: tuple[str, ...] = ()
-    """the sides whose labels are scores in logits, of which nobody said from which one on"""
-
-    @property
-    def complete(self) -> bool:
-        """Return whether every run ranked every query."""
-        return not (self.boards and self.boards.missing)
-
-
-def compare_labels(options: CompareLabelsOptions) -> Compared:
-    """Say what new labels change about a benchmark.
+    Returns:
+        What ``compare.json`` holds, and by name the tables ``leaderboards``, ``siblings`` and
+        ``contradictions``.
 
     Raises:
         OptionError: ``out`` holds other results, or the measure is none.
@@ -69,37 +49,72 @@ def compare_labels(options: CompareLabelsOptions) -> Compared:
     measure = parse_measure(options.measure)
     old, new = read_truth(options.old), read_truth(options.new)
     ranked = _runs(options)
-    wanted = without_ranks(ranked)
+    runs = without_ranks(ranked)
     notes = [*notes_on(ranked, measure.cutoff, ties=True), *_overlap(old, new, options)]
     leaderboards = None
-    if wanted:
-        numbers = {"resamples": options.resamples, "seed": options.seed}
-        leaderboards = boards(old, new, wanted, measure, **numbers)
+    if runs:
+        chance = {"resamples": options.resamples, "seed": options.seed}
+        leaderboards = compare_leaderboards(old, new, runs, measure, **chance)
     labels = {"old": _grades(options.old, old), "new": _grades(options.new, new)}
     cuts = _cuts(labels, options)
     for side, flag in _CUTS.items():
         if (largest := _largest(labels[side])) < (cut := cuts[flag]):
             notes.append(f"no {side} label reaches --{flag} {cut:g}: the largest is {largest:g}")
-    against = _with_texts(contradictions(labels["old"], labels["new"], *cuts.values()), options)
-    queries = len(set(old["query_id"].to_pylist()) & set(new["query_id"].to_pylist()))
-    uncut = tuple(
-        side
-        for side, flag in _CUTS.items()
-        if Truth(labels[side]).kind == "scores" and getattr(options, flag) is None
-    )
-    compared = Compared(
-        leaderboards,
-        tuple(against),
-        tuple(notes),
-        str(measure),
-        queries,
-        cuts["positive"],
-        cuts["relevant"],
-        uncut,
-    )
+    rows = _with_texts(contradictions(labels["old"], labels["new"], *cuts.values()), options)
+    record = {
+        "kind": "compare",
+        "complete": not (leaderboards and leaderboards.missing),
+        "version": version("zelo-ray"),
+        "options": options.model_copy(update=cuts).model_dump(mode="json"),
+        "counts": {"queries": len(_query_ids(old) & _query_ids(new))}
+        | _contradiction_counts(rows)
+        | (_leaderboard_counts(leaderboards) if leaderboards else {}),
+        "taus": [asdict(tau) for tau in leaderboards.taus] if leaderboards else [],
+        "missing": dict(leaderboards.missing) if leaderboards else {},
+        "uncut": [
+            side
+            for side, flag in _CUTS.items()
+            if Truth(labels[side]).kind == "scores" and getattr(options, flag) is None
+        ],
+        "notes": notes,
+    }
+    tables = {
+        "leaderboards": table_of(leaderboards.rows if leaderboards else (), LeaderboardRow),
+        "siblings": table_of(leaderboards.siblings if leaderboards else (), Sibling),
+        "contradictions": table_of(rows, Contradiction),
+    }
     if options.out:
-        _write(options.out, options.model_copy(update=cuts), compared)
-    return compared
+        with Results(
+            options.out, {name: table.schema for name, table in tables.items()}
+        ) as results:
+            for name, table in tables.items():
+                results.add(name, table)
+        write_json(options.out, "compare.json", record)
+    return record, tables
+
+
+def _contradiction_counts(rows: Sequence[Contradiction]) -> dict[str, int]:
+    kinds = [row.kind for row in rows]
+    return {
+        **{kind: kinds.count(kind) for kind in get_args(Kind)},
+        "queries_contradicted": len({row.query_id for row in rows}),
+        "queries_with_new_best": len({row.query_id for row in rows if row.best}),
+    }
+
+
+def _leaderboard_counts(leaderboards: Leaderboards) -> dict[str, Any]:
+    (significant_old, significant_new), (old_d, new_d) = (
+        leaderboards.significant,
+        leaderboards.sizes,
+    )
+    return {
+        "runs": len(leaderboards.rows),
+        "apart_old": significant_old,
+        "apart_new": significant_new,
+        "turned": leaderboards.turned,
+        "median_d_old": old_d,
+        "median_d_new": new_d,
+    }
 
 
 def _runs(options: CompareLabelsOptions) -> dict[str, pa.Table]:
@@ -134,7 +149,7 @@ def _overlap(old: pa.Table, new: pa.Table, options: CompareLabelsOptions) -> lis
     Raises:
         InputError: there is no common query.
     """
-    sides = {"old": set(old["query_id"].to_pylist()), "new": set(new["query_id"].to_pylist())}
+    sides = {"old": _query_ids(old), "new": _query_ids(new)}
     ids = sides["old"] & sides["new"]
     if not ids:
         has = zip((options.old, options.new), sides.values(), strict=True)
@@ -162,6 +177,10 @@ def _overlap(old: pa.Table, new: pa.Table, options: CompareLabelsOptions) -> lis
     return notes
 
 
+def _query_ids(labels: pa.Table) -> set[str]:
+    return set(labels["query_id"].to_pylist())
+
+
 def _few(ids: Iterable[str]) -> str:
     first = sorted(ids)[:4]
     return ", ".join(first[:3]) + (" …" if len(first) > 3 else "")
@@ -174,55 +193,17 @@ def _with_texts(
     side = next((url for url in (options.new, options.old) if kind_of(url)[1].pools), None)
     if side is None or not contradictions:
         return contradictions
-    wanted = {(row.query_id, row.doc_id) for row in contradictions}
+    ids = {(row.query_id, row.doc_id) for row in contradictions}
     texts = {
-        (pool.query_id, document.id): beginning(document.content)
+        (pool.query_id, document.id): _beginning(document.content)
         for pool in read_pools(side).pools
         for document in pool.documents
-        if (pool.query_id, document.id) in wanted
+        if (pool.query_id, document.id) in ids
     }
     return [replace(row, text=texts.get((row.query_id, row.doc_id), "")) for row in contradictions]
 
 
-def beginning(text: str) -> str:
+def _beginning(text: str) -> str:
     """Return the first 80 characters of a text, on one line."""
     plain = " ".join(text[: 8 * _TEXT].split())
     return plain if len(plain) <= _TEXT else f"{plain[: _TEXT - 1]}…"
-
-
-def tables_of(compared: Compared) -> dict[str, pa.Table]:
-    """Return the tables of a comparison by name: those of `TABLES`."""
-    leaderboards = compared.boards
-    rows: dict[str, Sequence[Any]] = {
-        "leaderboards": leaderboards.standings if leaderboards else (),
-        "siblings": leaderboards.siblings if leaderboards else (),
-        "contradictions": compared.contradictions,
-    }
-    return {name: table_of(rows[name], record) for name, record in TABLES.items()}
-
-
-def _write(out: str, options: CompareLabelsOptions, compared: Compared) -> None:
-    leaderboards, tables = compared.boards, tables_of(compared)
-    with Results(out, {name: table.schema for name, table in tables.items()}) as results:
-        for name, table in tables.items():
-            results.add(name, table)
-    kinds = [row.kind for row in compared.contradictions]
-    counts: dict[str, Any] = {kind: kinds.count(kind) for kind in get_args(Kind)}
-    counts["queries_contradicted"] = len({row.query_id for row in compared.contradictions})
-    if leaderboards:
-        counts |= {"queries": leaderboards.queries, "runs": len(leaderboards.standings)}
-        counts |= dict(zip(("apart_old", "apart_new"), leaderboards.apart, strict=True))
-        counts |= {"turned": leaderboards.turned}
-        counts |= dict(zip(("median_d_old", "median_d_new"), leaderboards.sizes, strict=True))
-    value = {
-        "kind": "compare",
-        "complete": compared.complete,
-        "version": version("zelo-ray"),
-        "options": options.model_dump(mode="json"),
-        "counts": counts,
-        "taus": [asdict(tau) for tau in leaderboards.taus] if leaderboards else [],
-        "missing": dict(leaderboards.missing) if leaderboards else {},
-        "uncut": list(compared.uncut),
-        "notes": list(compared.notes),
-    }
-    write_json(out, "compare.json", value)

@@ -1,8 +1,7 @@
 """Find documents on which new labels contradict the old ones."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from math import isnan
 from typing import Literal
 
@@ -68,17 +67,11 @@ def contradictions(
     for chunk in by_query:
         chunk.sort(key=lambda row: (not row.best, -row.steps(relevant), row.doc_id))
 
-    def worst(found: list[Contradiction]) -> tuple[bool, float, int, str]:
-        steps = max(row.steps(relevant) for row in found)
-        return not found[0].best, -steps, -len(found), found[0].query_id
+    def badness(rows: list[Contradiction]) -> tuple[bool, float, int, str]:
+        steps = max(row.steps(relevant) for row in rows)
+        return not rows[0].best, -steps, -len(rows), rows[0].query_id
 
-    return [row for group in sorted(filter(None, by_query), key=worst) for row in group]
-
-
-def of_queries(found: Iterable[Contradiction]) -> Iterator[tuple[str, list[Contradiction]]]:
-    """Group contradictions by query, in their order."""
-    for query_id, group in groupby(found, lambda row: row.query_id):
-        yield query_id, [*group]
+    return [row for group in sorted(filter(None, by_query), key=badness) for row in group]
 
 
 def _of_query(

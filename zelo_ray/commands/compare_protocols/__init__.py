@@ -5,7 +5,6 @@ two has the higher score in its ``scores.parquet``, whatever it asked; what it g
 judged, and neither right nor wrong.
 """
 
-from zelo_ray.commands.compare_protocols.apart import told_apart
 from zelo_ray.commands.compare_protocols.costs import (
     Bill,
     bills_of,
@@ -15,14 +14,14 @@ from zelo_ray.commands.compare_protocols.costs import (
     spent,
     spent_on,
 )
-from zelo_ray.commands.compare_protocols.files import RECORD, write_outcome
+from zelo_ray.commands.compare_protocols.files import write_outcome
 from zelo_ray.commands.compare_protocols.measured import measure, word, words_of
 from zelo_ray.commands.compare_protocols.outcome import Outcome, Trial
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
 from zelo_ray.commands.compare_protocols.plans import compared, plans, unused_by_all
+from zelo_ray.commands.compare_protocols.significance import sort_by_significance
 
 __all__ = [
-    "RECORD",
     "Bill",
     "Item",
     "Outcome",
@@ -36,9 +35,9 @@ __all__ = [
     "pools_in",
     "read_people",
     "requests_of",
+    "sort_by_significance",
     "spent",
     "spent_on",
-    "told_apart",
     "unused_by_all",
     "word",
     "words_of",

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
 
-from zelo_ray.engine.bookkeeping import money
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.options import AnnotateOptions
@@ -38,13 +37,6 @@ class Bill:
     def price(self) -> float:
         """Return the cost in US dollars; NaN where not all prices are known."""
         return nan if self.unpriced else self.dollars
-
-    @property
-    def told(self) -> str:
-        """Format the dollars, with a question mark if some are not known."""
-        if not self.unpriced:
-            return money(self.dollars)
-        return f"{money(self.dollars)} + ?" if self.dollars else "?"
 
 
 class _Noting:

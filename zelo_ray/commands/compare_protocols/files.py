@@ -11,7 +11,6 @@ from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import schema_of, table_of
 
-RECORD = "protocols.json"
 _COUNTS = ("items", "judged", "correct", "decided", "decided_correct", "queries")
 _TRIALS = pa.schema(
     [
@@ -26,7 +25,7 @@ _TRIALS = pa.schema(
 def write_outcome(out: str, outcome: Outcome) -> None:
     """Write the tables of a comparison under a directory or URL."""
     tables = {
-        "trials": pa.Table.from_pylist(_rows(outcome.standing), schema=_TRIALS),
+        "trials": pa.Table.from_pylist(_rows(outcome.ranked), schema=_TRIALS),
         "costs": table_of(outcome.costs, Cost),
         "differences": table_of(outcome.differences, Difference),
     }

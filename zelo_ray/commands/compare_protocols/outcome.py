@@ -1,4 +1,4 @@
-"""The nouns of a comparison of protocols: what each came to, and all of them together."""
+"""Define the results of a comparison of protocols: of each one, and of all of them together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,9 @@ from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.estimates import Estimate
 
 Unit = Literal["dollars", "calls"]
-"""What a protocol's cost is told in: calls where dollars are not known, or all is free."""
-_MOST = 0.9
+"""The unit of a protocol's cost: calls where dollars are not known, or all is free."""
+MOST = 0.9
+"""Protocols that judged fewer of the items are ranked below, as these may be the easier ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Trial:
     @property
     def is_partial(self) -> bool:
         """Return whether so few items were judged that the figures may be of easier ones."""
-        return self.judged < _MOST * self.items
+        return self.judged < MOST * self.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Outcome:
         return "dollars" if priced else "calls"
 
     @property
-    def standing(self) -> list[Trial]:
+    def ranked(self) -> list[Trial]:
         """Return the trials by agreement with people, the closest first; equal ones by name.
 
         Those that judged a part of the items come after the others.

@@ -1,33 +1,41 @@
-"""The page of ``protocols``: which way of judging agrees most with people, and for how much."""
+"""The report of ``protocols``: which way of judging agrees most with people, and for how much."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import isnan
 from typing import Any
 
-from zelo_ray.commands.compare_protocols import Bill, told_apart
-from zelo_ray.commands.compare_protocols.outcome import Cost
-from zelo_ray.commands.compare_protocols.warnings import rank_of_protocols
+import numpy as np
+
+from zelo_ray.commands.compare_protocols.outcome import MOST, Cost
+from zelo_ray.commands.compare_protocols.significance import (
+    PairsBySignificance,
+    sort_by_significance,
+)
+from zelo_ray.engine.bookkeeping import money
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
 from zelo_ray.formats.record import PROTOCOLS
 from zelo_ray.formats.wording import counted
 from zelo_ray.report.charts.figures import intervals, spans
 from zelo_ray.report.charts.spread import Axis, spread
-from zelo_ray.report.kind import ReportKind
+from zelo_ray.report.demonstration import warn_of_demonstration
+from zelo_ray.report.kind import Record, ReportKind
 from zelo_ray.report.parts import Cells, Chart, Report, Section, Table, Text
 from zelo_ray.report.source import Source, bare
-from zelo_ray.report.wording import estimate, number, short
+from zelo_ray.report.warning import RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.report.warning_codes import WarningCode
+from zelo_ray.report.wording import Quantity, estimate, number, paid, short
 
 Row = Mapping[str, Any]
-_LEADING = (WITH_TIES, "agreement")
+
 _SCALES = {WITH_TIES: "with ties", A_OR_NOT: "A is better", DECIDED: "both decided"}
 
 
-class Trials:
+class ProtocolResults:
     """Tables of a comparison of protocols, each read once."""
 
-    def __init__(self, source: Source, record: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, record: Record) -> None:
         self.source, self.record = source, record
         self.unit: str = record["unit"]
 
@@ -43,202 +51,282 @@ class Trials:
         rows: list[Row] = self.source.table("differences").to_pylist()
         return rows
 
+    @cached_property
+    def pairs(self) -> PairsBySignificance:
+        """Return every two protocols, sorted by whether they differ significantly."""
+        return sort_by_significance(Difference(**row) for row in self.differences)
+
     @property
-    def names(self) -> list[str]:
-        """Return the protocols, the closest to people first."""
-        return [row["protocol"] for row in self.rows]
+    def alike(self) -> list[str]:
+        """Return the protocols that do not agree significantly less with people than the first."""
+        first, *others = (row["protocol"] for row in self.rows)
+        worse = {pair.rater_b for pair in self.pairs.significant if pair.rater_a == first}
+        pairs = (*self.pairs.significant, *self.pairs.others, *self.pairs.unknown)
+        raters = [{pair.rater_a, pair.rater_b} for pair in pairs if pair.items]
+        return [name for name in others if name not in worse and {first, name} in raters]
 
 
-def build_report(source: Source, record: Mapping[str, Any]) -> Report:
+def build_report(source: Source, record: Record) -> Report:
     """Build the report of `compare-protocols`."""
-    trials = Trials(source, record)
+    results = ProtocolResults(source, record)
     items = counted(record["items"], "item")
+    options = record["options"]
     return Report(
-        title=f"{counted(len(trials.rows), 'protocol')} on {items} that people judged",
-        tiles=tiles(trials),
-        lead=[text for text in (_outcome(trials), _reading(trials)) if text],
-        sections=(),
-        make_details=lambda: [make(trials) for make in SECTIONS],
-        find_warnings=lambda: rank_of_protocols(record, trials.rows, _alike(trials)),
+        title=f"{counted(len(results.rows), 'protocol')} on {items} that people judged",
+        tiles=_tiles(results),
+        lead=[_outcome_sentence(results), _explain(record)],
+        sections=(protocols_section(results), differences_section(results)),
+        find_warnings=lambda: rank_warnings_of(record, results.rows, results.alike),
         notes=record["notes"],
-        made=_made(record),
+        made=(
+            f"zelo-ray {record['versions']['zelo-ray']} protocols: people "
+            f"{bare(options['human'])}, seed {options['seed']}, {options['resamples']:,} resamples "
+            "of queries."
+        ),
     )
 
 
-def tiles(trials: Trials) -> list[tuple[str, str]]:
-    """Return the figures at the top of the page, the most telling first."""
-    record, best = trials.record, trials.rows[0]
-    paid = Bill(**record["paid"])
-    shown = [
+def _tiles(results: ProtocolResults) -> list[tuple[str, str]]:
+    """Return the figures at the top, the most telling first."""
+    record, best = results.record, results.rows[0]
+    ledger = record["paid"]
+    return [
         (f"agreement of {short(best['protocol'], 40)}", _estimate(best, "agreement")),
         ("queries", f"{record['queries']:,}"),
         ("items", f"{record['items']:,}"),
-        ("calls paid in all", f"{paid.calls:,}"),
+        ("calls paid in all", f"{ledger['calls']:,}"),
+        ("paid in all", paid(ledger["dollars"], ledger["unpriced"])),
     ]
-    if paid.dollars or paid.unpriced:
-        shown.append(("paid in all", paid.told))
-    return shown
 
 
-def _outcome(trials: Trials) -> str:
+def _outcome_sentence(results: ProtocolResults) -> str:
     """Say which protocol is closest to people, and which gives a correct verdict for least."""
-    best, unit = trials.rows[0], trials.unit
+    best, unit = results.rows[0], results.unit
     if isnan(best["agreement"]):
         return "No protocol gave a word on any item."
-    alike = _alike(trials)
+    alike = results.alike
     suffix = f", not significantly different from {', '.join(alike)}" if alike else ""
     sentence = (
-        f"Closest to people is {best['protocol']}{suffix}: it says the same on "
-        f"{best['correct']:,} of {best['judged']:,} items, {_estimate(best, 'agreement')}."
+        f"Closest to people is {best['protocol']}{suffix}: it is right on {best['correct']:,} of "
+        f"{best['judged']:,} items, {_estimate(best, 'agreement')}."
     )
-    column = f"{unit}_per_correct"
-    priced_rows = [row for row in trials.rows if not isnan(row[column])]
+    priced_rows = [row for row in results.rows if not isnan(row[f"{unit}_per_correct"])]
     if len(priced_rows) > 1:
-        cheapest = min(priced_rows, key=lambda row: row[column])
-        sentence += (
-            f" A correct verdict costs least by {cheapest['protocol']}: {_cost(cheapest, unit)}."
-        )
+        cheapest = min(priced_rows, key=lambda row: row[f"{unit}_per_correct"])
+        cost = _cost(cheapest, unit) + (" calls" if unit == "calls" else "")
+        sentence += f" A correct verdict costs least by {cheapest['protocol']}: {cost}."
     return sentence
 
 
-def _alike(trials: Trials) -> list[str]:
-    """Return the protocols that may agree with people as well as the first one."""
-    groups = told_apart(Difference(**row) for row in trials.differences if row["items"])
-    first = trials.names[0]
-    others = {row.rater_b for row in groups.sure if row.rater_a == first}
-    pairs = [{row.rater_a, row.rater_b} for part in (groups.alike, groups.unknown) for row in part]
-    pairs += [{row.rater_a, row.rater_b} for row in groups.sure if row.rater_b == first]
-    return [name for name in trials.names[1:] if name not in others and {first, name} in pairs]
-
-
-def _reading(trials: Trials) -> str:
-    people = trials.record["people"]
-    source = "most of whose votes" if people["kind"] == "votes" else "whose grades"
+def _explain(record: Record) -> str:
     text = (
-        f"An item is a pair of documents of which people, {source} count, say which is better. A "
-        "protocol's word is which of the two it scores higher; items without one are neither right "
-        "nor wrong. Intervals are 95%, over samples of queries."
+        "Right: the protocol scores that document of the two higher which people say is better. "
+        "Intervals are 95%, over samples of queries."
     )
-    if trials.record["options"]["max_usd"]:
-        text += (
-            f" Each protocol had a budget of ${trials.record['options']['max_usd']:g}; a reply "
-            "that several use was paid once, and counts for each."
-        )
+    if budget := record["options"]["max_usd"]:
+        text += f" Each protocol had a budget of ${budget:g}."
     return text
 
 
-def cost_section(trials: Trials) -> Section | None:
+def protocols_section(results: ProtocolResults) -> Section:
     """Show agreement against cost, and the figures."""
-    rows = [row for row in trials.rows if not (isnan(row["agreement"]) or isnan(row[trials.unit]))]
-    parts: list[Chart | Table] = []
-    if rows:
-        figure = spread(
-            [row["protocol"] for row in rows],
-            _axis(rows, trials.unit, f"{trials.unit} in all", ",.4g"),
-            _axis(rows, "agreement", "agreement with people", ".3f"),
-        )
-        parts.append(
-            Chart(
-                {"": figure},
-                "Up: more often right; left: cheaper. Lines are 95% intervals of both. Where costs "
-                "span much, their axis is logarithmic.",
-            )
-        )
-    per = f"{trials.unit} / right"
+    unit = results.unit
     columns = (
-        *("protocol", "judged", "right", "agreement", "decided only", "alpha", "MCC"),
-        *("calls", "dollars", per),
+        "protocol",
+        "agreement",
+        "judged",
+        "calls",
+        "dollars",
+        "$ / right" if unit == "dollars" else "calls / right",
+        "right",
+        "decided only",
+        "alpha",
+        "MCC",
     )
     cells: list[Cells] = [
         [
             Text(row["protocol"]),
-            f"{row['judged']:,} of {row['items']:,}",
-            f"{row['correct']:,}",
             _estimate(row, "agreement"),
-            *(number(row[name]) for name in ("agreement_decided", "alpha", "mcc")),
+            f"{row['judged']:,} of {row['items']:,}",
             f"{row['calls']:,.0f}",
-            Bill(0, row["dollars_known"], row["unpriced"]).told,
-            _cost(row, trials.unit),
+            paid(row["dollars_known"], row["unpriced"]),
+            _cost(row, unit),
+            f"{row['correct']:,}",
+            *(number(row[name], "z.3f") for name in ("agreement_decided", "alpha", "mcc")),
         ]
-        for row in trials.rows
+        for row in results.rows
     ]
     caption = (
-        "Agreement: share of the judged items on which protocol and people say the same. Alpha is "
-        "Krippendorff's, of three words; MCC is of A being better. Below stand those that judged "
-        "fewer than nine tenths of the items. trials.parquet has all."
+        "Agreement: share of the judged items on which protocol and people say the same; decided "
+        "only: where neither says tie. Alpha is Krippendorff's; MCC is of A being better."
     )
-    parts.append(Table(columns, cells, caption, frozenset(columns[1:])))
-    return Section("protocols", "Agreement and cost", parts)
+    table = Table(
+        columns,
+        cells,
+        " ".join([caption, *_cost_sentences(results)]),
+        frozenset(columns[1:]),
+        file="trials.parquet",
+    )
+    return Section("protocols", "Agreement and cost", (*_cost_charts(results), table))
 
 
-def differences_section(trials: Trials) -> Section | None:
+def _cost_charts(results: ProtocolResults) -> Iterator[Chart]:
+    unit = results.unit
+    rows = [row for row in results.rows if not (isnan(row["agreement"]) or isnan(row[unit]))]
+    if rows:
+        figure = spread(
+            [row["protocol"] for row in rows],
+            _axis(rows, unit, f"{unit} in all", ",.4g"),
+            _axis(rows, "agreement", "agreement with people", ".3f"),
+        )
+        yield Chart(
+            {"": figure},
+            "Up: more often right; left: cheaper. Lines are 95% intervals of both. Where costs "
+            "span much, their axis is logarithmic.",
+        )
+
+
+def _cost_sentences(results: ProtocolResults) -> Iterator[str]:
+    """Say why costs are in calls, what protocols share, and which ones judged too little."""
+    together, ledger = (results.record[name] for name in ("together", "paid"))
+    if results.unit == "calls":
+        has_unpriced = any(row["unpriced"] for row in results.rows)
+        why = "A price is unknown (give it in prices:)" if has_unpriced else "Nothing cost dollars"
+        yield f"{why}, so costs are in calls."
+    if shared := round(sum(row["calls"] for row in results.rows)) - together["calls"]:
+        yield (
+            f"Paid for these protocols: {_bill(together)}. The table counts {shared:,} more, for "
+            "replies that several protocols use."
+        )
+    if ledger["calls"] > together["calls"]:
+        yield (
+            f"The ledger holds {_bill(ledger)}: also what other protocols, options or input took."
+        )
+    if partial := [row["protocol"] for row in results.rows if _is_partial(row)]:
+        yield (
+            "Below the others, as they judged fewer than nine tenths of the items: "
+            f"{', '.join(partial)}."
+        )
+
+
+def _bill(bill: Mapping[str, Any]) -> str:
+    return f"{counted(bill['calls'], 'call')}, {paid(bill['dollars'], bill['unpriced'])}"
+
+
+def _is_partial(row: Row) -> bool:
+    return bool(row["judged"] < MOST * row["items"])
+
+
+def differences_section(results: ProtocolResults) -> Section | None:
     """Compare every two protocols on the items that both judged."""
-    rows = [row for row in trials.differences if row["items"]]
-    if not rows:
-        return None
-    kinds = [*dict.fromkeys((row["scale"], row["coefficient"]) for row in rows)]
-    figures = {}
-    for scale, coefficient in kinds:
-        group = [
-            row
-            for row in rows
-            if (row["scale"], row["coefficient"]) == (scale, coefficient)
-            and not isnan(row["difference"])
-        ]
-        if group:
-            figures[f"{coefficient}, {_SCALES[scale]}"] = intervals(
-                [f"{row['rater_a']} against {row['rater_b']}" for row in group],
-                {"": spans(group, ("difference", "low", "high"))},
-                "difference",
-                line_at=0.0,
-            )
-    chart = Chart(
-        figures,
-        "By how much the first of two protocols agrees more with people than the second, on the "
-        "items that both judged. An interval that does not reach 0 is a significant difference if "
-        "you look at these two only; of many pairs one may look so by chance.",
-        "measure",
-    )
-    columns = ("first", "second", "its agreement", "of the second", "difference", "items")
+    groups = results.pairs
+    labels = {"yes": groups.significant, "no": groups.others, "too few queries": groups.unknown}
     cells: list[Cells] = [
         [
-            *(Text(row["rater_a"]), Text(row["rater_b"])),
-            *(number(row["value_a"]), number(row["value_b"])),
-            estimate(row["difference"], row["low"], row["high"], "+.3f"),
-            f"{row['items']:,}",
+            Text(pair.rater_a),
+            Text(pair.rater_b),
+            estimate(pair.difference, pair.low, pair.high, "+.3f"),
+            label,
+            number(pair.value_a),
+            number(pair.value_b),
+            f"{pair.items:,}",
         ]
-        for row in rows
-        if (row["scale"], row["coefficient"]) == _LEADING
+        for label, pairs in labels.items()
+        for pair in pairs
     ]
-    caption = "Agreement with ties; differences.parquet has all."
-    table = Table(columns, cells, caption, frozenset(columns[2:]), 12)
-    return Section("differences", "Every two protocols", (chart, table) if figures else (table,))
+    if not cells:
+        return None
+    known = len(groups.significant) + len(groups.others)
+    caption = (
+        "By how much the first agrees more with people than the second, on the items that both "
+        "judged; first's and second's: their agreement. "
+        f"{len(groups.significant):,} of {counted(known, 'pair differs', 'pairs differ')} "
+        "significantly"
+        + (f", with intervals widened for {known:,} pairs (Bonferroni)." if known > 1 else ".")
+    )
+    table = Table(
+        ("first", "second", "difference", "significant", "first's", "second's", "items"),
+        cells,
+        caption,
+        frozenset({"difference", "first's", "second's", "items"}),
+        12,
+        file="differences.parquet",
+    )
+    return Section("differences", "Every two protocols", (*_difference_charts(results), table))
 
 
-SECTIONS = (cost_section, differences_section)
+def _difference_charts(results: ProtocolResults) -> Iterator[Chart]:
+    rows = [row for row in results.differences if not isnan(row["difference"])]
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(f"{row['coefficient']}, {_SCALES[row['scale']]}", []).append(row)
+    figures = {
+        name: intervals(
+            [f"{row['rater_a']} against {row['rater_b']}" for row in group],
+            {"": spans(group, ("difference", "low", "high"))},
+            "difference",
+            line_at=0.0,
+        )
+        for name, group in groups.items()
+    }
+    if figures:
+        yield Chart(
+            figures,
+            "By how much the first of two protocols agrees more with people than the second, on "
+            "the items that both judged. An interval that does not reach 0 is a significant "
+            "difference if you look at these two only; of many pairs one may look so by chance.",
+            "measure",
+        )
 
 
 def _axis(rows: list[Row], name: str, title: str, form: str) -> Axis:
     return Axis(title, *spans(rows, (name, f"{name}_low", f"{name}_high")), form)
 
 
-def _estimate(row: Row, name: str, form: str = ".3f") -> str:
-    return estimate(row[name], row[f"{name}_low"], row[f"{name}_high"], form)
+def _estimate(row: Row, name: str) -> Quantity:
+    return estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
-def _cost(row: Row, unit: str) -> str:
-    name = f"{unit}_per_correct"
-    if isnan(row[name]):
-        return "?"
-    figure = _estimate(row, name, ".3g")
-    return f"${figure}" if unit == "dollars" else f"{figure} calls"
+def _cost(row: Row, unit: str) -> Quantity:
+    """Format what a correct verdict costs."""
+    value, low, high = (row[f"{unit}_per_correct{end}"] for end in ("", "_low", "_high"))
+    if isnan(value):
+        return Quantity("?", value)
+    texts = [_amount(end, unit) for end in (value, low, high)]
+    if isnan(low):
+        return Quantity(texts[0], value)
+    return Quantity(f"{texts[0]} [{texts[1]}, {texts[2]}]", value, (low, high), texts[0])
 
 
-def _made(record: Mapping[str, Any]) -> str:
-    options = record["options"]
-    return (
-        f"zelo-ray {record['versions']['zelo-ray']} protocols: people {bare(options['human'])}, "
-        f"seed {options['seed']}, {options['resamples']:,} resamples of queries."
+def _amount(value: float, unit: str) -> str:
+    """Format dollars or calls; of small amounts of dollars three digits count."""
+    if unit == "dollars" and value < 1:
+        return f"${np.format_float_positional(value, 3, fractional=False, trim='-')}"
+    return money(value) if unit == "dollars" else f"{value:,.2f}"
+
+
+def warn_of_protocols(rows: Sequence[Row], alike: Sequence[str]) -> Iterator[ResultWarning]:
+    """Yield a warning for what a comparison of protocols cannot tell.
+
+    Args:
+        rows: a row a protocol, the closest to people first: protocol, judged, items.
+        alike: those that are not significantly different from the first.
+    """
+    if alike and len(alike) == len(rows) - 1:
+        yield ResultWarning(WarningCode.PROTOCOLS_ALIKE, {"protocol": rows[0]["protocol"]})
+    for row in filter(_is_partial, rows):
+        values = {name: row[name] for name in ("protocol", "judged")}
+        values["items"] = counted(row["items"], "item")
+        share = 1 - row["judged"] / max(row["items"], 1)
+        yield ResultWarning(WarningCode.FEW_ITEMS_JUDGED, values, share)
+
+
+def rank_warnings_of(record: Record, rows: Sequence[Row], alike: Sequence[str]) -> RankedWarnings:
+    """Rank the warnings of ``compare-protocols``; rows as for `warn_of_protocols`."""
+    judges = record["options"].get("judges", ())
+    return rank_warnings(
+        [*warn_of_protocols(rows, alike), *warn_of_demonstration(judges, "protocols", "asked")],
+        "differences between protocols, and items that they did not judge, were looked at",
     )
 
 
@@ -247,6 +335,6 @@ COMPARE_PROTOCOLS_REPORT = ReportKind(
     frozenset({"options", "unit"}),
     {"costs": (Cost,), "differences": (Difference,)},
     build_report,
-    lambda source, record: tiles(Trials(source, record))[0],
+    lambda source, record: _tiles(ProtocolResults(source, record))[0],
 )
 """How results of `compare-protocols` become a report."""

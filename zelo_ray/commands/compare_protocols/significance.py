@@ -15,33 +15,36 @@ LEADING = (WITH_TIES, "agreement")
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """Every two protocols: those told apart, the greatest difference first, and the others.
+class PairsBySignificance:
+    """Every two protocols, each pair seen from the one that agrees more with people.
 
-    ``unknown`` are those without an interval: of too few queries that both judged.
+    Attributes:
+        significant: those that differ significantly, the greatest difference first.
+        others: those that do not.
+        unknown: those without an interval: of too few queries that both judged.
     """
 
-    sure: list[Difference]
-    alike: list[Difference]
+    significant: list[Difference]
+    others: list[Difference]
     unknown: list[Difference]
 
 
-def told_apart(differences: Iterable[Difference]) -> Pairs:
-    """Sort pairs of protocols by what is known of them, each seen from the one that agrees more.
+def sort_by_significance(differences: Iterable[Difference]) -> PairsBySignificance:
+    """Sort pairs of protocols by whether their agreement with people differs significantly.
 
-    Of many pairs some would look apart by chance. So their 95% intervals are widened to 1 - 0.05 /
+    Of many pairs some would differ by chance. So their 95% intervals are widened to 1 - 0.05 /
     pairs (Bonferroni), in the ratio of Student's quantiles: samples of queries tell too little of
     such rare ends.
     """
-    every = [upward(row) for row in differences if (row.scale, row.coefficient) == LEADING]
-    with_interval = [row for row in every if not isnan(row.low)]
-    sure = [
+    pairs = [upward(row) for row in differences if (row.scale, row.coefficient) == LEADING]
+    with_interval = [row for row in pairs if not isnan(row.low)]
+    significant = [
         row for row in with_interval if row.difference > 0 and _lowest(row, len(with_interval)) > 0
     ]
-    return Pairs(
-        sorted(sure, key=lambda row: -row.difference),
-        [row for row in with_interval if row not in sure],
-        [row for row in every if isnan(row.low)],
+    return PairsBySignificance(
+        sorted(significant, key=lambda row: -row.difference),
+        [row for row in with_interval if row not in significant],
+        [row for row in pairs if isnan(row.low)],
     )
 
 

@@ -21,7 +21,7 @@ Coefficient = Literal["tau-b", "tau-ap"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LeaderboardRow:
     """One run under both labels.
 
     Ranks start at 1, and equal means share the better one; ``moved`` is how many places the run is
@@ -53,27 +53,26 @@ class Tau:
 
 
 @dataclass(frozen=True, slots=True)
-class Boards:
-    """Both leaderboards."""
+class Leaderboards:
+    """Runs by two sets of labels, and how far the two orders agree."""
 
-    queries: int
-    standings: tuple[Standing, ...]
+    rows: tuple[LeaderboardRow, ...]
     """by the new labels, best first"""
     siblings: tuple[Sibling, ...]
     """neighbours by the new labels, from the top, then the other ones by the old labels"""
     taus: tuple[Tau, ...]
     """of the new against the old; tau-AP reads the new from the top"""
-    apart: tuple[int, int]
-    """how many pairs of runs the old and the new labels tell apart"""
+    significant: tuple[int, int]
+    """how many pairs of runs differ significantly by the old and by the new labels"""
     turned: int
-    """how many pairs both tell apart, one way and the other way"""
+    """how many pairs differ significantly by both, one way and the other way"""
     sizes: tuple[float, float]
     """the median Cohen's d of all pairs of runs, without its sign, by the old and the new labels"""
     missing: Mapping[str, int]
     """by run, how many queries it did not rank, if any"""
 
 
-def boards(
+def compare_leaderboards(
     old: pa.Table,
     new: pa.Table,
     runs: Mapping[str, pa.Table],
@@ -81,7 +80,7 @@ def boards(
     *,
     resamples: int,
     seed: int,
-) -> Boards:
+) -> Leaderboards:
     """Measure runs by two sets of labels, on the queries that both know.
 
     Means count a query that a run did not answer as 0; runs are compared on what both answered.
@@ -116,32 +115,33 @@ def boards(
         )
         for table in values
     ]
-    standings = _standings(*(means for means, _ in contests))
-    old_order = sorted(standings, key=lambda standing: (standing.old_rank, standing.run))
+    rows = _rows(*(means for means, _ in contests))
+    old_order = sorted(rows, key=lambda row: (row.old_rank, row.run))
     common = [dict(zip(arms, np.where(answered, table, np.nan), strict=True)) for table in values]
     old_of, new_of = ({(c.run_a, c.run_b): c for c in comparisons} for _, comparisons in contests)
     pairs = [(old_of[pair], new_of[pair]) for pair in old_of]
-    apart = [[c.p_holm < SURE for c in side] for side in zip(*pairs, strict=True)] or [[], []]
-    signs = ((a, b) for a, b in pairs if a.p_holm < SURE and b.p_holm < SURE)
-    return Boards(
-        queries=len(truth.query_ids),
-        standings=standings,
+    both = [(a, b) for a, b in pairs if a.p_holm < SURE and b.p_holm < SURE]
+    return Leaderboards(
+        rows=rows,
         siblings=siblings(
-            [[standing.run for standing in side] for side in (old_order, standings)],
+            [[row.run for row in side] for side in (old_order, rows)],
             *(common, [old_of, new_of]),
         ),
         taus=_taus(*values, resamples=resamples, seed=seed),
-        apart=(sum(apart[0]), sum(apart[1])),
-        turned=sum(a.difference * b.difference < 0 for a, b in signs),
+        significant=(
+            sum(a.p_holm < SURE for a, _ in pairs),
+            sum(b.p_holm < SURE for _, b in pairs),
+        ),
+        turned=sum(a.difference * b.difference < 0 for a, b in both),
         sizes=(median_size(common[0]), median_size(common[1])),
         missing={arm: int(n) for arm, n in zip(arms, unanswered, strict=True) if n},
     )
 
 
-def _standings(old: list[Mean], new: list[Mean]) -> tuple[Standing, ...]:
+def _rows(old: list[Mean], new: list[Mean]) -> tuple[LeaderboardRow, ...]:
     ranks = [_ranks(side) for side in (old, new)]
-    standings = [
-        Standing(
+    rows = [
+        LeaderboardRow(
             run=a.run,
             measure=a.measure,
             old=a.mean,
@@ -157,9 +157,7 @@ def _standings(old: list[Mean], new: list[Mean]) -> tuple[Standing, ...]:
         )
         for a, b in zip(old, new, strict=True)
     ]
-    return tuple(
-        sorted(standings, key=lambda standing: (standing.new_rank, standing.old_rank, standing.run))
-    )
+    return tuple(sorted(rows, key=lambda row: (row.new_rank, row.old_rank, row.run)))
 
 
 def _ranks(means: list[Mean]) -> dict[str, int]:

@@ -1,0 +1,355 @@
+"""The report of ``compare-labels``: what changes when a benchmark is labelled anew."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from math import isinf, isnan
+from typing import Any
+
+import numpy as np
+
+from zelo_ray.commands.compare_labels.contradictions import Contradiction
+from zelo_ray.commands.compare_labels.leaderboards import LeaderboardRow
+from zelo_ray.commands.compare_labels.neighbours import Sibling
+from zelo_ray.formats.wording import counted
+from zelo_ray.report.charts.figures import intervals, spans
+from zelo_ray.report.charts.slopes import slopes
+from zelo_ray.report.kind import Record, ReportKind
+from zelo_ray.report.parts import Cells, Chart, Report, Section, Table, Text
+from zelo_ray.report.source import Source, bare
+from zelo_ray.report.warning import RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.report.warning_codes import WarningCode
+from zelo_ray.report.wording import estimate, number, short
+
+Row = Mapping[str, Any]
+
+_ROWS, _OPEN, _CONTRADICTIONS_OPEN = 500, 25, 12
+"""How many rows a table has, and how many of them stand open."""
+_CONTRADICTED = 0.1
+"""Above this share of its queries, two sets of labels measure different things."""
+_SIGNIFICANT = {
+    (True, True): "both",
+    (True, False): "old",
+    (False, True): "new",
+    (False, False): "neither",
+}
+"""By which labels two runs differ significantly: whether by the old, and whether by the new."""
+_KINDS = {
+    "positive": "old positives not relevant",
+    "negative": "old negatives relevant",
+    "unjudged": "unjudged, now relevant",
+}
+
+
+class LabelComparisonResults:
+    """Two sets of labels compared, of which each table is read once."""
+
+    def __init__(self, source: Source, record: Record) -> None:
+        self.source, self.record = source, record
+        self.counts: Mapping[str, Any] = record["counts"]
+
+    def _rows(self, name: str) -> list[Row]:
+        present = self.source.has(f"{name}.parquet")
+        rows: list[Row] = self.source.table(name).to_pylist() if present else []
+        return rows
+
+    @cached_property
+    def leaderboard(self) -> list[Row]:
+        """Return the runs under both labels, best first by the new ones."""
+        return self._rows("leaderboards")
+
+    @cached_property
+    def siblings(self) -> list[Row]:
+        """Return neighbours on the new leaderboard, and the gaps between them."""
+        return [row for row in self._rows("siblings") if row["board"] != "old"]
+
+    @cached_property
+    def contradictions(self) -> list[Row]:
+        """Return documents whose old labels the new ones contradict, the worst queries first."""
+        return self._rows("contradictions")
+
+    @property
+    def leaders(self) -> tuple[str, str]:
+        """Return the first run by the old labels, and the first by the new ones."""
+        rows = self.leaderboard
+        return min(rows, key=lambda row: row["old_rank"])["run"], rows[0]["run"]
+
+
+def build_report(source: Source, record: Record) -> Report:
+    """Build the report of `compare-labels`."""
+    results = LabelComparisonResults(source, record)
+    options = record["options"]
+    lead = [_compare_orders(results), _compare_pairs(results), _contradiction_sentence(results)]
+    made = (
+        f"zelo-ray {record['version']} compare-labels: {bare(options['old'])} against "
+        f"{bare(options['new'])}, {options['measure']}, relevant from {options['positive']:g} by "
+        f"the old and from {options['relevant']:g} by the new labels, seed {options['seed']}, "
+        f"{options['resamples']:,} resamples."
+    )
+    return Report(
+        title="What new labels change",
+        tiles=_tiles(results),
+        lead=[sentence for sentence in lead if sentence],
+        sections=(
+            leaderboards_section(results),
+            siblings_section(results),
+            contradictions_section(results),
+        ),
+        find_warnings=lambda: _find_warnings(results),
+        notes=record["notes"],
+        made=made,
+    )
+
+
+def _tiles(results: LabelComparisonResults) -> list[tuple[str, str]]:
+    counts = results.counts
+    tiles = [("queries", f"{counts['queries']:,}")]
+    if results.leaderboard:
+        tiles.insert(0, ("runs", f"{counts['runs']:,}"))
+        tiles += [
+            (tau["coefficient"], estimate(tau["value"], tau["low"], tau["high"]))
+            for tau in results.record["taus"]
+        ]
+    tiles.append(("contradicted queries", f"{counts['queries_contradicted']:,}"))
+    return tiles + [(title, f"{counts[kind]:,}") for kind, title in _KINDS.items() if counts[kind]]
+
+
+def _compare_orders(results: LabelComparisonResults) -> str:
+    """Say which run leads under each labels, and which one changes most places."""
+    if not (rows := results.leaderboard):
+        return ""
+    old, new = results.leaders
+    leaders = f"{new} leads under both labels"
+    if old != new:
+        leaders = f"{old} leads by the old labels, {new} by the new"
+    mover = max(rows, key=lambda row: abs(row["moved"]))
+    moved = sum(row["moved"] != 0 for row in rows)
+    if not moved:
+        return f"By {rows[0]['measure']} {leaders}; no run changes places."
+    places = f"{counted(abs(mover['moved']), 'place')} {'up' if mover['moved'] > 0 else 'down'}"
+    return (
+        f"By {rows[0]['measure']} {leaders}; {moved:,} of {counted(len(rows), 'run')} change "
+        f"places, the most {mover['run']}, {places}."
+    )
+
+
+def _compare_pairs(results: LabelComparisonResults) -> str:
+    """Say how many pairs of runs differ significantly, and how many the other way round."""
+    runs, counts = len(results.leaderboard), results.counts
+    if runs < 2:
+        return ""
+    turned = counts["turned"]
+    return (
+        f"Of {counted(runs * (runs - 1) // 2, 'pair')} of runs {counts['apart_old']:,} differ "
+        f"significantly by the old labels, {counts['apart_new']:,} by the new"
+        + (f"; {turned:,} by both, the other way round." if turned else ".")
+    )
+
+
+def _contradiction_sentence(results: LabelComparisonResults) -> str:
+    options, counts = results.record["options"], results.counts
+    beaten = counts["queries_with_new_best"]
+    return (
+        f"The new labels (relevant from {options['relevant']:g}) contradict the old ones (from "
+        f"{options['positive']:g}) in {counts['queries_contradicted']:,} of "
+        f"{counted(counts['queries'], 'query', 'queries')}"
+        + (f"; in {beaten:,} the best document was no old positive." if beaten else ".")
+    )
+
+
+def leaderboards_section(results: LabelComparisonResults) -> Section | None:
+    """Show the runs under both labels."""
+    rows = results.leaderboard
+    if not rows:
+        return None
+    missing = results.record["missing"]
+    columns = ["run", "old", "new", "old rank", "new rank", "moved"]
+    columns += ["not ranked"] if missing else []
+    cells: list[Cells] = [
+        [
+            Text(row["run"]),
+            estimate(row["old"], row["old_low"], row["old_high"]),
+            estimate(row["new"], row["new_low"], row["new_high"]),
+            str(row["old_rank"]),
+            str(row["new_rank"]),
+            f"{row['moved']:+d}" if row["moved"] else "=",
+            *([f"{missing.get(row['run'], 0):,}"] if missing else []),
+        ]
+        for row in rows
+    ]
+    caption = (
+        f"Mean {rows[0]['measure']} with 95% intervals over queries, best first by the new labels."
+    )
+    if missing:
+        caption += " Queries that a run did not rank count as 0 in its means."
+    names = [row["run"] for row in rows]
+    old, new = (spans(rows, (side, f"{side}_low", f"{side}_high")) for side in ("old", "new"))
+    return Section(
+        "leaderboards",
+        "Leaderboards side by side",
+        (
+            Chart(
+                {"": slopes(names, old[0].tolist(), new[0].tolist(), ("old", "new"))},
+                "Every run with its rank by the old labels, left, and by the new ones, right.",
+            ),
+            Chart(
+                {"": intervals(names, {"old": old, "new": new}, rows[0]["measure"])},
+                "Means under two sets of labels are not on one scale: what counts is the order, "
+                "and how far apart runs are.",
+            ),
+            Table(
+                columns,
+                cells,
+                caption,
+                frozenset(columns[1:]),
+                _OPEN,
+                file=_file(results, "leaderboards"),
+            ),
+        ),
+    )
+
+
+def siblings_section(results: LabelComparisonResults) -> Section | None:
+    """Show whether the gaps between neighbours have grown."""
+    rows, counts = results.siblings, results.counts
+    if not rows:
+        return None
+    names = [f"{row['run_a']} over {row['run_b']}" for row in rows]
+    figures = {}
+    for side in ("old", "new"):
+        values = np.array([row[f"{side}_d"] for row in rows], dtype=float)
+        values[np.isinf(values)] = np.nan
+        figures[side] = (values, np.full(len(rows), np.nan), np.full(len(rows), np.nan))
+    columns = ("above", "below", "old d", "new d", "significant by", "queries")
+    cells: list[Cells] = [
+        [
+            Text(row["run_a"]),
+            Text(row["run_b"]),
+            _effect_size(row["old_d"]),
+            _effect_size(row["new_d"]),
+            _SIGNIFICANT[row["old_apart"], row["new_apart"]],
+            f"{row['queries']:,}",
+        ]
+        for row in rows
+    ]
+    return Section(
+        "siblings",
+        "Gaps between neighbours",
+        (
+            Chart(
+                {"": intervals(names, figures, "Cohen's d", 0.0)},
+                "How far each run stands above its neighbour on the new leaderboard, from the top, "
+                "under both labels. Left of 0 the old labels have them the other way round.",
+            ),
+            Table(
+                columns,
+                cells,
+                "Cohen's d: the mean difference over queries, in standard deviations of that "
+                "difference. Significant: p < .05 by the paired randomisation test, after Holm's "
+                "correction for all pairs. Neighbours are close on the leaderboard that chose "
+                "them; to compare labels, the median |d| over all pairs of runs is "
+                f"{number(counts['median_d_old'], '.2f')} by the old labels and "
+                f"{number(counts['median_d_new'], '.2f')} by the new.",
+                frozenset({"old d", "new d", "queries"}),
+                _OPEN,
+                file=_file(results, "siblings"),
+            ),
+        ),
+    )
+
+
+def _effect_size(value: float) -> str:
+    return f"{value:+.0f}".replace("inf", "∞") if isinf(value) else number(value, "+z.2f")
+
+
+def contradictions_section(results: LabelComparisonResults) -> Section | None:
+    """List documents whose old labels the new ones contradict."""
+    rows = results.contradictions
+    if not rows:
+        return None
+    has_texts, has_ambiguous = (any(row[name] for row in rows) for name in ("text", "ambiguous"))
+    columns = ["query", "document", "old", "now", *(["text"] if has_texts else []), "best"]
+    columns += ["judges"] if has_ambiguous else []
+    cells: list[Cells] = [
+        [
+            Text(short(row["query_id"], 60)),
+            Text(short(row["doc_id"], 80)),
+            "not judged" if isnan(row["old"]) else f"{row['kind']} ({row['old']:g})",
+            number(row["new"], "g"),
+            *([Text(row["text"])] if has_texts else []),
+            "yes" if row["best"] else "",
+            *(["split" if row["ambiguous"] else ""] if has_ambiguous else []),
+        ]
+        for row in rows[:_ROWS]
+    ]
+    caption = (
+        "The worst queries first: those whose best document by the new labels was no positive, "
+        "then those whose label is farthest off."
+    )
+    if len(rows) > _ROWS:
+        caption += f" The table has the first {_ROWS:,} of {len(rows):,}."
+    table = Table(
+        columns,
+        cells,
+        caption,
+        frozenset({"now"}),
+        _CONTRADICTIONS_OPEN,
+        file=_file(results, "contradictions"),
+    )
+    return Section("contradictions", "Documents on which the labels contradict", (table,))
+
+
+def _file(results: LabelComparisonResults, name: str) -> str:
+    """Return the name of a table's file; empty if none was written."""
+    return f"{name}.parquet" if results.record["options"]["out"] else ""
+
+
+def _find_warnings(results: LabelComparisonResults) -> RankedWarnings:
+    return rank_warnings(
+        warn_of_labels(results.record, results.leaders if results.leaderboard else None),
+        "the order of the runs, their leader, and contradicted queries were looked at",
+    )
+
+
+def warn_of_labels(record: Record, leaders: tuple[str, str] | None) -> Iterator[ResultWarning]:
+    """Yield a warning for what new labels change that a decision may hang on.
+
+    Args:
+        record: ``compare.json``.
+        leaders: the first run by the old labels and by the new ones; None without runs.
+    """
+    counts = record["counts"]
+    if turned := counts.get("turned", 0):
+        pairs = counted(turned, "pair of runs is", "pairs of runs are")
+        yield ResultWarning(WarningCode.PAIRS_TURNED, {"pairs": pairs})
+    if leaders and leaders[0] != leaders[1]:
+        yield ResultWarning(WarningCode.LEADER_CHANGED, {"old": leaders[0], "new": leaders[1]})
+    contradicted, queries = counts["queries_contradicted"], counts["queries"]
+    # Scores in logits, of which nobody said from which one on they are relevant, contradict little.
+    if not record["uncut"] and contradicted > _CONTRADICTED * queries:
+        yield ResultWarning(
+            WarningCode.LABELS_CONTRADICT,
+            {"contradicted": contradicted, "queries": counted(queries, "query", "queries")},
+        )
+    for run, missing in record["missing"].items():
+        lacking = counted(missing, "query", "queries")
+        yield ResultWarning(WarningCode.RUN_LACKS_QUERIES, {"run": run, "queries": lacking})
+
+
+def _headline(_source: Source, record: Record) -> tuple[str, str]:
+    taus = [(tau["coefficient"], number(tau["value"])) for tau in record["taus"][:1]]
+    contradicted = ("contradicted queries", f"{record['counts']['queries_contradicted']:,}")
+    return (*taus, contradicted)[0]
+
+
+COMPARE_LABELS_REPORT = ReportKind(
+    "compare.json",
+    frozenset({"counts", "options", "taus"}),
+    {
+        "contradictions": (Contradiction,),
+        "leaderboards": (LeaderboardRow,),
+        "siblings": (Sibling,),
+    },
+    build_report,
+    _headline,
+)
+"""How results of `compare-labels` become a report."""
