@@ -58,7 +58,7 @@ def describe(
     }
     description = {"complete": outcome.complete, "summary": summary}
     if outcome.people:
-        summary["people"] = outcome.people.told()
+        summary["people"] = outcome.people.describe()
     return {**description, "curves": outcome.curves, "contrasts": list(shown)}
 
 

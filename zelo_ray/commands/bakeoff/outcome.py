@@ -172,7 +172,7 @@ class Corrections:
     comparisons: Sequence[Comparison] = ()
     forecasts: Sequence[Forecast] = ()
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Return the fields that ``run.json`` holds; the other figures are in the tables."""
         in_tables = {"means", "comparisons", "values", "telling"}
         figures = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in in_tables}
