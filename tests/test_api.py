@@ -292,17 +292,17 @@ def test_runs_alone_are_a_contest(tmp_path):
         measures="nDCG@10",
         progress=None,
     )
-    standings = contest.standings.to_pandas()
-    assert standings.run.tolist() == ["good", "poor one"]
-    assert standings["nDCG@10"][0] == 1 > standings["nDCG@10"][1]
-    assert standings.queries.tolist() == [6, 6]
+    board = contest.leaderboard.to_pandas()
+    assert board.run.tolist() == ["good", "poor one"]
+    assert board["nDCG@10"][0] == 1 > board["nDCG@10"][1]
+    assert board.queries.tolist() == [6, 6]
     assert len(contest.comparisons) == 1
     assert len(contest.metrics) == 12
     assert contest.complete
     loaded = load_run(tmp_path / "out")
-    assert repr(loaded) == repr(contest)
-    assert "good is" in repr(loaded)
-    assert loaded.standings.to_pandas().equals(standings)
+    assert repr(contest).startswith(repr(loaded))
+    assert loaded.report.lead == contest.report.lead
+    assert loaded.leaderboard.to_pandas().equals(board)
 
 
 def test_a_run_is_a_truth_and_annotated_lines_are_a_run(run, paid, tmp_path):
@@ -313,7 +313,7 @@ def test_a_run_is_a_truth_and_annotated_lines_are_a_run(run, paid, tmp_path):
         write_annotated=True,
         progress=None,
     )
-    assert contest.standings.to_pandas().run[0] == "itself"
+    assert contest.leaderboard.to_pandas().run[0] == "itself"
     lines = (tmp_path / "out" / "annotated" / "worse.jsonl").read_text().splitlines()
     assert len(lines) == 6
     first = json.loads(lines[0])["documents"]

@@ -45,7 +45,7 @@ def arms(rerankers):
         write_annotated=True,
     )
     assert contest.complete, contest
-    return contest.standings.to_pandas().set_index("run")
+    return contest.leaderboard.to_pandas().set_index("run")
 
 
 def asked():
@@ -72,7 +72,7 @@ with on_ray(AnnotateOptions(inputs=("-",), out="judged")):  # one Ray for all
     assert asked() == {"words": 1, "longest": 0, "shortest": 0}  # the others tell their version
     assert first.loc["words"].iloc[0] > again.loc["words"].iloc[0]
     assert first.drop("words").equals(again.drop("words").loc[first.drop("words").index])
-    assert repr(load_run("contest")).startswith("arm ")
+    assert repr(load_run("contest")).startswith("Bake-off of ")
 
     people = {"q1": {"d1": 3, "d2": 0}}
     worth = compare_protocols(

@@ -7,13 +7,22 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from zelo_ray.commands.bakeoff import Entry, Unranked, contrasting, contrasts, describe, measure
-from zelo_ray.commands.bakeoff.report.terminal import standings
+from zelo_ray.commands.bakeoff import (
+    Entry,
+    Unranked,
+    contrasting,
+    contrasts,
+    describe,
+    measure,
+    write_outcome,
+)
+from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Document, Pool, Qrel, Ranked
@@ -52,6 +61,15 @@ def shuffled(chance):
 
 def contest_of(*entries, truth=None, fields=None, **options):
     return measure(truth or truth_of(), list(entries), options_of(**options), fields or {})
+
+
+def report_of(outcome, out):
+    """The report of a bake-off that is written to a folder."""
+    write_outcome(str(out), outcome)
+    made = {"run_id": "r", "versions": {"zelo-ray": "1"}}
+    options = options_of().model_dump(mode="json")
+    write_json(str(out), "run.json", {**made, "options": options, **describe(outcome, [], {})})
+    return BAKEOFF_REPORT.read(str(out))
 
 
 def mean_of(outcome, arm, name="nDCG@10"):
@@ -154,7 +172,7 @@ def test_documents_that_nobody_judged_are_holes():
     ]
 
 
-def test_the_better_mean_may_belong_to_the_arm_that_loses_where_both_ranked():
+def test_the_better_mean_may_belong_to_the_ranker_that_loses_where_both_ranked(tmp_path):
     """A mean counts 0 for what was not ranked; the verdict is about what both did."""
     half = dict.fromkeys(QUERIES[:8], "abcd")
     outcome = contest_of(entry_of("all", all_like("badc")), entry_of("half", half))
@@ -166,7 +184,13 @@ def test_the_better_mean_may_belong_to_the_arm_that_loses_where_both_ranked():
         Significance.BELOW,
         Significance.ABOVE,
     )
-    assert any("where both ranked half is above it" in str(line) for line in standings(outcome))
+    report = report_of(outcome, tmp_path)
+    assert report.lead[0].endswith("is below half (on 8 common queries).")
+    row = report.table("differences").rows[0]
+    assert ([cell.text for cell in row[:2]], row[2]) == (["half", "all"], "significant")
+    [[ranker, queries, why]] = report.table("failures").rows
+    assert (ranker.text, queries) == ("half", "4")
+    assert why.text.startswith("missing: ")
 
 
 def test_what_a_run_file_lacks_is_listed():
@@ -196,13 +220,13 @@ def test_among_many_arms_a_plain_difference_is_found():
     assert all(significance_of(c) is Significance.ABOVE for c in against)
 
 
-def test_an_arm_without_a_mean_comes_last_whatever_its_name():
+def test_a_ranker_without_a_mean_comes_last_whatever_its_name(tmp_path):
     alike = truth_of(queries=QUERIES[:1], grades=dict.fromkeys("abcd", 1.0))
     arms = [entry_of(name, {"q0": "abcd"}) for name in "zya"]
     outcome = contest_of(*arms, truth=alike, measures=("Tau",))
     assert outcome.standing == ["a", "y", "z"]
-    shown, *_ = standings(outcome)
-    assert [*shown.columns[1].cells] == ["-", "-", "-"]
+    rows = report_of(outcome, tmp_path).table("leaderboard").rows
+    assert all(math.isnan(row[1].value) for row in rows)
 
 
 def test_labels_without_errors_are_taken_as_they_are():
@@ -215,7 +239,7 @@ def test_labels_without_errors_are_taken_as_they_are():
     assert significance_of(one) is Significance.ABOVE
 
 
-def test_a_pair_that_differs_is_told_though_the_leader_is_in_none():
+def test_a_pair_that_differs_is_shown_though_the_leader_is_in_none(tmp_path):
     arms = [entry_of(name, all_like("abcd")) for name in ("lead", "second", "third")]
     outcome = contest_of(*arms)
     _, *others = outcome.standing
@@ -225,10 +249,12 @@ def test_a_pair_that_differs_is_told_though_the_leader_is_in_none():
         else one
         for one in outcome.comparisons
     ]
-    told = [str(line) for line in standings(outcome)]
     (pair,) = {(c.run_a, c.run_b) for c in outcome.comparisons if {c.run_a, c.run_b} == {*others}}
-    below, above = pair
-    assert [line for line in told if line.startswith(f"{above} is above {below}: +0.1000")]
+    rows = report_of(outcome, tmp_path).table("differences").rows
+    [(above, below, difference)] = [
+        (row[0].text, row[1].text, row[3].value) for row in rows if row[2] == "significant"
+    ]
+    assert (below, above, difference) == (*pair, pytest.approx(0.1))
 
 
 def test_two_runs_of_one_tag_get_names(tmp_path):

@@ -10,12 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.test_report import Page
+from zelo_ray.api.results import text_of
+from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.commands.report import write_report
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Comparison, Mean, Metric
 from zelo_ray.report.charts.labels import labels
+from zelo_ray.report.terminal import render_lines
 
 MEASURES = ("nDCG@10", "AP")
 ARMS = ("bm25", "original", "cross-encoder", "my.module:Custom", "run-file")
@@ -197,103 +200,112 @@ def test_what_rerankers_were_told_has_a_section(tmp_path, written):
     )
 
 
-def test_the_leaderboard_stands_by_the_leading_measure(written):
-    arms, values, page = written
-    rows = page.table("leaderboard")
-    assert [row[0] for row in rows[1:]] == list(arms)
-    mean = values[0].mean()
-    figure = f"{mean:.3f} [{mean - 0.05:.3f}, {mean + 0.04:.3f}]"
-    assert rows[1][1:3] == ["60 of 60", figure]
-    assert rows[-1][1] == "59 of 60"
-    assert rows[0][1:] == ["answered", *MEASURES]
-    assert f"nDCG@10 of bm25{figure}" in page.words()
-
-
-def head(out, **written):
+def report_of(out, **written):
     write_bakeoff(out, **written)
-    write_report(str(out))
-    page = Page((out / "report.html").read_text(encoding="utf-8"))
-    return page.words("").partition("Leaderboard")[0]
+    return BAKEOFF_REPORT.read(str(out))
 
 
-def test_the_head_says_from_which_arms_the_best_cannot_be_told(written):
-    _, values, page = written
-    text, apart = page.words(), (values[0] - values[1]).mean()
-    assert "bm25 has the highest nDCG@10, 0." in text
-    assert f"It does not differ significantly from the next, original: {apart:+.3f} [" in text
-    assert "P(bm25 is better) 80.0%, p 0.4 corrected for all comparisons. It is above" in text
-    assert "It is above cross-encoder, my.module:Custom and run-file (on 59 common" in text
-    assert "run-file ranked 59 of 60 queries: the others count as 0 in its means." in text
-    assert "6 of 10 differences would be a surprise" in text
+def test_the_leaderboard_stands_by_the_leading_measure(tmp_path):
+    arms, values = write_bakeoff(tmp_path)
+    report = BAKEOFF_REPORT.read(str(tmp_path))
+    table = report.table("leaderboard")
+    assert table.columns == ["ranker", *MEASURES, "ranked"]
+    assert [row[0].text for row in table.rows] == list(arms)
+    mean = values[0].mean()
+    best = table.rows[0][1]
+    assert (best.value, best.low, best.high) == pytest.approx((mean, mean - 0.05, mean + 0.04))
+    assert [row[3] for row in table.rows] == ["60 of 60"] * 4 + ["59 of 60"]
+    assert report.tiles == [("nDCG@10 of bm25", best), ("judged documents", "1,234")]
+    names = ["leaderboard", "differences", "failures"]
+    assert [section.name for section in report.sections if section] == names
+
+
+def test_means_over_fewer_queries_say_so_and_costs_have_a_column(tmp_path):
+    write_bakeoff(tmp_path, queries=30)
+    run = json.loads((tmp_path / "run.json").read_text())
+    run["summary"]["truth"]["queries"] = 31
+    run["summary"]["arms"][0] |= {"dollars": 0.5, "unpriced": 2}
+    write_json(str(tmp_path), "run.json", run)
+    table = BAKEOFF_REPORT.read(str(tmp_path)).table("leaderboard")
+    assert table.rows[0][1].endswith("] over 30")
+    assert table.rows[0][-1] == "$0.5000 + ?"
+
+
+def test_the_terminal_shows_the_report_in_its_width(tmp_path):
+    report = report_of(tmp_path)
+    for width in (80, 120):
+        text = text_of(render_lines(report, width), width)
+        assert max(map(len, text.splitlines())) <= width
+        assert "bm25 has the highest nDCG@10." in text
+        assert "6 of 10 differences are significant" in " ".join(text.split())
+
+
+def test_the_lead_says_from_which_rankers_the_best_does_not_differ(tmp_path):
+    [lead] = report_of(tmp_path).lead
+    assert lead == (
+        "bm25 has the highest nDCG@10. It does not differ significantly from original; it is above "
+        "cross-encoder, my.module:Custom and run-file (on 59 common queries)."
+    )
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "told"),
+    ("fields", "significance"),
     [
-        ({"p_holm": 0.01}, {}, "It is above the next, original: +0."),
-        (
-            {"p_holm": 0.01, "p_labels": 0.8},
-            {},
-            (
-                "It is above the next, original, on these labels, but other answers of the judges "
-                "could turn that (it is above in 80% of the draws of the labels): +0."
-            ),
-        ),
-        (
-            {"p_holm": 0.01, "difference": -0.2, "queries": 9},
-            {"difference": -0.3, "queries": 8},
-            "On the 9 queries that both ranked, original is above it: -0.200 [",
-        ),
-        ({}, {"difference": -0.3}, "It is below cross-encoder where both ranked; it is above"),
-        (
-            {},
-            {"p_labels": 0.9},
-            "It differs from cross-encoder, but other answers of the judges could",
-        ),
-        (
-            {"queries": 9},
-            {},
-            "It does not differ significantly from the next, original (on 9 common queries): +0",
-        ),
-        (
-            {"queries": 3, "low": np.nan, "high": np.nan, "p_better": np.nan},
-            {},
-            "It cannot be compared with the next, original (on 3 common queries): that takes 5.",
-        ),
-        (
-            {},
-            {"queries": 4},
-            "It cannot be compared with cross-encoder (on 4 common queries); it is above",
-        ),
-        ({"p_better": 0.9996}, {}, "P(bm25 is better) >99.9%"),
+        ({"p_holm": 0.01}, "significant"),
+        ({"p_holm": 0.01, "p_labels": 0.8}, "not significant by these labels"),
+        ({"p_holm": 0.01, "kin": "gpt"}, "only by judges of gpt"),
+        ({}, "not significant"),
+        ({"queries": 3}, "too few queries"),
     ],
 )
-def test_the_head_says_no_more_than_the_comparisons_allow(tmp_path, first, second, told):
-    assert told in head(tmp_path, pairs={(0, 1): first, (0, 2): second})
+def test_a_row_says_no_more_than_its_comparison_allows(tmp_path, fields, significance):
+    report = report_of(tmp_path, pairs={(0, 1): fields})
+    table = report.table("differences")
+    assert ([cell.text for cell in table.rows[0][:2]], table.rows[0][2]) == (
+        ["bm25", "original"],
+        significance,
+    )
+    assert ("bm25 has the highest nDCG@10. It is above original" in report.lead[0]) == (
+        significance == "significant"
+    )
+
+
+def test_a_ranker_with_a_lower_mean_may_be_above_where_both_ranked(tmp_path):
+    turned = {"p_holm": 0.01, "difference": -0.2, "queries": 9}
+    report = report_of(tmp_path, pairs={(0, 1): turned})
+    assert "It has the higher mean, but is below original (on 9 common queries)" in report.lead[0]
+    first = report.table("differences").rows[0]
+    assert ([cell.text for cell in first[:2]], first[3].value) == (["original", "bm25"], 0.2)
 
 
 def test_too_few_queries_are_said_once(tmp_path):
     undefined = dict.fromkeys(("low", "high", "p_better"), np.nan) | {"queries": 3}
     pairs = dict.fromkeys(itertools.combinations(range(len(ARMS)), 2), undefined)
-    text = head(tmp_path, pairs=pairs)
-    assert "A comparison takes 5 queries that both arms ranked; here are 3 queries." in text
-    assert "P(" not in text
-    page = Page((tmp_path / "report.html").read_text())
-    assert len(page.charts["differences"]) == 1, "no matrix without a chance"
-    assert page.table("differences")[1][2:5:2] == ["too few queries", "\N{EN DASH}"]
-    assert "nan" not in page.words("differences")
+    report = report_of(tmp_path, pairs=pairs)
+    assert report.lead[0].endswith("takes 5 queries that both ranked; here are 3 queries.")
+    section = report.section("differences")
+    assert [part.form for part in section.parts] == ["chart", "table"], "no matrix without a chance"
+    first = report.table("differences").rows[0]
+    assert first[2] == "too few queries"
+    assert np.isnan(first[3].low)
+    assert np.isnan(first[5].value)
 
 
-def test_arms_that_share_the_lead_are_both_named(tmp_path):
+def test_rankers_that_share_the_lead_are_both_named(tmp_path):
     write_bakeoff(tmp_path)
     means = pq.read_table(tmp_path / "means.parquet").to_pylist()
     for row in means:
         row["mean"] = means[0]["mean"] if row["run"] == "original" else row["mean"]
     _save(tmp_path, "means", pa.Table.from_pylist(means))
-    write_report(str(tmp_path))
-    text = Page((tmp_path / "report.html").read_text()).words()
-    assert "bm25 and original share the highest nDCG@10, 0." in text
-    assert "bm25 is above the next, cross-encoder: +0." in text
+    [lead] = BAKEOFF_REPORT.read(str(tmp_path)).lead
+    assert lead.startswith("bm25 and original share the highest nDCG@10. bm25 is above cross-")
+
+
+def test_damage_of_the_ledger_and_what_may_be_billed_are_noted(tmp_path):
+    notes = report_of(tmp_path, damaged=2, maybe_dollars=3.0, uncounted={}).notes
+    assert notes[0].startswith("The ledger held 2 damaged lines")
+    assert notes[1].startswith("Up to $3.00 more may have been billed")
+    assert not report_of(tmp_path, damaged=0, maybe_dollars=0.0, uncounted={}).notes
 
 
 def test_the_foot_says_how_the_numbers_were_made(written, tmp_path):
@@ -307,8 +319,8 @@ def test_the_foot_says_how_the_numbers_were_made(written, tmp_path):
     write_report(str(tmp_path))
     page = Page((tmp_path / "report.html").read_text())
     assert text + "200 draws of the labels." in page.words()
-    found = dict(zip(*page.table("differences")[:2], strict=True))
-    assert found["above in draws"] == "80%"
+    first = dict(zip(*page.table("differences")[:2], strict=True))
+    assert first["A above in draws"] == "80%"
 
 
 def test_differences_are_told_from_the_side_of_the_row(written):
@@ -334,7 +346,7 @@ def test_every_query_that_was_answered_is_in_the_histograms_and_in_the_scatter(w
     [(_, ridges)] = page.chart("distribution", 0)
     assert [sum(trace["y"]) for trace in ridges["data"]] == [60, 60, 60, 60, 59]
     named = [note["text"] for note in ridges["layout"]["annotations"]]
-    assert named == [*arms[:-1], "run-file, 1 not answered"]
+    assert named == [*arms[:-1], "run-file, 1 not ranked"]
     assert len({str(ridges["layout"][f"yaxis{i}"]["range"]) for i in ("", 2, 3, 4, 5)}) == 1
     duel = page.chart("distribution", 1)
     assert [name for name, _, _ in duel["arms"]] == list(arms)
@@ -354,7 +366,7 @@ def test_the_hardest_queries_come_first(written):
     assert page.table("difficulty")[1][0].partition(":")[0] == f"q{means.argmin()}"
 
 
-def test_slices_curves_contrasts_failures_and_holes_are_there(written):
+def test_slices_curves_contrasts_failures_and_unjudged_are_there(written):
     arms, _, page = written
     slices = dict(page.chart("slices", 0))
     assert list(slices) == ["domain", DIFFICULTY]
@@ -366,15 +378,16 @@ def test_slices_curves_contrasts_failures_and_holes_are_there(written):
     assert "bm25 and run-file which one? q0 · 0.900 and 0.200 bm25 0.900" in text
     right = text.rpartition("run-file")[2]
     assert right.index("? d1") < right.index("0 d2") < right.index("3 d0")
-    assert "too few scores" in page.words("failures")
-    assert page.table("holes")[1] == ["bm25", "1", "1"]
+    assert page.table("failures")[1] == ["run-file", "1", "failed: too few scores"]
+    assert page.table("failed")[1] == ["run-file", "q59", "failed", "too few scores", "3"]
+    assert page.table("unjudged")[1] == ["bm25", "1", "1"]
 
 
 @pytest.mark.parametrize(
     ("name", "section"),
     [
         *(("comparisons", "differences"), ("metrics", "distribution"), ("slices", "slices")),
-        *(("failures", "failures"), ("holes", "holes"), ("means", "leaderboard")),
+        *(("failures", "failures"), ("holes", "unjudged"), ("means", "leaderboard")),
     ],
 )
 def test_a_section_without_its_file_is_left_out(tmp_path, name, section):
@@ -398,24 +411,22 @@ def test_undefined_values_and_an_arm_that_never_ran_are_shown_as_such(tmp_path):
     write_json(str(tmp_path), "run.json", run)
     write_report(str(tmp_path))
     page = Page((tmp_path / "report.html").read_text())
-    assert page.table("leaderboard")[-1] == (
-        ["absent", "0 of 8", "no key", *["\N{EN DASH}"] * 2, "$0.5000 + ?"]
-    )
+    dash = "\N{EN DASH}"
+    assert page.table("leaderboard")[-1] == ["absent", dash, dash, "0 of 8", "$0.5000 + ?"]
+    assert page.table("failures")[1] == ["absent", "8", "no key"]
     assert "absent ranked none of 8 queries: it takes no part." in page.words()
-    assert "absent: no key." in page.words()
     [(_, ridges)] = page.chart("distribution", 0)
     assert [sum(trace["y"]) for trace in ridges["data"]] == [7, 7, 7, 7, 6]
     assert len(page.chart("difficulty", 0)[0][1]["data"][1]["y"]) == 7
 
 
-def test_a_contest_of_one_arm_has_a_page(tmp_path):
+def test_a_bakeoff_of_one_ranker_has_a_page(tmp_path):
     write_bakeoff(tmp_path, arms=("alone",), queries=9)
     write_report(str(tmp_path))
     page = Page((tmp_path / "report.html").read_text())
     text = page.words()
-    assert "A measurement of 1 arm on 9 queries" in text
-    assert "alone reaches nDCG@10 0." in text
-    assert "It is the only arm: nothing to compare." in text
+    assert "Bake-off of 1 ranker on 9 queries" in text
+    assert "alone is the only ranker: there is nothing to compare." in text
     assert "differences" not in page.sections
     assert len(page.charts["distribution"]) == 1
     assert page.table("difficulty")[0] == ["query", "nDCG@10"]
@@ -434,7 +445,7 @@ def test_of_many_arms_the_best_are_drawn_and_the_surplus_is_folded(tmp_path):
     assert "36 more" in page.words("differences")
     matrix = dict(page.chart("differences", 1))["AP"]["data"][0]
     assert matrix["showscale"]
-    assert "It is above all 10 others." in page.words()
+    assert "and 5 more." in page.words()
 
 
 def test_a_curve_ends_where_the_ranking_does(tmp_path):

@@ -122,7 +122,8 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
     assert "Traceback" not in printed
     assert "a-wrong-key" not in printed
     assert "raylet" not in printed
-    assert printed.count("the ledger holds 1 damaged line, which is set aside") == 2
+    assert "the ledger holds 1 damaged line, which is set aside" in printed
+    assert "The ledger held 1 damaged line" in printed
     assert json.loads((out / "run.json").read_text())["summary"]["damaged"] == 1
     told = {
         arm["name"]: arm for arm in json.loads((out / "run.json").read_text())["summary"]["arms"]
@@ -140,7 +141,7 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
     assert "no mood for it" in reasons
     assert "1 scores for" in reasons
     assert "nan" in reasons.lower()
-    assert "mine:deadly takes no part: its process died again and again" in printed
+    assert "mine:deadly" in printed.partition("Queries that were not ranked")[2]
     metrics = {(m["run"], m["query_id"], m["measure"]): m["value"] for m in rows_of(out, "metrics")}
     assert all(metrics["mine:moody", query, "nDCG@10"] == 0.0 for query in moody)
     compared = [c for c in rows_of(out, "comparisons") if "mine:moody" in (c["run_a"], c["run_b"])]
@@ -159,9 +160,9 @@ def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch, published):
     flags = ["--truth", str(folder / "qrels.txt"), "--runs", *runs, "--out", str(tmp_path)]
     assert main(["bakeoff", *flags, "--measures", "nDCG@10", "R@100"]) == 0
     printed = capsys.readouterr().out
-    assert "0.7645" in printed
-    assert "0.5058" in printed
-    assert "idst_bert_p1 is above bm25base_p: +0.258" in printed
+    assert "0.764 [" in printed
+    assert "0.506 [" in printed
+    assert "idst_bert_p1 has the highest nDCG@10. It is above bm25base_p." in printed
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_grades_below_0_say_how_they_count(tmp_path, capsys, below, counted):
     words = ["bakeoff", "--truth", truth, "--runs", run, "--measures", "Judged@3"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "0.6667" in shown  # as ir_measures has it
+    assert "Judged@3 of r 0.667" in shown  # as ir_measures has it
     assert (f"{counted} below 0: such a document counts as judged" in shown) == bool(counted)
     warned = json.loads((tmp_path / "out" / "run.json").read_text())["summary"]["warnings"]
     assert [(one["code"], one["documents"]) for one in warned] == [("negative_grades", 1)] * -below

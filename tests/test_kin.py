@@ -11,14 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.hills import rows_of_tournaments
-from tests.test_bakeoff import all_like, entry_of, options_of, truth_of
-from tests.test_report import page_of
+from tests.test_bakeoff import all_like, entry_of, options_of, report_of, truth_of
 from zelo_ray import bakeoff
 from zelo_ray.commands.bakeoff import describe, measure
-from zelo_ray.commands.bakeoff.gate import gate_lines
 from zelo_ray.commands.bakeoff.kin import guard
 from zelo_ray.commands.bakeoff.kinship import kinship_of
-from zelo_ray.commands.bakeoff.report.terminal import standings
+from zelo_ray.commands.bakeoff.report.gate import gate_lines
 from zelo_ray.commands.bakeoff.rest import InseparableError, annotated
 from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
 from zelo_ray.commands.report import write_report
@@ -256,21 +254,19 @@ def test_a_protocol_that_cannot_do_without_a_judge_does_not_end_the_contest(tmp_
     assert outcome.kin.untold == {"gpt": why, "claude": why}
 
 
-def test_qrels_claim_nothing_unless_they_are_declared():
+def test_qrels_claim_nothing_unless_they_are_declared(tmp_path):
     arms = {"mine": "abcd", "other": "dcba"}
     outcome, found = contest_under(truth_of(queries=QUERIES), **arms)
     assert significance_of(found["mine", "other"]) is Significance.ABOVE
-    assert [part for part in standings(outcome) if "KIN" in str(part)] == []
+    assert report_of(outcome, tmp_path).banner == ""
     declared = {"truth": ["gpt"], "mine": ["gpt"]}
     outcome, found = contest_under(truth_of(queries=QUERIES), families=declared, **arms)
     assert significance_of(found["mine", "other"]) is Significance.ONLY_BY_KIN
-    told = [part for part in standings(outcome) if isinstance(part, str)]
-    assert told[0].startswith("KIN: judges of the truth")
-    assert told[1] == "mine is kin (gpt) of judges that are not named."
-    assert any(
-        line.startswith("mine is above other, but only by judges that are kin") for line in told
-    )
-    assert "How the arms stand without gpt is not known: no judge of the truth is left." in told
+    report = report_of(outcome, tmp_path)
+    assert report.banner.endswith("mine (gpt) is judged by judges that are not named.")
+    assert report.table("differences").rows[0][2] == "only by judges of gpt"
+    [sentences] = report.section("kin").parts
+    assert sentences.lines == ["Without gpt: no judge of the truth is left."]
 
 
 @pytest.fixture(scope="module")
@@ -297,36 +293,31 @@ def contest(tmp_path_factory):
     return out / "c", found
 
 
-def test_the_terminal_says_so_on_top_and_where_the_order_changes(contest):
-    _, found = contest
-    lines = found.told().splitlines()
-    assert lines[0].startswith("KIN: ")
-    assert lines[1] == f"openai:gpt-5 is kin (gpt) of openai:gpt-4o, {GPT}."
-    assert any(
-        line.startswith("openai:gpt-5 is above bm25, but only by judges that are kin")
-        for line in lines
-    )
-    (moved,) = [line for line in lines if line.startswith("Without gpt (2 judges) ")]
-    assert "bm25 is 1st, not " in moved
-    assert "\x1b" not in found.told()
+def test_the_report_says_so_on_top_and_shows_the_rankers_without_each_family(contest):
+    _, results = contest
+    report = results.report
+    assert report.banner.endswith(f"openai:gpt-5 (gpt) is judged by openai:gpt-4o, {GPT}.")
+    assert results.to_text().startswith("Self-preference: ")
+    assert "\x1b" not in results.to_text()
+    table = report.table("kin")
+    assert table.columns == ["ranker", "all judges", "without claude", "without gpt", "family"]
+    rows = {row[0].text: row for row in table.rows}
+    assert rows["openai:gpt-5"][4].text == "gpt"
+    assert "(1 \N{UPWARDS ARROW})" in rows["bm25"][3]
+    assert rows["bm25"][3].low < rows["bm25"][3].value
+    assert "\N{UPWARDS ARROW}" not in rows["openai:gpt-5"][2]
+    assert "only by judges of gpt" in [row[2] for row in report.table("differences").rows]
+    judges = {row[0].text: row[2].text for row in report.table("judges").rows}
+    assert judges == {CLAUDE: "", GPT: "openai:gpt-5", "openai:gpt-4o": "openai:gpt-5"}
+    without = results.kin.to_arrow()
+    assert set(without["without"].to_pylist()) == {"gpt", "claude"}
+    assert len({row["run"] for row in without.to_pylist()}) == 3
 
 
-def test_the_page_says_so_on_top_and_shows_the_arms_without_each_family(contest):
-    out, found = contest
-    page = page_of(out)
+def test_the_page_says_so_on_top(contest):
+    out, _ = contest
     html = (out / "report.html").read_text()
-    assert html.index("KIN: judges of the truth") < html.index("<h1")
-    rows = page.table("kin")
-    assert rows[0] == ["arm", "kin", "all judges", "without claude", "without gpt"]
-    first = {row[0]: row for row in rows[1:]}
-    assert first["openai:gpt-5"][1] == "gpt"
-    assert "\N{UPWARDS ARROW}" in first["bm25"][4]
-    assert "\N{UPWARDS ARROW}" not in first["openai:gpt-5"][3]
-    assert any("only by kin" in row for row in page.table("differences"))
-    table = found.kin.to_arrow()
-    assert set(table["without"].to_pylist()) == {"gpt", "claude"}
-    whole = {row["run"] for row in table.to_pylist()}
-    assert len(whole) == 3
+    assert html.index("Self-preference: judges of the truth") < html.index("<h1")
 
 
 def test_the_record_names_the_arms_that_have_kin(contest):

@@ -8,11 +8,10 @@ import pytest
 from rich.console import Console
 
 from tests.builders import line_of, options_of, parsed, pool_of, results_of
-from tests.test_bakeoff import all_like, contest_of, entry_of
+from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
 from zelo_ray import cli
 from zelo_ray.cli.runs import show
 from zelo_ray.commands.annotate.report.closing import closing
-from zelo_ray.commands.bakeoff.report.terminal import standings
 from zelo_ray.commands.batches import list_batches
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
@@ -22,6 +21,7 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.wording import printable
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Rater
+from zelo_ray.report.terminal import render_lines
 
 HOSTILE = (
     "q\x1b]0;x\x07\x9b2J\u202e\u2066\u200b\r\nzelo-ray: all is well \U0001f9d1\u200d\U0001f52c日é"
@@ -77,10 +77,10 @@ def test_a_run_ends_with_printable_lines(capsys):
     assert printed(capsys, *lines) == "".join(f"{line}\n" for line in lines)
 
 
-def test_tables_and_sentences_of_contests_are_printable(capsys, monkeypatch):
+def test_tables_and_sentences_of_bakeoffs_are_printable(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "200")
     arms = (entry_of(HOSTILE, all_like("abcd"), note=HOSTILE), entry_of(":cat: [b]", {}))
-    out = printed(capsys, *standings(contest_of(*arms), 200))
+    out = printed(capsys, *render_lines(report_of(contest_of(*arms), tmp_path), 200))
     shown = "".join(out.split())
     assert SEEN.replace(" ", "") in shown
     assert ":cat: [b]" in out

@@ -159,7 +159,7 @@ def contest(*rivals, **more):
 
 
 def test_the_leader_alone_is_spoken_of_and_the_cheapest_advised_only_where_nothing_is_sure():
-    assert "The leader a is not significantly above any other arm" in contest(
+    assert "The leader a is not significantly above any other ranker" in contest(
         compared(), compared()
     )
     assert "until then take the cheapest" in contest(compared(), compared())
@@ -167,11 +167,13 @@ def test_the_leader_alone_is_spoken_of_and_the_cheapest_advised_only_where_nothi
 
 
 def test_more_queries_are_counted_after_the_correction():
-    assert "about 410 queries would show it in 80% of contests" in contest(compared())
+    assert "about 410 queries would show it in 80% of bake-offs" in contest(compared())
     assert "about 880 queries" in contest(compared(), compared=45), "3.26 + 0.84 errors, not 1.96"
     near = replace(compared(), p=0.03)
     said = contest(near, compared(), compared=20)
-    assert "p = 0.03 before the correction for 20 comparisons: name fewer measures or arms" in said
+    assert (
+        "p = 0.03 before the correction for 20 comparisons: name fewer measures or rankers" in said
+    )
     assert "about" not in said
 
 

@@ -13,7 +13,7 @@ from tests.test_warnings import box
 from zelo_ray import cli
 from zelo_ray.commands.annotate.report import judging as judging_figures
 from zelo_ray.commands.annotate.report.asking_warnings import AskingFigures, warn_of_asking
-from zelo_ray.commands.bakeoff.report.results import Contest
+from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_of_bakeoff
 from zelo_ray.commands.compare_protocols.report import rank_warnings_of
 from zelo_ray.commands.report import write_report
@@ -162,8 +162,8 @@ def test_labels_of_people_decide_where_they_correct_the_panel(tmp_path):
     table = table_of([Comparison(**row) for row in doubtful + sure], Comparison)
     pq.write_table(table, tmp_path / "comparisons.parquet")
     run = json.loads((tmp_path / "run.json").read_text())
-    contest = Contest(Source(str(tmp_path)), run)
-    assert "let people label them" in " ".join(one.advice for one in rank_of_bakeoff(contest).every)
+    results = BakeoffResults(Source(str(tmp_path)), run)
+    assert "let people label them" in " ".join(one.advice for one in rank_of_bakeoff(results).every)
     run["summary"]["people"] = {"way": "queries", "measures": ["nDCG@10"], "leader": arms[0]}
-    told = [one.text for one in rank_of_bakeoff(Contest(Source(str(tmp_path)), run)).every]
+    told = [one.text for one in rank_of_bakeoff(BakeoffResults(Source(str(tmp_path)), run)).every]
     assert not [what for what in told if "not s" in what]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         compare_protocols,
         drift,
     )
-    from zelo_ray.api.contest import Contest, bakeoff
+    from zelo_ray.api.contest import Bakeoff, bakeoff
     from zelo_ray.api.doctor import doctor
     from zelo_ray.api.load import load_run
     from zelo_ray.api.pure import agreement, fit_votes, measure
@@ -43,8 +43,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnnotateOptions",
+    "Bakeoff",
     "Connection",
-    "Contest",
     "Document",
     "Judge",
     "JudgeDrift",
@@ -83,7 +83,7 @@ _MODULES = {
         *("JudgeDrift", "LabelComparison", "ProtocolComparison", "RaterAgreement"),
         *("agree", "compare_labels", "compare_protocols", "drift"),
     ),
-    "zelo_ray.api.contest": ("Contest", "bakeoff"),
+    "zelo_ray.api.contest": ("Bakeoff", "bakeoff"),
     "zelo_ray.api.doctor": ("doctor",),
     "zelo_ray.api.load": ("load_run",),
     "zelo_ray.api.pure": ("agreement", "fit_votes", "measure"),

@@ -1,4 +1,4 @@
-"""`bakeoff` from Python: a truth and rerankers in, a `Contest` out."""
+"""`bakeoff` from Python: a truth and rerankers in, a `Bakeoff` out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -32,23 +32,24 @@ _RELEVANCE = ("relevance", "score", "grade")
 RANKED = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())])
 
 
-class Contest(Results):
+class Bakeoff(Results):
     """Results of a bake-off.
 
-    Its tables are `Table` objects: ``comparisons`` (two arms by one measure: difference, interval,
-    p; with labels of people once for each ``estimate``), ``metrics`` (arm, query, measure, value),
-    ``means``, ``kin`` (arms without each family of judges), ``slices``, ``holes``, ``failures`` and
-    ``runs``. ``gate`` has the word on each other arm, if there is a ``baseline``.
+    Its tables are `Table` objects: ``comparisons`` (two rankers by one measure: difference,
+    interval, p; with labels of people once for each ``estimate``), ``metrics`` (ranker, query,
+    measure, value), ``means``, ``kin`` (rankers without each model family of judges), ``slices``,
+    ``holes`` (unjudged documents), ``failures`` and ``runs``. ``gate`` has the decision on each
+    other ranker, if there is a ``baseline``.
     """
 
     gate: "tuple[Gated, ...]" = ()
 
     @property
-    def standings(self) -> Table:
-        """Return one row per arm, best first by the leading measure.
+    def leaderboard(self) -> Table:
+        """Return one row per ranker, best first by the leading measure.
 
         Columns: run; the leading measure's mean and the ends ``low`` and ``high`` of its interval;
-        the means of the others; the queries that the arm ranked, and the dollars that it cost.
+        the means of the others; the queries that the ranker ranked, and the dollars that it cost.
         """
         summary = record(f"{self.out.rstrip('/')}/{RUN}")["summary"]
         leading, *others = summary["measures"]
@@ -57,13 +58,13 @@ class Contest(Results):
             for row in self.means
             if row.get("estimate", "panel") == "panel"
         }
-        arms = {arm["name"]: arm for arm in summary["arms"]}
+        rankers = {ranker["name"]: ranker for ranker in summary["arms"]}
         rows = []
         for run in summary["standing"]:
             first = means[run, leading]
             row = {"run": run, leading: first["mean"], "low": first["low"], "high": first["high"]}
             row |= {name: means[run, name]["mean"] for name in others}
-            row |= {"queries": arms[run]["answered"], "dollars": arms[run]["dollars"]}
+            row |= {"queries": rankers[run]["answered"], "dollars": rankers[run]["dollars"]}
             rows.append(row)
         return Table(pa.Table.from_pylist(rows))
 
@@ -79,7 +80,7 @@ def bakeoff(
     progress: "Watch | bool | None" = True,
     config: Place | None = None,
     **options: Any,
-) -> Contest:
+) -> Bakeoff:
     """Let rerankers order the same documents, and say which differences are significant.
 
     Any option of ``zelo-ray bakeoff`` is a keyword: ``measures``, ``resamples``, ``slices``,
@@ -89,9 +90,9 @@ def bakeoff(
         truth: what is relevant: a `Run`, a path or URL, a frame (query_id, doc_id, relevance or
             score, and perhaps std_error), or a mapping of queries to documents to numbers.
         pools: the documents to order, as the inputs of `annotate`; those beside the truth if None.
-        rerankers: the arms: names such as ``"bm25"``, classes or objects with
+        rerankers: what is compared: names such as ``"bm25"``, classes or objects with
             ``score(query, documents)``, functions ``(query, documents) -> scores``; a list of them,
-            or a mapping from the arms' names.
+            or a mapping from their names.
         runs: orders made elsewhere: paths, or a mapping from names to paths or frames (query_id,
             doc_id, score).
         human: labels that people gave, to correct the truth by: a path or URL, such as that of
@@ -103,7 +104,7 @@ def bakeoff(
         **options: those of the command.
 
     Returns:
-        Standings, comparisons and metrics, as tables.
+        Leaderboard, comparisons and metrics, as tables.
 
     Raises:
         OptionError, PanelError: an option makes no sense, or a reranker cannot be made.
@@ -122,28 +123,28 @@ def bakeoff(
     updates = {n: keep[n](v, settings.out) for n, v in marks.items() if v is not None and n in keep}
     notes = list[str]()
     settings = with_pools(settings, "pools", pools, settings.out, notes.append)
-    return contested(settings.model_copy(update=updates), progress, notes)
+    return run_bakeoff(settings.model_copy(update=updates), progress, notes)
 
 
-def contested(
-    settings: BakeoffOptions, progress: "Watch | bool | None" = True, told: Sequence[str] = ()
-) -> Contest:
-    """Compare rerankers as `bakeoff` does, by an options object; show the lines ``told`` first."""
-    from zelo_ray.on_ray.bakeoff import bakeoff as run  # noqa: PLC0415 - Ray takes seconds to import
+def run_bakeoff(
+    settings: BakeoffOptions, progress: "Watch | bool | None" = True, notes: Sequence[str] = ()
+) -> Bakeoff:
+    """Compare rerankers as `bakeoff` does, by an options object; show the ``notes`` first."""
+    from zelo_ray.on_ray.bakeoff import bakeoff as measure_rankers  # noqa: PLC0415 - Ray takes seconds to import
 
     with watching(progress) as watch, leaving_no_trace(settings.out, settings.books):
-        for line in told:
+        for line in notes:
             watch.say(line)
-        outcome = run(settings, watch)
-    contest = Contest(
+        outcome = measure_rankers(settings, watch)
+    results = Bakeoff(
         settings.out,
         tables_in(settings.out),
         partial(BAKEOFF_REPORT.read, settings.out),
         complete=outcome.complete and all(not candidate.reason for candidate in outcome.gate),
         files=("metrics.parquet", "comparisons.parquet"),
     )
-    contest.gate = tuple(outcome.gate)
-    return contest
+    results.gate = tuple(outcome.gate)
+    return results
 
 
 def truth_in(truth: Any, out: str) -> str:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from zelo_ray.api.annotation import run_of
 from zelo_ray.api.comparisons import JudgeDrift, LabelComparison, ProtocolComparison, RaterAgreement
-from zelo_ray.api.contest import Contest
+from zelo_ray.api.contest import Bakeoff
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, known_place
 from zelo_ray.api.tables import tables_in
@@ -20,7 +20,7 @@ from zelo_ray.formats.files import listing, record
 from zelo_ray.formats.record import RUN, is_finished, not_finished
 
 _KINDS: Mapping[str, tuple[type[Results], Callable[[Mapping[str, Any]], bool]]] = {
-    "bakeoff": (Contest, lambda fields: bool(fields.get("complete"))),
+    "bakeoff": (Bakeoff, lambda fields: bool(fields.get("complete"))),
     "protocols": (ProtocolComparison, lambda fields: bool(fields.get("complete"))),
     "agree": (RaterAgreement, lambda fields: not fields.get("missing")),
     "compare": (LabelComparison, lambda fields: bool(fields.get("complete"))),
@@ -35,7 +35,7 @@ def load_run(out: Place) -> Any:
         out: directory or URL.
 
     Returns:
-        A `Run`, `Contest`, `ProtocolComparison`, `RaterAgreement` or `LabelComparison`. Of a run of
+        A `Run`, `Bakeoff`, `ProtocolComparison`, `RaterAgreement` or `LabelComparison`. Of a run of
         `annotate` that is not finished it has what there is so far, and says so.
 
     Raises:

@@ -69,16 +69,16 @@ def _preview(options: "AnnotateOptions", words: Words) -> int:
 
 
 def _bakeoff(options: "BakeoffOptions", words: Words) -> int:
-    from zelo_ray.api.contest import contested
+    from zelo_ray.api.contest import run_bakeoff
     from zelo_ray.cli import next_step
 
-    contest = contested(options)
-    status = tell(contest)
-    failed = contest.tables.get("failures", ())
+    results = run_bakeoff(options)
+    status = tell(results)
+    failed = results.tables.get("failures", ())
     # What the file of a run lacks, nobody can be asked for.
-    again = not contest.complete and any(row["status"] != "missing" for row in failed)
+    again = not results.complete and any(row["status"] != "missing" for row in failed)
     show_next(next_step.after_bakeoff(options, words, failed=again))
-    return WORSE if any(candidate.verdict == "worse" for candidate in contest.gate) else status
+    return WORSE if any(candidate.verdict == "worse" for candidate in results.gate) else status
 
 
 def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:

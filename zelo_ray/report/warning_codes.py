@@ -196,7 +196,7 @@ class WarningCode(Enum):
     )
     NEGATIVE_GRADES = (
         30,
-        "holes",
+        "unjudged",
         "{grades} below 0",
         "such a document counts as judged (Judged@k), and as not relevant",
         "If -1 means that nobody judged it, leave its line out of the truth",
@@ -205,7 +205,7 @@ class WarningCode(Enum):
         90,
         "leaderboard",
         "All scores of {run} among {among} are equal in {queries}",
-        "they tell no document from another, so its place says nothing of the arm",
+        "they tell no document from another, so its place says nothing of the ranker",
         (
             "See that its server or model scores each document, and that its scores are written "
             "with all digits"
@@ -221,7 +221,7 @@ class WarningCode(Enum):
     TRUTH_CHANGED = (
         50,
         "leaderboard",
-        "The truth has changed since the last contest in this folder",
+        "The truth has changed since the last bake-off in this folder",
         "its figures, and a gate that passed by them, were of other judgments",
         "Compare nothing with figures of before",
     )
@@ -230,7 +230,7 @@ class WarningCode(Enum):
         "leaderboard",
         "The truth has changed since people's labels were drawn",
         "they correct the new judgments as well, but were chosen to correct the old ones",
-        "Draw labels for this contest: zelo-ray label --contest, into another folder",
+        "Draw labels for this bake-off: zelo-ray label --contest, into another folder",
     )
     QUERY_IN_ITS_POOL = (
         35,
@@ -252,7 +252,7 @@ class WarningCode(Enum):
     TOO_FEW_QUERIES = (
         74,
         "differences",
-        "{queries} too few to compare arms",
+        "{queries} too few to compare rankers",
         "no difference can be tested",
         "Take {fewest} queries at least, and some fifty to see differences of .05",
     )
@@ -266,7 +266,7 @@ class WarningCode(Enum):
     LEAD_UNSURE_BY_LABELS = (
         64,
         "differences",
-        "The lead of {best} over {others} is not sure by these labels",
+        "The lead of {best} over {others} is not significant by these labels",
         "who decides by it alone may decide wrongly",
         "Ask more of these documents (cycles, repeats, judges), or let people label them",
     )
@@ -274,8 +274,8 @@ class WarningCode(Enum):
         64,
         "kin",
         (
-            "The lead of {best} over {others} is not sure without judges that are kin of one of "
-            "the two"
+            "The lead of {best} over {others} is not significant without judges of the same model "
+            "family as one of the two"
         ),
         "who decides by it alone may decide wrongly",
         "Judge with models of other families (--judges), or let people label some documents",
@@ -283,22 +283,22 @@ class WarningCode(Enum):
     RANKED_NOTHING = (
         88,
         "failures",
-        "{arm} ranked none of {queries}",
+        "{ranker} ranked none of {queries}",
         "it takes no part",
         "The section says why; run the same command again once that is mended",
     )
     RANKED_SOME = (
         62,
         "failures",
-        "{arm} ranked {ranked:,} of {queries:,} queries",
+        "{ranker} ranked {ranked:,} of {queries:,} queries",
         "the others count as 0 in its means",
         "{advice}",
     )
     UNJUDGED_DOCUMENTS = (
         58,
-        "holes",
+        "unjudged",
         "Many of the first {depth} documents are unjudged (share judged: {shares})",
-        "they count as not relevant, and these arms may be better than they look",
+        "they count as not relevant, and these rankers may be better than they look",
         (
             "zelo-ray convert holes --all writes pools with them; annotate those on the --out of "
             "the truth"

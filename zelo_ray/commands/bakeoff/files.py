@@ -50,6 +50,7 @@ def describe(
         "label_draws": outcome.draws,
         "damaged": len(outcome.damaged),
         "maybe_dollars": outcome.maybe_dollars,
+        "uncounted": dict(outcome.uncounted),
         "seconds": dict(seconds),
         "kin": _kin(outcome.kin) if outcome.kin else None,
         "gate": [asdict(candidate) for candidate in outcome.gate],
@@ -57,7 +58,7 @@ def describe(
     }
     description = {"complete": outcome.complete, "summary": summary}
     if outcome.people:
-        summary["people"] = outcome.people.told()
+        summary["people"] = outcome.people.describe()
     return {**description, "curves": outcome.curves, "contrasts": list(shown)}
 
 

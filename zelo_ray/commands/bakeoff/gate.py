@@ -1,13 +1,13 @@
-"""The gate of a bake-off: a line for each candidate that a script can read, and an exit status."""
+"""Decide for each ranker of a bake-off whether it may replace the baseline."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from math import isnan, nan
+from math import nan
 from typing import Any
 
 from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Outcome
 from zelo_ray.errors import Stopped
-from zelo_ray.evaluation.gate import POWER, Gated, gate
+from zelo_ray.evaluation.gate import Gated, gate
 from zelo_ray.options import BakeoffOptions
 
 
@@ -78,39 +78,3 @@ def _open(run: str, why: str, outcome: Outcome, options: BakeoffOptions) -> Gate
         queries=0,
         enough=0,
     )
-
-
-def gate_lines(results: Iterable[Gated]) -> Iterator[str]:
-    """Yield a log line for each candidate: ``GATE pass``, ``GATE fail`` or ``GATE open``."""
-    for row in results:
-        within = f"than {row.baseline} by more than {row.margin:g}"
-        match row.verdict:
-            case "better":
-                text = f"pass: {row.run} is better than {row.baseline}"
-            case "not worse":
-                text = f"pass: {row.run} is not worse {within}"
-            case "worse":
-                text = f"fail: {row.run} is worse than {row.baseline}"
-            case "not enough data":
-                text = f"open: not enough data to say that {row.run} is not worse {within}"
-            case "only kin":
-                text = f"open: {row.reason}: {row.run} against {row.baseline}"
-        yield f"GATE {text} ({'; '.join(_figures(row))})"
-
-
-def _figures(result: Gated) -> Iterator[str]:
-    if not isnan(result.difference):
-        limits = ""
-        if not isnan(result.low):
-            sure = f"{100 * result.confidence:g}%"
-            limits = f", one-sided {sure} limits {result.low:+.4f} and {result.high:+.4f}"
-        label = "" if result.estimate == "panel" else f", {result.estimate}"
-        yield (
-            f"{result.measure} {result.difference:+.4f}{label}{limits}, {result.queries:,} queries"
-        )
-    if result.reason and result.verdict != "only kin":
-        yield result.reason
-        if result.estimate == "panel" and result.enough > result.queries:
-            yield (
-                f"about {result.enough:,} queries show it in {POWER:.0%} of cases if both are alike"
-            )

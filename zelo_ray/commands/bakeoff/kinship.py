@@ -1,8 +1,8 @@
 """Find kin in a contest: arms of the same families as judges of the truth."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 
 from zelo_ray.errors import OptionError
 from zelo_ray.families import families_of
@@ -10,8 +10,6 @@ from zelo_ray.options import meant
 
 TRUTH = "truth"
 """Stands for the judges of a truth that does not name them."""
-
-_NAMED = 8
 Families = Mapping[str, frozenset[str]]
 
 
@@ -71,29 +69,6 @@ def kinship_of(
         {name: families.get(name, families_of(name)) for name in judge_names},
         {name: families.get(name, families_of(what)) for name, what in arms.items()},
     )
-
-
-def kin_told(
-    of_arms: Mapping[str, Iterable[str]], shared: Callable[[str], Iterable[str]]
-) -> Iterator[str]:
-    """Name the arms that have kin among the judges; yield nothing where none has.
-
-    Args:
-        of_arms: by arm, the judges that are its kin.
-        shared: the families that an arm has in common with them.
-    """
-    if not of_arms:
-        return
-    yield (
-        "KIN: judges of the truth are of the families of arms, and may favour them. No difference "
-        "is called sure that only they support."
-    )
-    for arm, judges in islice(of_arms.items(), _NAMED):
-        names = sorted(judges)
-        who = "judges that are not named" if names == [TRUTH] else ", ".join(names)
-        yield f"{arm} is kin ({', '.join(sorted(shared(arm)))}) of {who}."
-    if len(of_arms) > _NAMED:
-        yield f"{len(of_arms) - _NAMED:,} more arms have kin: see run.json."
 
 
 def _stranger(name: str, judges: Iterable[str], arms: Mapping[str, str]) -> str:

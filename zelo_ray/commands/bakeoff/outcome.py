@@ -1,7 +1,6 @@
 """The nouns of a contest: what takes part, and what it came to."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import inf, isnan
 from typing import Any, Literal
@@ -34,11 +33,6 @@ class Unranked:
     status: Status | Literal["missing"]
     reason: str
     attempts: int
-
-    @property
-    def is_asked(self) -> bool:
-        """Return whether the arm was asked, or never is: a file of runs."""
-        return self.attempts > 0 or self.status == "missing"
 
     @property
     def description(self) -> str:
@@ -114,13 +108,6 @@ class Kin:
     untold: dict[str, str] = field(default_factory=dict)
     """why there is no standing without a family"""
 
-    @property
-    def by_family(self) -> Iterator[tuple[str, list[LeftOut]]]:
-        """Yield the rows of each family, best first."""
-        for family in self.kinship.families:
-            if rows := [row for row in self.left_out if row.without == family]:
-                yield family, rows
-
 
 @dataclass(slots=True)
 class Entry:
@@ -136,11 +123,6 @@ class Entry:
     note: str = ""
     dollars: float = 0.0
     unpriced: int = 0
-
-    @property
-    def reasons(self) -> Counter[str]:
-        """Count by the reason what it did not answer, but for what it was not asked any more."""
-        return Counter(failure.description for failure in self.failures if failure.is_asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +172,7 @@ class Corrections:
     comparisons: Sequence[Comparison] = ()
     forecasts: Sequence[Forecast] = ()
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Return the fields that ``run.json`` holds; the other figures are in the tables."""
         in_tables = {"means", "comparisons", "values", "telling"}
         figures = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in in_tables}

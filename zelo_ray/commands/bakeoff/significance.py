@@ -1,4 +1,4 @@
-"""Decide what a comparison allows to say. The terminal and the report say the same."""
+"""Decide what a comparison allows to say."""
 
 from dataclasses import replace
 from enum import Enum, auto

@@ -1,13 +1,14 @@
-"""The page of a bake-off: which arm is best, by how much, and where the arms differ."""
+"""The report of a bake-off: which ranker is best, by how much, and where rankers differ."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zelo_ray.commands.bakeoff.outcome import Hole, LeftOut, Slice, Unranked
-from zelo_ray.commands.bakeoff.report import breakdown, corrected, gaps, gate, kin, standings
-from zelo_ray.commands.bakeoff.report.headline import absences, outcome
-from zelo_ray.commands.bakeoff.report.results import Contest
+from zelo_ray.commands.bakeoff.report import breakdown, families, leaderboard, people
+from zelo_ray.commands.bakeoff.report.gate import gate_section
+from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_of_bakeoff
+from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
@@ -18,82 +19,65 @@ from zelo_ray.report.source import Source, bare
 from zelo_ray.report.wording import estimate, paid, short
 
 
-def told_section(contest: Contest) -> Section | None:
-    """Show the instructions in the prompts of rerankers that take one."""
-    where = "These words stood in the prompts of those rerankers that take one."
-    return told_by(contest.run["options"], where)
-
-
-SECTIONS = (
-    gate.gate_section,
-    standings.leaderboard_section,
-    standings.differences_section,
-    corrected.people_section,
-    kin.kin_section,
-    breakdown.distribution_section,
-    breakdown.curves_section,
-    breakdown.slices_section,
-    breakdown.difficulty_section,
-    breakdown.contrasts_section,
-    told_section,
-    gaps.failures_section,
-    gaps.holes_section,
-)
-
-_KINDS = {
-    "scores": "real-valued scores",
-    "grades": "grades",
-    "binary": "binary labels",
-}
-
-
 def build_report(source: Source, run: Mapping[str, Any]) -> Report:
     """Build the report of a bake-off."""
-    contest = Contest(source, run)
-    truth, arms = contest.summary["truth"], contest.summary["arms"]
-    queries = counted(truth["queries"], "query", "queries")
-    kind = "contest of" if len(arms) > 1 else "measurement of"
-    reading = (
-        f"The truth consists of {_KINDS.get(truth['kind'], truth['kind'])}. Intervals are of "
-        f"{run['options']['confidence']:.0%}, over queries. A document that nobody judged counts "
-        "as not relevant."
-    )
-    people = corrected.people_sentences(contest)
-    sentences = (
-        *people,
-        ("By the panel alone: " if people else "") + " ".join(outcome(contest)),
-        " ".join(absences(contest)),
-        reading,
-    )
+    results = BakeoffResults(source, run)
+    rankers = counted(len(results.summary["arms"]), "ranker")
+    by_people, by_panel = people.people_lead(results), leaderboard.lead_sentence(results)
     return Report(
-        title=f"A {kind} {counted(len(arms), 'arm')} on {queries}",
-        tiles=tiles(contest),
-        lead=[sentence for sentence in sentences if sentence],
+        title=f"Bake-off of {rankers} on {counted(results.queries, 'query', 'queries')}",
+        tiles=_tiles(results),
+        lead=[by_people, f"By the panel alone: {by_panel}"] if by_people else [by_panel],
+        sections=[
+            gate_section(results),
+            leaderboard.leaderboard_section(results),
+            leaderboard.differences_section(results),
+            people.people_section(results),
+            families.families_section(results),
+            leaderboard.failures_section(results),
+        ],
+        make_details=lambda: [
+            *breakdown.breakdown_sections(results),
+            families.judges_section(results),
+            _instructions_section(results),
+        ],
+        find_warnings=lambda: rank_of_bakeoff(results),
+        notes=[*_notes(results.summary)],
         made=_made(run),
-        banner=" ".join(kin.told_on_top(contest)),
-        sections=(),
-        make_details=lambda: [make(contest) for make in SECTIONS],
-        find_warnings=lambda: rank_of_bakeoff(contest),
+        banner=families.family_banner(results),
     )
 
 
-def tiles(contest: Contest) -> list[tuple[str, str]]:
-    """Return the figures at the top of the page, the most telling first."""
-    truth, arms = contest.summary["truth"], contest.summary["arms"]
-    shown = [
-        ("arms", f"{len(arms):,}"),
-        ("queries of the truth", f"{truth['queries']:,}"),
-        ("judged documents", f"{truth['documents']:,}"),
-    ]
-    spent, unpriced = sum(arm["dollars"] or 0.0 for arm in arms), any(a["unpriced"] for a in arms)
+def _tiles(results: BakeoffResults) -> list[tuple[str, str]]:
+    """Return the figures at the top, the most telling first."""
+    rankers = results.summary["arms"]
+    shown = [("judged documents", f"{results.summary['truth']['documents']:,}")]
+    spent = sum(ranker["dollars"] or 0.0 for ranker in rankers)
+    unpriced = any(ranker["unpriced"] for ranker in rankers)
     if spent or unpriced:
         shown.append(("spent", paid(spent, unpriced)))
-    if contest.arms:
-        leading, best = contest.summary["leading"], contest.arms[0]
-        row = contest.means[leading][best]
+    if results.rankers:
+        best = results.rankers[0]
+        row = results.means[results.leading][best]
         figure = estimate(row["mean"], row["low"], row["high"])
-        shown.insert(0, (f"{leading} of {short(best, 40)}", figure))
+        shown.insert(0, (f"{results.leading} of {short(best, 40)}", figure))
     return shown
+
+
+def _instructions_section(results: BakeoffResults) -> Section | None:
+    """Show the instructions in the prompts of rerankers that take one."""
+    where = "These words stood in the prompts of those rerankers that take one."
+    return told_by(results.run["options"], where)
+
+
+def _notes(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a reader has to know of the ledger."""
+    if damaged := summary.get("damaged"):
+        lines = counted(damaged, "damaged line, which was", "damaged lines, which were")
+        yield f"The ledger held {lines} set aside and asked again."
+    if dollars := summary.get("maybe_dollars"):
+        text = maybe_billed(dollars, summary["uncounted"])
+        yield f"{text[0].upper()}{text[1:]}."
 
 
 def _made(run: Mapping[str, Any]) -> str:
@@ -121,6 +105,6 @@ BAKEOFF_REPORT = ReportKind(
         "slices": (Slice,),
     },
     build_report,
-    lambda source, record: tiles(Contest(source, record))[0],
+    lambda source, record: _tiles(BakeoffResults(source, record))[0],
 )
 """How results of a bake-off become a report."""

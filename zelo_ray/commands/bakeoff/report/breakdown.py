@@ -1,12 +1,12 @@
-"""Sections of a bake-off on its parts: queries, depths, slices, and where two arms differ."""
+"""Show the parts of a bake-off: queries, depths, slices, contrasts, and what is missing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff.report.results import MEAN, Contest
+from zelo_ray.commands.bakeoff.report.results import MEAN, BakeoffResults
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.report.charts.figures import PALETTE, band, curves, intervals, ridges, spans
 from zelo_ray.report.charts.labels import labels
@@ -15,61 +15,73 @@ from zelo_ray.report.wording import short
 
 _POINTS = 3000
 """How many queries the scatter and the line of difficulty show."""
-_ARMS = 12
-"""How many arms a chart with a panel for each shows."""
+_MOST = 12
+"""How many rankers a chart with a panel for each shows."""
 _HARDEST = 10
+_FAILED, _OPEN = 200, 10
 _SLICES = 30
 """How many values of a field are shown."""
 
 
-def distribution_section(contest: Contest) -> Section | None:
-    """Show the distribution of the leading measure over queries, arm by arm."""
-    query_ids, values = contest.values
-    leading = contest.summary["leading"]
+def breakdown_sections(results: BakeoffResults) -> Iterator[Section | None]:
+    """Yield the sections that read long files, or list single queries and documents."""
+    yield _distribution_section(results)
+    yield _curves_section(results)
+    yield _slices_section(results)
+    yield _difficulty_section(results)
+    yield _contrasts_section(results)
+    yield _failed_queries_section(results)
+    yield _unjudged_section(results)
+
+
+def _distribution_section(results: BakeoffResults) -> Section | None:
+    """Show the distribution of the leading measure over queries, ranker by ranker."""
+    query_ids, values = results.values
+    leading = results.leading
     if not query_ids:
         return None
     names = [
-        arm + (f", {contest.unanswered[arm]:,} not answered" if contest.unanswered[arm] else "")
-        for arm in contest.arms[:_ARMS]
+        name + (f", {results.unanswered[name]:,} not ranked" if results.unanswered[name] else "")
+        for name in results.rankers[:_MOST]
     ]
     chart = Chart(
-        {"": ridges(names, values[:, :_ARMS], leading)},
-        f"On how many queries an arm reached which {leading}. A mean hides whether an arm is "
+        {"": ridges(names, values[:, :_MOST], leading)},
+        f"On how many queries a ranker reached which {leading}. A mean hides whether it is "
         "middling everywhere, or perfect on most queries and lost on some."
-        + (f" The best {_ARMS} arms." if len(contest.arms) > _ARMS else ""),
+        + (f" The best {_MOST}." if len(results.rankers) > _MOST else ""),
     )
     parts: list[Chart | Duel] = [chart]
-    if len(contest.arms) > 1:
+    if len(results.rankers) > 1:
         columns = np.round(values[:_POINTS], 4).T.tolist()
         data = {
             "measure": leading,
-            "arms": list(zip(contest.arms, labels(contest.arms), columns, strict=True)),
-            "queries": [contest.named(query_id) for query_id in query_ids[:_POINTS]],
+            "arms": list(zip(results.rankers, labels(results.rankers), columns, strict=True)),
+            "queries": [results.named(query_id) for query_id in query_ids[:_POINTS]],
         }
-        caption = "Each point is a query: above the line the arm on the upright axis is better."
+        caption = "Each point is a query: above the line the ranker on the upright axis is better."
         if len(query_ids) > _POINTS:
             caption += f" The first {_POINTS:,} of {len(query_ids):,} queries."
         parts.append(Duel(data, caption))
     return Section("distribution", "Query by query", parts)
 
 
-def curves_section(contest: Contest) -> Section | None:
+def _curves_section(results: BakeoffResults) -> Section | None:
     """Show recall and similar measures against depth."""
-    measures = contest.run.get("curves") or {}
-    arms, charts = contest.arms[: len(PALETTE)], []
-    for name, lines in measures.items():
-        shown = {arm: _to_depth(lines[arm], contest.depths.get(arm)) for arm in arms}
-        title = "recall" if name == "R" else name
+    measures = results.run.get("curves") or {}
+    rankers, charts = results.rankers[: len(PALETTE)], []
+    for measure, lines in measures.items():
+        shown = {name: _to_depth(lines[name], results.depths.get(name)) for name in rankers}
+        title = "recall" if measure == "R" else measure
         charts.append(
             Chart(
                 {"": curves(shown, "depth k", f"mean {title} at k")},
-                f"Mean {title} of the first k documents, as deep as an arm ranks. A first stage is "
-                "chosen by the depth at which its line has risen high enough; a reranker by how "
-                f"steeply it rises.{_best(contest)}",
+                f"Mean {title} of the first k documents, as deep as a ranker ranks. A first stage "
+                "is chosen by the depth at which its line has risen high enough; a reranker by how "
+                f"steeply it rises.{_best(results)}",
             )
         )
     title = "Recall by depth" if list(measures) == ["R"] else "By depth"
-    return Section("curves", title, charts) if charts and arms else None
+    return Section("curves", title, charts) if charts and rankers else None
 
 
 def _to_depth(points: Sequence[Sequence[float]], depth: int | None) -> list[Sequence[float]]:
@@ -80,17 +92,17 @@ def _to_depth(points: Sequence[Sequence[float]], depth: int | None) -> list[Sequ
     return [*(point for point in points if point[0] < depth), (depth, beyond)]
 
 
-def _best(contest: Contest) -> str:
-    return f" The best {len(PALETTE)} arms." if len(contest.arms) > len(PALETTE) else ""
+def _best(results: BakeoffResults) -> str:
+    return f" The best {len(PALETTE)}." if len(results.rankers) > len(PALETTE) else ""
 
 
-def slices_section(contest: Contest) -> Section | None:
+def _slices_section(results: BakeoffResults) -> Section | None:
     """Show means over parts of the queries."""
-    if not contest.source.has("slices.parquet"):
+    if not results.source.has("slices.parquet"):
         return None
-    leading = contest.summary["leading"]
+    leading = results.leading
     grouped: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
-    for row in contest.source.table("slices", pc.field("measure") == leading).to_pylist():
+    for row in results.source.table("slices", pc.field("measure") == leading).to_pylist():
         grouped.setdefault(row["slice"], {}).setdefault(row["value"], {})[row["run"]] = row
     if not grouped:
         return None
@@ -99,42 +111,42 @@ def slices_section(contest: Contest) -> Section | None:
         parts = list(by_value.items())[:_SLICES]
         counts = [f" ({max(row['queries'] for row in rows.values()):,})" for _, rows in parts]
         series = {
-            arm: spans([rows.get(arm, {}) for _, rows in parts], MEAN)
-            for arm in contest.arms[: len(PALETTE)]
+            ranker: spans([rows.get(ranker, {}) for _, rows in parts], MEAN)
+            for ranker in results.rankers[: len(PALETTE)]
         }
         figures[name] = intervals([value for value, _ in parts], series, leading, notes=counts)
         if len(by_value) > _SLICES:
             more += f" Of {name} the first {_SLICES} of {len(by_value):,} values."
     caption = f"Mean {leading} and its interval on parts of the queries, with their number."
     if DIFFICULTY in grouped:
-        caption += " Difficulty is the arms' own: thirds of the queries by their mean."
-    if len(contest.arms) > 1:
-        caption += " An arm that leads in all may trail in the part that matters to you."
-    chart = Chart(figures, caption + _best(contest) + more, "slice")
+        caption += " Difficulty is the rankers' own: thirds of the queries by their mean."
+    if len(results.rankers) > 1:
+        caption += " A ranker that leads in all may trail in the part that matters to you."
+    chart = Chart(figures, caption + _best(results) + more, "slice")
     return Section("slices", "Slices", (chart,))
 
 
-def difficulty_section(contest: Contest) -> Section | None:
+def _difficulty_section(results: BakeoffResults) -> Section | None:
     """Show the leading measure from the hardest query to the easiest."""
-    query_ids, values = contest.values
+    query_ids, values = results.values
     indices = np.flatnonzero(~np.isnan(values).all(axis=1))
     if not len(indices):
         return None
-    values, names = values[indices], [contest.named(query_ids[i]) for i in indices]
+    values, names = values[indices], [results.named(query_ids[i]) for i in indices]
     low, middle, high = (f(values, axis=1) for f in (np.nanmin, np.nanmean, np.nanmax))
     order = np.argsort(middle, kind="stable")
     shown = order[np.linspace(0, len(order) - 1, min(len(order), _POINTS)).round().astype(int)]
     figure = band(
         *(low[shown], middle[shown], high[shown], [names[i] for i in shown]),
-        contest.summary["leading"],
+        results.leading,
     )
-    several = len(contest.arms) > 1
+    several = len(results.rankers) > 1
     chart = Chart(
         {"": figure},
         "Queries from the hardest to the easiest."
         + (
-            " The line is the mean over the arms that answered, the band goes from the worst of "
-            "them to the best. Where it is thin, any arm will do."
+            " The line is the mean over the rankers that ranked it, the band goes from the "
+            "worst of them to the best. Where it is thin, any will do."
             if several
             else ""
         ),
@@ -143,23 +155,23 @@ def difficulty_section(contest: Contest) -> Section | None:
     rows: list[Cells] = [
         [
             *(Text(names[i]), f"{middle[i]:.3f}", f"{high[i]:.3f}"),
-            Text(contest.arms[best[i]] if high[i] > low[i] else "\N{EN DASH}"),
+            Text(results.rankers[best[i]] if high[i] > low[i] else "\N{EN DASH}"),
         ]
         for i in order[:_HARDEST]
     ]
-    columns: tuple[str, ...] = ("query", "mean of arms", "best", "by")
+    columns: tuple[str, ...] = ("query", "mean of rankers", "best", "by")
     if not several:
-        columns, rows = ("query", contest.summary["leading"]), [row[:2] for row in rows]
+        columns, rows = ("query", results.leading), [row[:2] for row in rows]
     table = Table(columns, rows, "The hardest queries.", frozenset(columns[1:3]))
     return Section("difficulty", "Difficulty", (chart, table))
 
 
-def contrasts_section(contest: Contest) -> Section | None:
-    """Show where two arms differ most, with their documents side by side."""
+def _contrasts_section(results: BakeoffResults) -> Section | None:
+    """Show where two rankers differ most, with their documents side by side."""
     pairs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     # Scores know no threshold: where their 0 is depends on the query's other documents.
-    marked = contest.summary["truth"]["kind"] != "scores"
-    for contrast in contest.run.get("contrasts") or []:
+    marked = results.summary["truth"]["kind"] != "scores"
+    for contrast in results.run.get("contrasts") or []:
         sides = [
             (
                 contrast[f"run_{side}"],
@@ -172,11 +184,11 @@ def contrasts_section(contest: Contest) -> Section | None:
             {**contrast, "sides": sides}
         )
     caption = (
-        "The queries on which the best arm and its nearest rivals differ most. Each side is in the "
-        "order of its arm; the number is the truth's relevance, and “?” a document that the truth "
-        "does not know."
+        "The queries on which the best ranker and its nearest rivals differ most. Each side is in "
+        "the order of its ranker; the number is the truth's relevance, and “?” a document that the "
+        "truth does not know."
     )
-    section = Section("contrasts", "Where two arms differ most", (Contrasts(pairs, caption),))
+    section = Section("contrasts", "Where two rankers differ most", (Contrasts(pairs, caption),))
     return section if pairs else None
 
 
@@ -195,3 +207,57 @@ def _by_rank(
         }
         for d in ranked
     ]
+
+
+def _failed_queries_section(results: BakeoffResults) -> Section | None:
+    """List the queries that a ranker did not rank, and why."""
+    if not results.source.has("failures.parquet"):
+        return None
+    failures, _ = results.source.head("failures", _FAILED)
+    rows = [
+        [
+            Text(row["run"]),
+            Text(row["query_id"]),
+            row["status"],
+            Text(short(row["reason"], 400)),
+            f"{row['attempts']:,}",
+        ]
+        for row in failures
+    ]
+    caption = f"The first {_FAILED} at most; failures.parquet has all."
+    columns = ("ranker", "query", "status", "reason", "attempts")
+    table = Table(columns, rows, caption, frozenset({"attempts"}), _OPEN)
+    return Section("failed", "Each query that was not ranked", (table,)) if rows else None
+
+
+def _unjudged_section(results: BakeoffResults) -> Section | None:
+    """List documents that rankers place high and nobody has judged."""
+    if not results.source.has("holes.parquet"):
+        return None
+    unjudged = results.source.table("holes")
+    if not unjudged.num_rows:
+        return None
+    counts = unjudged.group_by("run").aggregate([([], "count_all"), ("query_id", "count_distinct")])
+    by_ranker = sorted(counts.to_pylist(), key=lambda row: (-row["count_all"], row["run"]))
+    columns = ("ranker", "unjudged documents", "queries")
+    rows: list[Cells] = [
+        [Text(row["run"]), f"{row['count_all']:,}", f"{row['query_id_count_distinct']:,}"]
+        for row in by_ranker
+    ]
+    caption = (
+        "Documents high in a ranking that the truth does not know. They count as not relevant, "
+        "which is unfair to the rankers that have many: have them judged."
+    )
+    table = Table(columns, rows, caption, frozenset(columns[1:]))
+    first = unjudged.sort_by([("rank", "ascending"), ("run", "ascending")]).slice(0, 20)
+    cells: list[Cells] = [
+        [Text(row["run"]), Text(row["query_id"]), Text(row["doc_id"]), f"{row['rank']:,}"]
+        for row in first.to_pylist()
+    ]
+    highest = Table(
+        ("ranker", "query", "document", "rank"),
+        cells,
+        "The highest of them; holes.parquet has all.",
+        frozenset({"rank"}),
+    )
+    return Section("unjudged", "Unjudged documents", (table, highest))

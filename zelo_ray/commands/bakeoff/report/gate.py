@@ -1,74 +1,63 @@
-"""The section of a bake-off on its baseline: which candidates may replace it."""
+"""Show which rankers may replace the baseline, in lines that a script can read."""
 
-from collections.abc import Mapping
-from math import nan
+from collections.abc import Iterable, Iterator, Mapping
+from math import isnan, nan
 from typing import Any
 
-from zelo_ray.commands.bakeoff.report.results import Contest
-from zelo_ray.evaluation.gate import Gate, Gated
-from zelo_ray.report.parts import Cells, Section, Table, Text
-from zelo_ray.report.wording import interval, number
-
-_SAID: dict[Gate, str] = {
-    "better": "better",
-    "not worse": "not worse by more than the margin",
-    "worse": "worse",
-    "not enough data": "not enough data",
-    "only kin": "not known without kin",
-}
+from zelo_ray.commands.bakeoff.report.results import BakeoffResults
+from zelo_ray.evaluation.gate import POWER, Gated
+from zelo_ray.report.parts import Section, Sentences
 
 
-def gate_section(contest: Contest) -> Section | None:
-    """Compare each candidate with the baseline."""
-    candidates = [_read(row) for row in contest.summary.get("gate", ())]
-    if not candidates:
+def gate_section(results: BakeoffResults) -> Section | None:
+    """Compare each candidate with the baseline; None if there is no baseline."""
+    rows = results.summary.get("gate", ())
+    gates = [_read(row) for row in rows]
+    if not gates:
         return None
-    first = candidates[0]
-    draws = bool(contest.summary["label_draws"]) and first.estimate == "panel"
-    alone = first.estimate == "panel"
-    rows: list[Cells] = [
-        [
-            *(Text(candidate.run), _SAID[candidate.verdict], Text(candidate.reason)),
-            *(
-                number(candidate.difference, "+.4f"),
-                interval(candidate.low, candidate.high, "+.4f"),
-            ),
-            *([number(candidate.labels, ".0%")] if draws else []),
-            *(
-                f"{candidate.queries:,}",
-                *([f"{candidate.enough:,}" if candidate.enough else number(nan)] * alone),
-            ),
-        ]
-        for candidate in candidates
-    ]
-    numbers = (
-        *("difference", "limits"),
-        *(["in draws"] if draws else []),
-        *("queries", *(["enough queries"] * alone)),
-    )
-    caption = (
-        f"{first.measure} of each candidate minus {first.baseline}'s, "
-        f"{'by the panel' if alone else 'corrected by people'}, with a margin of "
-        f"{first.margin:g}. Each limit is one-sided, at {first.confidence:.0%}: a candidate passes "
-        "if the lower one is not below the margin, and is worse if it is and the upper one is "
-        "below 0. Each candidate is a decision of its own."
-    )
-    if alone:
-        caption += (
-            " So many queries as are enough would show in 80% of cases that an equal candidate is "
-            "not worse."
-        )
-    if draws:
-        caption += " In so many draws of the labels it is not worse by more than the margin."
-    columns = ("candidate", "it is", "why", *numbers)
-    return Section(
-        "gate",
-        "May they replace the baseline?",
-        (Table(columns, rows, caption, frozenset(numbers)),),
-    )
+    lines = Sentences([*gate_lines(gates)])
+    return Section("gate", "May they replace the baseline?", (lines,))
 
 
 def _read(row: Mapping[str, Any]) -> Gated:
-    """Read a verdict of the gate, with null as NaN."""
+    """Read the decision on a candidate, with null as NaN."""
     fields: dict[str, Any] = {k: nan if v is None else v for k, v in row.items()}
     return Gated(**fields)
+
+
+def gate_lines(results: Iterable[Gated]) -> Iterator[str]:
+    """Yield a log line for each candidate: ``GATE pass``, ``GATE fail`` or ``GATE open``."""
+    for row in results:
+        within = f"than {row.baseline} by more than {row.margin:g}"
+        match row.verdict:
+            case "better":
+                text = f"pass: {row.run} is better than {row.baseline}"
+            case "not worse":
+                text = f"pass: {row.run} is not worse {within}"
+            case "worse":
+                text = f"fail: {row.run} is worse than {row.baseline}"
+            case "not enough data":
+                text = f"open: not enough data to say that {row.run} is not worse {within}"
+            case "only kin":
+                text = f"open: {row.reason}: {row.run} against {row.baseline}"
+        yield f"GATE {text} ({'; '.join(_figures(row))})"
+
+
+def _figures(result: Gated) -> Iterator[str]:
+    if not isnan(result.difference):
+        limits = ""
+        if not isnan(result.low):
+            sure = f"{100 * result.confidence:g}%"
+            limits = f", one-sided {sure} limits {result.low:+.4f} and {result.high:+.4f}"
+        label = "" if result.estimate == "panel" else f", {result.estimate}"
+        yield (
+            f"{result.measure} {result.difference:+.4f}{label}{limits}, {result.queries:,} queries"
+        )
+    if not isnan(result.labels):
+        yield f"not worse in {result.labels:.0%} of the draws of the labels"
+    if result.reason and result.verdict != "only kin":
+        yield result.reason
+        if result.estimate == "panel" and result.enough > result.queries:
+            yield (
+                f"about {result.enough:,} queries show it in {POWER:.0%} of cases if both are alike"
+            )

@@ -1,27 +1,72 @@
-"""Say what people's labels change in a contest, the same on the terminal and the page."""
+"""Show what people's labels change in a bake-off, and how many more would settle it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
-from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
-from zelo_ray.evaluation.significance import FEWEST
+import numpy as np
+
+from zelo_ray.commands.bakeoff.report.leaderboard import compare_with_others, significance_text
+from zelo_ray.commands.bakeoff.report.results import BakeoffResults, nearest_first, seen_from
+from zelo_ray.commands.bakeoff.significance import significance_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison, Estimate
+from zelo_ray.report.charts.figures import intervals
+from zelo_ray.report.parts import Cells, Chart, Figure, Section, Sentences, Table, Text
+from zelo_ray.report.wording import estimate, number
 
-By = Mapping[Estimate, Sequence[Comparison]]
-_WHOSE: tuple[tuple[Estimate, str], ...] = (
-    ("panel", "the panel said"),
-    ("graded", "the panel's scores say, as grades,"),
-    ("people", "people's labels alone say"),
-)
+_NAMES: dict[Estimate, str] = {
+    "corrected": "corrected by people",
+    "panel": "panel alone",
+    "graded": "panel's scores as grades",
+    "people": "people alone",
+}
+_OPEN = 30
+_WAYS = {
+    "drawn": "drawn by chance, with known probabilities",
+    "complete": "which are all that tell the rankers apart",
+    "queries": "all that tell the rankers apart in {queries:,} queries, which are taken as drawn "
+    "by chance",
+}
+_BY_PAIR = dict[frozenset[str], Comparison]
 
 
-def by_estimate(rows: Sequence[Comparison], measure: str) -> dict[Estimate, list[Comparison]]:
+def people_lead(results: BakeoffResults) -> str:
+    """Say which ranker leads by the corrected measure; empty where people correct nothing."""
+    people = results.people
+    if not people.get("way"):
+        return ""
+    measure, leader = people["measures"][0], people["leader"]
+    corrected = _by_estimate(results, measure).get("corrected", ())
+    others = compare_with_others("It", nearest_first(leader, corrected), results)
+    return f"Corrected by people's labels, {leader} leads by {measure}. {others}".strip()
+
+
+def people_section(results: BakeoffResults) -> Section | None:
+    """Show means and differences by the panel, by people, and by both together."""
+    people = results.people
+    if not people:
+        return None
+    remarks = Sentences([*_remarks(people)])
+    if not people["way"]:
+        return Section("people", "What people's labels change", (remarks,))
+    measures = {measure: _by_estimate(results, measure) for measure in people["measures"]}
+    chart = Chart(
+        {name: _forest(groups, name, people["leader"]) for name, groups in measures.items()},
+        "By how much the ranker that leads by the corrected measure is above each other one, with "
+        "intervals. A corrected point is filled where the difference is significant after "
+        "correction for all comparisons. The measure is divided by the ideal of the panel's grades "
+        "in every case.",
+        "measure",
+    )
+    tables = _means_table(results, people["measures"][0]), _comparisons_table(measures, people)
+    return Section("people", "What people's labels change", (remarks, chart, *tables))
+
+
+def _by_estimate(results: BakeoffResults, measure: str) -> dict[Estimate, list[Comparison]]:
     """Group comparisons by one measure by their estimate; drop ``panel`` if there is ``graded``."""
     groups: dict[Estimate, list[Comparison]] = {}
-    for row in rows:
+    for row in results.all_comparisons:
         if row.measure == measure:
             groups.setdefault(row.estimate, []).append(row)
     if "graded" in groups:
@@ -29,135 +74,127 @@ def by_estimate(rows: Sequence[Comparison], measure: str) -> dict[Estimate, list
     return groups
 
 
-def heading(people: Mapping[str, Any]) -> str:
-    """Say in one sentence how many labels there are, by whom, and how they were drawn."""
-    who = f"{counted(people['persons'], 'person', 'people')} labelled" if people["persons"] else ""
-    ways = {
-        "drawn": "drawn by chance, with known probabilities",
-        "complete": "which are all that tell the arms apart",
-        "queries": f"all that tell the arms apart in {people['queries']:,} queries, which are "
-        "taken as drawn by chance",
-    }
-    what = counted(people["labels"], "document")
-    return f"{who or 'Labelled:'} {what}, {ways[people['way']]}."
-
-
-def sentences(estimates: By, people: Mapping[str, Any], confidence: float) -> Iterator[str]:
-    """Compare the leader by the corrected estimate with each other arm.
-
-    Args:
-        estimates: of `by_estimate`, by the leading measure.
-        people: of ``run.json``.
-        confidence: of the intervals.
-    """
-    forecasts = {frozenset((f["run_a"], f["run_b"])): f["outlook"] for f in people["forecasts"]}
-    of = {
-        whose: {frozenset((row.run_a, row.run_b)): row for row in estimates.get(whose, ())}
-        for whose, _ in _WHOSE
-    }
-    for comparison in leading(estimates.get("corrected", ()), people["leader"]):
-        pair = frozenset((comparison.run_a, comparison.run_b))
-        figures = [
-            f"{name} {_amount(_seen(estimate, comparison.run_a))}"
-            for whose, name in _WHOSE
-            if (estimate := of[whose].get(pair)) and not isnan(estimate.difference)
-        ]
-        more = _next(comparison, forecasts.get(pair))
-        sure = "" if isnan(comparison.low) else f" ({confidence:.0%})"
-        yield f"{_claim(comparison)}{sure}; {', '.join(figures)}. {more}".rstrip()
-
-
-def remarks(people: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a reader has to know of the labels."""
+def _remarks(people: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many labels there are, how they were drawn, and what a reader has to know."""
     if people["refused"]:
         yield f"People's labels correct nothing: {people['refused']}."
-    looked = [f"the sample was made larger {counted(people['stages'] - 1, 'time')}"]
-    looked = looked if people["stages"] > 1 else []
+    if people["way"]:
+        raters = people["persons"]
+        labelled = f"{counted(raters, 'person', 'people')} labelled" if raters else "Labelled:"
+        way = _WAYS[people["way"]].format(queries=people["queries"])
+        yield f"{labelled} {counted(people['labels'], 'document')}, {way}."
+    looks = [f"the sample was made larger {counted(people['stages'] - 1, 'time')}"]
+    looks = looks if people["stages"] > 1 else []
     if people["waiting"]:
         documents = counted(people["waiting"], "drawn document is", "drawn documents are")
-        looked.append(f"{documents} still to be judged")
-    if looked:
-        text = " and ".join(looked)
+        looks.append(f"{documents} still to be judged")
+    if looks:
+        text = " and ".join(looks)
         yield (
             f"{text[0].upper()}{text[1:]}: an interval holds at its level for a number of labels "
-            "that was fixed beforehand. Who looks again and again, and stops as soon as a "
-            "difference is sure, is wrong more often (docs/people.md)."
+            "that was fixed beforehand (docs/people.md)."
         )
     yield from people["between"]
     if people["unsure"]:
-        yield (
-            f"Of {counted(people['unsure'], 'document')} people could not say; they are taken as "
-            "missing by chance."
-        )
+        documents = counted(people["unsure"], "document")
+        yield f"Of {documents} people could not say; they are taken as missing by chance."
     if people["ahead"]:
-        yield (
-            f"{counted(people['ahead'], 'answer')} came out of turn, and will count as soon as "
-            "those before have one."
-        )
+        answers = counted(people["ahead"], "answer")
+        yield f"{answers} came out of turn, and will count as soon as those before have one."
     if people["strangers"]:
         documents = counted(people["strangers"], "labelled document is", "labelled documents are")
-        yield f"{documents} among no arm's first ones."
+        yield f"{documents} among no ranker's first ones."
     omissions = people["left_out"] or {}
     for why in dict.fromkeys(omissions.values()):
         names = [name for name, reason in omissions.items() if reason == why]
         yield f"Not corrected: {', '.join(names)}: {why}."
 
 
-def leading(corrected: Sequence[Comparison], best: str) -> list[Comparison]:
-    """Return the comparisons of the leader, as A, with each other arm, the nearest first."""
-    comparisons = [_seen(row, best) for row in corrected if best in (row.run_a, row.run_b)]
-    return sorted(comparisons, key=lambda row: row.difference)
+def _forest(groups: Mapping[Estimate, Sequence[Comparison]], measure: str, best: str) -> Figure:
+    rivals = nearest_first(best, groups.get("corrected", ()))
+    series = {}
+    for name, text in _NAMES.items():
+        if by_rival := seen_from(best, groups.get(name, ())):
+            rows = [by_rival[rival.run_b] for rival in rivals]
+            ends = ([getattr(row, end) for row in rows] for end in ("difference", "low", "high"))
+            value, low, high = (np.array(end, dtype=float) for end in ends)
+            series[text] = (value, low, high)
+    hollow = {i for i, row in enumerate(rivals) if not significance_of(row).is_significant}
+    title = f"{best} minus the other, {measure}"
+    return intervals([row.run_b for row in rivals], series, title, 0.0, hollow=hollow)
 
 
-def _seen(comparison: Comparison, arm: str) -> Comparison:
-    return comparison if comparison.run_a == arm else turned(comparison)
+def _means_table(results: BakeoffResults, measure: str) -> Table:
+    """List the rankers by the corrected measure, beside what the panel alone says."""
+    means = {
+        (row["run"], row["estimate"]): row["mean"]
+        for row in results.source.table("means").to_pylist()
+        if row["measure"] == measure
+    }
+    alone: Estimate = "graded" if any(name == "graded" for _, name in means) else "panel"
+    rankers = sorted(results.rankers, key=lambda ranker: -means[ranker, "corrected"])
+    columns = [f"{measure} {_NAMES['corrected']}", _NAMES[alone]]
+    cells: list[Cells] = [
+        [Text(ranker), *(number(means[ranker, name]) for name in ("corrected", alone))]
+        for ranker in rankers
+    ]
+    return Table(["ranker", *columns], cells, numbers=frozenset(columns), file="means.parquet")
 
 
-def _claim(comparison: Comparison) -> str:
-    amount = _amount(comparison)
-    match significance_of(comparison):
-        case Significance.ABOVE:
-            return f"{comparison.run_a} beats {comparison.run_b} by {amount}"
-        case Significance.BELOW:
-            return (
-                f"{comparison.run_a} has the higher mean, but {comparison.run_b} beats it: {amount}"
+def _comparisons_table(
+    measures: Mapping[str, Mapping[Estimate, Sequence[Comparison]]], people: Mapping[str, Any]
+) -> Table:
+    """List every corrected comparison beside those of the panel and of people alone."""
+    forecasts = {
+        (frozenset((row["run_a"], row["run_b"])), row["measure"]): row["outlook"]
+        for row in people["forecasts"]
+    }
+    alone: Estimate = "graded" if "graded" in next(iter(measures.values())) else "panel"
+    leader, cells = people["leader"], list[Cells]()
+    for measure, groups in measures.items():
+        of = {name: _by_pair(groups.get(name, ())) for name in (alone, "people")}
+        corrected = groups.get("corrected", ())
+        ahead = nearest_first(leader, corrected)
+        others = [row for row in corrected if leader not in (row.run_a, row.run_b)]
+        for row in (*ahead, *others):
+            pair = frozenset((row.run_a, row.run_b))
+            beside = [seen_from(row.run_a, [rows[pair]])[row.run_b] for rows in of.values()]
+            cells.append(
+                [
+                    Text(row.run_a),
+                    Text(row.run_b),
+                    "too few labels" if isnan(row.low) else significance_text(row),
+                    _difference(row),
+                    _more_labels(row, forecasts.get((pair, measure))),
+                    *map(_difference, beside),
+                    number(row.p_holm, ".3g"),
+                    *([measure] if len(measures) > 1 else []),
+                ]
             )
-        case Significance.TOO_FEW_QUERIES:
-            return f"{comparison.run_a} and {comparison.run_b} share too few queries: {amount}"
-        case Significance.NOT_SIGNIFICANT if isnan(comparison.low):
-            return (
-                f"Fewer than {FEWEST_LABELS} labels, or of fewer than {FEWEST} queries, tell "
-                f"{comparison.run_a} and {comparison.run_b} apart, and more are needed: {amount}"
-            )
-        case _:
-            return (
-                f"{comparison.run_a} and {comparison.run_b} do not differ significantly: {amount}"
-            )
-
-
-def _amount(comparison: Comparison) -> str:
-    if isnan(comparison.low):
-        return f"{comparison.difference:+.3f}"
-    half = (comparison.high - comparison.low) / 2
-    return f"{comparison.difference:+.3f} \N{PLUS-MINUS SIGN} {half:.3f}"
-
-
-def _next(comparison: Comparison, outlook: Mapping[str, Any] | None) -> str:
-    """Say what more labels would do."""
-    if outlook is None:
-        return ""
-    if significance_of(comparison).is_significant:
-        return "More labels are not needed."
-    if outlook["labels"] is None and not outlook["never"]:
-        return "Too early to say how many labels would settle it: some more will show it."
-    if outlook["labels"] is None:
-        return (
-            f"Labels will not settle it: with all {outlook['most']:,} documents labelled the "
-            f"standard error would still be {outlook['least']:.3f}, since queries differ; more "
-            "queries would."
-        )
-    return (
-        f"If it stays so large, about {outlook['labels']:,} more labels would settle it: they "
-        f"bring the standard error from {outlook['error']:.3f} to {outlook['aim']:.3f} "
-        f"(zelo-ray label --out LABELS --more {outlook['labels']})."
+    numbers = ["A minus B", "more labels", _NAMES[alone], _NAMES["people"], "p (Holm)"]
+    caption = (
+        "Differences corrected by people (prediction-powered: Angelopoulos et al. 2023; "
+        "Oosterhuis et al. 2024). So many more labels (zelo-ray label --more) would settle that of "
+        "the leader if it stays so large."
     )
+    columns = ["A", "B", "significance", *numbers, *(["measure"] if len(measures) > 1 else [])]
+    return Table(columns, cells, caption, frozenset(numbers), _OPEN, file="comparisons.parquet")
+
+
+def _by_pair(rows: Sequence[Comparison]) -> _BY_PAIR:
+    return {frozenset((row.run_a, row.run_b)): row for row in rows}
+
+
+def _difference(comparison: Comparison) -> str:
+    return estimate(comparison.difference, comparison.low, comparison.high, "+.3f")
+
+
+def _more_labels(comparison: Comparison, outlook: Mapping[str, Any] | None) -> str:
+    """Return how many more labels would settle a difference, or why there is no number."""
+    if outlook is None:
+        return number(None)
+    if significance_of(comparison).is_significant:
+        return "none"
+    if outlook["labels"] is not None:
+        return f"about {outlook['labels']:,}"
+    return "more queries, not labels" if outlook["never"] else "not known yet"

@@ -1,6 +1,6 @@
 """Read the files of a bake-off, each once, when a section first asks for it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import isnan
 from typing import Any
@@ -17,44 +17,55 @@ from zelo_ray.report.wording import short
 MEAN = ("mean", "low", "high")
 
 
-class Contest:
-    """A bake-off, of which each thing is read once, when a section first asks for it."""
+class BakeoffResults:
+    """The files of a bake-off, each read once, when a section first asks for it."""
 
     def __init__(self, source: Source, run: Mapping[str, Any]) -> None:
         self.source, self.run, self.summary = source, run, run["summary"]
+        self.leading: str = self.summary["leading"]
+        self.queries: int = self.summary["truth"]["queries"]
+
+    @property
+    def families(self) -> Mapping[str, Any]:
+        """Return the model families that rankers share with judges; empty if not looked for."""
+        return self.summary.get("kin") or {}
+
+    @property
+    def people(self) -> Mapping[str, Any]:
+        """Return the record of people's labels; empty if there are none."""
+        return self.summary.get("people") or {}
 
     @cached_property
     def means(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Return the rows of means by measure and arm, the leading measure first."""
+        """Return the rows of means by measure and ranker, the leading measure first."""
         rows = self.source.table("means").to_pylist() if self.source.has("means.parquet") else []
-        leading = self.summary["leading"]
         rows = [row for row in rows if row.get("estimate", "panel") == "panel"]
-        rows.sort(key=lambda row: row["measure"] != leading)
+        rows.sort(key=lambda row: row["measure"] != self.leading)
         by_measure: dict[str, dict[str, dict[str, Any]]] = {}
         for row in rows:
             by_measure.setdefault(row["measure"], {})[row["run"]] = row
         return by_measure
 
     @cached_property
-    def arms(self) -> list[str]:
-        """Return the arms that have a mean, best first by the leading measure."""
-        means = self.means.get(self.summary["leading"], {})
-        return [arm for arm in self.summary["standing"] if arm in means]
+    def rankers(self) -> list[str]:
+        """Return the rankers that have a mean, best first by the leading measure."""
+        means = self.means.get(self.leading, {})
+        return [ranker for ranker in self.summary["standing"] if ranker in means]
 
     def best(self, measure: str) -> str:
-        """Return the arm with the highest mean, of equal ones the first of the standing."""
-        means = {arm: self.means[measure][arm]["mean"] for arm in self.arms}
-        return max(self.arms, key=lambda arm: -np.inf if isnan(means[arm]) else means[arm])
+        """Return the ranker with the highest mean; of equal ones, the first of the leaderboard."""
+        means = {ranker: self.means[measure][ranker]["mean"] for ranker in self.rankers}
+        return max(means, key=lambda ranker: -np.inf if isnan(means[ranker]) else means[ranker])
 
     @cached_property
     def comparisons(self) -> dict[str, list[Comparison]]:
-        """Return comparisons by measure, the leading one first, with the better arm as A.
+        """Return comparisons by measure, the leading one first, with the better ranker as A.
 
-        Where two arms are equal, A is the first of the standing.
+        Where two are equal, A is the first of the leaderboard.
         """
-        place = {arm: i for i, arm in enumerate(self.summary["standing"])}
+        place = {ranker: i for i, ranker in enumerate(self.summary["standing"])}
         by_measure: dict[str, list[Comparison]] = {measure: [] for measure in self.means}
-        for comparison in self.every_comparison:
+        for comparison in self.all_comparisons:
             if comparison.estimate != "panel":
                 continue
             level = comparison.difference == 0 and place[comparison.run_a] > place[comparison.run_b]
@@ -63,42 +74,41 @@ class Contest:
         return {measure: rows for measure, rows in by_measure.items() if rows}
 
     @cached_property
-    def every_comparison(self) -> list[Comparison]:
+    def all_comparisons(self) -> list[Comparison]:
         """Return the comparisons as stored, those by people's labels too."""
         if not self.source.has("comparisons.parquet"):
             return []
         return [Comparison(**row) for row in self.source.table("comparisons").to_pylist()]
 
-    def rivals(self, measure: str, arm: str) -> list[Comparison]:
-        """Return comparisons of an arm, as A, with each other one, in the order of the standing."""
-        rows = self.comparisons.get(measure, ())
-        by_rival = {row.run_b: row for row in rows if row.run_a == arm}
-        by_rival |= {row.run_a: turned(row) for row in rows if row.run_b == arm}
-        return [by_rival[name] for name in self.arms if name in by_rival]
+    def rivals(self, measure: str, ranker: str) -> list[Comparison]:
+        """Return comparisons of a ranker, as A, with each other one, in the leaderboard's order."""
+        by_rival = seen_from(ranker, self.comparisons.get(measure, ()))
+        return [by_rival[name] for name in self.rankers if name in by_rival]
 
     def common(self, comparison: Comparison) -> str:
-        """Say on how many queries two arms are compared; return "" if on all."""
-        queries = self.means[comparison.measure][comparison.run_a]["queries"]
+        """Say on how many queries two rankers are compared; return "" if on all."""
+        mean = self.means.get(comparison.measure, {}).get(comparison.run_a, {})
+        queries = mean.get("queries", self.queries)
         return (
             f" (on {comparison.queries:,} common queries)" if comparison.queries < queries else ""
         )
 
     @cached_property
     def unanswered(self) -> dict[str, int]:
-        """Return, by arm, the number of queries of the truth that it did not answer."""
-        return {arm["name"]: arm["missing"] for arm in self.summary["arms"]}
+        """Return, by ranker, the number of queries of the truth that it did not rank."""
+        return {ranker["name"]: ranker["missing"] for ranker in self.summary["arms"]}
 
     @cached_property
     def values(self) -> tuple[list[str], np.ndarray]:
-        """Return query ids and the leading measure [queries, arms]; NaN if there is no value."""
-        if not (self.source.has("metrics.parquet") and self.arms):
+        """Return query ids and the leading measure [queries, rankers]; NaN if there is no value."""
+        if not (self.source.has("metrics.parquet") and self.rankers):
             return [], np.empty((0, 0))
-        where = (pc.field("measure") == self.summary["leading"]) & pc.field("run").isin(self.arms)
+        where = (pc.field("measure") == self.leading) & pc.field("run").isin(self.rankers)
         table = self.source.table("metrics", where)
         query, query_ids = codes_of(table["query_id"])
         run, runs = codes_of(table["run"])
-        values = np.full((len(query_ids), len(self.arms)), np.nan)
-        column = {arm: i for i, arm in enumerate(self.arms)}
+        values = np.full((len(query_ids), len(self.rankers)), np.nan)
+        column = {ranker: i for i, ranker in enumerate(self.rankers)}
         values[query, np.array([column[name] for name in runs], dtype=np.int64)[run]] = table[
             "value"
         ].to_numpy()
@@ -111,12 +121,12 @@ class Contest:
 
     @cached_property
     def depths(self) -> dict[str, int]:
-        """Return, by arm, the largest number of documents that it ranks for a query."""
+        """Return, by ranker, the largest number of documents that it ranks for a query."""
         rows = self._ranked.group_by("run").aggregate([("documents", "max")]).to_pylist()
         return {row["run"]: row["documents_max"] for row in rows}
 
     def documents(self, depth: int) -> dict[str, int]:
-        """Count, by arm, the documents that it ranks down to some depth, over all queries."""
+        """Count, by ranker, the documents that it ranks down to some depth, over all queries."""
         counts = pc.min_element_wise(self._ranked["documents"], depth)
         cut = pa.table({"run": self._ranked["run"], "documents": counts})
         rows = cut.group_by("run").aggregate([("documents", "sum")]).to_pylist()
@@ -124,7 +134,7 @@ class Contest:
 
     @cached_property
     def _ranked(self) -> pa.Table:
-        """Count the documents that each arm ranks for each query: columns run and documents."""
+        """Count the documents that each ranker ranks for each query: columns run and documents."""
         keys = ["run", "query_id"]
         has_runs = self.source.has("runs.parquet")
         counts = [
@@ -147,3 +157,19 @@ class Contest:
         """Return a query's name for a chart: its id, and its text if that is known."""
         text = self.texts.get(query_id)
         return short(f"{query_id}: {text}" if text else query_id, 110)
+
+
+def seen_from(ranker: str, comparisons: Iterable[Comparison]) -> dict[str, Comparison]:
+    """Return a ranker's comparisons by its rival, each with the ranker as A."""
+    by_rival = dict[str, Comparison]()
+    for row in comparisons:
+        if row.run_a == ranker:
+            by_rival[row.run_b] = row
+        elif row.run_b == ranker:
+            by_rival[row.run_a] = turned(row)
+    return by_rival
+
+
+def nearest_first(ranker: str, comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Return a ranker's comparisons, with it as A, the smallest lead first."""
+    return sorted(seen_from(ranker, comparisons).values(), key=lambda row: row.difference)

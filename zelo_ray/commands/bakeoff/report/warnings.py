@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf, isfinite
 from statistics import NormalDist
 
 from zelo_ray.commands.bakeoff.outcome import Caution
-from zelo_ray.commands.bakeoff.report.people import leading
-from zelo_ray.commands.bakeoff.report.results import Contest
+from zelo_ray.commands.bakeoff.report.results import BakeoffResults, nearest_first
 from zelo_ray.commands.bakeoff.significance import SURE, Significance, significance_of
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.evaluation.wilson import wilson_of
@@ -20,10 +19,12 @@ from zelo_ray.report.warning import RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.report.warning_codes import Value, WarningCode
 
 JUDGED = 0.9
-"""Below this share of judged documents among the first ten, an arm's mean is a lower bound: each
-unjudged document counts as not relevant, and one in ten may move nDCG@10 as far as arms differ."""
+"""Below this share of judged documents among the first ten, a ranker's mean is a lower bound: each
+unjudged document counts as not relevant, and one in ten may move nDCG@10 as far as two differ."""
 POWER = 0.8
 """In which share of repetitions so many queries shall find the difference."""
+DEPTH = 10
+"""How deep unjudged documents are counted."""
 _NORMAL = NormalDist()
 _MOST = 1_000_000
 _NAMED = 3
@@ -35,17 +36,16 @@ class RankerFigures:
 
     Attributes:
         queries: of the truth.
-        leading: the measure by which arms stand.
-        rivals: the arm that leads, as A, against each other one, by that measure.
-        missing: by arm, how many queries it did not rank.
-        unjudged: by arm, documents among its first `depth` that nobody judged.
-        ranked: by arm, how many documents its first `depth` are in all; where that is not known,
-            `depth` for each query that it ranked.
-        depth: how deep unjudged documents are counted.
+        leading: the measure of the leaderboard.
+        rivals: the ranker that leads, as A, against each other one, by that measure.
+        missing: by ranker, how many queries it did not rank.
+        unjudged: by ranker, documents among its first `DEPTH` that nobody judged.
+        ranked: by ranker, how many documents its first `DEPTH` are in all; where that is not known,
+            `DEPTH` for each query that it ranked.
         compared: how many comparisons p is corrected for.
-        sure: whether any two arms are significantly different.
+        sure: whether any two rankers are significantly different.
         cautions: why scores or grades may not mean what they seem to.
-        asked: the arms that models answer, and not files of runs: these can be asked again.
+        asked: the rankers that models are, and not files of runs: these can be asked again.
     """
 
     queries: int
@@ -54,20 +54,19 @@ class RankerFigures:
     missing: Mapping[str, int] = field(default_factory=dict)
     unjudged: Mapping[str, int] = field(default_factory=dict)
     ranked: Mapping[str, int] = field(default_factory=dict)
-    depth: int = 10
     compared: int = 1
     sure: bool = False
     cautions: Sequence[Caution] = ()
     asked: Collection[str] = ()
 
 
-def warn_of_rankers(arms: RankerFigures) -> Iterator[ResultWarning]:
+def warn_of_rankers(figures: RankerFigures) -> Iterator[ResultWarning]:
     """Yield a warning for all that stands between the leaderboard and a decision."""
-    for caution in arms.cautions:
+    for caution in figures.cautions:
         yield _caution(caution)
-    yield from _unsure_lead(arms)
-    yield from _missing(arms)
-    yield from _unjudged(arms)
+    yield from _unsure_lead(figures)
+    yield from _missing(figures)
+    yield from _unjudged(figures)
 
 
 _CAUTIONS = {
@@ -96,24 +95,24 @@ def _caution(caution: Caution) -> ResultWarning:
     return ResultWarning(WarningCode.MANY_EQUAL_SCORES, {**values, "share": share}, share)
 
 
-def _unsure_lead(arms: RankerFigures) -> Iterator[ResultWarning]:
-    if not arms.rivals:
+def _unsure_lead(figures: RankerFigures) -> Iterator[ResultWarning]:
+    if not figures.rivals:
         return
-    significances = [significance_of(rival) for rival in arms.rivals]
-    best = arms.rivals[0].run_a
+    significances = [significance_of(rival) for rival in figures.rivals]
+    best = figures.rivals[0].run_a
     few, unsure = Significance.TOO_FEW_QUERIES, Significance.NOT_SIGNIFICANT
     if set(significances) == {few}:
-        queries = counted(arms.queries, "query is", "queries are")
+        queries = counted(figures.queries, "query is", "queries are")
         values: dict[str, Value] = {"queries": queries, "fewest": FEWEST}
         yield ResultWarning(WarningCode.TOO_FEW_QUERIES, values)
     elif set(significances) <= {few, unsure}:
         values = {
-            "lead": f"The leader {best} is not significantly above any other arm"
-            if len(arms.rivals) > 1
-            else f"{best} and {arms.rivals[0].run_b} are not significantly different",
+            "lead": f"The leader {best} is not significantly above any other ranker"
+            if len(figures.rivals) > 1
+            else f"{best} and {figures.rivals[0].run_b} are not significantly different",
             "best": best,
-            "measure": arms.leading,
-            "advice": _more(arms) + ("" if arms.sure else "; until then take the cheapest"),
+            "measure": figures.leading,
+            "advice": _more(figures) + ("" if figures.sure else "; until then take the cheapest"),
         }
         yield ResultWarning(WarningCode.NO_SIGNIFICANT_LEAD, values)
     for significance, code in (
@@ -122,31 +121,31 @@ def _unsure_lead(arms: RankerFigures) -> Iterator[ResultWarning]:
     ):
         others = [
             rival.run_b
-            for rival, verdict in zip(arms.rivals, significances, strict=True)
+            for rival, verdict in zip(figures.rivals, significances, strict=True)
             if verdict is significance
         ]
         if others:
             yield ResultWarning(code, {"best": best, "others": _listed(others)})
 
 
-def _more(arms: RankerFigures) -> str:
+def _more(figures: RankerFigures) -> str:
     """Say what would settle it, if the difference that is nearest to it stays as it looks."""
-    nearest = min(arms.rivals, key=lambda rival: rival.p if isfinite(rival.p) else 1.0)
+    nearest = min(figures.rivals, key=lambda rival: rival.p if isfinite(rival.p) else 1.0)
     case = f"If {nearest.run_a} stays {abs(nearest.difference):.3f} above {nearest.run_b}"
     if nearest.p < SURE:
         return (
             f"{nearest.run_a} above {nearest.run_b} has p = {nearest.p:.2g} before the correction "
-            f"for {counted(arms.compared, 'comparison')}: name fewer measures or arms, or add "
-            "queries"
+            f"for {counted(figures.compared, 'comparison')}: name fewer measures or rankers, or "
+            "add queries"
         )
-    needed = _needed(nearest, arms.compared)
+    needed = _needed(nearest, figures.compared)
     if not isfinite(needed) or needed > _MOST:
         return "No number of queries that anybody has would settle it"
     rounded = int(float(f"{needed:.2g}"))
     if rounded <= nearest.queries:
         return "More queries would settle it"
     return (
-        f"{case}, about {rounded:,} queries would show it in {POWER:.0%} of contests with as many "
+        f"{case}, about {rounded:,} queries would show it in {POWER:.0%} of bake-offs with as many "
         f"comparisons (here are {nearest.queries:,})"
     )
 
@@ -160,36 +159,37 @@ def _needed(comparison: Comparison, compared: int) -> float:
     return comparison.queries * (reach * error / comparison.difference) ** 2
 
 
-def _missing(arms: RankerFigures) -> Iterator[ResultWarning]:
-    for arm, count in arms.missing.items():
-        if count and count == arms.queries:
-            queries = counted(arms.queries, "query", "queries")
-            yield ResultWarning(WarningCode.RANKED_NOTHING, {"arm": arm, "queries": queries})
+def _missing(figures: RankerFigures) -> Iterator[ResultWarning]:
+    for ranker, count in figures.missing.items():
+        if count and count == figures.queries:
+            queries = counted(figures.queries, "query", "queries")
+            yield ResultWarning(WarningCode.RANKED_NOTHING, {"ranker": ranker, "queries": queries})
         elif count:
             advice = (
                 "Run the same command again: it asks for these alone"
-                if arm in arms.asked
+                if ranker in figures.asked
                 else "They are not in its run: rank them as well, and run the same command again"
             )
-            values: dict[str, Value] = {"arm": arm, "ranked": arms.queries - count}
-            values |= {"queries": arms.queries, "advice": advice}
-            yield ResultWarning(WarningCode.RANKED_SOME, values, count / arms.queries)
+            values: dict[str, Value] = {"ranker": ranker, "ranked": figures.queries - count}
+            values |= {"queries": figures.queries, "advice": advice}
+            yield ResultWarning(WarningCode.RANKED_SOME, values, count / figures.queries)
 
 
-def _unjudged(arms: RankerFigures) -> Iterator[ResultWarning]:
-    counts = dict.fromkeys(arms.missing, 0) | dict(arms.unjudged)
+def _unjudged(figures: RankerFigures) -> Iterator[ResultWarning]:
+    counts = dict.fromkeys(figures.missing, 0) | dict(figures.unjudged)
     shares = {}
-    for arm, count in counts.items():
-        at_most = arms.depth * (arms.queries - arms.missing.get(arm, 0))
-        ranked = arms.ranked.get(arm, at_most)
+    for ranker, count in counts.items():
+        at_most = DEPTH * (figures.queries - figures.missing.get(ranker, 0))
+        ranked = figures.ranked.get(ranker, at_most)
         if ranked:
-            shares[arm] = 1 - count / ranked, wilson_of(max(ranked - count, 0), ranked)[1]
+            shares[ranker] = 1 - count / ranked, wilson_of(max(ranked - count, 0), ranked)[1]
     poor = sorted(
-        (arm for arm in shares if shares[arm][1] < JUDGED), key=lambda arm: shares[arm][0]
+        (ranker for ranker in shares if shares[ranker][1] < JUDGED),
+        key=lambda ranker: shares[ranker][0],
     )
     if poor:
-        shown = ", ".join(f"{arm} {shares[arm][0]:.2f}" for arm in poor[:_NAMED])
-        values: dict[str, Value] = {"depth": arms.depth, "shares": shown}
+        shown = ", ".join(f"{ranker} {shares[ranker][0]:.2f}" for ranker in poor[:_NAMED])
+        values: dict[str, Value] = {"depth": DEPTH, "shares": shown}
         yield ResultWarning(WarningCode.UNJUDGED_DOCUMENTS, values, 1 - shares[poor[0]][0])
 
 
@@ -198,52 +198,42 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def rank_of_bakeoff(contest: Contest) -> RankedWarnings:
+def rank_of_bakeoff(results: BakeoffResults) -> RankedWarnings:
     """Rank the warnings of a bake-off."""
-    summary, measure = contest.summary, contest.summary["leading"]
-    judges = [*(summary.get("kin") or {}).get("judges", {})]
+    judges = [*results.families.get("judges", {})]
     return rank_warnings(
         [
-            *warn_of_rankers(_ranker_figures(contest)),
-            *warn_of_demonstration(judges, "kin", "of the truth", "Annotate again with"),
+            *warn_of_rankers(_ranker_figures(results)),
+            *warn_of_demonstration(judges, "judges", "of the truth", "Annotate again with"),
         ],
-        f"differences by {measure}, errors of the labels, queries that arms did not rank, equal "
-        "scores, ranks that scores reverse, and unjudged documents were looked at",
+        f"differences by {results.leading}, errors of the labels, queries that were not ranked, "
+        "equal scores, ranks that scores reverse, and unjudged documents were looked at",
     )
 
 
-def _ranker_figures(contest: Contest) -> RankerFigures:
-    summary, measure = contest.summary, contest.summary["leading"]
+def _ranker_figures(results: BakeoffResults) -> RankerFigures:
+    """Collect the figures; labels of people decide where they are enough for a test."""
+    measure, people = results.leading, results.people
+    rivals = results.rivals(measure, results.rankers[0]) if results.rankers else []
+    rows = [row for rows_of_measure in results.comparisons.values() for row in rows_of_measure]
+    if people.get("way"):
+        corrected = [row for row in results.all_comparisons if row.estimate == "corrected"]
+        by_first = [row for row in corrected if row.measure == people["measures"][0]]
+        others = nearest_first(people["leader"], by_first)
+        if others and all(isfinite(rival.p_holm) for rival in others):
+            measure, rivals, rows = people["measures"][0], others, corrected
     unjudged = Counter[str]()
-    if contest.source.has("holes.parquet"):
-        unjudged.update(contest.source.table("holes")["run"].to_pylist())
-    rivals = contest.rivals(measure, contest.arms[0]) if contest.arms else []
-    rows = [row for rows_of_arm in contest.comparisons.values() for row in rows_of_arm]
-    if people := _by_people(contest):
-        measure, rivals, rows = people
-    figures = RankerFigures(
-        summary["truth"]["queries"], measure, rivals, contest.unanswered, unjudged
-    )
-    return replace(
-        figures,
-        ranked=contest.documents(figures.depth),
+    if results.source.has("holes.parquet"):
+        unjudged.update(results.source.table("holes")["run"].to_pylist())
+    return RankerFigures(
+        results.queries,
+        measure,
+        rivals,
+        missing=results.unanswered,
+        unjudged=unjudged,
+        ranked=results.documents(DEPTH),
         compared=len(rows),
         sure=any(significance_of(row).is_significant for row in rows if row.measure == measure),
-        cautions=[Caution(**fields) for fields in summary.get("warnings", ())],
-        asked=contest.run.get("judges", ()),
+        cautions=[Caution(**fields) for fields in results.summary.get("warnings", ())],
+        asked=results.run.get("judges", ()),
     )
-
-
-def _by_people(contest: Contest) -> tuple[str, list[Comparison], list[Comparison]] | None:
-    """Return the measure, the leader against the others, and all rows, corrected by people.
-
-    None where there are no labels of people, or too few for a test.
-    """
-    people = contest.summary.get("people")
-    if not (people and people["way"]):
-        return None
-    measure, best = people["measures"][0], people["leader"]
-    rows = [row for row in contest.every_comparison if row.estimate == "corrected"]
-    rivals = leading([row for row in rows if row.measure == measure], best)
-    tested = rivals and all(isfinite(rival.p_holm) for rival in rivals)
-    return (measure, rivals, rows) if tested else None

@@ -1,0 +1,102 @@
+"""Show which rankers share a model family with judges of the truth, and what that changes."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from zelo_ray.commands.bakeoff.kinship import TRUTH
+from zelo_ray.commands.bakeoff.report.results import BakeoffResults
+from zelo_ray.report.parts import Cells, Section, Sentences, Table, Text
+from zelo_ray.report.wording import Quantity, estimate, number
+
+_NAMED = 8
+
+
+def family_banner(results: BakeoffResults) -> str:
+    """Name the rankers that are of the same model family as judges; empty if there are none."""
+    rankers = results.families.get("arms", {})
+    if not rankers:
+        return ""
+    warning = (
+        "Self-preference: judges of the truth are of the same model family as rankers, and may "
+        "favour them. No difference is called significant that only they support."
+    )
+    sentences = [warning]
+    for name, shared in islice(rankers.items(), _NAMED):
+        judges = ", ".join(shared["judges"])
+        who = "judges that are not named" if judges == TRUTH else judges
+        sentences.append(f"{name} ({', '.join(shared['families'])}) is judged by {who}.")
+    if len(rankers) > _NAMED:
+        sentences.append(f"So are {len(rankers) - _NAMED:,} more: see run.json.")
+    return " ".join(sentences)
+
+
+def families_section(results: BakeoffResults) -> Section | None:
+    """Show the leaderboard without each family of judges, where a ranker is of one of them."""
+    families = results.families
+    if not families.get("arms"):
+        return None
+    lines = [f"Without {name}: {why}." for name, why in families["untold"].items()]
+    parts: list[Table | Sentences] = [*_without_each(results)]
+    parts += [Sentences(lines)] if lines else []
+    return Section("kin", "Without each family of judges", parts) if parts else None
+
+
+def _without_each(results: BakeoffResults) -> Iterator[Table]:
+    has_rows = results.rankers and results.source.has("kin.parquet")
+    rows = results.source.table("kin").to_pylist() if has_rows else []
+    if not rows:
+        return
+    leading, queries = results.leading, {row["without"]: row["queries"] for row in rows}
+    by_ranker = {(row["run"], row["without"]): row for row in rows}
+    cells: list[Cells] = []
+    for place, ranker in enumerate(results.rankers, 1):
+        families = results.families["arms"].get(ranker, {}).get("families", [])
+        mean = number(results.means[leading][ranker]["mean"])
+        cells.append(
+            [
+                Text(ranker),
+                Quantity(f"{mean} ({place})", mean.value),
+                *(_mean_and_place(by_ranker.get((ranker, name)), place) for name in queries),
+                Text(", ".join(families)),
+            ]
+        )
+    numbers = ["all judges", *(f"without {name}" for name in queries)]
+    fewer = [f"{name}: {n:,}" for name, n in queries.items() if n < results.queries]
+    caption = (
+        f"{leading} and place, by all judges and by the labels that the others alone give; an "
+        "arrow where the place is another."
+    )
+    caption += f" Queries with labels of the others: {', '.join(fewer)}." if fewer else ""
+    yield Table(
+        ["ranker", *numbers, "family"], cells, caption, frozenset(numbers), file="kin.parquet"
+    )
+
+
+def _mean_and_place(row: Mapping[str, Any] | None, place: int) -> Quantity:
+    if row is None:
+        return number(None)
+    arrow = " \N{UPWARDS ARROW}" if row["rank"] < place else " \N{DOWNWARDS ARROW}"
+    after = f" ({row['rank']}{arrow if row['rank'] != place else ''})"
+    mean = estimate(row["mean"], row["low"], row["high"])
+    ends = (mean.low, mean.high)
+    return Quantity(f"{mean}{after}", mean.value, ends, f"{mean.without_interval}{after}")
+
+
+def judges_section(results: BakeoffResults) -> Section | None:
+    """Show the judges of the truth with their families; None where they are not known."""
+    families = results.families
+    if not families.get("judges"):
+        return None
+    rankers = families["arms"].items()
+    cells: list[Cells] = [
+        [
+            Text(judge),
+            Text(", ".join(names)),
+            Text(", ".join(ranker for ranker, shared in rankers if judge in shared["judges"])),
+        ]
+        for judge, names in families["judges"].items()
+    ]
+    caption = "Families go by names, or by the option families."
+    table = Table(["judge", "family", "rankers of this family"], cells, caption)
+    return Section("judges", "Judges of the truth", (table,))

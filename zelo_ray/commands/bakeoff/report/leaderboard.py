@@ -1,0 +1,273 @@
+"""Show which ranker leads a bake-off, which differences are significant, and what is missing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zelo_ray.commands.bakeoff.report.results import (
+    MEAN,
+    BakeoffResults,
+    nearest_first,
+)
+from zelo_ray.commands.bakeoff.significance import SURE, Significance, significance_of, turned
+from zelo_ray.evaluation.significance import FEWEST, TIE
+from zelo_ray.formats.wording import counted
+from zelo_ray.records import Comparison
+from zelo_ray.report.charts.figures import intervals, spans
+from zelo_ray.report.charts.grids import matrix
+from zelo_ray.report.charts.labels import label
+from zelo_ray.report.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.report.wording import Quantity, chance, estimate, number, paid, short
+
+_ROWS, _OPEN = 1000, 30
+"""How many comparisons the table shows, and how many of them at once."""
+_NAMED = 5
+_PHRASES = {
+    Significance.BELOW: "has the higher mean, but is below {}",
+    Significance.NOT_SIGNIFICANT: "does not differ significantly from {}",
+    Significance.LABELS_COULD_TURN_IT: (
+        "differs from {}, but other answers of the judges could turn that"
+    ),
+    Significance.ONLY_BY_KIN: "differs from {}, but only by judges of a ranker's family",
+    Significance.TOO_FEW_QUERIES: "cannot be compared with {}",
+    Significance.ABOVE: "is above {}",
+}
+"""Of the leader and some others, in the order in which they matter."""
+_KINDS = {"scores": "real-valued scores", "grades": "grades", "binary": "binary labels"}
+
+
+def significance_text(comparison: Comparison) -> str:
+    """Return the significance of a comparison for a cell of a table."""
+    match significance_of(comparison):
+        case Significance.ABOVE | Significance.BELOW:
+            return "significant"
+        case Significance.NOT_SIGNIFICANT:
+            return "not significant"
+        case Significance.LABELS_COULD_TURN_IT:
+            return "not significant by these labels"
+        case Significance.ONLY_BY_KIN:
+            return f"only by judges of {comparison.kin}"
+        case Significance.TOO_FEW_QUERIES:
+            return "too few queries"
+
+
+def lead_sentence(results: BakeoffResults) -> str:
+    """Say which ranker leads, and from which others it differs significantly."""
+    leading, rankers = results.leading, results.rankers
+    if not rankers:
+        return "No ranker has a result."
+    best, means = rankers[0], results.means[leading]
+    if len(rankers) == 1:
+        return f"{best} is the only ranker: there is nothing to compare."
+    first = [name for name in rankers if abs(means[best]["mean"] - means[name]["mean"]) <= TIE]
+    share = f"{_listed(first)} share the highest {leading}." if len(first) > 1 else ""
+    text = share or f"{best} has the highest {leading}."
+    rivals = [rival for rival in results.rivals(leading, best) if rival.run_b not in first]
+    if rivals and all(significance_of(rival) is Significance.TOO_FEW_QUERIES for rival in rivals):
+        queries = counted(max(rival.queries for rival in rivals), "query", "queries")
+        return f"{text} A comparison takes {FEWEST} queries that both ranked; here are {queries}."
+    return f"{text} {compare_with_others(best if share else 'It', rivals, results)}".strip()
+
+
+def compare_with_others(leader: str, rivals: Sequence[Comparison], results: BakeoffResults) -> str:
+    """Say of the leader, who is A, how it compares with all others; empty if there are none."""
+    phrases = []
+    for significance, phrase in _PHRASES.items():
+        alike = [
+            rival.run_b + results.common(rival)
+            for rival in rivals
+            if significance_of(rival) is significance
+        ]
+        if alike:
+            everyone = len(alike) == len(rivals) > _NAMED
+            names = f"all {len(alike)} others" if everyone else _listed(alike)
+            phrases.append(phrase.format(names))
+    return f"{leader} {'; it '.join(phrases)}." if phrases else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Join names in a sentence; of many, the first ones and the number of the others."""
+    shown = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
+def leaderboard_section(results: BakeoffResults) -> Section | None:
+    """Show the means of rankers with intervals, and what each ranked and cost."""
+    rankers, about = results.rankers, results.summary["arms"]
+    if not rankers:
+        return None
+    figures = {
+        measure: intervals(rankers, {"": spans([rows[name] for name in rankers], MEAN)}, measure)
+        for measure, rows in results.means.items()
+    }
+    chart = Chart(
+        figures,
+        f"Each ranker's mean over queries, with its interval, in the order of {results.leading}."
+        + (
+            " Two intervals may well overlap and the difference be significant: see below."
+            if results.comparisons
+            else ""
+        ),
+        "measure",
+    )
+    has_gaps = any(ranker["missing"] for ranker in about)
+    has_costs = any(ranker["dollars"] or ranker["unpriced"] for ranker in about)
+    place = {name: i for i, name in enumerate(rankers)}
+    cells: list[Cells] = [
+        [
+            Text(ranker["name"]),
+            *(_mean(results, measure, ranker["name"]) for measure in results.means),
+            *([f"{ranker['answered']:,} of {results.queries:,}"] if has_gaps else []),
+            *([paid(ranker["dollars"], ranker["unpriced"])] if has_costs else []),
+        ]
+        for ranker in sorted(about, key=lambda ranker: place.get(ranker["name"], len(place)))
+    ]
+    gaps, costs = (["ranked"] if has_gaps else []), (["spent"] if has_costs else [])
+    numbers = [*results.means, *gaps, *costs]
+    draws, kind = results.summary["label_draws"], results.summary["truth"]["kind"]
+    errors = f"drawn {draws:,} times for their errors" if draws else "taken as they are"
+    caption = (
+        f"Means over {counted(results.queries, 'query', 'queries')} with "
+        f"{results.run['options']['confidence']:.0%} intervals. A query that a ranker did not rank "
+        "counts as 0, a document that nobody judged as not relevant. The truth consists of "
+        f"{_KINDS.get(kind, kind)}, {errors}."
+    )
+    table = Table(["ranker", *numbers], cells, caption, frozenset(numbers), file="means.parquet")
+    return Section("leaderboard", "Leaderboard", (chart, table))
+
+
+def _mean(results: BakeoffResults, measure: str, ranker: str) -> Quantity:
+    row = results.means[measure].get(ranker)
+    if row is None:
+        return number(None)
+    mean = estimate(row["mean"], row["low"], row["high"])
+    if row["queries"] >= results.queries or np.isnan(mean.value):
+        return mean
+    text = f"{mean} over {row['queries']:,}"
+    return Quantity(text, mean.value, (mean.low, mean.high), mean.without_interval)
+
+
+def differences_section(results: BakeoffResults) -> Section | None:
+    """Show which differences between rankers are significant."""
+    if not (results.comparisons and results.rankers):
+        return None
+    forests = {measure: _forest(results, measure) for measure in results.comparisons}
+    chances = {
+        measure: _chances(results.rankers, rows)
+        for measure, rows in results.comparisons.items()
+        if not all(np.isnan(row.p_better) for row in rows)
+    }
+    charts = [
+        Chart(
+            forests,
+            "By how much the ranker with the highest mean is above each other one, on the queries "
+            "that both ranked. The intervals are of each pair by itself; a point is filled where "
+            "the difference is significant after correction for all comparisons, and a ring where "
+            "not.",
+            "measure",
+        ),
+        Chart(
+            chances,
+            "P(the row's ranker beats the column's): the chance that its mean over all queries of "
+            "this kind is the higher one, by Student's t over these queries.",
+            "measure",
+        ),
+    ]
+    shown = [chart for chart in charts if chart.figures]
+    return Section("differences", "Differences", [*shown, _comparisons_table(results)])
+
+
+def _forest(results: BakeoffResults, measure: str) -> Figure:
+    best = results.best(measure)
+    rows = nearest_first(best, results.comparisons[measure])
+    ends = ([getattr(row, end) for row in rows] for end in ("difference", "low", "high"))
+    difference, low, high = (np.array(end, dtype=float) for end in ends)
+    return intervals(
+        [row.run_b for row in rows],
+        {"": (difference, low, high)},
+        f"{label(best, 16)} minus the other",
+        0.0,
+        notes=[results.common(row) for row in rows],
+        hollow={i for i, row in enumerate(rows) if not significance_of(row).is_significant},
+    )
+
+
+def _chances(rankers: Sequence[str], rows: Sequence[Comparison]) -> Figure:
+    place = {ranker: i for i, ranker in enumerate(rankers)}
+    values = np.full((len(rankers), len(rankers)), np.nan)
+    hover = [[""] * len(rankers) for _ in rankers]
+    for pair in (side for row in rows for side in (row, turned(row))):
+        i, j = place[pair.run_a], place[pair.run_b]
+        values[i, j] = pair.p_better
+        hover[i][j] = (
+            f"{pair.run_a} minus {pair.run_b}: "
+            f"{estimate(pair.difference, pair.low, pair.high, '+.4f')}, p {pair.p:.3g}, "
+            f"{pair.p_holm:.3g} after Holm"
+        )
+    return matrix(rankers, values, hover, 0.5)
+
+
+def _comparisons_table(results: BakeoffResults) -> Table:
+    leading, rows = next(iter(results.comparisons.items()))
+    place = {ranker: i for i, ranker in enumerate(results.rankers)}
+    shown = sorted(rows, key=lambda row: sorted((place[row.run_a], place[row.run_b])))
+    draws, has_gaps = results.summary["label_draws"], any(map(results.common, shown))
+    cells: list[Cells] = [
+        [
+            Text(row.run_a),
+            Text(row.run_b),
+            significance_text(row),
+            estimate(row.difference, row.low, row.high, "+.3f"),
+            number(row.p_holm, ".3g"),
+            chance(row.p_better),
+            *([number(row.p_labels, ".0%")] if draws else []),
+            f"{row.wins:,} / {row.ties:,} / {row.losses:,}",
+            *([f"{row.queries:,}"] if has_gaps else []),
+        ]
+        for row in shown[:_ROWS]
+    ]
+    in_draws = ["A above in draws"] if draws else []
+    numbers = ["A minus B", "p (Holm)", "P(A beats B)", *in_draws]
+    numbers += ["wins / ties / losses", *(["queries"] if has_gaps else [])]
+    significant = sum(significance_of(row).is_significant for row in rows)
+    caption = (
+        f"{leading}: {significant:,} of {counted(len(rows), 'difference')} "
+        f"{'is' if significant == 1 else 'are'} significant (paired randomisation test over "
+        f"queries, p < {SURE} after Holm's correction for all comparisons). comparisons.parquet "
+        "has all measures."
+    )
+    columns = ["A", "B", "significance", *numbers]
+    return Table(columns, cells, caption, frozenset(numbers), _OPEN, file="comparisons.parquet")
+
+
+def failures_section(results: BakeoffResults) -> Section | None:
+    """Count the queries that a ranker did not rank, by reason."""
+    rows: list[Mapping[str, Any]] = []
+    if results.source.has("failures.parquet"):
+        failures = results.source.table("failures").group_by(["run", "status", "reason"])
+        rows = failures.aggregate([([], "count_all")]).to_pylist()
+        rows.sort(key=lambda row: (row["run"], -row["count_all"], row["reason"]))
+    cells = [*_notes(results)]
+    cells += [
+        [
+            Text(row["run"]),
+            f"{row['count_all']:,}",
+            Text(f"{row['status']}: {short(row['reason'], 200)}"),
+        ]
+        for row in rows
+    ]
+    caption = (
+        "They count as 0 in the means of a ranker; two rankers are compared on the queries that "
+        "both ranked. A ranker that ranked none takes no part."
+    )
+    columns, numbers = ("ranker", "queries", "why"), frozenset({"queries"})
+    table = Table(columns, cells, caption, numbers, _OPEN, file="failures.parquet")
+    return Section("failures", "Queries that were not ranked", (table,)) if cells else None
+
+
+def _notes(results: BakeoffResults) -> Iterator[Cells]:
+    for ranker in results.summary["arms"]:
+        if ranker["note"]:
+            note = short(ranker["note"], 300)
+            yield [Text(ranker["name"]), f"{ranker['missing']:,}", Text(note)]
