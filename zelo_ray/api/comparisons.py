@@ -28,6 +28,7 @@ from zelo_ray.options import (
     CompareProtocolsOptions,
     DriftOptions,
 )
+from zelo_ray.report.source import MemorySource
 
 if TYPE_CHECKING:
     from zelo_ray.on_ray.begin import Watch
@@ -169,7 +170,7 @@ def agreed(settings: AgreeOptions) -> RaterAgreement:
     return RaterAgreement(
         settings.out or "",
         {name: Table(table) for name, table in outcome.tables.items()},
-        partial(AGREE_REPORT.read, settings.out or ""),
+        partial(AGREE_REPORT.build, MemorySource(outcome.tables), outcome.record),
         complete=outcome.complete,
         files=("agree.json", *(f"{name}.parquet" for name in outcome.tables)),
     )
