@@ -97,6 +97,7 @@ _VOTING: tuple[_BiasKind, ...] = (
     ),
 )
 _ROWS = 12
+_NONE = {"value": -inf}
 _FAIR = {"leniency": 0.0, "length": 0.0, "first": 0.5, "flips": 0.5, "circles": 0.25}
 
 
@@ -151,12 +152,10 @@ def _bias_table(
     keys = [key for key in columns if any(key in biases for biases in by_judge.values())]
     if not keys:
         return
-
-    def place(entry: tuple[str, Mapping[tuple[str, ...], Row]]) -> float:
-        return -entry[1][keys[0]]["value"] if keys[0] in entry[1] else inf
-
     cells: list[Cells] = []
-    for judge, biases in sorted(by_judge.items(), key=place):
+    order = sorted(by_judge, key=lambda judge: -by_judge[judge].get(keys[0], _NONE)["value"])
+    for judge in order:
+        biases = by_judge[judge]
         figures = [biases.get(key) for key in keys]
         estimates = (
             estimate_of(row, "+z.3f" if row["against"] else "z.3f") if row else number(None)
@@ -275,7 +274,7 @@ def systems_section(tables: AgreementTables) -> Section | None:
     note = (
         f"{counted(orders[0]['runs'], 'run')} by {orders[0]['measure']}, against their order by "
         f"{whom}, on what both graded. Other way round: pairs of runs in the other order, of all, "
-        f"and of those that differ significantly by {whom} (randomisation test, p < .05 after Holm)."
+        f"and of those that differ significantly by {whom} (randomisation test, p < .05, Holm)."
     )
     parts.append(Table(columns, cells, note, frozenset(columns[1:]), _ROWS, file="systems.parquet"))
     return Section("systems", "The order of systems", parts)

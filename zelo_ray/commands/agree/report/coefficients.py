@@ -7,6 +7,7 @@ from math import isnan
 import numpy as np
 
 from zelo_ray.commands.agree.report.results import AgreementTables, estimate_of, rows_by
+from zelo_ray.evaluation.agreement import scale_name
 from zelo_ray.evaluation.agreement.ranks import COEFFICIENTS as RANKS
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.formats.wording import counted
@@ -58,9 +59,7 @@ def people_section(tables: AgreementTables) -> Section | None:
             ]
             for judge in tables.best_first
         ]
-        caption = (
-            f"{tables.leading}, where grades from a cut on are one grade, and those below another."
-        )
+        caption = f"{tables.leading} of grades from the cut on, or below: relevant or not."
         parts.append(
             Table(["judge", *cuts], cells, caption, frozenset(cuts), _ROWS, file=_FILE),
         )
@@ -188,7 +187,7 @@ def confusion_section(tables: AgreementTables) -> Section | None:
     levels = tables.record["options"]["levels"]
     counts: dict[tuple[str, str], np.ndarray] = {}
     for row in tables.rows("confusion"):
-        if row["scale"] == tables.scales[0]:
+        if row["scale"] == scale_name(levels):
             a, b, i, j = (row[key] for key in ("rater_a", "rater_b", "grade_a", "grade_b"))
             for key, cell in (((a, b), (i, j)), ((b, a), (j, i))):
                 counts.setdefault(key, np.zeros((levels, levels), np.int64))[cell] = row["items"]

@@ -79,14 +79,14 @@ def outcomes_section(tables: AgreementTables) -> Section | None:
 
 def differences_section(tables: AgreementTables) -> Section | None:
     """Show which of two judges agrees more with people."""
-    rows = [row for row in tables.rows("differences") if row["items"]]
-    by_pair = rows_by(rows, "rater_a", "rater_b")
-    pairs = [(a, b) for a, b in by_pair][:_PAIRS]
+    of = {
+        pair: {(row["coefficient"], row["scale"]): row for row in group}
+        for pair, group in rows_by(tables.rows("differences"), "rater_a", "rater_b").items()
+        if any(row["items"] for row in group)
+    }
+    pairs = [*of][:_PAIRS]
     if not pairs:
         return None
-    of = {
-        pair: {(row["coefficient"], row["scale"]): row for row in by_pair[pair]} for pair in pairs
-    }
     names = [f"{a} over {b}" for a, b in pairs]
     ends = ("difference", "low", "high")
     figures: dict[tuple[str, ...], Figure] = {
