@@ -8,6 +8,7 @@ from dataclasses import asdict
 import orjson
 import pyarrow.parquet as pq
 
+from zelo_ray.api.comparisons import agreed
 from zelo_ray.cli.arguments import parse
 from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.bookkeeping import Tally, retried
@@ -73,6 +74,11 @@ def sealed(requests, salt="a ledger's own"):
 def parsed(*words):
     """Options as the command line reads them."""
     return parse([str(word) for word in words])[1]
+
+
+def agreement_of(*words):
+    """Return the results of `agree`, as the command line has them."""
+    return agreed(parsed("agree", *words))
 
 
 def judge_of(name="openai:a-model", **options):

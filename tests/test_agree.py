@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import rows_of
+from tests.builders import agreement_of, rows_of
+from zelo_ray.errors import InputError
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Grade, GradedScore
 
@@ -61,7 +62,6 @@ def test_published_kappas_and_alphas_of_33_judges(say, tmp_path, published):
     assert not wrong
     assert len(published) * len(SCALES) * 2 == 264
     assert sum("clipped to 0 to 3" in line for line in lines) == 2
-    assert max(len(line) for line in lines if "/" not in line) <= 100  # paths may be long
     notes = json.loads((tmp_path / "agree.json").read_text())["notes"]
     assert [note.split("/")[-1] for note in notes] == [
         "RMITIR-llama70B.txt: 2 of 4,423 grades clipped to 0 to 3 (5)",
@@ -99,17 +99,34 @@ def test_krippendorffs_example(say, tmp_path, published):
     assert items == {11}  # the twelfth unit has one code
 
 
-def test_judges_are_ranked_by_their_agreement_with_people(say, three):
+def test_judges_are_ranked_by_their_agreement_with_people(three):
     folder, human = three
-    status, lines = say(folder / "poor.txt", folder / "good.txt", "--human", human)
-    assert status == 0
-    assert lines[0] == "Judges and human on the scale 0-3, by kappa (60 items of 6 queries)"
-    assert [line.split()[0] for line in lines[1:4]] == ["judge", "good", "poor"]
-    text = "\n".join(lines)
-    assert "kappa with human, binarised" in text
-    assert "2 judges and human together" in text
-    assert "Items by the grades of human (rows) and good" in text
-    assert max(map(len, lines)) <= 100
+    found = agreement_of(folder / "poor.txt", folder / "good.txt", "--human", human)
+    assert found.complete
+    report = found.report
+    people = report.table("people")
+    assert [*people.columns] == [
+        *("judge", "kappa-quadratic", "kappa", "alpha-ordinal", "agreement", "items", "queries")
+    ]
+    assert [row[0].text for row in people.rows] == ["good", "poor"]
+    assert [row[-2:] for row in people.rows] == [["60", "6"]] * 2
+    _, _, binarised = report.section("people").parts
+    assert [*binarised.columns] == ["judge", ">=1", ">=2", ">=3"]
+    assert {row[0].text for row in report.table("panel").rows} == {"all judges and human"}
+    grades = report.table("confusion").rows
+    assert [row[0].text for row in grades] == ["good"] * 4 + ["poor"] * 4
+    assert sum(int(count) for row in grades for count in row[3:]) == 120
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_terminal_shows_it_in_its_width(three, width):
+    folder, human = three
+    text = agreement_of(folder / "poor.txt", folder / "good.txt", "--human", human).to_text(width)
+    lines = text.splitlines()
+    assert lines[0] == "How 2 judges agree with people"
+    assert "Judges and people" in lines
+    assert max(map(len, lines)) <= width
+    assert len(re.findall(r"\d\.\d+ \[[-+]?\d\.\d+, [-+]?\d\.\d+\]", text)) > 20
 
 
 def test_the_files_hold_everything(say, three, tmp_path):
@@ -151,9 +168,8 @@ def test_only_what_is_asked(say, three, tmp_path):
         "--resamples",
         0,
     ]
-    status, lines = say(folder / "poor.txt", folder / "good.txt", *words, "--out", tmp_path)
-    assert status == 0
-    assert lines[1].split() == ["judge", "mcc"]
+    found = agreement_of(folder / "poor.txt", folder / "good.txt", *words, "--out", tmp_path)
+    assert [*found.report.table("people").columns] == ["judge", "mcc", "items", "queries"]
     rows = rows_of(tmp_path, "agreement")
     assert {(r["coefficient"], r["scale"]) for r in rows} == {
         (name, scale) for name in ("mcc", "fleiss") for scale in ("0-3", ">=2")
@@ -163,30 +179,34 @@ def test_only_what_is_asked(say, three, tmp_path):
     assert {r["scale"] for r in rows_of(tmp_path, "agreement")} == {"0-3"}
 
 
-def test_two_judges_without_people_have_one_line_and_a_confusion(say, three):
+def test_two_judges_without_people_have_one_row_and_a_confusion(three):
     folder, _ = three
-    status, lines = say(folder / "poor.txt", f"the other={folder / 'good.txt'}")
-    assert status == 0
-    assert lines[0] == "Judges with each other on the scale 0-3 (60 items of 6 queries)"
-    assert lines[2].startswith("poor, the other")
-    assert "Items by the grades of poor (rows) and the other" in lines
+    report = agreement_of(folder / "poor.txt", f"the other={folder / 'good.txt'}").report
+    [row] = report.table("between").rows
+    assert [cell.text for cell in row[:2]] == ["poor", "the other"]
+    assert row[-2:] == ["60", "6"]
+    assert {(r[0].text, r[1].text) for r in report.table("confusion").rows} == {
+        ("the other", "poor")
+    }
 
 
-@pytest.mark.parametrize(("number", "title"), [(4, "0-3: kappa"), (12, "0-3: the closest of 66")])
-def test_a_few_judges_are_a_matrix_and_many_are_their_extremes(say, tmp_path, number, title):
+@pytest.mark.parametrize(("number", "farthest"), [(4, 0), (12, 5)])
+def test_of_many_judges_the_farthest_are_shown_too(tmp_path, number, farthest):
     rng = np.random.default_rng(0)
     human = rng.integers(0, 4, 40)
     for n in range(number):
         grades = np.where(rng.random(40) < n / number, rng.integers(0, 4, 40), human)
         write_qrels(tmp_path / f"judge{n:02}.txt", grades)
-    status, lines = say(tmp_path, "--resamples", 100)
-    assert status == 0
-    assert any(line.startswith(f"Judges with each other on the scale {title}") for line in lines)
-    assert any(line.startswith(f"{number} judges together") for line in lines)
-    assert max(map(len, lines)) <= 100
+    report = agreement_of(tmp_path, "--resamples", 100).report
+    _, closest, *others = report.section("between").parts
+    values = [row[2].value for row in closest.rows]
+    assert len(values) == number * (number - 1) / 2
+    assert values == sorted(values, reverse=True)
+    assert [row[2].value for table in others for row in table.rows] == values[::-1][:farthest]
+    assert report.table("panel").rows[0][0].text == "all judges"
 
 
-def test_a_judge_of_other_documents_is_missing(say, tmp_path):
+def test_a_judge_of_other_documents_is_missing(tmp_path):
     for name, grades in (
         ("a", [1, 2, 3, 0, None, None]),
         ("b", [None] * 4 + [1, 2]),
@@ -194,24 +214,23 @@ def test_a_judge_of_other_documents_is_missing(say, tmp_path):
     ):
         write_qrels(tmp_path / f"{name}.txt", grades)
     words = [tmp_path / "a.txt", tmp_path / "b.txt", "--human", tmp_path / "human.txt"]
-    status, lines = say(*words)
-    assert status == 3
-    assert "b and human judged no document in common" in lines
-    assert "Of fewer than 5 queries there is no interval." in lines
-    assert any(line.startswith("b ") and line.split()[1] == "-" for line in lines)
-    assert "or nothing was judged in common." in lines
+    found = agreement_of(*words)
+    assert not found.complete
+    assert found.report.notes[0] == "b and human judged no document in common"
+    a, b = found.report.table("people").rows
+    assert a[1].value > 0
+    assert np.isnan([a[1].low, b[1].value]).all()  # of fewer than five queries, and of nothing
 
 
-def test_the_out_of_annotate_is_a_source(say, tmp_path):
+def test_the_out_of_annotate_is_a_source(tmp_path):
     grades = [
         Grade(f"q{i % 5}", f"d{i}", judge, (i * factor) % 4, (), (), "", f"{judge}{i}")
         for judge, factor in (("openai:m", 1), ("gemini:n", 3))
         for i in range(20)
     ]
     pq.write_table(table_of(grades, Grade), tmp_path / "grades.parquet")
-    status, lines = say(tmp_path, "--resamples", 100)
-    assert status == 0
-    assert any(line.startswith("openai:m, gemini:n") for line in lines)
+    [row] = agreement_of(tmp_path, "--resamples", 100).report.table("between").rows
+    assert [cell.text for cell in row[:2]] == ["openai:m", "gemini:n"]
 
 
 @pytest.mark.parametrize(
@@ -259,10 +278,9 @@ def test_a_panels_grades_stand_beside_its_judges_and_are_none_of_them(say, three
     words = [folder / "good.txt", folder / "poor.txt"]
     say(*words, "--human", human, "--out", folder / "without")
     words += [f"panel={folder / 'scores.parquet'}", "--human", human, "--out", folder / "with"]
-    status, lines = say(*words)
-    assert status == 0
-    assert any(line.startswith("panel ") for line in lines)
-    assert any(line.startswith("2 judges and human together") for line in lines)
+    report = agreement_of(*words).report
+    assert "panel" in {row[0].text for row in report.table("people").rows}
+    assert report.table("panel").caption.startswith("2 judges,")
     before, after = values(folder / "without"), values(folder / "with")
     assert {key: after[key] for key in before} == before
     assert ("human", "panel", "0-3", "kappa") in after
@@ -274,20 +292,16 @@ def test_a_panels_grades_stand_beside_its_judges_and_are_none_of_them(say, three
     assert ("panel", "others") in grading[1]
 
 
-def test_values_lie_in_their_brackets(say, three):
-    folder, human = three
-    _, lines = say(folder / "poor.txt", folder / "good.txt", "--human", human)
-    found = re.findall(r"([-+]?\d\.\d+) \[([-+]?\d\.\d+), ([-+]?\d\.\d+)\]", "\n".join(lines))
-    assert len(found) > 20
-    assert {len(end.lstrip("+-")) for ends in found for end in ends} == {5}
-    assert all(float(low) <= float(value) <= float(high) for value, low, high in found)
-
-
 def test_coefficients_of_many_are_missing_for_two(say, three):
     folder, _ = three
     status, lines = say(folder / "poor.txt", folder / "good.txt", "--coefficients", "fleiss")
     assert status == 3
     assert lines[-1] == "fleiss: for three raters or more, which are not here"
+
+
+def test_one_judge_alone_has_nobody_to_agree_with(three):
+    with pytest.raises(InputError, match="name more judges, or --human"):
+        agreement_of(three[0] / "good.txt")
 
 
 def test_a_judges_name_does_not_steer_the_terminal(say, three):

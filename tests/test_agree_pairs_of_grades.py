@@ -1,9 +1,9 @@
 """``agree`` on judges that voted and people who graded."""
 
-from tests.builders import rows_of, write_lines
+from tests.builders import agreement_of, rows_of, write_lines
 
 
-def test_grades_of_people_are_a_word_on_the_pairs_that_judges_voted_on(say, tmp_path):
+def test_grades_of_people_are_a_word_on_the_pairs_that_judges_voted_on(tmp_path):
     def vote(a, b, preference, judge="j"):
         two = {"query_id": "q", "doc_id_a": a, "doc_id_b": b}
         return two | {"judge": judge, "preference": preference}
@@ -13,9 +13,9 @@ def test_grades_of_people_are_a_word_on_the_pairs_that_judges_voted_on(say, tmp_
     grades = {"d1": 3, "d2": 1, "d3": 1}  # of d4 they say nothing, and d2 and d3 are equal
     rows = [{"query_id": "q", "doc_id": d, "judge": "p", "grade": g} for d, g in grades.items()]
     human = write_lines(tmp_path / "human.jsonl", rows)
-    status, lines = say(judges, "--human", human, "--out", tmp_path / "out")
-    assert status == 0
-    assert any("its grades name the better document of 2 pairs" in line for line in lines)
+    found = agreement_of(judges, "--human", human, "--out", tmp_path / "out")
+    assert found.complete
+    assert any("name the better document of 2 pairs" in note for note in found.report.notes)
     [same] = [
         row
         for row in rows_of(tmp_path / "out", "outcomes")

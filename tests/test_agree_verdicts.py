@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import rows_of, write_lines
-from tests.test_report import page_of
+from tests.builders import agreement_of, rows_of, write_lines
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, Ratings
 from zelo_ray.evaluation.agreement.differences import differences
@@ -114,29 +113,32 @@ def votes(found):
     return [tuple(row.values()) for row in found.to_pylist()]
 
 
+def same_words(report):
+    """Return each judge and on how many it says the same as people, by the table's rows."""
+    return [(row[0].text, row[2]) for row in report.table("outcomes").rows]
+
+
 @pytest.mark.parametrize(
     ("turn", "with_ties", "decided"),
     [(1, "886 of 1,343", "727 of 859"), (2, "871 of 1,325", "731 of 864")],
 )
-def test_fastchats_own_counts(say, published, turn, with_ties, decided):
+def test_fastchats_own_counts(published, turn, with_ties, decided):
     folder = published / "mtbench_human"
     sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
-    status, lines = say(*sources, "--people", "expert*", "--turn", turn, "--resamples", 100)
-    assert status == 0
-    [told] = [each for each in lines if each.startswith("1 gpt-4") and " of " in each]
-    assert told.endswith(f"{with_ties}    {decided}")
+    found = agreement_of(*sources, "--people", "expert*", "--turn", turn, "--resamples", 100)
+    assert same_words(found.report)[2:] == [("gpt-4", with_ties), ("gpt-4", decided)]
 
 
-def test_the_majority_and_the_win_rates_of_mt_bench(say, tmp_path, published):
+def test_the_majority_and_the_win_rates_of_mt_bench(tmp_path, published):
     folder = published / "mtbench_human"
     sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
-    status, lines = say(*sources, "--out", tmp_path, "--resamples", 100)
-    assert status == 0
-    [told] = [each for each in lines if each.startswith("1 gpt-4") and " of " in each]
-    assert told.split()[2:] == [
-        *("1,219", "of", "1,814", "0.505", "953", "of", "1,078", "0.767"),
-        *("2,220", "of", "3,355", "1,823", "of", "2,129"),
+    report = agreement_of(*sources, "--out", tmp_path, "--resamples", 100).report
+    table = report.table("outcomes")
+    assert [row[2] for row in table.rows] == [
+        *("1,219 of 1,814", "953 of 1,078", "2,220 of 3,355", "1,823 of 2,129")
     ]
+    assert table.columns[-1] == "kappa"
+    assert [round(row[-1].value, 3) for row in table.rows[:2]] == [0.505, 0.767]
     rates = {row["doc_id"]: (row["wins"], row["human"]) for row in rows_of(tmp_path, "wins")}
     assert {name: tuple(round(rate, 4) for rate in own) for name, own in rates.items()} == {
         "alpaca-13b": (0.2388, 0.2938),
@@ -147,7 +149,9 @@ def test_the_majority_and_the_win_rates_of_mt_bench(say, tmp_path, published):
         "vicuna-13b-v1.2": (0.4615, 0.4735),
     }
     assert sum(row["pairs"] for row in rows_of(tmp_path, "wins")) == 2 * 1814
-    assert "gpt-4            0.8521 / 0.7249" in lines
+    best = report.table("wins").rows[0]
+    assert [cell.text for cell in best[:2]] == ["gpt-4", "gpt-4"]
+    assert [round(rate.value, 4) for rate in best[2:4]] == [0.8521, 0.7249]
 
 
 def simulated(folder, judges=(("good", 0.2), ("fair", 0.5), ("poor", 0.9)), both_ways=False):
@@ -176,11 +180,10 @@ def simulated(folder, judges=(("good", 0.2), ("fair", 0.5), ("poor", 0.9)), both
 
 
 @pytest.mark.parametrize("both_ways", [False, True])
-def test_outcomes_are_those_of_others(say, tmp_path, both_ways):
+def test_outcomes_are_those_of_others(tmp_path, both_ways):
     truth, said, words = simulated(tmp_path, both_ways=both_ways)
-    status, lines = say(*words, "--out", tmp_path / "out", "--resamples", 100)
-    assert status == 0
-    assert max(len(each) for each in lines if "/" not in each or "Win" in each) <= 100
+    results = agreement_of(*words, "--out", tmp_path / "out", "--resamples", 100)
+    assert max(map(len, results.to_text(80).splitlines()[:-1])) <= 80
     turn = (lambda grades: 2 - grades) if both_ways else (lambda grades: grades)  # by id: c is A
     checked = 0
     for row in rows_of(tmp_path / "out", "outcomes"):
@@ -207,10 +210,10 @@ def test_outcomes_are_those_of_others(say, tmp_path, both_ways):
         ("good", "poor"),
         ("fair", "poor"),
     }
-    assert any(each.startswith("1 over 2  +") for each in lines)
-    page = page_of(tmp_path / "out")
-    assert list(page.sections)[1:3] == ["outcomes", "differences"]
-    assert "Nearest to the people's verdicts is good: it says what most of them say" in page.words()
+    first = results.report.table("differences").rows[0]
+    assert [cell.text for cell in first[:2]] == ["good", "fair"]
+    assert first[3].value > 0
+    assert [row[0].text for row in results.report.table("outcomes").rows[:3]] == [*said]
 
 
 def test_the_people_are_no_judge_of_the_panel(say, tmp_path):
@@ -335,32 +338,15 @@ def test_a_turn_of_files_that_have_none_is_refused_and_one_that_has_is_enough(tm
     assert len(read_verdicts([str(plain)], human=human, turn=1).voices) == 1
 
 
-def test_judges_on_the_same_pairs_are_told_by_their_numbers(say, tmp_path):
-    """Names that begin alike must not be cut until rows look the same."""
-    names = [f"simulated:{'a-long-name-' * 6}{n}" for n in range(3)]
-    sources = [
-        write_lines(tmp_path / f"{n}.jsonl", [line(q, "tie", name) for q in range(6)])
-        for n, name in enumerate(names)
-    ]
-    _, lines = say(*sources)
-    at = next(i for i, told in enumerate(lines) if told.startswith("Judges on the same pairs"))
-    rows = [told.split("  ")[0] for told in lines[at + 2 : at + 5]]
-    assert rows == ["1 and 2", "1 and 3", "2 and 3"]
-    table = next(i for i, told in enumerate(lines) if told.startswith("How judges vote on pairs"))
-    assert [told[:12] for told in lines[table + 2 : table + 5]] == [
-        f"{n} simulated:" for n in (1, 2, 3)
-    ]
-
-
 def test_judges_that_have_no_pair_in_common_with_people(say, tmp_path):
     human = write_lines(tmp_path / "h.jsonl", [line(q, "tie") for q in range(6)])
     same = write_lines(tmp_path / "a.jsonl", [line(q, "tie", "same") for q in range(6)])
     other = write_lines(tmp_path / "b.jsonl", [line(0, "tie", "other", a="z")])
-    status, lines = say(same, other, "--human", human, "--out", tmp_path / "out")
-    assert status == 3
-    assert "other and human judged no pair in common" in lines
-    [told] = [each for each in lines if each.startswith("1 same") and " of " in each]
-    assert told.split()[2:] == ["6", "of", "6", "-", "-", "-", "6", "of", "6", "-"]
+    found = agreement_of(same, other, "--human", human)
+    assert not found.complete
+    assert "other and human judged no pair in common" in found.report.notes
+    counts = [("same", text) for text in ("6 of 6", "\N{EN DASH}") * 2]
+    assert same_words(found.report) == counts
     graded = tmp_path / "graded.txt"
     graded.write_text("q1 0 d1 1\n")
     two = tmp_path / "two.txt"

@@ -10,8 +10,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import cohen_kappa_score
 
-from tests.builders import parsed, write_lines
-from zelo_ray.commands.agree import agree
+from tests.builders import agreement_of, write_lines
 from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
 from zelo_ray.evaluation.agreement.repeats import repeats
 from zelo_ray.evaluation.agreement.votes import (
@@ -211,14 +210,9 @@ def test_a_level_that_a_sample_lacks_and_lengths_that_do_not_differ():
 def tell(out, *words):
     """Run ``agree``; its tables, as rows, by name."""
     given = [*map(str, words), "--out", str(out), "--resamples", "200"]
-    told = agree(parsed("agree", *given))
+    told = agreement_of(*given)
     tables = {path.stem: pq.read_table(path).to_pylist() for path in out.glob("*.parquet")}
     return told, tables
-
-
-def widest(told, path):
-    """The longest line that names no file."""
-    return max(len(line) for line in told.text.splitlines() if str(path) not in line)
 
 
 def figures(rows, *names):
@@ -261,8 +255,9 @@ def test_votes_on_the_command_line(tmp_path):
     assert agreed["fair", "other", "0-2", "agreement"]["value"] > 0.95
     assert agreed["fair", "other", "votes", "agreement"]["items"] == 20 * 6 * 2  # never two by two
     assert agreed["firstling", "others", "0-2", "agreement"]["value"] < 0.05  # all ties
-    assert widest(told, tmp_path) <= 100
-    assert "first wins" in told.text
+    table = told.report.table("voting")
+    assert [*table.columns] == ["judge", "first wins", "flips", "one tie", "circles", "items"]
+    assert (table.rows[0][0].text, table.rows[0][1].value) == ("firstling", 1)
     assert tables["grading"] == []
 
 
@@ -327,11 +322,12 @@ def test_grades_on_the_command_line(tmp_path):
     assert 0.2 < found["one", "repeats-equal", ""]["value"] < 0.6
     assert found["one", "repeats-equal", ""]["items"] == 600
     assert found["one", "repeats-apart", ""]["value"] == pytest.approx(0.8, abs=0.2)
-    assert "How judges grade beside people" in told.text
+    table = told.report.table("grading")
+    assert [*table.columns[1:5]] == ["above", "a doubling", "same again", "off by"]
+    assert (table.rows[0][0].text, table.rows[0][5]) == ("long", "600")  # the mildest
     told, tables = tell(tmp_path / "without", *words)
     assert {row["against"] for row in tables["grading"]} == {"", "others"}
-    assert "beside the mean of the other judges" in told.text
-    assert widest(told, tmp_path) <= 100
+    assert "the mean of the other judges" in told.report.table("grading").caption
 
 
 def test_lengths_from_a_corpus(tmp_path):
@@ -345,7 +341,7 @@ def test_lengths_from_a_corpus(tmp_path):
     ]
     corpus = write_lines(tmp_path / "docs.jsonl", documents[5:])
     told, again = tell(tmp_path / "corpus", grades, "--pools", corpus, *flags)
-    assert "without 5 documents that --pools have no text of" in told.text
+    assert told.report.notes == ("length: without 5 documents that --pools have no text of",)
     before, after = (figures(t["grading"], "judge", "bias", "against") for t in (tables, again))
     key = ("long", "length", "human")
     assert after[key]["items"] == before[key]["items"] - 5
@@ -353,7 +349,7 @@ def test_lengths_from_a_corpus(tmp_path):
     strange = write_lines(tmp_path / "other.jsonl", [{"docid": "x", "text": "y"}])
     told, _ = tell(tmp_path / "strange", grades, "--pools", strange, *flags)
     assert not told.complete
-    assert "--pools hold no text of any graded document" in told.text
+    assert told.report.notes == ("--pools hold no text of any graded document",)
     _, shards = tell(tmp_path / "shards", grades, "--pools", shard(pools), *flags)
     assert shards["grading"] == tables["grading"]
 
@@ -383,14 +379,14 @@ def test_an_empty_text_has_no_length_and_a_bad_line_is_passed_over(tmp_path):
     found = figures(tables["grading"], "judge", "bias", "against")["long", "length", "human"]
     assert found["value"] == pytest.approx(0.4, abs=0.1)
     assert found["items"] == len(corpus) - 1
-    assert "without 1 document that --pools have no text of" in told.text
+    assert told.report.notes == ("length: without 1 document that --pools have no text of",)
     lines = pools.read_text().splitlines(keepends=True)
     pools.write_text("".join([*lines[:3], "{broken\n", *lines[4:]]))
     told, tables = tell(tmp_path / "bad", grades, "--pools", pools, *flags)
     found = figures(tables["grading"], "judge", "bias", "against")["long", "length", "human"]
     assert found["items"] == len(corpus) - 30
     assert not told.complete
-    assert f"--pools: passed over 1 bad line, the first {pools}:4: " in told.text
+    assert f"--pools: passed over 1 bad line, the first {pools}:4: " in told.report.notes[0]
 
 
 def test_a_judge_that_saw_one_order_only_is_noted(tmp_path):
@@ -408,7 +404,6 @@ def test_a_judge_that_saw_one_order_only_is_noted(tmp_path):
     ]
     both += [{**row, "judge": "both"} for row in rows[::2]]
     told, _ = tell(tmp_path / "out", write_lines(tmp_path / "votes.jsonl", [*rows, *both]))
-    noted = [line for line in told.text.splitlines() if "in one order" in line]
-    assert noted == ["  fixed: nearly all pairs in one order, with doc_id_a first; was it drawn?"]
-    assert "fair: 0.5\n  if the order was drawn" in told.text
-    assert "another winner (a coin: 0.5)" in told.text
+    assert told.report.notes == (
+        "fixed: nearly all pairs in one order, with doc_id_a first; was it drawn?",
+    )

@@ -1,16 +1,16 @@
 """When the judges agree: how often people say the same, counted by hand and by brute force."""
 
 import json
+from dataclasses import asdict
 from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from tests.builders import rows_of
+from tests.builders import agreement_of, rows_of
 from tests.test_agree import write_qrels
-from zelo_ray.commands.agree.consensus import SAID, answer
-from zelo_ray.commands.report import write_report
+from zelo_ray.commands.agree.report.consensus import LEVEL_NAMES, answer
 from zelo_ray.fitting.calibration import clusters
 from zelo_ray.fitting.calibration.consensus import LEVELS, of_grades, of_votes
 from zelo_ray.records import Consensus
@@ -57,18 +57,14 @@ def test_of_one_grading_judge_there_is_no_consensus():
     assert of_grades(grades, grades[0], np.zeros(4, int), 4, (2,)) == []
 
 
-def test_one_judge_that_votes_decides(say, tmp_path):
+def test_one_judge_that_votes_decides(tmp_path):
     pairs = [{"query_id": f"q{n}", "doc_id_a": "a", "doc_id_b": "b"} for n in range(8)]
     for name in ("judge", "people"):
         rows = [json.dumps(pair | {"preference": (n % 3) - 1}) for n, pair in enumerate(pairs)]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
     words = (tmp_path / "judge.jsonl", "--human", tmp_path / "people.jsonl", "--resamples", 0)
-    lines = say(*words, "--out", tmp_path / "out")[1]
-    write_report(str(tmp_path / "out"))
-    page = (tmp_path / "out" / "report.html").read_text()
-    for told in ("\n".join(lines), page):
-        assert "the judge decides" in told
-        assert "all judges agree" not in told
+    rows = agreement_of(*words).report.table("consensus").rows
+    assert {row[1].text for row in rows} == {"the judge decides", "the judge ties", "all together"}
 
 
 @pytest.mark.parametrize("judges", [2, 3, 8])
@@ -149,25 +145,27 @@ def test_intervals_hold_the_share_where_queries_differ():
 
 
 def row(name, same, low, high, share=0.2):
-    return Consensus("votes", "", name, share, same, low, high, 100, 0, 40)
+    return asdict(Consensus("votes", "", name, share, same, low, high, 100, 0, 40))
 
 
 def test_the_answer_in_words():
     good, bad = row("unanimous", 0.99, 0.98, 1), row("all but one", 0.9, 0.88, 0.93)
-    assert answer([good, bad], 0.97, SAID).endswith(
+    assert answer([good, bad], 0.97, LEVEL_NAMES).endswith(
         "(0.97 or more): 20% of pairs, where all judges agree"
     )
-    assert "40% of pairs, where all but one agree or more" in answer([good, bad], 0.85, SAID)
-    assert "perhaps; where all judges agree (20% of pairs)" in answer([good], 0.985, SAID)
-    assert "none; where all judges agree" in answer([row("unanimous", 0.9, 0.88, 0.93)], 0.97, SAID)
+    assert "40% of pairs, where all but one agree or more" in answer([good, bad], 0.85, LEVEL_NAMES)
+    assert "perhaps; where all judges agree (20% of pairs)" in answer([good], 0.985, LEVEL_NAMES)
+    assert "none; where all judges agree" in answer(
+        [row("unanimous", 0.9, 0.88, 0.93)], 0.97, LEVEL_NAMES
+    )
     # a level that is good beyond one that is not is no reason to trust it
     assert "perhaps" in answer(
-        [row("unanimous", 0.98, 0.6, 1), row("split", 1, 0.99, 1)], 0.97, SAID
+        [row("unanimous", 0.98, 0.6, 1), row("split", 1, 0.99, 1)], 0.97, LEVEL_NAMES
     )
-    assert not answer([row("unanimous", 1, NAN, NAN)], 0.97, SAID)
+    assert not answer([row("unanimous", 1, NAN, NAN)], 0.97, LEVEL_NAMES)
 
 
-def test_agree_tells_it_without_the_people_among_the_judges(say, tmp_path):
+def test_agree_tells_it_without_the_people_among_the_judges(tmp_path):
     rng = np.random.default_rng(3)
     human = rng.integers(0, 4, 120)
     for name in ("one", "two"):
@@ -175,12 +173,11 @@ def test_agree_tells_it_without_the_people_among_the_judges(say, tmp_path):
         write_qrels(tmp_path / f"{name}.txt", np.where(wrong, 3 - human, human))
     people = write_qrels(tmp_path / "people.qrels", human)
     words = [tmp_path / "one.txt", tmp_path / "two.txt", "--human", people]
-    status, lines = say(*words, "--out", tmp_path / "out", "--resamples", 100, "--trust", "0.6")
-    assert status == 0
+    words += ["--out", tmp_path / "out", "--resamples", 100, "--trust", "0.6"]
+    report = agreement_of(*words).report
     rows = {(r["about"], r["scale"], r["level"]): r for r in rows_of(tmp_path / "out", "consensus")}
     assert {key[0] for key in rows} == {"orders", "grades"}
     both = rows["grades", "0-3", "unanimous"]
     assert both["same"] == pytest.approx(0.36 / 0.52, abs=0.12)  # were they three, it would be less
     assert rows["grades", "0-3", "all"]["items"] == 120
-    assert any("blindly trustworthy (0.6 or more)" in line for line in lines)
-    assert max(len(line) for line in lines if "/" not in line) <= 100
+    assert any("blindly trustworthy (0.6 or more)" in sentence for sentence in report.lead)

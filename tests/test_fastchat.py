@@ -5,8 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tests.builders import parsed
-from zelo_ray.commands.agree import agree
+from tests.builders import agreement_of, parsed
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.conversations import conversation
@@ -211,5 +210,4 @@ def test_labels_are_what_agree_takes_for_the_people(tmp_path, mt_bench):
     labels = tmp_path / "labels.jsonl"
     run(mt_bench[0], *words, "--labels-out", labels, "--out", tmp_path / "pairs.jsonl")
     given = [str(labels), "--human", str(labels), "--people", "expert_1*", "--resamples", "0"]
-    told = agree(parsed("agree", *given))
-    assert "Verdicts of judges on pairs, beside human" in told.text
+    assert agreement_of(*given).report.table("outcomes").rows

@@ -7,8 +7,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from tests.builders import parsed
-from zelo_ray.commands.agree import agree
+from tests.builders import agreement_of, parsed
 from zelo_ray.commands.compare_protocols import read_people
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
@@ -193,8 +192,8 @@ def test_people_of_the_file_are_the_human_of_agree_and_of_compared_protocols(tmp
     ]
     (tmp_path / "judge.jsonl").write_text("\n".join(map(json.dumps, votes)))
     words = [tmp_path / "judge.jsonl", "--human", small, "--resamples", 0]
-    (row,) = [line for line in agree(parsed("agree", *words)).text.splitlines() if "of 2" in line]
-    assert "1 of 2" in row
+    row, *_ = agreement_of(*words).report.table("outcomes").rows
+    assert row[2] == "1 of 2"
 
 
 # As it was made of MT-Bench

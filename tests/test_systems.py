@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import kendalltau
 
-from tests.builders import parsed
-from zelo_ray.commands.agree import agree
+from tests.builders import agreement_of
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
 
 
@@ -102,7 +101,7 @@ def test_dl19_leaderboards(tmp_path, published):
     words = [*judges, "--human", folder / "qrels.txt", "--coefficients", "kappa"]
     words += ["--thresholds", 2, "--resamples", 200, "--out", tmp_path]
     words += ["--runs", *sorted((folder / "runs_top10").glob("*.run"))]
-    told = agree(parsed("agree", *words))
+    told = agreement_of(*words)
     boards = {}
     for row in pq.read_table(tmp_path / "leaderboards.parquet").to_pylist():
         boards.setdefault(row["rater"], {})[row["run"]] = row["mean"]
@@ -124,7 +123,8 @@ def test_dl19_leaderboards(tmp_path, published):
         assert (order["told"], order["items"]) == (302, 9260)
         assert order["tau_b_low"] < order["tau_b"] < order["tau_b_high"]
     assert round(orders["gpt-4o_umbrela_graded"]["tau_b"], 3) == 0.916
-    assert "37 runs by nDCG@10" in told.text
+    rows = told.report.table("systems").rows
+    assert rows[0][1].value == max(order["tau_b"] for order in orders.values())
 
 
 def test_leaderboards_without_people(tmp_path):
@@ -140,7 +140,7 @@ def test_leaderboards_without_people(tmp_path):
         ]
         (tmp_path / f"{name}.run").write_text("".join(lines))
     words = [*tmp_path.glob("*.qrels"), "--runs", *tmp_path.glob("*.run"), "--out", tmp_path / "o"]
-    agree(parsed("agree", *words))
+    agreement_of(*words)
     placed = pq.read_table(tmp_path / "o/leaderboards.parquet").to_pylist()
     orders = pq.read_table(tmp_path / "o/systems.parquet").to_pylist()
     ranks = {(row["rater"], row["run"]): row["rank"] for row in placed}
@@ -173,7 +173,7 @@ def write_run(path, order):
 
 def tell(out, *words):
     """Run ``agree``: what it told, and systems.parquet by rater B."""
-    told = agree(parsed("agree", *words, "--out", out))
+    told = agreement_of(*words, "--out", out)
     return told, {r["rater_b"]: r for r in pq.read_table(out / "systems.parquet").to_pylist()}
 
 
@@ -192,7 +192,7 @@ def test_a_judge_of_a_part_is_measured_on_that_part(tmp_path):
     assert orders["part"]["tau_b"] == orders["all"]["tau_b"] == 1
     assert not told.complete
     expected = "part graded 32 of the 64 documents that human graded: its order of runs is by these"
-    assert expected in told.text
+    assert told.report.notes[0].startswith(expected)
 
 
 def test_without_people_no_judge_meets_itself(tmp_path):
@@ -203,7 +203,7 @@ def test_without_people_no_judge_meets_itself(tmp_path):
     told, found = tell(tmp_path / "out", *judges, "--runs", *runs)
     assert {b: row["rater_a"] for b, row in found.items()} == {"one": "two", "two": "one"}
     assert found["one"]["tau_b"] == pytest.approx(1 / 3)
-    assert "against their order by the labels of the other judge" in told.text
+    assert {row[0].text for row in told.report.table("systems").rows} == {"one", "two"}
     third = write_grades(tmp_path / "three.txt", {0: 0, 1: 1, 2: 2, 3: 3})
     _, found = tell(tmp_path / "three", *judges, third, "--runs", *runs)
     assert {row["rater_a"] for row in found.values()} == {"others"}
@@ -219,7 +219,8 @@ def test_no_samples_and_no_order(tmp_path):
     told, found = tell(tmp_path / "out", *words, "--resamples", 0)
     assert np.isnan([found["flat"][name] for name in ("tau_b", "tau_ap", "tau_ap_low")]).all()
     assert (found["flat"]["told"], found["flat"]["apart"]) == (1, 0)
-    assert told.text.count("0 of 1") == 2
+    for row in told.report.table("systems").rows:
+        assert row[3:5] == ["0 of 1", "0 of 1"]
 
 
 @pytest.mark.parametrize(("value", "mean"), [(0.9, 0.2), (-0.9, 0.5), (1.0, -0.9), (0.99, 0.7)])

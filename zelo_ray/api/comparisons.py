@@ -175,7 +175,7 @@ def agreed(settings: AgreeOptions) -> RaterAgreement:
     return RaterAgreement(
         settings.out or "",
         {name: Table(table) for name, table in outcome.tables.items()},
-        partial(AGREE_REPORT.read, settings.out or ""),
+        partial(AGREE_REPORT.build, MemorySource(outcome.tables), outcome.record),
         complete=outcome.complete,
         files=("agree.json", *(f"{name}.parquet" for name in outcome.tables)),
     )

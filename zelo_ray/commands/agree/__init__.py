@@ -1,63 +1,69 @@
 """``agree``: judges against people, and against each other.
 
-A section is a function of the judgments and the options that returns a `section.Section`: lines for
-the terminal, and tables for ``--out``. ``SECTIONS`` names them in the order in which they are
-shown: a new one is a module here, a line there, and its options in `AgreeOptions`.
+A measurement is a function of the judgments and the options that returns a `section.Section`:
+tables for ``--out``. A new one is a module here, a line in ``SECTIONS``, its options in
+`AgreeOptions`, and a section of the report (`report/`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.agree.consensus import consensus
-from zelo_ray.commands.agree.grades import grading
+from zelo_ray.commands.agree.consensus import measure_consensus
+from zelo_ray.commands.agree.grades import measure_grading
 from zelo_ray.commands.agree.heldout import seen_before, without_examples
-from zelo_ray.commands.agree.leaderboards import leaderboards
+from zelo_ray.commands.agree.leaderboards import measure_leaderboards
 from zelo_ray.commands.agree.own import readable
-from zelo_ray.commands.agree.precision import precision
-from zelo_ray.commands.agree.ranks import ranks
-from zelo_ray.commands.agree.raters import raters
+from zelo_ray.commands.agree.precision import measure_precision
+from zelo_ray.commands.agree.ranks import measure_ranks
+from zelo_ray.commands.agree.raters import measure_raters
 from zelo_ray.commands.agree.section import Section
-from zelo_ray.commands.agree.verdicts import outcomes
-from zelo_ray.commands.agree.voting import voting
+from zelo_ray.commands.agree.verdicts import measure_verdicts
+from zelo_ray.commands.agree.voting import measure_voting
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import chosen
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.verdicts import Verdicts, read_verdicts
 from zelo_ray.formats.labels import by_person
 from zelo_ray.formats.results import Results, write_json
-from zelo_ray.formats.wording import printable
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
 
 SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], Section], ...] = (
-    raters,
-    outcomes,
-    consensus,
-    precision,
-    ranks,
-    grading,
-    voting,
-    leaderboards,
+    measure_raters,
+    measure_verdicts,
+    measure_consensus,
+    measure_precision,
+    measure_ranks,
+    measure_grading,
+    measure_voting,
+    measure_leaderboards,
 )
 
 _TAKEN = {"run.json", "compare.json"}
+_OF_ONE_JUDGE = "leaderboards"
+"""The table that has rows even where nobody can be compared."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Result of a comparison: its text, whether it is complete, and the tables behind it."""
+class MeasuredAgreement:
+    """What a comparison came to: its record, which is `agree.json`, and its tables."""
 
-    text: str
-    complete: bool
+    record: Mapping[str, Any]
     tables: Mapping[str, pa.Table]
 
+    @property
+    def complete(self) -> bool:
+        """Return whether all that was asked for could be measured."""
+        return not self.record["missing"]
 
-def agree(options: AgreeOptions) -> Told:
+
+def agree(options: AgreeOptions) -> MeasuredAgreement:
     """Measure judges against people, and against each other.
 
     Raises:
@@ -75,15 +81,16 @@ def agree(options: AgreeOptions) -> Told:
     notes = (*verdicts.notes, *seen_before(verdicts, options))
     verdicts = replace(verdicts, notes=notes)
     sections = [section(verdicts, options) for section in SECTIONS]
-    if not any(section.lines for section in sections):
-        raise InputError("one judge alone has nobody to agree with: name more judges, or --human")
-    missing = [line for section in sections for line in section.missing]
-    parts = [*(section.lines for section in sections), verdicts.notes, missing]
     tables = {name: table for section in sections for name, table in section.tables.items()}
+    if not any(len(table) for name, table in tables.items() if name != _OF_ONE_JUDGE):
+        raise InputError("one judge alone has nobody to agree with: name more judges, or --human")
+    record = _record(options, verdicts, sections)
     if options.out:
-        _write(options.out, options, verdicts, tables, missing)
-    text = "\n\n".join("\n".join(map(printable, lines)) for lines in parts if lines)
-    return Told(text, not missing, tables)
+        with Results(options.out, {name: table.schema for name, table in tables.items()}) as files:
+            for name, table in tables.items():
+                files.add(name, table)
+        write_json(options.out, "agree.json", record)
+    return MeasuredAgreement(record, tables)
 
 
 def _refuse_taken(options: AgreeOptions) -> None:
@@ -94,16 +101,9 @@ def _refuse_taken(options: AgreeOptions) -> None:
         raise OptionError(f"{out} holds judgments or results already; name another --out")
 
 
-def _write(
-    out: str,
-    options: AgreeOptions,
-    verdicts: Verdicts,
-    tables: Mapping[str, pa.Table],
-    missing: Sequence[str],
-) -> None:
-    with Results(out, {name: table.schema for name, table in tables.items()}) as results:
-        for name, table in tables.items():
-            results.add(name, table)
+def _record(
+    options: AgreeOptions, verdicts: Verdicts, sections: Sequence[Section]
+) -> dict[str, Any]:
     counts = {
         name: {"judgments": len(table), "queries": len(pc.unique(table["query_id"]))}
         for name, table in (
@@ -113,7 +113,7 @@ def _write(
             ("voices", verdicts.voices),
         )
     }
-    record = {
+    return {
         "kind": "agree",
         "options": {**options.model_dump(mode="json", exclude={"out"}), "thresholds": options.cuts},
         "versions": {name: version(name) for name in ("zelo-ray", "numpy", "scipy", "pyarrow")},
@@ -121,7 +121,6 @@ def _write(
         "voters": verdicts.voters,
         "pooled": verdicts.pooled,
         "counts": counts,
-        "notes": verdicts.notes,
-        "missing": list(missing),
+        "notes": [*verdicts.notes, *(note for section in sections for note in section.notes)],
+        "missing": [line for section in sections for line in section.missing],
     }
-    write_json(out, "agree.json", record)

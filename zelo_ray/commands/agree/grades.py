@@ -1,6 +1,6 @@
-"""The section on how judges grade: how harsh they are, whether length sways them, if they waver."""
+"""Measure how judges grade: how harsh they are, whether length sways them, if they waver."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from math import nan
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.commands.agree.biases import Bias, bias_of
-from zelo_ray.commands.agree.section import Section, laid_out, with_interval
+from zelo_ray.commands.agree.section import Section
 from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, share
 from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
@@ -23,19 +23,20 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
 from zelo_ray.records import Document
 
-_JUDGES = 40  # for which there is room
 _Item = tuple[str, str]
 
 
-def grading(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_grading(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Measure severity, length bias and self-consistency of every judge that graded."""
     graded = _Graded(verdicts, options)
     biases = [bias for judge in verdicts.judges for bias in graded.of(judge)]
-    lines = [*_lines(biases, verdicts.judges, graded)] if biases else []
-    missing = (
-        ["--pools hold no text of any graded document"] if biases and graded.no_lengths else []
-    )
-    return Section(lines, {"grading": table_of(biases, Bias)}, [*missing, *graded.passed_over])
+    missing, notes = [*graded.passed_over], list[str]()
+    if biases and graded.no_lengths:
+        missing.insert(0, "--pools hold no text of any graded document")
+    elif biases and graded.without_length:
+        documents = counted(graded.without_length, "document")
+        notes.append(f"length: without {documents} that --pools have no text of")
+    return Section({"grading": table_of(biases, Bias)}, missing, notes)
 
 
 class _Graded:
@@ -59,7 +60,7 @@ class _Graded:
         self._rows = {name: (item[judge == name], grade[judge == name]) for name in set(judge)}
         # of several grades of a judge for a document the mean; NaN where there is none
         self._means = {name: self._mean(*arrays) for name, arrays in self._rows.items()}
-        self.people = len(verdicts.human) > 0
+        self._people = len(verdicts.human) > 0
         self._panel = verdicts.panel
         judges = np.array([self._means[name] for name in self._panel])
         judges = judges.reshape(len(self._panel), len(self._items))  # if there are none, too
@@ -80,7 +81,7 @@ class _Graded:
                     judge, name, "", share(part, counts[:, 0], **self._options.chance), items
                 )
         means = self._means[judge]
-        if self.people:
+        if self._people:
             yield from self._against(judge, HUMAN, means, self._means[HUMAN], leveled=True)
         counted_in = ~np.isnan(means) & (judge in self._panel)
         others = self._counts - counted_in
@@ -148,46 +149,3 @@ def _pooled(url: str, bad: list[str]) -> Iterator[tuple[str, Document]]:
             bad.append(f"{line.file}:{line.number}: {line.reason}")
             continue
         yield from ((line.pool.query_id, document) for document in line.pool.documents)
-
-
-def _lines(found: Sequence[Bias], judges: Sequence[str], graded: _Graded) -> Iterator[str]:
-    against = HUMAN if graded.people else OTHERS
-    names = {
-        ("leniency", against): "above",
-        ("length", against): "a doubling",
-        ("repeats-equal", ""): "same again",
-        ("repeats-apart", ""): "off by",
-    }
-    biases: Mapping[tuple[str, str, str], Bias] = {(b.judge, b.bias, b.against): b for b in found}
-    shown = {key: head for key, head in names.items() if any((j, *key) in biases for j in judges)}
-    of = {judge: biases.get((judge, "leniency", against)) for judge in judges}
-    order = sorted(judges, key=lambda judge: -(b.value if (b := of[judge]) else -np.inf))
-    rows = []
-    for judge in order[:_JUDGES]:
-        cells = [_cell(biases.get((judge, *key)), key[0]) for key in shown]
-        items = of[judge]
-        rows.append([judge, *cells, f"{items.items:,}" if items else "0"])
-    yield f"How judges grade beside {'people' if graded.people else 'the mean of the other judges'}"
-    yield from laid_out(["judge", *shown.values(), "items"], rows)
-    if len(order) > _JUDGES:
-        yield f"… and {len(order) - _JUDGES:,} more judges"
-    whom = "the people's" if graded.people else "the others'"
-    yield f"above: mean grade less {whom} on the same documents; positive: milder"
-    if ("length", against) in shown:
-        content = "and human grade" if graded.people else "(a bias that all share is not seen)"
-        yield f"a doubling: grades per doubling of the length, within a query {content}"
-        if graded.people:
-            yield "  (human grades hold content constant only so far)"
-        if graded.without_length:
-            without = counted(graded.without_length, "document")
-            yield f"  without {without} that --pools have no text of"
-    if ("repeats-equal", "") in shown:
-        yield "same again, off by: repeated grades of a document that are equal; how far apart"
-
-
-def _cell(bias: Bias | None, name: str) -> str:
-    if bias is None:
-        return "-"
-    if name.startswith("repeats"):
-        return with_interval(bias.value, nan, nan)
-    return with_interval(bias.value, bias.low, bias.high, "+z.3f")

@@ -1,4 +1,4 @@
-"""The section on systems: whether runs stand in the same order by a judge's labels."""
+"""Measure whether runs stand in the same order by a judge's labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zelo_ray.commands.agree.section import Section, laid_out, with_interval
+from zelo_ray.commands.agree.section import Section
 from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.agreement.intervals import draws
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
@@ -22,7 +22,6 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
 
 _SURE = 0.05
-_JUDGES = 40  # for which there is room
 _ITEM = ["query_id", "doc_id"]
 _SORTED = [(name, "ascending") for name in _ITEM]
 
@@ -67,22 +66,22 @@ class Order:
     apart: int
 
 
-def leaderboards(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_leaderboards(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Rank the runs by each judge's labels, and by people's, or else by the other judges'."""
     placed: list[Placed] = []
     orders: list[Order] = []
     missing: list[str] = []
-    doubts: list[str] = []
+    notes: Sequence[str] = ()
     if options.runs:
         runs = read_runs(options.runs, ranks=True)
         boards = _boards(verdicts, options, runs)
-        doubts = notes_on(runs, parse_measure(options.measure).cutoff, ties=True)
+        notes = notes_on(runs, parse_measure(options.measure).cutoff, ties=True)
         placed = [line for board in boards.values() for line in board.placed()]
         orders = [order for pair in _pairs(boards, verdicts) if (order := _order(*pair, options))]
         if HUMAN in boards:
             missing = [*_partial(orders, verdicts.judges, len(boards[HUMAN].labels))]
     tables = {"leaderboards": table_of(placed, Placed), "systems": table_of(orders, Order)}
-    return Section([*_lines(orders), *doubts], tables, missing)
+    return Section(tables, missing, notes)
 
 
 class _Board:
@@ -196,35 +195,3 @@ def _partial(orders: Sequence[Order], judges: Sequence[str], documents: int) -> 
                 f"{order.rater_b} graded {order.items:,} of the {counted(documents, 'document')} "
                 f"that {HUMAN} graded: its order of runs is by these alone"
             )
-
-
-def _lines(orders: Sequence[Order]) -> Iterator[str]:
-    if not orders:
-        return
-    first = orders[0]
-    people = first.rater_a == HUMAN
-    whom = f"the labels of {HUMAN}" if people else "the labels of the other judge"
-    if any(order.rater_a == OTHERS for order in orders):
-        whom = "the mean grades of the other judges"
-    ranked = sorted(orders, key=lambda order: -np.nan_to_num(order.tau_b, nan=-2))
-    alike = len({order.items for order in orders}) == 1
-    rows = [
-        [
-            order.rater_b,
-            with_interval(order.tau_b, order.tau_b_low, order.tau_b_high),
-            with_interval(order.tau_ap, order.tau_ap_low, order.tau_ap_high),
-            f"{order.discordant:,} of {order.pairs:,}",
-            f"{order.apart:,} of {order.told:,}",
-            *([] if alike else [f"{order.items:,}"]),
-        ]
-        for order in ranked[:_JUDGES]
-    ]
-    of = f" ({counted(first.items, 'item')} of {counted(first.queries, 'query', 'queries')})"
-    yield f"{counted(first.runs, 'run')} by {first.measure}, against their order by {whom}"
-    yield f"on what both graded{of if alike else ''}"
-    heads = ["labels of", "tau-b", "tau-AP", "turned", "apart", *([] if alike else ["items"])]
-    yield from laid_out(heads, rows)
-    if len(ranked) > _JUDGES:
-        yield f"… and {len(ranked) - _JUDGES:,} more judges"
-    yield "turned: pairs of runs in the other order; apart: the same, of those that"
-    yield f"{whom} tell apart (p < .05 after Holm); intervals are rough"

@@ -1,4 +1,4 @@
-"""The section on ranks: judges beside people, each on the scale that it grades on."""
+"""Measure ranks: judges beside people, each on the scale that it grades on."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.agree.section import Section, laid_out, with_interval
+from zelo_ray.commands.agree.section import Section
 from zelo_ray.evaluation.agreement import Agreement, ratings_of, scale_name
 from zelo_ray.evaluation.agreement.counts import Ratings, of_pair
 from zelo_ray.evaluation.agreement.estimates import estimate
@@ -16,7 +16,7 @@ from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 
 
-def ranks(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_ranks(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Rank coefficients with the people; of judges with a scale of their own with all others."""
     table = pa.concat_tables([verdicts.human, verdicts.grades, verdicts.ranked])
     sizes = {name: (scale.high - scale.low + 1) for name, scale in options.scales.items()}
@@ -28,9 +28,7 @@ def ranks(verdicts: Verdicts, options: AgreeOptions) -> Section:
         for a, b in _pairs(ratings.raters, judges, people=len(verdicts.human) > 0)
         for agreement in _of_two(ratings, (a, b), levels, options)
     ]
-    return Section(
-        [*_lines(agreements)] if judges else [], {"ranks": table_of(agreements, Agreement)}
-    )
+    return Section({"ranks": table_of(agreements, Agreement)})
 
 
 def _pairs(raters: tuple[str, ...], names: set[str], *, people: bool) -> Iterator[tuple[int, int]]:
@@ -54,14 +52,3 @@ def _of_two(
         coefficient = estimate(confusion, mask, of, **options.chance)
         ends = (coefficient.value, coefficient.low, coefficient.high)
         yield Agreement(a, b, scale, name, *ends, counts.items, coefficient.queries)
-
-
-def _lines(found: list[Agreement]) -> Iterator[str]:
-    of = {(row.rater_a, row.rater_b, row.coefficient): row for row in found}
-    rows = []
-    for a, b in dict.fromkeys((row.rater_a, row.rater_b) for row in found):
-        figures = [of[a, b, name] for name in COEFFICIENTS]
-        cells = [with_interval(figure.value, figure.low, figure.high) for figure in figures]
-        rows.append([f"{a} and {b}", figures[0].scale, *cells, f"{figures[0].items:,}"])
-    yield "Ranks, each on its own scale"
-    yield from laid_out(["raters", "scales", *COEFFICIENTS, "items"], rows)

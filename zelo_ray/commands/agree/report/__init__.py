@@ -1,17 +1,17 @@
 """The page of ``agree``: how far judges agree with people, and with each other."""
 
-from collections.abc import Mapping
-from math import isnan, nan
+from collections.abc import Iterator, Mapping
+from math import isnan
 from typing import Any
 
 import numpy as np
 
 from zelo_ray.commands.agree.biases import Bias
 from zelo_ray.commands.agree.leaderboards import Order, Placed
-from zelo_ray.commands.agree.report import biases, coefficients, consensus, people, precision
-from zelo_ray.commands.agree.report.results import Measured, said
+from zelo_ray.commands.agree.report import biases, coefficients, consensus, people
+from zelo_ray.commands.agree.report.results import AgreementTables, estimate_of
 from zelo_ray.commands.agree.report.warnings import rank_of_agreement
-from zelo_ray.commands.agree.wins import Win
+from zelo_ray.commands.agree.verdicts import Win
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.measured import Agreement, Confused
 from zelo_ray.evaluation.agreement.precision import Precision
@@ -27,39 +27,46 @@ SECTIONS = (
     people.outcomes_section,
     people.differences_section,
     people.wins_section,
-    consensus.of_judges,
     coefficients.people_section,
     coefficients.panel_section,
     coefficients.between_section,
     coefficients.confusion_section,
-    precision.precision_section,
+    consensus.judges_section,
+    people.precision_section,
+    coefficients.ranks_section,
     biases.grading_section,
     biases.voting_section,
     biases.systems_section,
 )
 
 
+_READING = (
+    "Of kappa, pi, alpha, AC and MCC 0 is what chance reaches, and 1 the same throughout. "
+    "Intervals are 95%, over samples of 5 queries or more. A dash is a figure that is not defined: "
+    "all judgments are the same, or nothing was judged in common."
+)
+
+
 def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     """Build the report of `agree`."""
-    measured = Measured(source, record)
-    judge_count = _judges(measured)
-    suffix = " with people" if measured.people or people.best_first(measured) else ""
+    tables = AgreementTables(source, record)
+    judge_count = _judges(tables)
+    suffix = " with people" if tables.has_people or people.best_first(tables) else ""
     return Report(
         title=f"How {counted(judge_count, 'judge')} agree{'s' if judge_count == 1 else ''}{suffix}",
-        tiles=tiles(measured),
-        lead=[text for make in LEAD if (text := make(measured))],
-        sections=(),
-        make_details=lambda: [make(measured) for make in SECTIONS],
-        find_warnings=lambda: rank_of_agreement(measured),
+        tiles=make_tiles(tables),
+        lead=[*_outcome(tables), *people.outcome(tables), *consensus.answers(tables), _READING],
+        sections=[make(tables) for make in SECTIONS],
+        find_warnings=lambda: rank_of_agreement(tables),
         notes=(*record["missing"], *record["notes"]),
         made=_made(record),
     )
 
 
-def tiles(measured: Measured) -> list[tuple[str, str]]:
+def make_tiles(tables: AgreementTables) -> list[tuple[str, str]]:
     """Return the figures at the top of the page, the most telling first."""
-    counts = measured.record["counts"]
-    shown = [("judges", f"{_judges(measured):,}")]
+    counts = tables.record["counts"]
+    shown = [("judges", f"{_judges(tables):,}")]
     shown += [
         (f"{name} of {whose}", f"{counts[key]['judgments']:,}")
         for key, name, whose in (
@@ -70,74 +77,41 @@ def tiles(measured: Measured) -> list[tuple[str, str]]:
         )
         if counts.get(key, {}).get("judgments")
     ]
-    if measured.people:
-        best = measured.best_first[0]
-        row = measured.of(HUMAN, best, measured.scales[0], measured.leading)
-        shown.insert(0, (f"{measured.leading} of {short(best, 40)}", said(row)))
+    if tables.has_people:
+        best = tables.best_first[0]
+        row = tables.of(HUMAN, best, tables.scales[0], tables.leading)
+        shown.insert(0, (f"{tables.leading} of {short(best, 40)}", estimate_of(row)))
     return shown
 
 
-def _judges(measured: Measured) -> int:
+def _judges(tables: AgreementTables) -> int:
     """Count the judges that graded, or else those that voted."""
-    return len(measured.panel) or len(measured.record.get("voters", ()))
+    return len(tables.panel) or len(tables.record.get("voters", ()))
 
 
-def _outcome(measured: Measured) -> str:
-    """Say which judges agree with people most and least, and how well."""
-    if not measured.people:
-        return ""
-    scale, name = measured.scales[0], measured.leading
-    rows = {judge: measured.of(HUMAN, judge, scale, name) for judge in measured.best_first}
+def _outcome(tables: AgreementTables) -> Iterator[str]:
+    """Yield which judges agree with people most and least, and how well."""
+    if not tables.has_people:
+        return
+    scale, name = tables.scales[0], tables.leading
+    rows = {judge: tables.of(HUMAN, judge, scale, name) for judge in tables.best_first}
     rows = {judge: row for judge, row in rows.items() if not isnan(row["value"])}
     if not rows:
-        return "No judge can be compared with the people."
+        yield "No judge can be compared with the people."
+        return
     first, last = next(iter(rows)), next(reversed(rows))
-    sentence = (
-        f"Closest to the people is {first}: {name} {said(rows[first])} on "
-        f"{counted(rows[first]['items'], 'item')} of "
-        f"{counted(rows[first]['queries'], 'query', 'queries')}."
-    )
-    if len(rows) > 2:
-        values = [row["value"] for judge, row in rows.items() if judge in measured.panel]
-        middle = float(np.median(values)) if values else nan
+    values = [row["value"] for judge, row in rows.items() if judge in tables.panel]
+    sentence = f"Closest to the people is {first}"
+    if len(rows) > 2 and values:
         sentence += (
-            f" The median of {len(values):,} judges is {middle:.3f}; farthest is {last}, at "
+            f"; farthest is {last}, at {rows[last]['value']:z.3f}. The median of "
+            f"{len(values):,} judges is {np.median(values):z.3f}"
         )
-        sentence += f"{rows[last]['value']:.3f}."
-    ends = [row["low"] for row in rows.values()], [row["high"] for row in rows.values()]
-    alike = sum(high >= ends[0][0] for high in ends[1]) - 1
-    if alike and not isnan(ends[0][0]):
-        sentence += (
-            f" The intervals of {alike:,} other{'s' * (alike > 1)} overlap with that of the first."
-        )
-    return sentence
-
-
-def _whole(measured: Measured) -> str:
-    """Say how far all judges agree."""
-    names = [n for n in ("alpha-ordinal", "fleiss") if n in measured.coefficients("two")]
-    if not (measured.panels and names):
-        return ""
-    row = measured.of(measured.panels[0], "", measured.scales[0], names[0])
-    sentence = f"The judges as a whole agree by {names[0]} {said(row)}"
-    if len(measured.panels) > 1:
-        with_people = measured.of(measured.panels[1], "", measured.scales[0], names[0])
-        sentence += f"; with the people as one more of them, {said(with_people)}"
-    return f"{sentence}."
-
-
-def _reading(measured: Measured) -> str:
-    if not measured.scales:
-        return ""
-    return (
-        "Kappa, pi, alpha, AC and MCC take off what chance would reach: 0 is no better than "
-        "chance, 1 the same grades throughout. Intervals are 95%, over samples of queries. A dash "
-        "is a coefficient that is not defined, since all grades are the same or nothing was judged "
-        "in common."
-    )
-
-
-LEAD = (_outcome, people.outcome, consensus.answers, _whole, _reading)
+    alike = sum(row["high"] >= rows[first]["low"] for row in rows.values()) - 1
+    if alike > 0:
+        s = "s" * (alike > 1)
+        sentence += f". The intervals of {alike:,} other{s} overlap with that of the first"
+    yield f"{sentence}."
 
 
 def _made(record: Mapping[str, Any]) -> str:
@@ -167,6 +141,6 @@ AGREE_REPORT = ReportKind(
         "wins": (Win,),
     },
     build_report,
-    lambda source, record: tiles(Measured(source, record))[0],
+    lambda source, record: make_tiles(AgreementTables(source, record))[0],
 )
 """How results of `agree` become a report."""

@@ -1,12 +1,16 @@
 """Sections of ``agree`` on how judges err: by grades, by votes, and in the order of systems."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf, isfinite, nan
 
 import numpy as np
 
-from zelo_ray.commands.agree.report.results import Measured, Row
-from zelo_ray.evaluation.agreement.pairs import DECIDED, VOTES, VOTES_DECIDED, WITH_TIES
-from zelo_ray.formats.interchange.verdicts import HUMAN, PANEL
+from zelo_ray.commands.agree.report.people import SCALE_NAMES
+from zelo_ray.commands.agree.report.results import AgreementTables, Row, estimate_of, rows_by
+from zelo_ray.evaluation.agreement.pairs import DECIDED, WITH_TIES
+from zelo_ray.evaluation.agreement.votes import CHANCE
+from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, PANEL
+from zelo_ray.formats.wording import counted
 from zelo_ray.report.charts.figures import intervals, spans
 from zelo_ray.report.charts.grids import matrix
 from zelo_ray.report.charts.labels import label
@@ -14,16 +18,9 @@ from zelo_ray.report.charts.slopes import slopes
 from zelo_ray.report.parts import Cells, Chart, Figure, Section, Table, Text
 from zelo_ray.report.wording import estimate, number
 
-_OF = {
-    WITH_TIES: "pairs",
-    DECIDED: "pairs decided",
-    VOTES: "votes",
-    VOTES_DECIDED: "votes decided",
-}
-"""What the scales of votes on pairs are called here."""
-_Told = tuple[tuple[str, str], str, str]
+_BiasKind = tuple[tuple[str, str], str, str]
 """A figure's name and what it is relative to; what its axis says; how to read it."""
-_GRADING: tuple[_Told, ...] = (
+_GRADING: tuple[_BiasKind, ...] = (
     (
         ("leniency", "human"),
         "above people, in grades",
@@ -68,7 +65,7 @@ _GRADING: tuple[_Told, ...] = (
         "Asked again about the same document, how far apart a judge's grades are.",
     ),
 )
-_VOTING: tuple[_Told, ...] = (
+_VOTING: tuple[_BiasKind, ...] = (
     (
         ("first", ""),
         "share won by what came first",
@@ -99,30 +96,84 @@ _VOTING: tuple[_Told, ...] = (
         ),
     ),
 )
+_ROWS = 12
+_NONE = {"value": -inf}
 _FAIR = {"leniency": 0.0, "length": 0.0, "first": 0.5, "flips": 0.5, "circles": 0.25}
 
 
-def grading_section(measured: Measured) -> Section | None:
+def grading_section(tables: AgreementTables) -> Section | None:
     """Show how harsh judges are, how much length sways them, and how consistent they are."""
-    charts = [*_biases(measured.rows("grading"), measured, _GRADING)]
-    return Section("grading", "How the judges grade", charts) if charts else None
+    rows = tables.rows("grading")
+    if not rows:
+        return None
+    against = HUMAN if any(row["against"] == HUMAN for row in rows) else OTHERS
+    whom = "the people's" if against == HUMAN else "the mean of the other judges"
+    columns = {
+        ("leniency", against): ("above", f"mean grade less {whom}, on the same documents"),
+        ("length", against): ("a doubling", "grades more for a document twice as long"),
+        ("repeats-equal", ""): ("same again", "repeated grades that are equal"),
+        ("repeats-apart", ""): ("off by", "mean difference of repeated grades"),
+    }
+    charts = _biases(rows, tables, _GRADING)
+    table = _bias_table(rows, columns, "grading.parquet")
+    return Section("grading", "How the judges grade", [*charts, *table])
 
 
-def voting_section(measured: Measured) -> Section | None:
+def voting_section(tables: AgreementTables) -> Section | None:
     """Show how judges vote on pairs."""
-    charts = [*_biases(measured.rows("voting"), measured, _VOTING), *_votes(measured)]
-    return Section("voting", "How the judges vote on pairs", charts) if charts else None
+    rows = tables.rows("voting")
+    if not rows:
+        return None
+    columns = {
+        ("first", ""): (
+            "first wins",
+            "decided votes for the document shown first; fair is 0.5, if the order was drawn",
+        ),
+        ("flips", ""): ("flips", "of pairs seen in both orders, another winner; coins 0.5"),
+        ("one-tie", ""): ("one tie", "of these, a tie in one order only"),
+        ("circles", ""): (
+            "circles",
+            f"of decided triples, those in which each document beats another; coins {CHANCE:g}",
+        ),
+    }
+    charts = _biases(rows, tables, _VOTING)
+    table = _bias_table(rows, columns, "voting.parquet")
+    return Section("voting", "How the judges vote on pairs", [*charts, *table, *_votes(tables)])
+
+
+def _bias_table(
+    rows: Iterable[Row], columns: Mapping[tuple[str, str], tuple[str, str]], file: str
+) -> Iterator[Table]:
+    """Yield a table of judges and those biases that are known, with the items of the first."""
+    by_judge = {
+        judge: {(row["bias"], row["against"]): row for row in group if row["items"]}
+        for (judge,), group in rows_by(rows, "judge").items()
+    }
+    keys = [key for key in columns if any(key in biases for biases in by_judge.values())]
+    if not keys:
+        return
+    cells: list[Cells] = []
+    order = sorted(by_judge, key=lambda judge: -by_judge[judge].get(keys[0], _NONE)["value"])
+    for judge in order:
+        biases = by_judge[judge]
+        figures = [biases.get(key) for key in keys]
+        estimates = (
+            estimate_of(row, "+z.3f" if row["against"] else "z.3f") if row else number(None)
+            for row in figures
+        )
+        items = f"{figures[0]['items']:,}" if figures[0] else ""
+        cells.append([Text(judge), *estimates, items])
+    names = ("judge", *(columns[key][0] for key in keys), "items")
+    caption = ". ".join(": ".join(columns[key]).capitalize() for key in keys)
+    yield Table(names, cells, f"{caption}.", frozenset(names[1:]), _ROWS, file=file)
 
 
 def _biases(
-    rows: Iterable[Row], measured: Measured, bias_kinds: Sequence[_Told]
+    rows: Iterable[Row], tables: AgreementTables, bias_kinds: Sequence[_BiasKind]
 ) -> Iterable[Chart]:
     """Draw a chart for each bias that is known of any judge, with the judges in one order."""
-    place = {judge: i for i, judge in enumerate(measured.best_first)}
-    by_bias: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        if np.isfinite(row["value"]):
-            by_bias.setdefault((row["bias"], row["against"]), []).append(row)
+    place = {judge: i for i, judge in enumerate(tables.best_first)}
+    by_bias = rows_by((row for row in rows if isfinite(row["value"])), "bias", "against")
     for key, title, caption in bias_kinds:
         if group := by_bias.get(key):
             group.sort(key=lambda row: place.get(row["judge"], len(place)))
@@ -131,38 +182,50 @@ def _biases(
             yield Chart({"": figure}, caption)
 
 
-def _votes(measured: Measured) -> list[Chart]:
+def _votes(tables: AgreementTables) -> Iterator[Chart | Table]:
     """Draw how far judges agree on pairs."""
-    tables: dict[tuple[str, ...], dict[tuple[str, str], float]] = {}
-    for row in measured.rows("pairs"):
+    by_key: dict[tuple[str, ...], dict[tuple[str, str], Row]] = {}
+    for row in tables.rows("pairs"):
         if row["items"]:
-            cells = tables.setdefault((row["coefficient"], _OF[row["scale"]]), {})
-            a, b = row["rater_a"], row["rater_b"]
-            cells[a, b] = cells[b, a] = row["value"]
+            name = SCALE_NAMES[row["scale"]]
+            by_key.setdefault((row["coefficient"], name), {})[row["rater_a"], row["rater_b"]] = row
+    if not by_key:
+        return
     figures: dict[tuple[str, ...], Figure] = {}
-    for key, cells in tables.items():
-        names = list(dict.fromkeys(name for pair in cells for name in pair))
-        values = np.array([[cells.get((a, b), np.nan) for b in names] for a in names])
+    for key, rows in by_key.items():
+        names = list(dict.fromkeys(name for pair in rows for name in pair))
+        both = rows | {(b, a): row for (a, b), row in rows.items()}
+        values = np.array(
+            [[both[a, b]["value"] if (a, b) in both else nan for b in names] for a in names]
+        )
         low = 0.0 if key[0] == "agreement" else -1.0
         figures[key] = matrix(names, values, None, (1 + low) / 2, low=low, form=_two)
     caption = (
-        "Every two judges on the pairs that both judged. In pairs a judge has one word on each, "
-        "what most of its votes say; in votes every vote meets every one. Decided: without ties."
+        "Every two judges on the pairs that both judged. With ties a judge has one word on each, "
+        "what most of its votes say; of votes each meets each. Both decided: without ties."
     )
-    return [Chart(figures, caption, ("measure", "of"))] if figures else []
+    yield Chart(figures, caption, ("measure", "of"))
+    cells: list[Cells] = []
+    for pair, row in by_key["agreement", SCALE_NAMES[WITH_TIES]].items():
+        decided = by_key.get(("agreement", SCALE_NAMES[DECIDED]), {}).get(pair)
+        kappa = by_key["kappa", SCALE_NAMES[WITH_TIES]][pair]
+        shown = [estimate_of(each) if each else number(None) for each in (row, decided, kappa)]
+        cells.append([*map(Text, pair), *shown, f"{row['items']:,}"])
+    columns = ("judge", "and", "same word", "both decided", "kappa", "pairs")
+    yield Table(columns, cells, "", frozenset(columns[2:]), _ROWS, file="pairs.parquet")
 
 
 def _two(value: float) -> str:
     return number(value, ".2f")
 
 
-def systems_section(measured: Measured) -> Section | None:
+def systems_section(tables: AgreementTables) -> Section | None:
     """Show whether a judge's labels put systems in the same order."""
-    orders = sorted(measured.rows("systems"), key=lambda row: -np.nan_to_num(row["tau_b"], nan=-2))
+    orders = sorted(tables.rows("systems"), key=lambda row: -np.nan_to_num(row["tau_b"], nan=-2))
     if not orders:
         return None
     names, truth = [row["rater_b"] for row in orders], orders[0]["rater_a"]
-    whom = f"the labels of {truth}" if truth == HUMAN else "those of the other judges"
+    whom = f"the labels of {truth if truth == HUMAN else 'the other judges'}"
     series = {
         title: spans(orders, (name, f"{name}_low", f"{name}_high"))
         for title, name in (("tau-b", "tau_b"), ("tau-AP", "tau_ap"))
@@ -174,7 +237,7 @@ def systems_section(measured: Measured) -> Section | None:
     )
     parts: list[Chart | Table] = [Chart({"": intervals(names, series, "tau")}, caption)]
     means: dict[str, dict[str, float]] = {}
-    for row in measured.rows("leaderboards"):
+    for row in tables.rows("leaderboards"):
         means.setdefault(row["rater"], {})[row["run"]] = row["mean"]
     reference = truth if truth in means else PANEL
     runs = list(means.get(reference, ()))
@@ -209,9 +272,9 @@ def systems_section(measured: Measured) -> Section | None:
         for row in orders
     ]
     note = (
-        "Pairs of runs that stand the other way round, of all and of those that "
-        f"{whom} call significant (randomisation test, p < .05 after Holm's correction). Where a "
-        "difference is not significant, nothing was shown."
+        f"{counted(orders[0]['runs'], 'run')} by {orders[0]['measure']}, against their order by "
+        f"{whom}, on what both graded. Other way round: pairs of runs in the other order, of all, "
+        f"and of those that differ significantly by {whom} (randomisation test, p < .05, Holm)."
     )
-    parts.append(Table(columns, cells, note, frozenset(columns[1:])))
+    parts.append(Table(columns, cells, note, frozenset(columns[1:]), _ROWS, file="systems.parquet"))
     return Section("systems", "The order of systems", parts)

@@ -1,35 +1,45 @@
 """Sections of ``agree`` on how far raters agree: with people, all together, and by pairs."""
 
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from math import isnan
 
 import numpy as np
 
-from zelo_ray.commands.agree.report.results import Measured, said
+from zelo_ray.commands.agree.report.results import AgreementTables, estimate_of, rows_by
+from zelo_ray.evaluation.agreement import scale_name
+from zelo_ray.evaluation.agreement.ranks import COEFFICIENTS as RANKS
 from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.formats.wording import counted
 from zelo_ray.report.charts.figures import intervals, spans
 from zelo_ray.report.charts.grids import confusion, matrix
 from zelo_ray.report.charts.labels import label
 from zelo_ray.report.parts import Cells, Chart, Figure, Section, Table, Text
 from zelo_ray.report.wording import number
 
-_SHOWN = ("kappa", "kappa-quadratic", "alpha-ordinal", "agreement")
+_OF_TWO = ("kappa-quadratic", "kappa", "alpha-ordinal", "agreement")
+_OF_MANY = ("fleiss", "alpha-ordinal", "ac2-quadratic")
 """Coefficients of which tables have a column."""
-_PAIRS, _ROWS = 200, 12
-"""How many pairs a table names, and shows at once."""
-_CONFUSIONS = 10
-"""Of so many judges without people all pairs have a table of grades."""
+_SHOWN = 3
+"""How many have, if none of these was computed."""
+_PAIRS, _ROWS, _FARTHEST = 200, 12, 5
+"""How many pairs a table names and shows at once, and how many of the farthest."""
+_CONFUSIONS, _TABLES = 10, 3
+"""Of so many judges without people all pairs have a chart of grades; of so many a table."""
 _SCALE = ("coefficient", "scale")
+_FILE = "agreement.parquet"
+_Key = tuple[Sequence[str], str, str, str]
 
 
-def people_section(measured: Measured) -> Section | None:
+def people_section(tables: AgreementTables) -> Section | None:
     """Show the agreement of each judge with people."""
-    if not measured.people:
+    if not tables.has_people:
         return None
     figures: dict[tuple[str, ...], Figure] = {}
-    for name in measured.coefficients("many"):
-        for scale in measured.scales:
-            order = measured.ordered(scale, name)
-            rows = [measured.of(HUMAN, judge, scale, name) for judge in order]
+    for name in tables.coefficients("many"):
+        for scale in tables.scales:
+            order = tables.ordered(scale, name)
+            rows = [tables.of(HUMAN, judge, scale, name) for judge in order]
             figures[name, scale] = intervals(order, {"": spans(rows)}, f"{name}, {scale}")
     chart = Chart(
         figures,
@@ -37,120 +47,194 @@ def people_section(measured: Measured) -> Section | None:
         "interval, the closest first. A scale such as >=2 takes grades from there on as relevant.",
         _SCALE,
     )
-    shown = [name for name in _SHOWN if name in measured.coefficients("many")]
-    scale = measured.scales[0]
+    scale, *cuts = tables.scales
+    keys: list[_Key] = [([judge], HUMAN, judge, scale) for judge in tables.best_first]
+    parts: list[Chart | Table] = [chart]
+    parts.append(_table(tables, ["judge"], _of_two(tables), keys, f"On the scale {scale}."))
+    if cuts:
+        cells: list[Cells] = [
+            [
+                Text(judge),
+                *(estimate_of(tables.of(HUMAN, judge, cut, tables.leading)) for cut in cuts),
+            ]
+            for judge in tables.best_first
+        ]
+        caption = f"{tables.leading} of grades from the cut on, or below: relevant or not."
+        parts.append(
+            Table(["judge", *cuts], cells, caption, frozenset(cuts), _ROWS, file=_FILE),
+        )
+    return Section("people", "Judges and people", parts)
+
+
+def _of_two(tables: AgreementTables) -> list[str]:
+    names = tables.coefficients("many")
+    return [name for name in _OF_TWO if name in names] or names[:_SHOWN]
+
+
+def _table(
+    tables: AgreementTables,
+    labels: Sequence[str],
+    coefficients: Sequence[str],
+    keys: Iterable[_Key],
+    caption: str,
+) -> Table:
+    """Return a table of coefficients with a row for each key.
+
+    Args:
+        tables: what was measured.
+        labels: names of the first columns.
+        coefficients: the other columns, before items and queries.
+        keys: the texts of the first columns, two raters (or a panel and ""), and the scale.
+        caption: how to read it.
+    """
     cells: list[Cells] = []
-    for judge in measured.best_first:
-        rows = [measured.of(HUMAN, judge, scale, name) for name in shown]
-        counts = measured.of(HUMAN, judge, scale, measured.leading)
-        sizes = (f"{counts['items']:,}", f"{counts['queries']:,}")
-        cells.append([Text(judge), *map(said, rows), *sizes])
-    columns = ("judge", *shown, "items", "queries")
-    caption = f"On the scale {scale}; agreement.parquet has all."
-    table = Table(columns, cells, caption, frozenset(columns[1:]), _ROWS)
-    return Section("people", "Judges and people", (chart, table))
+    for texts, a, b, scale in keys:
+        rows = [tables.of(a, b, scale, name) for name in coefficients]
+        sizes = (f"{rows[0]['items']:,}", f"{rows[0]['queries']:,}")
+        cells.append([*map(Text, texts), *map(estimate_of, rows), *sizes])
+    columns = (*labels, *coefficients, "items", "queries")
+    return Table(columns, cells, caption, frozenset(columns[len(labels) :]), _ROWS, file=_FILE)
 
 
-def panel_section(measured: Measured) -> Section | None:
+def panel_section(tables: AgreementTables) -> Section | None:
     """Show the agreement of all judges together."""
-    names = measured.coefficients("two")
-    if not (measured.panels and names):
+    names = tables.coefficients("two")
+    if not (tables.panels and names):
         return None
     figures = {
         scale: intervals(
             names,
             {
-                panel: spans([measured.of(panel, "", scale, name) for name in names])
-                for panel in measured.panels
+                panel: spans([tables.of(panel, "", scale, name) for name in names])
+                for panel in tables.panels
             },
             "coefficient",
         )
-        for scale in measured.scales
+        for scale in tables.scales
     }
     chart = Chart(
         figures,
-        "How far all judges agree, on what two or more of them judged, and the same with the "
-        "people as one more judge. Where the people pull it down, judges are closer to each other "
-        "than to people: they may share an error.",
+        "How far all judges agree, and the same with the people as one more judge. Where the "
+        "people pull it down, judges are closer to each other than to people: they may share an "
+        "error.",
         "scale",
     )
-    return Section("panel", "The panel as a whole", (chart,))
+    keys: list[_Key] = [
+        ([panel, scale], panel, "", scale) for panel in tables.panels for scale in tables.scales
+    ]
+    shown = [name for name in _OF_MANY if name in names] or names[:_SHOWN]
+    caption = f"{counted(len(tables.panel), 'judge')}, on what two or more raters judged."
+    table = _table(tables, ["panel", "scale"], shown, keys, caption)
+    return Section("panel", "The panel as a whole", (chart, table))
 
 
-def between_section(measured: Measured) -> Section | None:
+def between_section(tables: AgreementTables) -> Section | None:
     """Show the agreement of judges with each other."""
-    names = [*([HUMAN] if measured.people else []), *measured.best_first]
-    if len(measured.judges) < 2 or not measured.scales:
+    if len(tables.judges) < 2 or not tables.leading:
         return None
+    names = [*([HUMAN] if tables.has_people else []), *tables.best_first]
     figures: dict[tuple[str, ...], Figure] = {}
-    for name in measured.coefficients("many"):
-        for scale in measured.scales:
+    for name in tables.coefficients("many"):
+        for scale in tables.scales:
             values = np.array(
-                [[measured.of(a, b, scale, name)["value"] for b in names] for a in names]
+                [[tables.of(a, b, scale, name)["value"] for b in names] for a in names]
             )
             low = 0.0 if name == "agreement" else -1.0
             figures[name, scale] = matrix(names, values, None, (1 + low) / 2, low=low, form=_two)
+    order = ", the people first and then the judges by how close they are to them"
     chart = Chart(
         figures,
-        "Every two raters on the items that both judged"
-        + (
-            ", the people first and then the judges by how close they are to them."
-            if measured.people
-            else "."
-        )
-        + " Blocks of blue are judges that grade alike, often of one family: as a panel they are "
+        f"Every two raters on the items that both judged{order if tables.has_people else ''}. "
+        "Blocks of blue are judges that grade alike, often of one family: as a panel they are "
         "worth less than their number.",
         _SCALE,
     )
-    scale, leading = measured.scales[0], measured.leading
-    judges = measured.judges
-    pairs = [(a, b) for i, a in enumerate(judges) for b in judges[i + 1 :]]
-    agreements = [(a, b, measured.of(a, b, scale, leading)) for a, b in pairs]
-    agreements = [entry for entry in agreements if not isnan(entry[2]["value"])]
-    agreements.sort(key=lambda entry: -entry[2]["value"])
-    columns = ("judge", "and", leading, "items")
-    cells: list[Cells] = [
-        [Text(a), Text(b), said(row), f"{row['items']:,}"] for a, b, row in agreements[:_PAIRS]
-    ]
-    caption = f"The closest pairs on the scale {scale}" + (
-        f", the first {_PAIRS:,} of {len(agreements):,}." if len(agreements) > _PAIRS else "."
-    )
-    table = Table(columns, cells, caption, frozenset(columns[2:]), _ROWS)
-    return Section("between", "Judges and each other", (chart, table) if cells else (chart,))
+    return Section("between", "Judges and each other", (chart, *_pair_tables(tables)))
+
+
+def _pair_tables(tables: AgreementTables) -> Iterator[Table]:
+    """Yield the closest pairs of judges, and of many pairs the farthest."""
+    scale = tables.scales[0]
+    values = {
+        pair: tables.of(*pair, scale, tables.leading)["value"]
+        for pair in combinations(tables.judges, 2)
+    }
+    pairs = sorted((pair for pair in values if not isnan(values[pair])), key=lambda p: -values[p])
+    keys: list[_Key] = [((a, b), a, b, scale) for a, b in pairs]
+    first = f", the first {_PAIRS:,} of {len(keys):,}" if len(keys) > _PAIRS else ""
+    caption = f"The closest first, on the scale {scale}{first}."
+    columns = ("judge", "and")
+    if keys:
+        yield _table(tables, columns, _of_two(tables), keys[:_PAIRS], caption)
+    if len(keys) > _ROWS:
+        farthest = keys[: -_FARTHEST - 1 : -1]
+        yield _table(tables, columns, _of_two(tables), farthest, "The farthest first.")
 
 
 def _two(value: float) -> str:
     return number(value, ".2f")
 
 
-def confusion_section(measured: Measured) -> Section | None:
+def confusion_section(tables: AgreementTables) -> Section | None:
     """Show which grades of one rater meet which grades of another."""
-    if measured.people:
-        pairs = {judge: (HUMAN, judge) for judge in measured.best_first}
-    elif len(measured.judges) <= _CONFUSIONS:
-        judges = measured.judges
-        pairs = {f"{a} and {b}": (a, b) for i, a in enumerate(judges) for b in judges[i + 1 :]}
+    judges = tables.best_first
+    if tables.has_people:
+        pairs = {judge: (HUMAN, judge) for judge in judges}
+    elif len(judges) <= _CONFUSIONS:
+        pairs = {f"{a} and {b}": (a, b) for a, b in combinations(judges, 2)}
     else:
         return None
-    levels = measured.record["options"]["levels"]
-    tables: dict[tuple[str, str], np.ndarray] = {}
-    for row in measured.rows("confusion"):
-        if row["scale"] == measured.scales[0]:
+    levels = tables.record["options"]["levels"]
+    counts: dict[tuple[str, str], np.ndarray] = {}
+    for row in tables.rows("confusion"):
+        if row["scale"] == scale_name(levels):
             a, b, i, j = (row[key] for key in ("rater_a", "rater_b", "grade_a", "grade_b"))
             for key, cell in (((a, b), (i, j)), ((b, a), (j, i))):
-                tables.setdefault(key, np.zeros((levels, levels), np.int64))[cell] = row["items"]
-    figures = {
-        name: confusion(tables[pair], f"grade of {label(pair[1])}", f"grade of {label(pair[0])}")
-        for name, pair in pairs.items()
-        if pair in tables and tables[pair].any()
-    }
-    if not figures:
+                counts.setdefault(key, np.zeros((levels, levels), np.int64))[cell] = row["items"]
+    pairs = {name: pair for name, pair in pairs.items() if pair in counts and counts[pair].any()}
+    if not pairs:
         return None
+    figures = {
+        name: confusion(counts[pair], f"grade of {label(pair[1])}", f"grade of {label(pair[0])}")
+        for name, pair in pairs.items()
+    }
     chart = Chart(
         figures,
         "How many items got which grade by the one (rows) and by the other (columns); colours are "
         "shares of a row. Agreement stands on the diagonal; what lies right of it the rater of the "
         "columns graded higher.",
-        "judge" if measured.people else "judges",
+        "judge" if tables.has_people else "judges",
     )
-    return Section("confusion", "Which grades meet", (chart,))
+    of_table = [*pairs.values()][: None if len(pairs) <= _TABLES else int(tables.has_people)]
+    table = _confusion_table(of_table, counts)
+    return Section("confusion", "Which grades meet", (chart, table) if of_table else (chart,))
+
+
+def _confusion_table(
+    pairs: Sequence[tuple[str, str]], counts: dict[tuple[str, str], np.ndarray]
+) -> Table:
+    cells: list[Cells] = []
+    for a, b in pairs:
+        for grade, row in enumerate(counts[a, b]):
+            cells.append([Text(b), Text(a), f"{grade:,}", *(f"{n:,}" for n in row)])
+    grades = [f"by it {grade}" for grade in range(len(counts[pairs[0]]))] if pairs else []
+    columns = ("judge", "beside", "grade", *grades)
+    caption = "Items by the grade of the rater beside (rows) and by that of the judge (columns)."
+    return Table(columns, cells, caption, frozenset(columns[2:]), file="confusion.parquet")
+
+
+def ranks_section(tables: AgreementTables) -> Section | None:
+    """Show raters by rank coefficients, where judges grade on scales of their own."""
+    rows = tables.rows("ranks")
+    usual = {HUMAN, *tables.judges}
+    if all({row["rater_a"], row["rater_b"]} <= usual for row in rows):
+        return None
+    cells: list[Cells] = []
+    for (a, b, scale), group in rows_by(rows, "rater_a", "rater_b", "scale").items():
+        by_name = {row["coefficient"]: row for row in group}
+        estimates = [estimate_of(by_name[name]) for name in RANKS]
+        cells.append([Text(a), Text(b), scale, *estimates, f"{group[0]['items']:,}"])
+    columns = ("rater", "and", "scales", *RANKS, "items")
+    caption = "Each grades on its own scale."
+    table = Table(columns, cells, caption, frozenset(columns[3:]), _ROWS, file="ranks.parquet")
+    return Section("ranks", "Ranks", (table,))

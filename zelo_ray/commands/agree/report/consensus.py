@@ -1,69 +1,102 @@
 """Sections on trust: how often people say what a panel says, by how far its judges agree."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from math import isnan
 
-from zelo_ray.commands.agree.consensus import answer, called, kinds, titled
-from zelo_ray.commands.agree.report.results import Measured
-from zelo_ray.fitting.calibration.consensus import ALL, GRADES, LEVELS
-from zelo_ray.records import Consensus
+from zelo_ray.commands.agree.report.results import AgreementTables, Row, rows_by
+from zelo_ray.fitting.calibration.consensus import ALL, GRADES, LEVELS, ORDERS, VOTES
 from zelo_ray.report.charts.figures import intervals, spans
 from zelo_ray.report.parts import Cells, Chart, Figure, Section, Table, Text
 from zelo_ray.report.wording import estimate
 
 TRUST = 0.97
 """From which share of words that people share a panel is taken blindly, if nothing else is said."""
+_KINDS = {VOTES: "pairs, by votes", ORDERS: "pairs, by grades", GRADES: "documents"}
+LEVEL_NAMES = {
+    "unanimous": "all judges agree",
+    "all but one": "all but one agree",
+    "three quarters": "three quarters agree",
+    "over half": "over half agree",
+    "split": "split",
+    ALL: "all together",
+}
+_OF_ONE_VOTER = LEVEL_NAMES | {"unanimous": "the judge decides", "split": "the judge ties"}
+_ROWS = 12
 
 
-def of_judges(measured: Measured) -> Section | None:
+def judges_section(tables: AgreementTables) -> Section | None:
     """Show how far to trust the panel, for `agree`."""
-    return consensus_section(measured.rows("consensus"), _trust(measured), _voters(measured))
+    return consensus_section(tables.rows("consensus"), _trust(tables), _voters(tables))
 
 
-def answers(measured: Measured) -> str:
-    """Say when to trust the panel without people; for documents on the whole scale only."""
-    sentences = []
-    for (about, scale), rows in kinds(_records(measured.rows("consensus"))).items():
-        sentence = answer(rows, _trust(measured), called(about, _voters(measured)))
-        if sentence and (about != GRADES or "-" in scale):
-            sentences.append(f"{titled(about, scale)}: {sentence}")
+def answers(tables: AgreementTables) -> Iterator[str]:
+    """Yield when to trust the panel without people; for documents on the whole scale only."""
+    for (about, scale), rows in rows_by(tables.rows("consensus"), "about", "scale").items():
+        if about != GRADES or "-" in scale:
+            sentence = answer(rows, _trust(tables), _level_names(about, _voters(tables)))
+            if sentence:
+                title = _title(about, scale)
+                yield f"{title[:1].upper()}{title[1:]}: {sentence}."
+
+
+def answer(rows: Sequence[Row], trust: float, level_names: Mapping[str, str]) -> str:
+    """Say where the panel can be trusted blindly, and for what share of pairs or documents.
+
+    A level counts if its interval lies above ``trust``, and so do all levels before it. ``perhaps``
+    is where its share does, and too few queries were labelled to be sure.
+
+    Args:
+        rows: of one kind and scale.
+        trust: the share of words that people share from which on it can.
+        level_names: by level.
+    """
+    by_level = {row["level"]: row for row in rows}
+    levels = [by_level[level] for level in LEVELS[:-1] if level in by_level]
+    first = levels[0] if levels else None
+    if first is None or isnan(first["low"]):
+        return ""
+    noun = "documents" if first["about"] == GRADES else "pairs"
+    sure = [*takewhile(lambda row: row["low"] >= trust, levels)]
+    blindly = f"blindly trustworthy ({trust:g} or more)"
+    if sure:
+        share, where = sum(row["share"] for row in sure), level_names[sure[-1]["level"]]
+        more = " or more" if len(sure) > 1 else ""
+        return f"{blindly}: {share:.0%} of {noun}, where {where}{more}"
+    word = "none" if first["high"] < trust else "not shown" if first["same"] < trust else "perhaps"
+    value = estimate(first["same"], first["low"], first["high"])
     return (
-        f"How far to trust the panel. {'. '.join(_capital(text) for text in sentences)}."
-        if sentences
-        else ""
+        f"{blindly}: {word}; where {level_names[first['level']]} ({first['share']:.0%} of {noun}), "
+        f"people say the same of {value}"
     )
 
 
-def consensus_section(
-    records: Sequence[Mapping[str, Any]], trust: float = TRUST, voters: int = 0
-) -> Section | None:
+def consensus_section(rows: Sequence[Row], trust: float = TRUST, voters: int = 0) -> Section | None:
     """Show how often people say what a panel says, by how far its judges agree.
 
     Args:
-        records: rows of the table ``consensus``.
+        rows: of the table ``consensus``.
         trust: the share from which the panel is taken without asking people.
         voters: how many judges voted.
     """
-    if not records:
+    if not rows:
         return None
-    rows = _records(records)
     figures: dict[str, Figure] = {}
     cells: list[Cells] = []
-    for (about, scale), group in kinds(rows).items():
-        by_level = {row.level: row for row in group}
+    for (about, scale), group in rows_by(rows, "about", "scale").items():
+        by_level = {row["level"]: row for row in group}
         level_rows = [by_level[level] for level in (*LEVELS, ALL) if level in by_level]
-        counted_rows = [row for row in level_rows if row.items]
-        title = titled(about, scale)
-        level_names = called(about, voters)
-        names = [level_names[row.level] for row in counted_rows]
-        series = {"": spans([_columns(row) for row in counted_rows], ("same", "low", "high"))}
-        notes = [f", {row.share:.0%}" for row in counted_rows]
+        counted_rows = [row for row in level_rows if row["items"]]
+        title, level_names = _title(about, scale), _level_names(about, voters)
+        names = [level_names[row["level"]] for row in counted_rows]
+        series = {"": spans(counted_rows, ("same", "low", "high"))}
+        notes = [f", {row['share']:.0%}" for row in counted_rows]
         figures[title] = intervals(names, series, "people say the same", trust, notes=notes)
         for row in level_rows:
-            same = estimate(row.same, row.low, row.high)
-            counts = (f"{row.items:,}", "" if about == GRADES else f"{row.tied:,}")
+            same = estimate(row["same"], row["low"], row["high"])
+            counts = (f"{row['items']:,}", "" if about == GRADES else f"{row['tied']:,}")
             cells.append(
-                [Text(title), Text(level_names[row.level]), f"{row.share:.1%}", same, *counts]
+                [Text(title), Text(level_names[row["level"]]), f"{row['share']:.1%}", same, *counts]
             )
     caption = (
         "How often people say what most judges say, by how many of the judges do; the share of all "
@@ -76,25 +109,21 @@ def consensus_section(
         "one as the other is half right; a judge that ties does not agree. Intervals are 95%, over "
         "queries."
     )
-    table = Table(columns, cells, note, frozenset(columns[2:]), 6)
+    table = Table(columns, cells, note, frozenset(columns[2:]), _ROWS, file="consensus.parquet")
     return Section("consensus", "When the judges agree", (Chart(figures, caption, "of"), table))
 
 
-def _records(rows: Sequence[Mapping[str, Any]]) -> list[Consensus]:
-    return [Consensus(**row) for row in rows]
+def _level_names(about: str, voters: int) -> Mapping[str, str]:
+    return _OF_ONE_VOTER if about == VOTES and voters == 1 else LEVEL_NAMES
 
 
-def _columns(row: Consensus) -> dict[str, float]:
-    return {name: getattr(row, name) for name in ("same", "low", "high")}
+def _title(about: str, scale: str) -> str:
+    return _KINDS[about] + (f" {scale}" if scale else "")
 
 
-def _trust(measured: Measured) -> float:
-    return float(measured.record["options"].get("trust", TRUST))
+def _trust(tables: AgreementTables) -> float:
+    return float(tables.record["options"].get("trust", TRUST))
 
 
-def _voters(measured: Measured) -> int:
-    return len(measured.record.get("voters", ()))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _voters(tables: AgreementTables) -> int:
+    return len(tables.record.get("voters", ()))

@@ -1,37 +1,46 @@
-"""Sections of ``agree`` on words on pairs: judges beside what most people say."""
+"""Sections of ``agree`` on what judges say beside people: verdicts, win rates, and precision."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from zelo_ray.commands.agree.report.results import Measured, Row, said
+from zelo_ray.commands.agree.report.results import AgreementTables, Row, estimate_of, rows_by
+from zelo_ray.evaluation.agreement.pairs import (
+    A_OR_NOT,
+    DECIDED,
+    VOTES,
+    VOTES_DECIDED,
+    WITH_TIES,
+)
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.report.charts.figures import intervals, spans
 from zelo_ray.report.parts import Cells, Chart, Figure, Section, Table, Text
 from zelo_ray.report.wording import estimate, number
 
-_OF = {
-    "0-2": "with ties",
-    ">=2": "A is better, or not",
-    "0-1": "both decided",
+SCALE_NAMES = {
+    WITH_TIES: "with ties",
+    A_OR_NOT: "A is better, or not",
+    DECIDED: "both decided",
+    VOTES: "votes",
+    VOTES_DECIDED: "votes, both decided",
 }
-"""What the scales of words are called here."""
+"""What the scales of words on pairs are called."""
 _LEADING = ("alpha-nominal", "agreement", "kappa", "mcc")
 _CHOICE = ("coefficient", "of")
-_PAIRS, _OPEN, _DOCUMENTS = 60, 12, 40  # what there is room for
+_PAIRS, _ROWS, _DOCUMENTS = 60, 12, 40  # what there is room for
 
 
-def outcomes_section(measured: Measured) -> Section | None:
+def outcomes_section(tables: AgreementTables) -> Section | None:
     """Show how far each judge agrees with people on pairs."""
-    outcomes = _by_key(measured.rows("outcomes"))
-    judges = best_first(measured)
+    outcomes = _by_key(tables.rows("outcomes"))
+    judges = best_first(tables)
     if not judges:
         return None
     figures: dict[tuple[str, ...], Figure] = {
-        (name, _OF[scale]): intervals(
+        (name, SCALE_NAMES[scale]): intervals(
             judges, {"": spans([outcomes[name, scale][judge] for judge in judges])}, name
         )
-        for name, scale in _ordered(outcomes)
+        for name, scale in _of_words(outcomes)
     }
     chart = Chart(
         figures,
@@ -39,41 +48,52 @@ def outcomes_section(measured: Measured) -> Section | None:
         "both judged, with its 95% interval: A is better, a tie, or B is better.",
         _CHOICE,
     )
-    columns = ("judge", "same word", "both decided", "votes", "alpha", "both decided", "mcc")
     cells: list[Cells] = []
-    for judge in judges:
-        same = [outcomes["agreement", scale][judge] for scale in ("0-2", "0-1", "votes")]
-        keys = (("alpha-nominal", "0-2"), ("alpha-nominal", "0-1"), ("mcc", ">=2"))
-        shown = [said(outcomes[key][judge]) for key in keys]
-        cells.append([Text(judge), *map(_count, same), *shown])
+    for scale in (WITH_TIES, DECIDED, VOTES, VOTES_DECIDED):
+        for judge in judges:
+            same = outcomes["agreement", scale][judge]
+            keys = [
+                ("alpha-nominal", scale),
+                ("mcc", A_OR_NOT if scale == WITH_TIES else scale),
+                ("kappa", scale),
+            ]
+            others = [outcomes[key][judge] if key in outcomes else None for key in keys]
+            cells.append(
+                [
+                    Text(judge),
+                    SCALE_NAMES[scale],
+                    _count(same),
+                    *("" if row is None else estimate_of(row) for row in [same, *others]),
+                ]
+            )
+    columns = ("judge", "of", "same word", "share", "alpha", "mcc", "kappa")
     caption = (
-        "MCC is of the word that A is better. Votes: each of a judge with each of the people's. "
-        "outcomes.parquet has all, kappa too."
+        "A judge's word on a pair is what most of its votes say; of votes, each of a judge's "
+        "meets each person's. MCC with ties is of the word that A is better."
     )
-    table = Table(columns, cells, caption, frozenset(columns[1:]), _OPEN)
+    table = Table(
+        columns, cells, caption, frozenset(columns[2:]), 2 * _ROWS, file="outcomes.parquet"
+    )
     return Section("outcomes", "Verdicts and people", (chart, table))
 
 
-def differences_section(measured: Measured) -> Section | None:
+def differences_section(tables: AgreementTables) -> Section | None:
     """Show which of two judges agrees more with people."""
-    rows = [row for row in measured.rows("differences") if row["items"]]
-    pairs = [*dict.fromkeys((row["rater_a"], row["rater_b"]) for row in rows)][:_PAIRS]
+    of = {
+        pair: {(row["coefficient"], row["scale"]): row for row in group}
+        for pair, group in rows_by(tables.rows("differences"), "rater_a", "rater_b").items()
+        if any(row["items"] for row in group)
+    }
+    pairs = [*of][:_PAIRS]
     if not pairs:
         return None
-    differences: dict[tuple[str, str], dict[tuple[str, str], Row]] = {}
-    for row in rows:
-        key = row["coefficient"], row["scale"]
-        differences.setdefault(key, {})[row["rater_a"], row["rater_b"]] = row
     names = [f"{a} over {b}" for a, b in pairs]
     ends = ("difference", "low", "high")
     figures: dict[tuple[str, ...], Figure] = {
-        (name, _OF[scale]): intervals(
-            names,
-            {"": spans([differences[name, scale][pair] for pair in pairs], ends)},
-            f"by {name}",
-            0.0,
+        (name, SCALE_NAMES[scale]): intervals(
+            names, {"": spans([of[pair][name, scale] for pair in pairs], ends)}, f"by {name}", 0.0
         )
-        for name, scale in _ordered(differences)
+        for name, scale in _of_words(of[pairs[0]])
     }
     chart = Chart(
         figures,
@@ -82,31 +102,48 @@ def differences_section(measured: Measured) -> Section | None:
         "the first is surely nearer.",
         _CHOICE,
     )
-    columns = ("judge", "over", "alpha", "and alpha", "difference", "in %", "pairs")
     cells: list[Cells] = []
-    for a, b in pairs:
-        row = differences["alpha-nominal", "0-2"][a, b]
-        values = [number(row[f"value_{side}"]) for side in "ab"]
-        apart = estimate(row["difference"], row["low"], row["high"], "+z.3f")
-        more = (number(row["relative"], "+z.1f"), f"{row['items']:,}")
-        cells.append([Text(a), Text(b), *values, apart, *more])
-    caption = "With ties, by alpha; differences.parquet has all."
-    table = Table(columns, cells, caption, frozenset(columns[2:]), _OPEN)
+    for scale in (WITH_TIES, DECIDED):
+        for a, b in pairs:
+            alpha = of[a, b]["alpha-nominal", scale]
+            shown = [
+                alpha,
+                of[a, b]["agreement", scale],
+                of[a, b]["mcc", A_OR_NOT if scale == WITH_TIES else scale],
+            ]
+            by = [estimate(row["difference"], row["low"], row["high"], "+z.3f") for row in shown]
+            by.insert(1, number(alpha["relative"], "+z.1f"))
+            values = (number(alpha[name], "z.3f") for name in ("value_a", "value_b"))
+            items = f"{alpha['items']:,}"
+            cells.append([Text(a), Text(b), SCALE_NAMES[scale], *by, items, *values])
+    columns = (
+        *("judge", "over", "of", "alpha", "in %", "same word", "mcc", "pairs"),
+        *("alpha of it", "of the other"),
+    )
+    caption = "Of an interval above 0 the first of the two is surely nearer to the people."
+    table = Table(
+        columns, cells, caption, frozenset(columns[3:]), 2 * _ROWS, file="differences.parquet"
+    )
     return Section("differences", "Judge against judge", (chart, table))
 
 
-def wins_section(measured: Measured) -> Section | None:
+def wins_section(tables: AgreementTables) -> Section | None:
     """Show how often each document wins, by a judge and by people."""
-    by_judge: dict[str, list[Row]] = {}
-    for row in measured.rows("wins"):
-        by_judge.setdefault(row["judge"], []).append(row)
+    by_judge = rows_by(tables.rows("wins"), "judge")
     figures: dict[str, Figure] = {}
-    for judge in best_first(measured):
-        rows = sorted(by_judge.get(judge, ()), key=lambda row: -row["human"])[:_DOCUMENTS]
-        if rows:
-            people = spans(rows, ("human", "human_low", "human_high"))
-            series = {HUMAN: people, judge: spans(rows, ("wins", "low", "high"))}
-            names = [row["doc_id"] for row in rows]
+    cells: list[Cells] = []
+    for judge in best_first(tables):
+        rows = sorted(by_judge.get((judge,), ()), key=lambda row: -row["human"])
+        for row in rows:
+            of_judge = estimate(row["wins"], row["low"], row["high"])
+            of_people = estimate(row["human"], row["human_low"], row["human_high"])
+            cells.append(
+                [Text(judge), Text(row["doc_id"]), of_judge, of_people, f"{row['pairs']:,}"]
+            )
+        if shown := rows[:_DOCUMENTS]:
+            people = spans(shown, ("human", "human_low", "human_high"))
+            series = {HUMAN: people, judge: spans(shown, ("wins", "low", "high"))}
+            names = [row["doc_id"] for row in shown]
             figures[judge] = intervals(names, series, "share of pairs won", 0.5)
     if not figures:
         return None
@@ -114,42 +151,85 @@ def wins_section(measured: Measured) -> Section | None:
         "Of the pairs that a judge and the people judged, the share that a document wins by the "
         "word of each; a tie is half a win. Documents that meet in few queries are left out."
     )
-    return Section("wins", "Who wins", (Chart(figures, caption, "judge"),))
+    columns = ("judge", "document", "wins by it", f"by {HUMAN}", "pairs")
+    table = Table(columns, cells, "", frozenset(columns[2:]), _ROWS, file="wins.parquet")
+    return Section("wins", "Who wins", (Chart(figures, caption, "judge"), table))
 
 
-def outcome(measured: Measured) -> str:
-    """Say whose verdicts are nearest to the people's."""
-    judges = best_first(measured)
-    if not judges:
-        return ""
-    outcomes = _by_key(measured.rows("outcomes"))
-    with_ties, decided = (outcomes["agreement", scale][judges[0]] for scale in ("0-2", "0-1"))
-    return (
-        f"Nearest to the people's verdicts is {judges[0]}: it says what most of them say on "
-        f"{_count(with_ties)} pairs, and on {_count(decided)} where both decided; alpha "
-        f"{said(outcomes['alpha-nominal', '0-2'][judges[0]])}."
+def precision_section(tables: AgreementTables) -> Section | None:
+    """Show the precision, recall and F1 of judges."""
+    rows = tables.rows("precision")
+    by_label = rows_by(rows, "measure", "label")
+    if not rows:
+        return None
+    chart = Chart(
+        {
+            key: intervals([row["judge"] for row in group], {"": spans(group)}, key[0])
+            for key, group in by_label.items()
+        },
+        "Of the items of which a judge says it, the share of which the people say it, too "
+        "(precision); of those of which the people do, the share that the judge finds (recall); "
+        "and the harmonic mean of both (F1). With 95% intervals.",
+        ("measure", "of"),
     )
+    cells: list[Cells] = [
+        [
+            Text(judge),
+            Text(label),
+            *map(estimate_of, group),
+            *(f"{group[0][name]:,}" for name in ("said", "right")),
+        ]
+        for (judge, label), group in _most_asked_first(rows)
+    ]
+    columns = ("judge", "says", "precision", "recall", "F1", "said", "right")
+    caption = "Said: items by the judge; right: by the people."
+    table = Table(columns, cells, caption, frozenset(columns[2:]), _ROWS, file="precision.parquet")
+    return Section("precision", "Precision and recall", (chart, table))
 
 
-def best_first(measured: Measured) -> list[str]:
+def _most_asked_first(rows: Iterable[Row]) -> list[tuple[tuple[str, ...], list[Row]]]:
+    """Return rows by judge and label: words, then cuts, then grades; of each the best F1 first."""
+    scores: dict[tuple[str, int], list[float]] = {}
+    for row in rows:
+        if row["measure"] == "f1":
+            scores.setdefault((row["judge"], _kind(row["label"])), []).append(row["value"])
+
+    def place(entry: tuple[tuple[str, ...], list[Row]]) -> tuple[int, float]:
+        judge, label = entry[0]
+        return _kind(label), -float(np.nan_to_num(scores[judge, _kind(label)]).mean())
+
+    return sorted(rows_by(rows, "judge", "label").items(), key=place)
+
+
+def _kind(label: str) -> int:
+    """Return 0 for a word on a pair, 1 for a cut such as ``>=2``, and 2 for a grade."""
+    return 2 if label.isdigit() else int(label.startswith(">="))
+
+
+def outcome(tables: AgreementTables) -> Iterator[str]:
+    """Yield whose verdicts are nearest to the people's."""
+    for judge in best_first(tables)[:1]:
+        row = _by_key(tables.rows("outcomes"))["alpha-nominal", WITH_TIES][judge]
+        yield f"Nearest to the people's verdicts is {judge}: alpha {estimate_of(row)}."
+
+
+def best_first(tables: AgreementTables) -> list[str]:
     """Return the judges with pairs that people judged too, best first by alpha."""
-    rows = _by_key(measured.rows("outcomes")).get(("alpha-nominal", "0-2"), {})
+    rows = _by_key(tables.rows("outcomes")).get(("alpha-nominal", WITH_TIES), {})
     judged = [row for row in rows.values() if row["items"]]
     judged.sort(key=lambda row: -np.nan_to_num(row["value"], nan=-2.0))
     return [row["rater_b"] for row in judged]
 
 
-def _by_key(rows: list[Row]) -> dict[tuple[str, str], dict[str, Row]]:
+def _by_key(rows: list[Row]) -> dict[tuple[str, ...], dict[str, Row]]:
     """Group rows by coefficient and scale, then by judge."""
-    groups: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in rows:
-        groups.setdefault((row["coefficient"], row["scale"]), {})[row["rater_b"]] = row
-    return groups
+    groups = rows_by(rows, "coefficient", "scale")
+    return {key: {row["rater_b"]: row for row in group} for key, group in groups.items()}
 
 
-def _ordered(keys: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the coefficients and scales of outcomes, the leading ones first."""
-    scales = [*_OF]
+def _of_words(keys: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the coefficients and scales of words, the leading ones first."""
+    scales = (WITH_TIES, A_OR_NOT, DECIDED)
     words = [key for key in keys if key[1] in scales]
     return sorted(words, key=lambda key: (_LEADING.index(key[0]), scales.index(key[1])))
 

@@ -1,6 +1,6 @@
 """Read the tables of ``agree``, each once, when a section first asks for it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import isnan, nan
 from typing import Any
@@ -8,14 +8,14 @@ from typing import Any
 from zelo_ray.evaluation.agreement import COEFFICIENTS
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.report.source import Source
-from zelo_ray.report.wording import estimate
+from zelo_ray.report.wording import Quantity, estimate
 
 Row = Mapping[str, Any]
 _LEADING = ("kappa-quadratic", "kappa", "alpha-ordinal")
 
 
-class Measured:
-    """Judges as measured; people are the rater `HUMAN`."""
+class AgreementTables:
+    """The tables of `agree`, in which people are the rater `HUMAN`."""
 
     def __init__(self, source: Source, record: Mapping[str, Any]) -> None:
         self.source, self.record = source, record
@@ -29,7 +29,7 @@ class Measured:
         return rows
 
     @cached_property
-    def _found(self) -> dict[tuple[str, str, str, str], Row]:
+    def _agreement(self) -> dict[tuple[str, str, str, str], Row]:
         keys = ("rater_a", "rater_b", "scale", "coefficient")
         by_pair = {}
         for row in self.rows("agreement"):
@@ -38,23 +38,23 @@ class Measured:
         return by_pair
 
     @cached_property
-    def people(self) -> bool:
-        """Return whether there are human grades."""
-        return any(HUMAN in key[:2] for key in self._found)
+    def has_people(self) -> bool:
+        """Return whether judges were compared with human grades."""
+        return any(HUMAN in key[:2] for key in self._agreement)
 
     @cached_property
     def panels(self) -> list[str]:
         """Return the names of the panels measured as a whole."""
-        return list(dict.fromkeys(a for a, b, *_ in self._found if a and not b))
+        return list(dict.fromkeys(a for a, b, *_ in self._agreement if a and not b))
 
     @cached_property
     def scales(self) -> list[str]:
         """Return the names of the whole scale and of its cuts in two."""
-        return list(dict.fromkeys(key[2] for key in self._found))
+        return list(dict.fromkeys(key[2] for key in self._agreement))
 
     def coefficients(self, excluded: str) -> list[str]:
         """Return the computed coefficients, without those of ``two`` raters, or of ``many``."""
-        names = dict.fromkeys(key[3] for key in self._found)
+        names = dict.fromkeys(key[3] for key in self._agreement)
         return sorted(
             (name for name in names if COEFFICIENTS[name].raters != excluded),
             key=lambda name: _LEADING.index(name) if name in _LEADING else len(_LEADING),
@@ -68,7 +68,7 @@ class Measured:
     def of(self, a: str, b: str, scale: str, coefficient: str) -> Row:
         """Return the measured agreement of two raters, or of a panel; NaN if there is none."""
         unknown = {"value": nan, "low": nan, "high": nan, "items": 0, "queries": 0}
-        return self._found.get((a, b, scale, coefficient), unknown)
+        return self._agreement.get((a, b, scale, coefficient), unknown)
 
     def ordered(self, scale: str, coefficient: str) -> list[str]:
         """Return the judges, best first by a coefficient with people, else in their given order."""
@@ -77,7 +77,7 @@ class Measured:
             value = self.of(HUMAN, judge, scale, coefficient)["value"]
             return float("inf") if isnan(value) else -value
 
-        return sorted(self.judges, key=place) if self.people else self.judges
+        return sorted(self.judges, key=place) if self.has_people else self.judges
 
     @cached_property
     def best_first(self) -> list[str]:
@@ -85,6 +85,14 @@ class Measured:
         return self.ordered(self.scales[0], self.leading) if self.scales else self.judges
 
 
-def said(row: Row) -> str:
+def rows_by(rows: Iterable[Row], *columns: str) -> dict[tuple[str, ...], list[Row]]:
+    """Group rows by some of their columns."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
+    return groups
+
+
+def estimate_of(row: Row, form: str = "z.3f") -> Quantity:
     """Format a value and its interval, for a table."""
-    return estimate(row["value"], row["low"], row["high"])
+    return estimate(row["value"], row["low"], row["high"], form)

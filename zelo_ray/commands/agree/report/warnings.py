@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from zelo_ray.commands.agree.report.results import Measured
+from zelo_ray.commands.agree.report.results import AgreementTables
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.report.demonstration import warn_of_demonstration
@@ -133,27 +133,27 @@ def _span(row: Row, form: str = ".2f") -> str:
     return f"{row['value']:{form}} [{row['low']:{form}}, {row['high']:{form}}]"
 
 
-def rank_of_agreement(measured: Measured) -> RankedWarnings:
+def rank_of_agreement(tables: AgreementTables) -> RankedWarnings:
     """Rank the warnings of ``agree``."""
-    comparison = "agreement with people, " if measured.people else ""
+    comparison = "agreement with people, " if tables.has_people else ""
     return rank_warnings(
         [
-            *_beside_people(measured),
-            *warn_of_biases(measured.rows("grading"), measured.rows("voting")),
-            *warn_of_demonstration(measured.judges, "", "that is measured", "Annotate again with"),
+            *_beside_people(tables),
+            *warn_of_biases(tables.rows("grading"), tables.rows("voting")),
+            *warn_of_demonstration(tables.judges, "", "that is measured", "Annotate again with"),
         ],
         f"{comparison}severity, length, order and repeats were looked at",
     )
 
 
-def _beside_people(measured: Measured) -> Iterator[ResultWarning]:
-    if measured.people:
-        scale, name = measured.scales[0], measured.leading
-        rows = [{**measured.of(HUMAN, j, scale, name), "rater_b": j} for j in measured.panel]
+def _beside_people(tables: AgreementTables) -> Iterator[ResultWarning]:
+    if tables.has_people:
+        scale, name = tables.scales[0], tables.leading
+        rows = [{**tables.of(HUMAN, j, scale, name), "rater_b": j} for j in tables.panel]
         yield from warn_of_agreement(rows, "people", name)
     outcomes = [
         row
-        for row in measured.rows("outcomes")
+        for row in tables.rows("outcomes")
         if (row["coefficient"], row["scale"]) == ("alpha-nominal", "0-2") and row["items"]
     ]
     yield from warn_of_agreement(outcomes, "outcomes", "alpha")

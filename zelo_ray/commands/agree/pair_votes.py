@@ -15,21 +15,21 @@ from zelo_ray.options import AgreeOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class PairVotes:
     """Votes of the people, who are the first judge, and of judges.
 
-    ``votes`` are those that ``cast`` is of; ``single`` has none that repeats; ``said`` are the
-    words, [judges, pairs], and ``ratings`` the same on the scale of words.
+    ``votes`` are those that ``cast`` is of; ``single`` has none that repeats; ``words`` are
+    [judges, pairs], and ``ratings`` the same on the scale of words.
     """
 
     votes: pa.Table
     cast: Ballots
     single: Ballots
-    said: Floats
+    words: Floats
     ratings: Ratings
 
 
-def spoken(verdicts: Verdicts, options: AgreeOptions) -> Spoken:
+def collect_pair_votes(verdicts: Verdicts, options: AgreeOptions) -> PairVotes:
     """Collect the votes and verdicts on the pairs that people voted on."""
     votes = pa.concat_tables([verdicts.voices, verdicts.votes], promote_options="default")
     cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
@@ -37,4 +37,4 @@ def spoken(verdicts: Verdicts, options: AgreeOptions) -> Spoken:
     of_judges = words(single if options.lenient else cast)[1:]
     pair_words = np.concatenate([words(single)[:1], of_judges])
     ratings = word_ratings(cast, pair_words, first_named(cast, verdicts.voices))
-    return Spoken(votes, cast, single, pair_words, ratings)
+    return PairVotes(votes, cast, single, pair_words, ratings)
