@@ -67,11 +67,9 @@ def _caption(results: AnnotateResults) -> str:
     tallies = results.run["judges"].values()
     sentences = []
     if any(tally["known"] for tally in tallies):
-        what = f"{', '.join(results.kinds) or 'judgments'} and failures"
-        sentences.append(
-            f"{what.capitalize()} are of all results; known are answers from earlier runs, and "
-            "what stands right of them is of this run alone, as is the cost."
-        )
+        sentences.append("Known are answers from earlier runs.")
+        if any(tally["answered"] for tally in tallies):
+            sentences.append("Cost, requests and tokens are of this run alone.")
     if any(tally.get("wrapped") for tally in tallies):
         sentences.append(
             "Some answers were read without the think block, fence or talk around them, or the "
