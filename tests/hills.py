@@ -124,6 +124,7 @@ def write_rows(out, options, scores, record, **tables):
     judgments = len(next(iter(tables.values()))[0])
     summary = {"queries": queries, "documents": count, "scored": count, "judgments": judgments}
     summary |= {"failures": 0, "rejected": 0, "unscored": {}, "unpriced": 0, "dollars_in_all": 0.5}
+    summary |= by_judge({name: rows for name, (rows, _) in tables.items() if name != "winners"})
     judges = {"j1": asdict(Tally(answered=9, spared=3, dollars=0.5))}
     value = {
         "kind": "annotate",
@@ -133,6 +134,20 @@ def write_rows(out, options, scores, record, **tables):
     write_json(str(out), "run.json", value | {"summary": summary, "judges": judges})
     write_report(str(out))
     return page_of(out)
+
+
+def by_judge(tables):
+    """What a summary says of each judge, from the rows of tables by name."""
+    judged, failed, reasons = {}, {}, {}
+    for name, rows in tables.items():
+        for row in rows:
+            counts = (failed if name == "failures" else judged).setdefault(row.judge, {})
+            kind = row.status if name == "failures" else name
+            counts[kind] = counts.get(kind, 0) + 1
+            if name == "failures":
+                reason = f"{row.judge}: {row.status}, {row.reason}"
+                reasons[reason] = reasons.get(reason, 0) + 1
+    return {"judgments_by_judge": judged, "failures_by_judge": failed, "reasons": reasons}
 
 
 def write_contests(out, say="", told=TOURNAMENTS, **options):

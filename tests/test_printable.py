@@ -7,17 +7,18 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from tests.builders import line_of, options_of, parsed, pool_of, results_of
+from tests.builders import line_of, parsed, pool_of, results_of, write_run
 from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
 from zelo_ray import cli
 from zelo_ray.cli.runs import show
-from zelo_ray.commands.annotate.report.closing import closing
+from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.batches import list_batches
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError
+from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import printable
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Rater
@@ -60,21 +61,26 @@ def printed(capsys, *parts):
     return capsys.readouterr().out
 
 
-def test_a_run_ends_with_printable_lines(capsys):
+def test_a_run_ends_with_printable_lines(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
     nan = float("nan")
     summary = Summary(
-        HOSTILE,
+        str(tmp_path),
         2,
         unscored={HOSTILE: Unscored(UnscoredReason.OTHER, HOSTILE)},
         reasons={HOSTILE: 2},
         notes=[HOSTILE],
         disabled={HOSTILE: Disabled(StopReason.FATAL, HOSTILE)},
-        raters=[Rater(HOSTILE, nan, nan, nan, nan, nan, 1)] * 2,
     )
-    lines = list(closing(summary, options_of(out=HOSTILE)))
-    assert all(judged(line) for line in lines if "well" in line)
-    assert sum(map(judged, lines)) == 6
-    assert printed(capsys, *lines) == "".join(f"{line}\n" for line in lines)
+    write_run(tmp_path, summary, HOSTILE, protocol="graded")
+    raters = table_of([Rater(HOSTILE, nan, nan, nan, nan, nan, 1)] * 2, Rater)
+    pq.write_table(raters, tmp_path / "raters.parquet")
+    report = ANNOTATE_REPORT.read(str(tmp_path))
+    out = printed(capsys, *render_lines(report, 300, with_warnings=False))
+    shown = "".join(out.split())
+    assert shown.count(SEEN.replace(" ", "")) == 9
+    assert not set(out) & (STEERING - {"\n"})
+    assert "\nzelo-ray: all" not in out
 
 
 def test_tables_and_sentences_of_bakeoffs_are_printable(capsys, monkeypatch, tmp_path):

@@ -23,6 +23,7 @@ from tests.builders import (
     write_run,
 )
 from zelo_ray.cli import main
+from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.annotate.report.panel import COLUMNS, panel_of
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.ledger import read_rows
@@ -204,9 +205,12 @@ def test_queries_failures_and_what_was_not_scored_are_there(tmp_path):
     page = report(tmp_path, pools, say=say)
     text = page.words()
     assert "Relevance scores of 2 queries" in text
-    assert "3 of 4 documents scored from 3 comparisons; 3 requests without one" in text
+    tiles = dict(ANNOTATE_REPORT.read(str(tmp_path)).tiles)
+    assert (tiles["documents scored"], tiles["comparisons"]) == ("3 of 4", "3")
+    assert tiles["failed requests"] == "3"
     assert "of the 2 documents that a comparison takes" in page.words("unscored")
-    assert [row[2:4] for row in page.table("failures")[1:]] == [["openai:one", "refused"]] * 3
+    assert [row[2:4] for row in page.table("requests")[1:]] == [["openai:one", "refused"]] * 3
+    assert page.table("failures")[1][0] == "3"
     assert page.packed[1, "documents"] == [["d1", "x", None, None, None, 0]]
     head, *rows = page.table("judges")
     by_judge = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
@@ -428,7 +432,7 @@ def test_failures_of_judges_are_told_of_an_interrupted_run_and_missing_answers_a
     refused = line_of(replace(reply, status="refused", text="", reason="no"))
     segment.write_bytes(b"".join([refused, *others]))
     write_report(str(out))
-    failures = page_of(out).table("failures")
+    failures = page_of(out).table("requests")
     assert [row[-2:] for row in failures[1:]] == [["refused", "no"]]
 
 

@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from tests.builders import pool_of, results_of, write_run
+from tests.hills import by_judge
 from tests.test_report import page_of, votes_of
 from zelo_ray.commands.annotate.report.gradings import gradings_of
 from zelo_ray.commands.annotate.report.panel import panel_of
@@ -90,7 +91,8 @@ def write_graded(out, queries=5, documents=4, judges=JUDGES, repeats=1, say="", 
     ]
     (out / "annotated.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     count = queries * documents
-    summary = Summary(str(out), queries, count, count, len(grades), 1, unscored={})
+    tallies = by_judge({"grades": grades, "failures": failures})
+    summary = Summary(str(out), queries, count, count, len(grades), 1, **tallies)
     options = {"protocol": "graded", "pooling": more.get("pooling", "thurstone"), "seed": 0}
     value = {
         "kind": "annotate",
@@ -112,8 +114,8 @@ def reported(out, **fields):
 def test_a_page_of_grades_speaks_of_grades_alone(tmp_path):
     page, _, scores = reported(tmp_path)
     assert list(page.sections)[1:] == [
-        *("scores", "shares", "raters", "grades", "judges", "ambiguous"),
-        *("uncertain", "failures", "queries"),
+        *("shares", "raters", "judges", "failures", "scores", "grades", "panel", "ambiguous"),
+        *("uncertain", "requests", "queries"),
     ]
     text = page.words()
     for word in ("logit", "battle", "vote", "cycle"):
@@ -147,21 +149,19 @@ def test_grades_are_counted_over_documents_and_over_the_best_of_queries(tmp_path
 def test_judges_are_told_in_plain_words(tmp_path):
     page, _, _ = reported(tmp_path)
     rows = {row[0]: row[1:] for row in page.table("raters")[1:]}
-    assert rows["openai:one"][:2] == ["harsher than the panel, steady", "+0.80 ± 0.10"]
-    assert rows["anthropic:two"][:3] == ["kinder than the panel", "-0.60 ± 0.10", "0.70 ± 0.10"]
-    assert rows["gemini:three"][0] == "as good as random, and hardly heard"
-    assert rows["gemini:three"][2:4] == ["∞", "1.0%"]
+    assert rows["openai:one"][0] == "+0.80 [+0.60, +1.00]"
+    assert rows["openai:one"][-1] == "harsher than the panel, steady"
+    assert rows["anthropic:two"][:2] == ["-0.60 [-0.80, -0.40]", "0.70 [0.50, 0.90]"]
+    assert rows["anthropic:two"][-1] == "kinder than the panel"
+    assert rows["gemini:three"][1:3] == ["∞", "1.0%"]
+    assert rows["gemini:three"][-1] == "as good as random, and hardly heard"
     [[_, spread]] = page.chart("raters", 1)
     assert spread["data"][0]["x"] == [0.3, 0.7, None]
     assert "people" not in page.words("raters")
     assert "The panel's word takes this out." in page.words("raters")
     assert "alike" not in page.words("raters")
     page, _, _ = reported(tmp_path / "anchored", humans=2)
-    assert page.table("raters")[-1][:3] == [
-        "the people",
-        "harsher than the panel, steady",
-        "+0.30 ± 0.10",
-    ]
+    assert page.table("raters")[-1][:2] == ["the people", "+0.30 [+0.10, +0.50]"]
 
 
 def test_two_judges_agree_as_scikit_learn_has_it(tmp_path):
@@ -231,7 +231,7 @@ def test_labels_that_were_not_drawn_at_random_set_nothing_right(tmp_path):
     write_report(str(tmp_path))
     page = page_of(tmp_path)
     assert page.table("shares")[0] == ["measure", "by the panel alone"]
-    assert "were not drawn at random, and do not set this right" in page.words("shares")
+    assert "were not drawn at random, and correct nothing" in page.words("shares")
 
 
 def test_a_page_tells_how_far_to_trust_judges_that_agree(tmp_path):
@@ -262,11 +262,11 @@ def test_a_page_tells_how_far_to_trust_judges_that_agree(tmp_path):
 def test_shares_are_set_right_by_humans_if_there_are_any(tmp_path):
     alone, _, _ = reported(tmp_path / "alone")
     assert alone.table("shares")[0] == ["measure", "by the panel alone"]
-    assert "Nobody set this right" in alone.words("shares")
+    assert "Nobody corrected this" in alone.words("shares")
     page, _, _ = reported(tmp_path / "anchored", humans=12)
     rows = page.table("shares")
-    assert rows[1] == ["mean grade", "0.50", "0.48", "[0.35, 0.62]"]
-    assert rows[2] == ["share of grade >=1", "50.0%", "48.0%", "[35.0%, 62.0%]"]
+    assert rows[1] == ["mean grade", "0.50", "0.48 [0.35, 0.62]"]
+    assert rows[2] == ["share of grade >=1", "50.0%", "48.0% [35.0%, 62.0%]"]
     assert "12 human grades" in page.words("shares")
 
 
@@ -313,7 +313,7 @@ def test_grades_are_carried_as_far_as_there_is_room(tmp_path, monkeypatch):
 @pytest.mark.parametrize("pooling", ["median", None])
 def test_a_median_has_no_error_and_the_page_says_what_it_is(tmp_path, pooling):
     page, _, _ = reported(tmp_path, pooling=pooling, std_error=float("nan"))
-    assert "the median of the judges' grades" in page.words("")
+    assert "the median of the judges' grades" in page.words("queries"), "the foot of the page"
     assert "the median of the judges' grades" in page.words("scores")
     assert "calibrated" not in page.words()
     assert "takes every judge alike" in page.words("raters")

@@ -12,13 +12,14 @@ from tests.test_report_agreement import agree
 from tests.test_report_graded import reported
 from tests.test_report_relabelling import compare_labels
 from zelo_ray.commands.agree.report.warnings import warn_of_agreement, warn_of_biases
-from zelo_ray.commands.annotate.report.asking_warnings import AskingFigures, warn_of_asking
-from zelo_ray.commands.annotate.report.judging_figures import JudgingFigures
+from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
+from zelo_ray.commands.annotate.report.panel_warnings import JudgingFigures
 from zelo_ray.commands.annotate.report.warnings import warn_of_judging
 from zelo_ray.commands.bakeoff.report.warnings import RankerFigures, warn_of_rankers
 from zelo_ray.commands.compare_labels.report import warn_of_labels
 from zelo_ray.commands.compare_protocols.report import warn_of_protocols
 from zelo_ray.commands.report import write_report
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Document, Pool
 from zelo_ray.report.warning import ResultWarning, rank_warnings, terminal_lines
@@ -43,17 +44,18 @@ def shows(warnings, wanted):
 @pytest.mark.parametrize(
     ("above", "below", "said"),
     [
-        ({"failed": {"x": {"invalid": 21}}, "given": {"x": 79}},
-         {"failed": {"x": {"invalid": 5}}, "given": {"x": 95}},
+        ({"failures_by_judge": {"x": {"invalid": 21}}, "judgments_by_judge": {"x": {"votes": 79}}},
+         {"failures_by_judge": {"x": {"invalid": 5}}, "judgments_by_judge": {"x": {"votes": 95}}},
          "21% of x's answers are missing (21 invalid)"),
         ({"unscored": {"q": NO_VOTES}, "queries": 9}, {"queries": 9}, "1 query has no scores"),
         ({"disabled": {"x": Disabled(StopReason.FATAL, "no money")}}, {}, "x stopped (no money)"),
-        ({"rejected": 2, "first_rejected": "in.jsonl:4, no query"}, {}, "(first in.jsonl:4"),
+        ({"rejected": 2}, {}, "(first in.jsonl:4"),
     ],
 )  # fmt: skip
 def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
-    assert shows(warn_of_asking(AskingFigures(**above)), said)
-    assert not [*warn_of_asking(AskingFigures(**below))]
+    first = "in.jsonl:4, no query"
+    assert shows(warn_of_asking(Summary("", **above), first_rejected=first), said)
+    assert not [*warn_of_asking(Summary("", **below), first_rejected=first)]
 
 
 @pytest.mark.parametrize(

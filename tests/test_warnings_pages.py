@@ -12,12 +12,13 @@ from tests.test_report_graded import write_graded
 from tests.test_warnings import box
 from zelo_ray import cli
 from zelo_ray.commands.annotate.report import judging as judging_figures
-from zelo_ray.commands.annotate.report.asking_warnings import AskingFigures, warn_of_asking
+from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_of_bakeoff
 from zelo_ray.commands.compare_protocols.report import rank_warnings_of
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.bookkeeping import over_budget
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.tables import table_of
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Grade
@@ -100,10 +101,10 @@ def test_more_cycles_are_advised_only_where_pairs_are_left(cycles, documents, sa
 
 def test_a_used_up_budget_has_one_cause_and_one_mend():
     why, none = over_budget(1.5), Unscored.because(UnscoredReason.NO_VOTES)
-    asked = AskingFigures(
-        {"x": 10}, {"x": {"failed": 90}}, {"x": why}, {f"q{i}": none for i in "ab"}, 9
-    )
-    unscored, stopped = warn_of_asking(asked)
+    summary = Summary("", 9, judgments_by_judge={"x": {"votes": 10}})
+    summary.failures_by_judge, summary.disabled = {"x": {"failed": 90}}, {"x": why}
+    summary.unscored = {f"q{i}": none for i in "ab"}
+    unscored, stopped = warn_of_asking(summary)
     assert stopped.text == "The budget of $1.50 is used up before x had answered everything"
     assert {one.advice for one in (unscored, stopped)} == {
         "Run the same command again with a higher --max-usd: what is paid for is kept"
@@ -113,11 +114,11 @@ def test_a_used_up_budget_has_one_cause_and_one_mend():
 def test_queries_without_scores_are_told_by_the_kind_of_their_reason():
     low = UnscoredReason.LOW_COVERAGE
     few = {f"q{i}": Unscored.because(low, judged=i, asked=12) for i in "123"}
-    [found] = warn_of_asking(AskingFigures(unscored=few, queries=9))
+    [found] = warn_of_asking(Summary("", 9, unscored=few))
     assert found.text == "3 queries have no scores"
     assert found.consequence == "fewer than half of their requests gave a judgment (--min-coverage)"
     none = Unscored.because(UnscoredReason.NO_DOCUMENTS)
-    [found] = warn_of_asking(AskingFigures(unscored={**few, "z": none}, coverage=0.8))
+    [found] = warn_of_asking(Summary("", unscored={**few, "z": none}), 0.8)
     assert found.consequence.startswith("less than 80% of their requests")
     assert found.consequence.endswith("(3); they hold no documents (1)")
 

@@ -15,7 +15,6 @@ from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.lock import leaving_no_trace
-from zelo_ray.engine.standing import summary_of
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import OptionError
 from zelo_ray.options import AnnotateOptions
@@ -66,14 +65,19 @@ class Run(Results):
         return Text(explain(self.out, str(query), None if doc is None else str(doc)))
 
     def moved_to(self, out: str) -> "Run":
-        """Return a copy for results moved to ``out``, with the report that it has now."""
+        """Return a copy for results moved to ``out``, with what the terminal shows of it now."""
         run = Run(out, self.summary, self.options, self.tables, self.so_far)
-        report = self.report
+        # What it reads only when it is used lies where the results were.
+        report = replace(self.report, make_details=list, find_warnings=None)
         run._make_report = lambda: report
         return run
 
     def _read_report(self) -> Report:
-        return replace(ANNOTATE_REPORT.read(self.out), banner=self.so_far)
+        source = ANNOTATE_REPORT.source(self.out)
+        record = source.record(ANNOTATE_REPORT.record_name)
+        if self.summary.stands:  # the record is of the run before, which may have cost something
+            record["summary"] |= {"dollars": 0.0, "unpriced": 0, "seconds": {}}
+        return replace(ANNOTATE_REPORT.build(source, record), banner=self.so_far)
 
     def _write_page(self) -> None:
         if self.so_far:
@@ -193,7 +197,7 @@ def run_of(out: str, record: Mapping[str, Any], tables: Mapping[str, Table], tol
         told: of a run that is not finished, how much of it is there.
     """
     options = recorded_options(record).model_copy(update={"out": out})
-    return Run(out, summary_of(out, record["summary"]), options, tables, told)
+    return Run(out, Summary.from_record(out, record["summary"]), options, tables, told)
 
 
 def _settings(

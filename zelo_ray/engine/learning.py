@@ -117,7 +117,5 @@ def with_scores(
     return replace(
         again(learned),
         sweeps=first.sweeps,
-        raters=list(learned.raters),
-        shares=list(learned.shares),
         notes=list(learned.notes),
     )

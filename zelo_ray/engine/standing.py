@@ -12,12 +12,9 @@ from it while it was whole.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from functools import cache
 from importlib.metadata import version
-from math import nan
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import orjson
@@ -25,14 +22,14 @@ import orjson
 from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.ledger import FOLDER as REPLIES
-from zelo_ray.engine.write_results import Summary, disabled_in, unscored_in
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import record
 from zelo_ray.formats.record import RUN, is_finished
 from zelo_ray.formats.results import read_table
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.own import is_own
-from zelo_ray.records import Judge, Rater, Share
+from zelo_ray.records import Judge
 
 KEY = "standing"
 _NOT_RESULTS = (RUN, "report.html")
@@ -80,7 +77,7 @@ class Standing:
             return None
         if any(part.is_open for part in Parts(self._options.books)):
             return None
-        summary = summary_of(out, last["summary"])
+        summary = Summary.from_record(out, last["summary"])
         summary.dollars, summary.unpriced = 0.0, 0  # which were that run's
         summary.seconds, summary.stands = {}, True
         return summary
@@ -108,22 +105,6 @@ class Standing:
                 name = str(path).encode("utf-8", "backslashreplace").decode()  # it may be no UTF-8
                 digest.update(orjson.dumps((name, stat.st_size, stat.st_mtime_ns)))
         return digest.hexdigest()
-
-
-def summary_of(out: str, told: dict[str, Any]) -> Summary:
-    """Build the summary of a run from its record."""
-    names = {column.name for column in fields(Summary)} - {"out", "raters", "shares"}
-    raters = [_row(Rater, row) for row in told.get("raters", ())]
-    shares = [_row(Share, row) for row in told.get("shares", ())]
-    plain = {name: value for name, value in told.items() if name in names}
-    plain["disabled"] = disabled_in(told.get("disabled", {}))
-    plain["unscored"] = unscored_in(told.get("unscored", {}))
-    return Summary(out=out, raters=raters, shares=shares, **plain)
-
-
-def _row(kind: type[Any], fields: dict[str, Any]) -> Any:
-    """Build a row from JSON, which knows no NaN."""
-    return kind(**{name: nan if value is None else value for name, value in fields.items()})
 
 
 def _in_doubt(options: AnnotateOptions, panel: Sequence[Judge], shards: Sequence[str]) -> bool:

@@ -17,7 +17,7 @@ from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import PROTOCOLS, load
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason, without_name
-from zelo_ray.records import Failure, Rater, Share
+from zelo_ray.records import Failure
 
 LINES, LINE_PARTS = "annotated.jsonl", "annotated"
 _REASONS = 100
@@ -64,15 +64,27 @@ class Summary:
     """graded documents on which the panel is split"""
     ungraded: int = 0
     """queries with scores, but without absolute ones"""
-    raters: list[Rater] = field(default_factory=list)
-    """how each judge grades, if the protocol measures that"""
-    shares: list[Share] = field(default_factory=list)
-    """means of the grades"""
+    judgments_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
+    """by judge, how many judgments of it each table holds"""
+    failures_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
+    """by judge, how many of its requests ended with which status, without a judgment"""
     notes: list[str] = field(default_factory=list)
     """what else there is to know of how judges were measured, and of the ledger"""
     seconds: dict[str, float] = field(default_factory=dict)
     stands: bool = False
     """nothing had changed since an earlier run, whose results these are"""
+
+    @classmethod
+    def from_record(cls, out: str, figures: Mapping[str, Any]) -> Self:
+        """Build the summary of a run from what its record holds."""
+        names = {column.name for column in fields(cls)} - {"out"}
+        plain = {name: value for name, value in figures.items() if name in names}
+        plain["disabled"] = {
+            judge: Disabled(StopReason(row["code"]), row["message"])
+            for judge, row in figures.get("disabled", {}).items()
+        }
+        plain["unscored"] = _unscored_in(figures.get("unscored", {}))
+        return cls(out, **plain)
 
     @property
     def complete(self) -> bool:
@@ -80,12 +92,7 @@ class Summary:
         return not (self.failures or self.rejected or self.unscored or self.disabled)
 
 
-def disabled_in(rows: Mapping[str, Mapping[str, str]]) -> dict[str, Disabled]:
-    """Return judges that are disabled, with the reason, from rows as of JSON."""
-    return {judge: Disabled(StopReason(row["code"]), row["message"]) for judge, row in rows.items()}
-
-
-def unscored_in(rows: Mapping[str, Mapping[str, str]]) -> dict[str, Unscored]:
+def _unscored_in(rows: Mapping[str, Mapping[str, str]]) -> dict[str, Unscored]:
     """Return queries without scores, with the reason, from rows as of JSON."""
     return {
         query_id: Unscored(UnscoredReason(row["code"]), row["message"])
@@ -137,6 +144,8 @@ class Counted:
     ambiguous: int = 0
     ungraded: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
+    judgments_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
+    failures_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
     unscored: dict[str, Unscored] = field(default_factory=dict)
     errors: list[float] = field(default_factory=list)
     """numbers that add up to the sum of the standard errors, of twice a float's precision"""
@@ -149,7 +158,7 @@ class Counted:
     def from_json(cls, text: str) -> Self:
         """Read what `to_json` gives."""
         figures = orjson.loads(text)
-        return cls(**{**figures, "unscored": unscored_in(figures["unscored"])})
+        return cls(**{**figures, "unscored": _unscored_in(figures["unscored"])})
 
     def to_json(self) -> str:
         """Return the figures as they travel."""
@@ -175,9 +184,15 @@ class Counted:
         self.scored += counts.get("scores", 0)
         for failures in block["failures"].to_pylist():
             self._add_reasons(Counter(map(_told, failures)))
+            for failure in failures:
+                _count(self.failures_by_judge, failure["judge"], failure["status"])
+        for name in written.judgments:
+            judges = pc.struct_field(pc.list_flatten(block[name]), "judge")
+            for row in judges.value_counts().to_pylist():
+                _count(self.judgments_by_judge, row["values"], name, row["counts"])
         query_ids, reasons = block["query_id"].to_pylist(), block["unscored"].to_pylist()
         rows = zip(query_ids, reasons, strict=True)
-        self.unscored |= unscored_in({query_id: row for query_id, row in rows if row})
+        self.unscored |= _unscored_in({query_id: row for query_id, row in rows if row})
 
     def join(self, later: "Counted") -> None:
         """Count in what comes behind."""
@@ -185,6 +200,10 @@ class Counted:
             if isinstance(value := getattr(later, figure.name), int):
                 setattr(self, figure.name, getattr(self, figure.name) + value)
         self._add_reasons(later.reasons)
+        for name in ("judgments_by_judge", "failures_by_judge"):
+            for judge, counts in getattr(later, name).items():
+                for kind, count in counts.items():
+                    _count(getattr(self, name), judge, kind, count)
         self.unscored |= later.unscored
         self.errors, self.beyond = self.errors + later.errors, self.beyond + later.beyond
 
@@ -204,6 +223,11 @@ class Counted:
             std_error=fsum(errors) / of if of else None,
             truth_error=fsum(beyond) / people if people else None,
         )
+
+
+def _count(by_judge: dict[str, dict[str, int]], judge: str, kind: str, times: int = 1) -> None:
+    counts = by_judge.setdefault(judge, {})
+    counts[kind] = counts.get(kind, 0) + times
 
 
 def _summed(values: Sequence[float]) -> list[float]:

@@ -185,7 +185,10 @@ class Report:
         Raises:
             KeyError: there is none.
         """
-        for section in (*self.sections, *self.details):
+        for section in self.sections:
+            if section and section.name == name:
+                return section
+        for section in self.details:  # which are made when they are looked at
             if section and section.name == name:
                 return section
         raise KeyError(name)

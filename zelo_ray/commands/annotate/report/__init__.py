@@ -1,13 +1,14 @@
-"""The page of an annotation run: scores, judges, and every comparison."""
+"""The report of an annotation run: what the judgments come to, and what the judges are like."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zelo_ray.commands.agree.report.consensus import consensus_section
 from zelo_ray.commands.annotate.report import contests, judges, queries, raters, scores, verdicts
-from zelo_ray.commands.annotate.report.results import Annotation
+from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.commands.annotate.report.tournaments import ended, stayed
 from zelo_ray.commands.annotate.report.warnings import rank_of_annotation
+from zelo_ray.commands.annotate.report.wins import winners_section
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import (
@@ -23,100 +24,110 @@ from zelo_ray.records import (
     Vote,
     Winner,
 )
-from zelo_ray.report.charts.stacks import GRADES
 from zelo_ray.report.kind import ReportKind
-from zelo_ray.report.parts import Report, Section
-from zelo_ray.report.source import Source
+from zelo_ray.report.parts import Report
+from zelo_ray.report.progress.figures import duration
+from zelo_ray.report.source import Source, bare
 from zelo_ray.report.wording import number, paid
 
-
-def trust_section(annotation: Annotation) -> Section | None:
-    """Show how far to trust the panel, where people graded some of the documents."""
-    return consensus_section(annotation.learned("consensus"))
-
-
 SECTIONS = (
-    contests.winners_section,
+    winners_section,
     contests.tournaments_section,
     verdicts.verdicts_section,
-    scores.scores_section,
     scores.shares_section,
-    trust_section,
     raters.raters_section,
-    raters.grades_section,
-    judges.told_section,
     judges.judges_section,
+    queries.unscored_section,
+    queries.failures_section,
+    queries.rejected_section,
+)
+"""Sections of terminal and page, which read no table of votes, grades or scores."""
+DETAILS = (
+    scores.scores_section,
+    lambda results: consensus_section(results.learned("consensus")),
+    raters.grades_section,
+    judges.instructions_section,
+    judges.panel_section,
     judges.agreement_section,
     queries.ambiguous_section,
     queries.uncertain_section,
-    queries.unscored_section,
-    queries.failures_section,
+    queries.requests_section,
     queries.queries_section,
 )
+"""Sections of the page alone."""
 
 _LONGEST = 40  # characters of an option that is named
 
 
 def build_report(source: Source, run: Mapping[str, Any]) -> Report:
     """Build the report of an annotation run."""
-    summary, options, annotation = run["summary"], run["options"], Annotation(source, run)
-    spent = paid(summary["dollars_in_all"], summary["unpriced"])
-    split = annotation.ambiguous.num_rows
-    protocol, noun = annotation.protocol, annotation.protocol.noun
-    tiles = [
-        ("queries", f"{summary['queries']:,}"),
-        ("documents scored", f"{summary['scored']:,}"),
-        (f"{noun}s", f"{summary['judgments']:,}"),
-        *([("split documents", f"{split:,}")] if split and annotation.graded else []),
-        *([("failed requests", f"{summary['failures']:,}")] if summary["failures"] else []),
-        ("spent in all", spent),
-    ]
-    waiting = f", {summary['missing']:,} still to ask" if summary.get("missing") else ""
-    lost = f"; {counted(failed, 'request')} without one" if (failed := summary["failures"]) else ""
-    done = (
-        f"{summary['scored']:,} of {counted(summary['documents'], 'document')} scored from "
-        f"{counted(summary['judgments'], noun)}{lost}{waiting}."
-    )
-    made = f"Run {run['run_id']}, protocol {protocol.name}"
-    settings = {name: options.get(name) for name in (*sorted(protocol.own_options), "seed")}
-    parts = [f"{name} {value}" for name, value in settings.items() if _is_word(value)]
-    parts += [name.replace("_", " ") for name, value in settings.items() if value is True]
+    results = AnnotateResults(source, run)
+    summary = results.summary
     return Report(
-        title=f"{protocol.title} {counted(summary['queries'], 'query', 'queries')}",
-        tiles=tiles,
-        lead=[
-            sentence for sentence in (done, _outcome(annotation), _reading(annotation)) if sentence
-        ],
-        sections=(),
-        make_details=lambda: [make(annotation) for make in SECTIONS],
-        find_warnings=lambda: rank_of_annotation(annotation),
-        notes=summary.get("notes", ()),
-        made=", ".join((made, *parts)) + ".",
+        title=f"{results.protocol.title} {counted(summary.queries, 'query', 'queries')}",
+        tiles=[(name, value) for name, value in _tiles(results) if value],
+        lead=[sentence for sentence in _lead(results) if sentence],
+        sections=[make(results) for make in SECTIONS],
+        make_details=lambda: [make(results) for make in DETAILS],
+        find_warnings=lambda: rank_of_annotation(results),
+        notes=[*summary.notes, *_notes(results)],
+        made=_made(results),
     )
 
 
-def _outcome(annotation: Annotation) -> str:
-    """Summarize the judgments in a sentence."""
-    if annotation.gives(Contest):
-        return _won(annotation)
-    if annotation.gives(Verdict):
-        return _decided(annotation)
-    if not annotation.graded or not len(annotation.scores.query_ids):
-        return ""
-    counts = annotation.scores.counts()
-    shares = counts.sum(axis=0) / counts.sum()
-    grades = ", ".join(
-        f"{share:.0%} {name[2:]}" for name, share in zip(GRADES, shares, strict=True)
-    )
-    answered = int((counts[:, 3] > 0).sum())
-    return (
-        f"Of the documents {grades}. {answered:,} of {counted(len(counts), 'query', 'queries')} "
-        f"{'has' if answered == 1 else 'have'} a document that answers fully (grade 3)."
-    )
+def _tiles(results: AnnotateResults) -> Iterator[tuple[str, str]]:
+    """Yield figures at a glance; those without a value are left out."""
+    summary, unit = results.summary, results.unit
+    scored, documents = f"{summary.scored:,}", f"{summary.documents:,}"
+    yield "documents scored", scored if scored == documents else f"{scored} of {documents}"
+    yield f"{results.protocol.noun}s", f"{summary.judgments:,}"
+    yield "standard error", _in(summary.std_error, unit)
+    yield "error about people", _in(summary.truth_error, unit)
+    for name, count in (
+        ("split documents", summary.ambiguous),
+        ("failed requests", summary.failures),
+        ("requests still to ask", summary.missing),
+        ("bad input lines", summary.rejected),
+        ("sweeps over the input", summary.sweeps if summary.sweeps > 1 else 0),
+    ):
+        yield name, f"{count:,}" if count else ""
+    took = sum(summary.seconds.values())
+    yield "judged", f"in {duration(took)}" if summary.seconds else ""
+    spent = _spent(summary.dollars, summary.unpriced)
+    in_all = _spent(summary.dollars_in_all, summary.unpriced)
+    yield "spent", spent
+    yield "spent in all", in_all if in_all != spent else ""
 
 
-def _won(annotation: Annotation) -> str:
-    held, over = annotation.tournaments, ended(annotation.tournaments)
+def _lead(results: AnnotateResults) -> Iterator[str]:
+    """Yield sentences on what the judgments come to."""
+    summary = results.summary
+    if summary.pilot_of:
+        yield f"A pilot: {summary.queries:,} of {counted(summary.pilot_of, 'query', 'queries')}."
+    if results.gives(Contest):
+        yield _won(results)
+    if results.gives(Verdict):
+        yield _decided(results)
+    if summary.ambiguous:
+        yield (
+            f"The judges are split on {counted(summary.ambiguous, 'document')}: ambiguous in "
+            f"scores.parquet. To leave them out: zelo-ray convert qrels "
+            f"{bare(results.source.shown)} --grades --without-ambiguous --out FILE"
+        )
+
+
+def _notes(results: AnnotateResults) -> Iterator[str]:
+    """Yield what of the options had no effect, or not on all queries."""
+    human, without = results.options.get("human"), results.summary.ungraded
+    if human and results.graded and not any(row["humans"] for row in results.learned("shares")):
+        yield f"{human} holds no grade of a document that was graded: it changed nothing."
+    if without:
+        have = counted(without, "query has", "queries have")
+        yield f"{have} no grades, and so no absolute scores."
+
+
+def _won(results: AnnotateResults) -> str:
+    held, over = results.tournaments, ended(results.tournaments)
     won, by_chance, of = stayed(over)
     if not of:
         return ""
@@ -125,8 +136,8 @@ def _won(annotation: Annotation) -> str:
     return f"{sentence}; {first}."
 
 
-def _decided(annotation: Annotation) -> str:
-    total = annotation.debates.whole
+def _decided(results: AnnotateResults) -> str:
+    total = results.debates.whole
     if not total.pairs:
         return ""
     ties = f", {counted(total.winners[TIE], 'tie')}" if total.winners[TIE] else ""
@@ -137,11 +148,25 @@ def _decided(annotation: Annotation) -> str:
     return f"{counted(total.pairs, 'pair')} judged{ties}{flips if total.flipped else ''}."
 
 
-def _reading(annotation: Annotation) -> str:
-    """Explain what a score means."""
-    explain = annotation.protocol.score.explain
-    explanation = explain if isinstance(explain, str) else explain(annotation.run["options"])
-    return f"{explanation.removesuffix('.')}." if explanation else ""
+def _made(results: AnnotateResults) -> str:
+    """Say how the results were made, and what a score means."""
+    protocol, options = results.protocol, results.options
+    settings = {name: options.get(name) for name in (*sorted(protocol.own_options), "seed")}
+    parts = [f"Run {results.run['run_id']}, protocol {protocol.name}"]
+    parts += [f"{name} {value}" for name, value in settings.items() if _is_word(value)]
+    parts += [name.replace("_", " ") for name, value in settings.items() if value is True]
+    explain = protocol.score.explain
+    meaning = explain if isinstance(explain, str) else explain(options)
+    sentences = [", ".join(parts), *([meaning.removesuffix(".")] if meaning else [])]
+    return "".join(f"{sentence}. " for sentence in sentences).rstrip()
+
+
+def _in(error: float | None, unit: str) -> str:
+    return "" if error is None else f"{error:.2f} {unit}"
+
+
+def _spent(dollars: float, unpriced: int) -> str:
+    return paid(dollars, unpriced).replace("free", "nothing")
 
 
 def _is_word(value: object) -> bool:

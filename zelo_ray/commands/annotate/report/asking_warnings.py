@@ -1,19 +1,21 @@
 """Warn of what went wrong while judges were asked: missing answers, judges that stopped, lines."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.reasons import Disabled, Unscored, UnscoredReason, judges_by_reason
+from zelo_ray.reasons import Unscored, UnscoredReason, judges_by_reason
 from zelo_ray.report.warning import ResultWarning
 from zelo_ray.report.warning_codes import Value, WarningCode
+from zelo_ray.report.wording import short
 
 LOST = 0.05
 """A share of lost answers that matters. One in twenty: of three judges, about every seventh
 document then lacks a word; and models refuse alike, so that these are not any documents."""
 _NAMED = 3
+_REASON = 160  # characters of a reason in a sentence
 _AGAIN = "Run the same command again: it asks for these anew"
 _BUDGET = "Run the same command again with a higher --max-usd: what is paid for is kept"
 _MEND = {
@@ -34,57 +36,43 @@ _OF_MANY = {
 _ANOTHER = "Ask again with --retry-failures, or put another model in its place (--judges)"
 
 
-@dataclass(frozen=True, slots=True)
-class AskingFigures:
-    """Figures of how asking went, as far as they are known.
+def warn_of_asking(
+    summary: Summary, coverage: float = 0.5, first_rejected: str = ""
+) -> Iterator[ResultWarning]:
+    """Yield a warning for all that is missing, with the reason.
 
-    Attributes:
-        given: by judge, how many judgments it gave.
-        failed: by judge, how many requests ended with which status.
-        disabled: judges that were asked nothing more, and why.
-        unscored: queries without scores, and why.
-        queries: how many queries there are.
+    Args:
+        summary: of the run.
         coverage: the share of the requests of a query that must give a judgment.
-        rejected: how many input lines were set aside.
-        first_rejected: where the first of these is, and why it was set aside; may be empty.
+        first_rejected: where the first line is that was set aside, and why it was.
     """
-
-    given: Mapping[str, int] = field(default_factory=dict)
-    failed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    disabled: Mapping[str, Disabled] = field(default_factory=dict)
-    unscored: Mapping[str, Unscored] = field(default_factory=dict)
-    queries: int = 0
-    coverage: float = 0.5
-    rejected: int = 0
-    first_rejected: str = ""
+    yield from _unscored(summary, coverage)
+    yield from _stopped(summary)
+    yield from _missing(summary)
+    if summary.rejected:
+        lines = counted(summary.rejected, "bad input line was", "bad input lines were")
+        first = f" (first {short(first_rejected, _REASON)})" if first_rejected else ""
+        yield ResultWarning(WarningCode.LINES_REJECTED, {"lines": lines, "first": first})
 
 
-def warn_of_asking(asking: AskingFigures) -> Iterator[ResultWarning]:
-    """Yield a warning for all that is missing, with the reason."""
-    yield from _unscored(asking)
-    yield from _stopped(asking)
-    yield from _missing(asking)
-    yield from _rejected(asking)
-
-
-def _unscored(asking: AskingFigures) -> Iterator[ResultWarning]:
-    if not asking.unscored:
+def _unscored(summary: Summary, coverage: float) -> Iterator[ResultWarning]:
+    if not summary.unscored:
         return
-    count, alone = len(asking.unscored), len(asking.unscored) == 1
+    count, alone = len(summary.unscored), len(summary.unscored) == 1
     reasons = Counter(
-        reason.message if alone else _of_many(reason, asking.coverage)
-        for reason in asking.unscored.values()
+        short(reason.message, _REASON) if alone else _of_many(reason, coverage)
+        for reason in summary.unscored.values()
     ).most_common()
     shown = [
         f"{reason} ({times:,})" if len(reasons) > 1 else reason
         for reason, times in reasons[:_NAMED]
     ]
     more = f"; and {len(reasons) - _NAMED} other reasons" if len(reasons) > _NAMED else ""
-    statuses = {status for by_judge in asking.failed.values() for status in by_judge}
+    statuses = {status for counts in summary.failures_by_judge.values() for status in counts}
     advice = "The section names them all"
-    if {reason.code for reason in asking.unscored.values()} <= _LACK_DOCUMENTS:
+    if {reason.code for reason in summary.unscored.values()} <= _LACK_DOCUMENTS:
         advice = "Give these queries documents: the section names them all"
-    elif any(reason.is_over_budget for reason in asking.disabled.values()):
+    elif any(reason.is_over_budget for reason in summary.disabled.values()):
         advice = _BUDGET
     elif statuses:
         advice = _AGAIN if statuses == {"failed"} else "Ask again with --retry-failures"
@@ -93,7 +81,7 @@ def _unscored(asking: AskingFigures) -> Iterator[ResultWarning]:
         "reasons": "; ".join(shown) + more,
         "advice": advice,
     }
-    share = count / max(count, asking.queries)
+    share = count / max(count, summary.queries)
     yield ResultWarning(WarningCode.UNSCORED_QUERIES, values, share)
 
 
@@ -102,31 +90,33 @@ def _of_many(reason: Unscored, coverage: float) -> str:
     if reason.code is UnscoredReason.LOW_COVERAGE:
         share = "fewer than half" if coverage == 0.5 else f"less than {coverage:.0%}"
         return f"{share} of their requests gave a judgment (--min-coverage)"
-    return _OF_MANY.get(reason.code, reason.message)
+    return _OF_MANY.get(reason.code, short(reason.message, _REASON))
 
 
-def _stopped(asking: AskingFigures) -> Iterator[ResultWarning]:
-    for reason, judges in judges_by_reason(asking.disabled).items():
-        values = {"judges": _listed(judges), "reason": reason.message, "advice": _BUDGET}
+def _stopped(summary: Summary) -> Iterator[ResultWarning]:
+    for reason, judges in judges_by_reason(summary.disabled).items():
+        message = short(reason.message, _REASON)
+        values = {"judges": _listed(judges), "reason": message, "advice": _BUDGET}
         if reason.is_over_budget:
-            values["reason"] = reason.message[0].upper() + reason.message[1:]
+            values["reason"] = message[0].upper() + message[1:]
             yield ResultWarning(WarningCode.BUDGET_USED_UP, values)
         else:
             yield ResultWarning(WarningCode.JUDGE_STOPPED, values)
 
 
-def _missing(asking: AskingFigures) -> Iterator[ResultWarning]:
-    for judge, failed in asking.failed.items():
-        statuses = dict(failed)
-        reason = asking.disabled.get(judge)
+def _missing(summary: Summary) -> Iterator[ResultWarning]:
+    judged, failed = summary.judgments_by_judge, summary.failures_by_judge
+    for judge, counts in failed.items():
+        statuses = dict(counts)
+        reason = summary.disabled.get(judge)
         if reason and reason.is_over_budget:  # of which one warning tells already
             statuses.pop("failed", None)
         missing = sum(statuses.values())
-        requests = missing + asking.given.get(judge, 0)
+        requests = missing + sum(judged.get(judge, {}).values())
         if not missing or wilson_of(missing, requests)[0] <= LOST:
             continue
         kinds = sorted(statuses, key=lambda status: -statuses[status])
-        alone = len(asking.given.keys() | asking.failed.keys()) == 1
+        alone = len(judged.keys() | failed.keys()) == 1
         share = missing / requests
         values: dict[str, Value] = {
             "judge": judge,
@@ -138,13 +128,6 @@ def _missing(asking: AskingFigures) -> Iterator[ResultWarning]:
             "advice": _MEND.get(kinds[0], _ANOTHER),
         }
         yield ResultWarning(WarningCode.ANSWERS_MISSING, values, share + 20 * (share >= 0.5))
-
-
-def _rejected(asking: AskingFigures) -> Iterator[ResultWarning]:
-    if asking.rejected:
-        lines = counted(asking.rejected, "bad input line was", "bad input lines were")
-        first = f" (first {asking.first_rejected})" if asking.first_rejected else ""
-        yield ResultWarning(WarningCode.LINES_REJECTED, {"lines": lines, "first": first})
 
 
 def _listed(names: Sequence[str]) -> str:

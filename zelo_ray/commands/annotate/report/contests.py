@@ -1,20 +1,17 @@
-"""Sections of a best-of run: who won, and how much of that is the order or the judge."""
+"""Section on tournaments: how much of who won is the order or the judge."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from zelo_ray.commands.annotate.report.results import Annotation
+from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.commands.annotate.report.tournaments import (
     Tournament,
     agreeing,
     alike,
-    chances,
     ended,
     stayed,
-    wins,
 )
-from zelo_ray.commands.annotate.report.wins import shares_chart, win_shares
 from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import PANEL
@@ -27,34 +24,19 @@ _PLACES = 30
 """How many places in the order a chart has."""
 
 
-def winners_section(annotation: Annotation) -> Section | None:
-    """Show which answers won, where the same names answer many queries."""
-    tournaments = ended(annotation.tournaments)
-    best = win_shares(wins(tournaments))
-    if not best:
-        return None
-    caption = (
-        "Which share of the tournaments that it was in an answer won, the mean over queries, of "
-        f"{counted(len(tournaments), 'tournament')} with a winner, with a 95% interval. Chance, "
-        "where all answers are alike, is a line, or a point for each answer where it differs."
-    )
-    chart = shares_chart(best, "share of tournaments won", caption, chances(tournaments))
-    return Section("winners", "Who won", (chart,))
-
-
-def tournaments_section(annotation: Annotation) -> Section | None:
+def tournaments_section(results: AnnotateResults) -> Section | None:
     """Show how tournaments ended, whether an early place helps, and how far winners agree."""
-    tournaments = annotation.tournaments
+    tournaments = results.tournaments
     if not tournaments:
         return None
-    charts = [_places(annotation)] if ended(tournaments) else []
+    charts = [_places(results)] if ended(tournaments) else []
     charts += _agreement(tournaments)
     return Section("tournaments", "Tournaments", [*charts, _table(tournaments)])
 
 
-def _places(annotation: Annotation) -> Chart:
+def _places(results: AnnotateResults) -> Chart:
     """Draw how often the winner was at each place of the order."""
-    over = ended(annotation.tournaments)
+    over = ended(results.tournaments)
     longest = min(_PLACES, max(len(entry.line) for entry in over))
     won, reached, even = np.zeros((3, longest))
     queries = [set[str]() for _ in range(longest)]
@@ -78,7 +60,7 @@ def _places(annotation: Annotation) -> Chart:
         "is the order's doing: a tie keeps the king, and who comes late meets fewer opponents.",
         "zelo": "The best by zELO score stood first, so that the first king should win often.",
     }
-    order = annotation.run["options"].get("order", "input")
+    order = results.options.get("order", "input")
     input_order = (
         "Answers came in the order of the input: what differs from chance is either the order's "
         "doing, or the input stood in some order of quality. --order random tells them apart."
@@ -130,10 +112,7 @@ def _table(tournaments: Sequence[Tournament]) -> Table:
     caption = "A contest without an answer ends its tournament, which then has no winner."
     if repeated:
         columns.append("repeats agree")
-        caption += (
-            " Repeats agree on the share of queries on which all of a judge's tournaments have the "
-            "same winner."
-        )
+        caption += " Repeats agree where all tournaments of a judge on a query have one winner."
     return Table(columns, rows, caption, frozenset(columns[1:]))
 
 

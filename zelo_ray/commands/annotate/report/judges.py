@@ -6,117 +6,115 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.annotate.report import effective
-from zelo_ray.commands.annotate.report.results import Annotation
+from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.wording import counted
 from zelo_ray.providers.registry import heedless
+from zelo_ray.reasons import judges_by_reason
 from zelo_ray.report.charts.figures import intervals
 from zelo_ray.report.charts.grids import matrix
 from zelo_ray.report.instructions import told_by
-from zelo_ray.report.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.report.parts import Cells, Chart, Section, Sentences, Table, Text
 from zelo_ray.report.wording import paid
 
 
-def told_section(annotation: Annotation) -> Section | None:
+def instructions_section(results: AnnotateResults) -> Section | None:
     """Show the instructions that say what counts as relevant."""
-    judges, shown = annotation.run["judges"], "people who label are shown them."
+    judges, shown = results.run["judges"], "people who label are shown them."
     if not (deaf := heedless(judges)):
         where = f"These words stood in every prompt, and {shown}"
     elif len(deaf) == len(judges):
         where = f"No judge of this run reads prompts, and so none has read these words; {shown}"
     else:
         where = f"Judges but {', '.join(deaf)} have read these words, and {shown}"
-    return told_by(annotation.run["options"], where)
+    return told_by(results.options, where)
 
 
-def judges_section(annotation: Annotation) -> Section:
-    """Show the judgments, failures and cost of each judge."""
-    failed = annotation.failed
+def judges_section(results: AnnotateResults) -> Section:
+    """Show the judgments, failures and cost of each judge, and which are asked nothing more."""
+    summary, tallies = results.summary, results.run["judges"]
+    judged, failed = summary.judgments_by_judge, summary.failures_by_judge
     statuses = sorted({status for counts in failed.values() for status in counts})
-    tallies = annotation.run["judges"]
-    by_kind: dict[str, Mapping[str, int]] = {}
-    for kind in reversed(annotation.kinds):
-        by_kind[kind] = annotation.rows_by_judge(kind)
-    judging = (name for counts in by_kind.values() for name in counts)
-    judges = list(dict.fromkeys([*tallies, *judging, *failed]))
-    columns = ["judge", *by_kind, *statuses]
     now = (
-        *("known", "asked", "ok", "read without", "retries", "tokens in", "cached", "tokens out"),
-        *("cost", "per 1,000"),
+        *("cost", "per 1,000", "known", "asked", "ok", "retries", "tokens in", "cached"),
+        *("tokens out", "read without"),
     )
+    columns = ("judge", *results.kinds, *statuses, *now, "family")
     rows: list[Cells] = []
-    for name in judges:
-        gave = [f"{counts.get(name, 0):,}" for counts in by_kind.values()]
-        lost = [f"{failed.get(name, {}).get(status, 0):,}" for status in statuses]
-        tally = tallies.get(name)
-        spent = _spent(tally) if tally else [""] * len(now)
-        family = Text(", ".join(sorted(effective.family_of(name))))
-        rows.append([Text(name), *gave, *lost, *spent, family])
-    what = f"{', '.join(by_kind)} and failures" if by_kind else "failures"
-    caption = (
-        f"{what.capitalize()} count all results. The other columns count this run alone: answers "
-        "known from earlier runs, requests, good answers, and the cost."
+    for name in dict.fromkeys([*tallies, *judged, *failed]):
+        counts = judged.get(name, {}) | failed.get(name, {})
+        spent = _spent(tallies[name]) if name in tallies else [""] * len(now)
+        tables = [f"{counts.get(kind, 0):,}" for kind in (*results.kinds, *statuses)]
+        rows.append(
+            [Text(name), *tables, *spent, Text(", ".join(sorted(effective.family_of(name))))]
+        )
+    indices = [i for i in range(len(columns)) if any(row[i] not in ("0", "") for row in rows)]
+    shown = [columns[i] for i in indices]
+    table = Table(
+        shown,
+        [[row[i] for i in indices] for row in rows],
+        _caption(results),
+        frozenset(shown) - {"judge", "read without", "family"},
     )
-    if any(tally.get("wrapped") for tally in tallies.values()):
-        caption += (
-            " Some answers were read without the think block, fence or talk around them, or the "
+    stopped = [
+        f"Asked nothing more: {', '.join(judges)} ({reason.message})."
+        for reason, judges in judges_by_reason(summary.disabled).items()
+    ]
+    return Section("judges", "Judges", (*([Sentences(stopped)] if stopped else []), table))
+
+
+def _caption(results: AnnotateResults) -> str:
+    tallies = results.run["judges"].values()
+    sentences = []
+    if any(tally["known"] for tally in tallies):
+        sentences.append("Known are answers from earlier runs.")
+        if any(tally["answered"] for tally in tallies):
+            sentences.append("Cost, requests and tokens are of this run alone.")
+    if any(tally.get("wrapped") for tally in tallies):
+        sentences.append(
+            "Some answers were read without the think block, fence or talk around them, or the "
             "quotes around a number."
         )
-    if any(tally.get("cached_tokens") for tally in tallies.values()):
-        caption += " Cached is the share of the tokens in that was billed as read from a cache."
-    if spared := sum(tally.get("spared", 0) for tally in tallies.values()):
+    if any(tally.get("cached_tokens") for tally in tallies):
+        sentences.append("Cached is the share of the tokens in that was read from a cache.")
+    if spared := sum(tally.get("spared", 0) for tally in tallies):
         were = "was" if spared == 1 else "were"
-        caption += (
-            f" {counted(spared, 'request')} that {were} planned {were} not needed in the end."
+        sentences.append(
+            f"{counted(spared, 'request')} that {were} planned {were} not needed in the end."
         )
-    caption = f"{caption} {effective.told(annotation)}".rstrip()
-    names = ("judge", *columns[1:], *now, "family")
-    indices = [i for i in range(len(names)) if any(row[i] not in ("0", "") for row in rows)]
-    rows = [[row[i] for i in indices] for row in rows]
-    shown = [names[i] for i in indices]
-    table = Table(shown, rows, caption, frozenset(shown) - {"judge", "family"})
-    return Section("judges", "Judges", (table,))
+    return " ".join(sentences)
 
 
 def _spent(tally: Mapping[str, Any]) -> list[str]:
-    answered = tally["answered"]
-    unpriced = tally.get("unpriced", 0)
-    price = paid(1000 * tally["dollars"] / answered, unpriced) if answered else "\N{EN DASH}"
-    recorded, good, retries, tokens_in, tokens_out = (
-        f"{count:,}"
-        for count in (
-            tally["known"],
-            tally["statuses"].get("ok", 0),
-            tally["retries"],
-            tally["input_tokens"],
-            tally["output_tokens"],
-        )
-    )
-    cached = tally.get("cached_tokens", 0)
-    share = f"{cached / tally['input_tokens']:.0%}" if cached else ""
-    wraps = ", ".join(f"{count:,} {wrap}" for wrap, count in tally.get("wrapped", {}).items())
-    cost = paid(tally["dollars"], unpriced) if answered else "\N{EN DASH}"
+    """Return what a judge cost in this run, and how its requests went."""
+    answered, tokens_in = tally["answered"], tally["input_tokens"]
+    unpriced, cached = tally.get("unpriced", 0), tally.get("cached_tokens", 0)
     return [
-        recorded,
-        f"{answered:,}",
-        good,
-        wraps,
-        retries,
-        tokens_in,
-        share,
-        tokens_out,
-        cost,
-        price,
+        paid(tally["dollars"], unpriced) if answered else "",
+        paid(1000 * tally["dollars"] / answered, unpriced) if answered else "",
+        *(f"{count:,}" for count in (tally["known"], answered, tally["statuses"].get("ok", 0))),
+        *(f"{count:,}" for count in (tally["retries"], tokens_in)),
+        f"{cached / tokens_in:.0%}" if cached else "",
+        f"{tally['output_tokens']:,}",
+        ", ".join(f"{count:,} {wrap}" for wrap, count in tally.get("wrapped", {}).items()),
     ]
 
 
-def agreement_section(annotation: Annotation) -> Section | None:
+def panel_section(results: AnnotateResults) -> Section | None:
+    """Say how many independent judges the panel counts for, unless a warning says so."""
+    sentence = effective.describe_worth(results)
+    return (
+        Section("panel", "What the panel is worth", [Sentences([sentence])]) if sentence else None
+    )
+
+
+def agreement_section(results: AnnotateResults) -> Section | None:
     """Show how often judges agree, and how far the order of presentation sways them."""
-    names = sorted(annotation.panel.votes)
+    names = sorted(results.panel.votes)
     if not names:
         return None
-    votes = sum(annotation.panel.votes.values()) if annotation.stretches > 1 else 0
-    which = f" From {votes:,} of all votes: each {annotation.stretches}th stretch." if votes else ""
+    votes = sum(results.panel.votes.values()) if results.stretches > 1 else 0
+    which = f" From {votes:,} of all votes: each {results.stretches}th stretch." if votes else ""
     parts: list[Chart] = []
     if len(names) > 1:
         values = np.full((len(names), len(names)), np.nan)
@@ -124,7 +122,7 @@ def agreement_section(annotation: Annotation) -> Section | None:
         for i, first in enumerate(names):
             for j, second in enumerate(names):
                 if i != j:
-                    values[i, j], pairs = annotation.panel.agreement(first, second)
+                    values[i, j], pairs = results.panel.agreement(first, second)
                     on = counted(pairs, "pair")
                     hover[i][j] = f"{first} and {second}: {values[i, j]:.1%} of {on}"
         parts.append(
@@ -134,14 +132,12 @@ def agreement_section(annotation: Annotation) -> Section | None:
                 "sees a tie it counts half. 50% is what two coins would reach." + which,
             )
         )
-    share = np.array(
-        [annotation.panel.first[name] / annotation.panel.votes[name] for name in names]
-    )
-    low, high = wilson(share, np.array([annotation.panel.votes[name] for name in names]))
+    share = np.array([results.panel.first[name] / results.panel.votes[name] for name in names])
+    low, high = wilson(share, np.array([results.panel.votes[name] for name in names]))
     figure = intervals(names, {"": (share, low, high)}, "share of what came first", 0.5)
     order = (
         "Both orders were asked, so a judge without bias stands at 0.5."
-        if annotation.run["options"].get("both_orders")
+        if results.options.get("both_orders")
         else "The order is drawn at random, so a judge without bias stands at 0.5."
     )
     parts.append(

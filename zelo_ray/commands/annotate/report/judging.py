@@ -7,49 +7,49 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.annotate.report import effective
-from zelo_ray.commands.annotate.report.judging_figures import FEWEST, JudgingFigures, Span
-from zelo_ray.commands.annotate.report.results import Annotation
+from zelo_ray.commands.annotate.report.panel_warnings import FEWEST, JudgingFigures, Span
+from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.fitting.effective import correlation_of
 
 _Z = 1.959964
 
 
-def judging_figures(annotation: Annotation) -> JudgingFigures:
+def judging_figures(results: AnnotateResults) -> JudgingFigures:
     """Return the figures of a run, each of what is known."""
-    panel, scores, options = annotation.panel, annotation.scores, annotation.run["options"]
-    protocol_options = annotation.protocol.own_options
+    panel, scores, options = results.panel, results.scores, results.options
+    protocol_options = results.protocol.own_options
     error = scores.known("std_error")
-    worth = effective.worth(annotation)
+    worth = effective.worth(results)
     return JudgingFigures(
-        judges=[*dict.fromkeys((*annotation.run["judges"], *effective.names_of(annotation)))],
+        judges=[*dict.fromkeys((*results.run["judges"], *effective.names_of(results)))],
         first={name: (panel.first[name], votes) for name, votes in sorted(panel.votes.items())},
         both_orders=bool(options.get("both_orders")) or options.get("repeats", 1) > 1,
         tied=(sum(panel.tied.values()), sum(panel.votes.values())),
-        flat=_flat(annotation),
+        flat=_flat(results),
         agreed={
             two: (panel.agreed[two] / pairs, *wilson_of(panel.agreed[two], pairs))
             for two, pairs in sorted(panel.pairs.items())
             if pairs
         },
-        alike=_alike(annotation),
-        same=effective.same(annotation),
+        alike=_alike(results),
+        same=effective.same(results),
         worth=worth if isfinite(worth[0]) and worth[1] != np.inf else (nan, nan),
-        split=(annotation.ambiguous.num_rows, len(scores.known("grade"))),
+        split=(results.ambiguous.num_rows, len(scores.known("grade"))),
         error=float(error.mean()) if len(error) else nan,
-        spread=_spread(annotation),
+        spread=_spread(results),
         prior=options.get("prior_sd") or nan,
         freedom=max(1, len(error) - len(scores.query_ids)),
-        unit=annotation.unit,
-        more=_more(protocol_options, options, _documents(annotation)),
+        unit=results.unit,
+        more=_more(protocol_options, options, _documents(results)),
         orders=_orders(protocol_options),
     )
 
 
-def _flat(annotation: Annotation) -> dict[str, str]:
+def _flat(results: AnnotateResults) -> dict[str, str]:
     """Find judges that said the same of everything, too often to be chance."""
-    panel, by_judge = annotation.panel, dict[str, str]()
-    for name, counts in sorted(annotation.gradings.counts.items()):
+    panel, by_judge = results.panel, dict[str, str]()
+    for name, counts in sorted(results.gradings.counts.items()):
         if counts.sum() >= FEWEST and counts.max() == counts.sum():
             by_judge[name] = f"gave grade {counts.argmax()} to every document"
     for name, votes in sorted(panel.votes.items()):
@@ -58,9 +58,9 @@ def _flat(annotation: Annotation) -> dict[str, str]:
     return by_judge
 
 
-def _documents(annotation: Annotation) -> int:
+def _documents(results: AnnotateResults) -> int:
     """Return the median number of documents of a query."""
-    scores = annotation.scores
+    scores = results.scores
     sizes = np.diff(np.append(scores.first, len(scores.columns.get("score", ()))))
     return int(np.median(sizes)) if len(sizes) else 0
 
@@ -88,10 +88,10 @@ def _orders(option_names: Collection[str]) -> str:
     return "Ask each pair in both orders (--repeats 2)" if "repeats" in option_names else ""
 
 
-def _alike(annotation: Annotation) -> dict[tuple[str, str], Span]:
+def _alike(results: AnnotateResults) -> dict[tuple[str, str], Span]:
     """Return the correlation of every two judges' grades, with its interval (Fisher's z)."""
     correlations = {}
-    for two, table in sorted(annotation.gradings.confusion.items()):
+    for two, table in sorted(results.gradings.confusion.items()):
         r, items = correlation_of(table), int(table.sum())
         if isfinite(r) and items > 3:
             z, reach = atanh(np.clip(r, -0.999999, 0.999999)), _Z / sqrt(items - 3)
@@ -99,9 +99,9 @@ def _alike(annotation: Annotation) -> dict[tuple[str, str], Span]:
     return correlations
 
 
-def _spread(annotation: Annotation) -> float:
+def _spread(results: AnnotateResults) -> float:
     """Return the root mean square of scores' standard deviations per query; NaN where unknown."""
-    scores = annotation.scores
+    scores = results.scores
     values, first = scores.columns.get("score"), scores.first
     if values is None or not len(values):
         return nan

@@ -1,12 +1,17 @@
 """Warn of judges that contradict each other, and of judges that say the same."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan
+from dataclasses import dataclass, field
+from math import isnan, nan
 
-from zelo_ray.commands.annotate.report.judging_figures import JudgingFigures, Span
 from zelo_ray.report.warning import ResultWarning
 from zelo_ray.report.warning_codes import Value, WarningCode
 
+FEWEST = 30
+"""Votes below which nothing is said of the order: of many judges with five votes each, some prefer
+one side every time by chance."""
+Span = tuple[float, float, float]
+"""A figure, and the ends of its interval."""
 AGAINST = 0.45
 """Below this share of agreement (coins reach .5) one of two judges says the opposite."""
 AGAINST_GRADES = -0.1
@@ -19,6 +24,49 @@ next to nothing, whether what they agree on is right or wrong."""
 MANY = 100
 """Items on which two judges must have met for that."""
 Two = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingFigures:
+    """Figures of judgments, as far as they are known.
+
+    Attributes:
+        judges: all that were asked.
+        first: by judge, how many of its votes went to what came first (a tie for half), and votes.
+        both_orders: whether each pair was asked in both orders.
+        tied: ties among all votes, and votes; of (0, 0) nothing is known.
+        flat: by judge that says one thing of everything, what it did.
+        agreed: by two judges, the share of pairs on which they agree (a tie for half).
+        alike: by two judges, the correlation of their grades.
+        same: the mean agreement, or correlation, of two judges, and on how many items at least.
+        worth: how many judges that err apart the panel counts for, from and to.
+        split: documents that judges are split on, and documents scored.
+        error: mean standard error of the scores.
+        spread: how far apart the scores of a query are, as a standard deviation.
+        prior: the standard deviation of the scores' prior; NaN where it is not known.
+        freedom: the degrees of freedom that the spread rests on.
+        unit: of all three.
+        more: what makes them surer.
+        orders: what asks each pair in both orders; empty where nothing does.
+    """
+
+    judges: Sequence[str] = ()
+    first: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    both_orders: bool = False
+    tied: tuple[int, int] = (0, 0)
+    flat: Mapping[str, str] = field(default_factory=dict)
+    agreed: Mapping[tuple[str, str], Span] = field(default_factory=dict)
+    alike: Mapping[tuple[str, str], Span] = field(default_factory=dict)
+    same: tuple[float, int] = (nan, 0)
+    worth: tuple[float, float] = (nan, nan)
+    split: tuple[int, int] = (0, 0)
+    error: float = nan
+    spread: float = nan
+    prior: float = nan
+    freedom: int = 1
+    unit: str = "logits"
+    more: str = "More judgments make it smaller"
+    orders: str = ""
 
 
 def warn_of_panel(figures: JudgingFigures) -> Iterator[ResultWarning]:
@@ -40,7 +88,9 @@ def _contradictions(
         crossed = [span for two, span in apart.items() if (two[0] in left) != (two[1] in left)]
         apart = {two: span for two, span in apart.items() if not {*two} & {*left, *right}}
         majority, few = sorted((left, right), key=len, reverse=True)
-        figure = _of(*crossed[0]) if len(crossed) == 1 else _range([span[0] for span in crossed])
+        figure = (
+            format_span(*crossed[0]) if len(crossed) == 1 else _range([span[0] for span in crossed])
+        )
         values = {
             "many": _and(majority),
             "few": _and(few),
@@ -96,7 +146,7 @@ def _range(values: Sequence[float]) -> str:
     return " to ".join(dict.fromkeys((_short(min(values)), _short(max(values)))))
 
 
-def _of(value: float, low: float, high: float) -> str:
+def format_span(value: float, low: float, high: float) -> str:
     """Format a figure and its interval: .37 [.34, .40]."""
     return f"{_short(value)} [{_short(low)}, {_short(high)}]"
 

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.annotate.report import details, gradings
-from zelo_ray.commands.annotate.report.results import ROWS, Annotation, worst
+from zelo_ray.commands.annotate.report.results import ROWS, AnnotateResults, worst
 from zelo_ray.commands.annotate.report.tournaments import ended
+from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Contest, Grade, Verdict
 from zelo_ray.report.parts import Cells, Queries, Section, Table, Text
@@ -18,16 +19,18 @@ from zelo_ray.report.wording import number, short
 
 _OPEN, _JUDGES = 20, 8
 """How many split documents are shown at once, and judges have a column of their own."""
+_UNSCORED, _REASONS, _REJECTED = 10, 3, 10
+"""How many queries without scores, reasons and input lines are shown at once."""
 _ANSWERS = " What a judge saw as A and B it calls Answer 1 and Answer 2."
 
 
-def uncertain_section(annotation: Annotation) -> Section | None:
+def uncertain_section(results: AnnotateResults) -> Section | None:
     """List the queries that need a second look."""
-    if not len(annotation.scores.query_ids):
+    if not len(results.scores.query_ids):
         return None
-    errors, differ = (annotation.scores.means(name) for name in ("std_error", "disagreement"))
-    agreement = annotation.panel.by_query
-    error = "standard deviation" if annotation.graded else "standard error"
+    errors, differ = (results.scores.means(name) for name in ("std_error", "disagreement"))
+    agreement = results.panel.by_query
+    error = "standard deviation" if results.graded else "standard error"
     moved = f"The largest {error}s: other answers of the same judges might move these most."
     measures = {
         f"mean {error}": (errors, ".2f", moved, -1),
@@ -45,7 +48,7 @@ def uncertain_section(annotation: Annotation) -> Section | None:
         shown.append(set(query_ids))
         rows: list[Cells] = [
             [
-                annotation.link(query_id),
+                results.link(query_id),
                 *(number(all_.get(query_id, nan), form) for all_, form, _, _ in measures.values()),
             ]
             for query_id in query_ids
@@ -54,13 +57,13 @@ def uncertain_section(annotation: Annotation) -> Section | None:
     return Section("uncertain", "The least certain queries", parts) if parts else None
 
 
-def ambiguous_section(annotation: Annotation) -> Section | None:
+def ambiguous_section(results: AnnotateResults) -> Section | None:
     """List the documents on which the judges are split, with the grades given."""
-    split = annotation.ambiguous
+    split = results.ambiguous
     if not split.num_rows:
         return None
     shown = split.slice(0, ROWS).to_pylist()
-    by_document = _given(annotation, {(row["query_id"], row["doc_id"]) for row in shown})
+    by_document = _given(results, {(row["query_id"], row["doc_id"]) for row in shown})
     judges = sorted({judge for grades in by_document.values() for judge in grades})
     apart = judges if len(judges) <= _JUDGES else []
     rows: list[Cells] = []
@@ -72,8 +75,8 @@ def ambiguous_section(annotation: Annotation) -> Section | None:
         rows.append(
             [
                 *(
-                    annotation.link(row["query_id"]),
-                    Text(annotation.named(row["query_id"], row["doc_id"])),
+                    results.link(row["query_id"]),
+                    Text(results.named(row["query_id"], row["doc_id"])),
                 ),
                 *(texts or [counts]),
                 *(str(row["grade"]), number(row["disagreement"], ".2f")),
@@ -81,7 +84,7 @@ def ambiguous_section(annotation: Annotation) -> Section | None:
         )
     which = [short(judge, 40) for judge in apart] or ["grades"]
     columns = ("query", "document", *which, "panel", "differ by")
-    limit = annotation.run["options"].get("ambiguous")
+    limit = results.options.get("ambiguous")
     caption = (
         f"{counted(split.num_rows, 'document')} on which the grades of two judges differ by "
         + (f"{limit:g} or more" if limit else "much")
@@ -96,14 +99,14 @@ def ambiguous_section(annotation: Annotation) -> Section | None:
 
 
 def _given(
-    annotation: Annotation, items: Set[tuple[str, str]]
+    results: AnnotateResults, items: Set[tuple[str, str]]
 ) -> dict[tuple[str, str], dict[str, list[int]]]:
     """Return, by document, the grades that each judge gave it."""
     by_document: dict[tuple[str, str], dict[str, list[int]]] = {}
-    if not annotation.gives(Grade):
+    if not results.gives(Grade):
         return by_document
     query_ids = pa.array(sorted({query_id for query_id, _ in items}))
-    for chunk in annotation.source.chunks("grades", gradings.COLUMNS):
+    for chunk in results.source.chunks("grades", gradings.COLUMNS):
         for row in chunk.filter(pc.is_in(chunk["query_id"], query_ids)).to_pylist():
             if (row["query_id"], row["doc_id"]) in items:
                 by_judge = by_document.setdefault((row["query_id"], row["doc_id"]), {})
@@ -111,25 +114,53 @@ def _given(
     return by_document
 
 
-def unscored_section(annotation: Annotation) -> Section | None:
+def unscored_section(results: AnnotateResults) -> Section | None:
     """List the queries without scores, and why."""
-    unscored = annotation.run["summary"]["unscored"]
-    first = list(unscored.items())[:ROWS]
-    rows: list[Cells] = [[annotation.link(name), Text(row["message"])] for name, row in first]
-    caption = f"The first {ROWS} of {len(unscored):,}; run.json has all." if rows else ""
-    table = Table(("query", "reason"), rows, caption if len(unscored) > ROWS else "")
+    unscored = results.summary.unscored
+    rows: list[Cells] = [
+        [short(name, 60), Text(reason.message)] for name, reason in [*unscored.items()][:ROWS]
+    ]
+    caption = f"The first {ROWS} of {len(unscored):,}." if len(unscored) > ROWS else ""
+    table = Table(("query", "reason"), rows, caption, open_rows=_UNSCORED, file=RUN)
     return Section("unscored", "Queries without scores", (table,)) if rows else None
 
 
-def failures_section(annotation: Annotation) -> Section | None:
-    """List the requests that gave no judgment, and why."""
-    if not annotation.source.has("failures.parquet"):
+def failures_section(results: AnnotateResults) -> Section | None:
+    """Count the requests that gave no judgment, by the reason."""
+    reasons = sorted(results.summary.reasons.items(), key=lambda item: -item[1])
+    rows: list[Cells] = [[f"{count:,}", Text(reason)] for reason, count in reasons]
+    numbers = frozenset(("requests",))
+    table = Table(
+        *(("requests", "reason"), rows, "", numbers), open_rows=_REASONS, file="failures.parquet"
+    )
+    return Section("failures", "Requests without a judgment", (table,)) if rows else None
+
+
+def rejected_section(results: AnnotateResults) -> Section | None:
+    """List the first of the input lines that were set aside, and why."""
+    in_all = results.summary.rejected
+    if not (in_all and results.source.has("rejected.parquet")):
         return None
-    failures, in_all = annotation.source.head("failures", ROWS)
+    lines, _ = results.source.head("rejected", _REJECTED)
+    rows: list[Cells] = [
+        [Text(line["file"]), f"{line['line']:,}", Text(short(line["reason"], 400))]
+        for line in lines
+    ]
+    caption = f"The first {len(rows)} of {in_all:,}; rejected.parquet has all."
+    numbers = frozenset(("line",))
+    table = Table(("file", "line", "reason"), rows, caption if in_all > len(rows) else "", numbers)
+    return Section("rejected", "Input lines that were set aside", (table,)) if rows else None
+
+
+def requests_section(results: AnnotateResults) -> Section | None:
+    """List the requests that gave no judgment, one by one."""
+    if not results.source.has("failures.parquet"):
+        return None
+    failures, in_all = results.source.head("failures", ROWS)
     rows = [
         [
-            annotation.link(failure["query_id"]),
-            Text(_named(annotation, failure["query_id"], failure["doc_ids"])),
+            results.link(failure["query_id"]),
+            Text(_named(results, failure["query_id"], failure["doc_ids"])),
             *(failure["judge"], failure["status"], Text(short(failure["reason"], 400))),
         ]
         for failure in failures
@@ -137,22 +168,22 @@ def failures_section(annotation: Annotation) -> Section | None:
     columns = ("query", "documents", "judge", "status", "reason")
     caption = f"The first {ROWS} of {in_all:,}; failures.parquet has all." if rows else ""
     table = Table(columns, rows, caption if in_all > ROWS else "")
-    return Section("failures", "Requests without a judgment", (table,)) if rows else None
+    return Section("requests", "Failed requests one by one", (table,)) if rows else None
 
 
-def _named(annotation: Annotation, query_id: str, doc_ids: Sequence[str]) -> str:
+def _named(results: AnnotateResults, query_id: str, doc_ids: Sequence[str]) -> str:
     """Name documents by id; for one or two, with the beginnings of their texts."""
     if len(doc_ids) > 2:
         return short(", ".join(doc_ids), 120)
-    return " / ".join(annotation.named(query_id, doc_id) for doc_id in doc_ids)
+    return " / ".join(results.named(query_id, doc_id) for doc_id in doc_ids)
 
 
-def queries_section(annotation: Annotation) -> Section:
+def queries_section(results: AnnotateResults) -> Section:
     """List every query with its documents, and their judgments at a click."""
-    source, notes, kings = annotation.source, _notes(annotation), _kings(annotation)
-    kinds = annotation.kinds
-    chunks = [(kind, annotation.rows_of(name, annotation.places)) for name, kind in kinds.items()]
-    listed = annotation.listed[: details.pack(annotation.listed, chunks)]
+    source, notes, kings = results.source, _notes(results), _kings(results)
+    kinds = results.kinds
+    chunks = [(kind, results.rows_of(name, results.places)) for name, kind in kinds.items()]
+    listed = results.listed[: details.pack(results.listed, chunks)]
     items = [
         {
             "query": entry.query,
@@ -163,19 +194,19 @@ def queries_section(annotation: Annotation) -> Section:
         }
         for entry in listed
     ]
-    in_all = annotation.run["summary"]["queries"]
+    in_all = results.summary.queries
     carried = sum(len(entry.packed) > len(kinds) for entry in listed) if kinds else 0
     what = " and ".join(f"{kind.noun}s" for kind in kinds.values())
     caption = "Open a query to see its documents by rank."
     if carried:
         caption += f" A click on a document shows its {what}, with each judge's words."
-        caption += _ANSWERS if annotation.gives(Contest, Verdict) else ""
+        caption += _ANSWERS if results.gives(Contest, Verdict) else ""
     if in_all > len(listed):
         caption += (
             f" {len(listed):,} of {in_all:,} queries: those that other sections name, and others "
             "drawn by chance, ten in a row; all of them are in the tables of scores and in "
             "annotated.jsonl."
-            if annotation.sampled
+            if results.sampled
             else f" The first {len(listed):,} of {in_all:,} queries; all of them are in "
             "scores.parquet and annotated.jsonl."
         )
@@ -187,14 +218,14 @@ def queries_section(annotation: Annotation) -> Section:
         f"They are in {files}; zelo-ray explain {bare(source.shown)} --query … --doc … shows a "
         "document's."
     )
-    part = Queries(items, caption, elsewhere, annotation.unit, annotation.protocol.score.scale)
+    part = Queries(items, caption, elsewhere, results.unit, results.protocol.score.scale)
     return Section("queries", "Queries", (part,))
 
 
-def _kings(annotation: Annotation) -> dict[str, Counter[str]]:
+def _kings(results: AnnotateResults) -> dict[str, Counter[str]]:
     """Count, by query, the tournaments that each document won."""
     wins: dict[str, Counter[str]] = {}
-    for tournament in ended(annotation.tournaments):
+    for tournament in ended(results.tournaments):
         wins.setdefault(tournament.query_id, Counter())[tournament.winner_id] += 1
     return wins
 
@@ -208,15 +239,15 @@ def _winner(kings: Counter[str]) -> list[str]:
 
 
 def _notes(
-    annotation: Annotation,
+    results: AnnotateResults,
 ) -> list[tuple[Mapping[str, float], Callable[[float], str]]]:
     """Return the notes beside a query's text: values by query, and how to format each."""
-    scores = annotation.scores
+    scores = results.scores
     notes: list[tuple[Mapping[str, float], Callable[[float], str]]] = []
-    if annotation.graded:
+    if results.graded:
         notes.append((scores.means("score"), "mean {:.2f}".format))
     notes.append((scores.means("std_error"), "± {:.2f}".format))
     notes.append((scores.means("truth_error"), "about people ± {:.2f}".format))
     notes.append((scores.means("disagreement"), "judges differ by {:.2f}".format))
-    notes.append((annotation.panel.by_query, "judges agree on {:.0%}".format))
+    notes.append((results.panel.by_query, "judges agree on {:.0%}".format))
     return notes

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.commands.annotate.report.results import Annotation
+from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.formats.wording import counted
@@ -15,7 +15,7 @@ from zelo_ray.report.charts import stacks
 from zelo_ray.report.charts.figures import intervals
 from zelo_ray.report.charts.grids import matrix
 from zelo_ray.report.parts import Cells, Chart, Section, Table, Text
-from zelo_ray.report.wording import number
+from zelo_ray.report.wording import Quantity, estimate, number
 
 _Z = 1.959964
 _CLEAR = 0.2  # a severity that is worth a word, in standard deviations of relevance
@@ -35,21 +35,20 @@ def _weight(row: Mapping[str, Any]) -> float:
     return 1.0 if isnan(row["weight"]) else -float(row["weight"])
 
 
-def raters_section(annotation: Annotation) -> Section | None:
+def raters_section(results: AnnotateResults) -> Section | None:
     """Show the severity, spread and weight of each judge."""
-    raters = sorted(annotation.learned("raters"), key=_weight)
+    raters = sorted(results.learned("raters"), key=_weight)
     if not raters:
         return None
-    plain = is_plain(annotation.run["options"])
+    plain = is_plain(results.options)
     names = ["the people" if row["judge"] == HUMAN else row["judge"] for row in raters]
     harsh = intervals(names, {"": _span(raters, "severity")}, "severity", 0.0)
     spread = intervals(names, {"": _span(raters, "spread")}, "spread")
-    columns = ("judge", "it is", "severity", "spread", "weight", "grades")
+    columns = ("judge", "severity", "spread", "weight", "grades", "it is")
     cells: list[Cells] = [
         [
-            *(Text(name), Text(_said(row))),
-            _pair(row, "severity", "+z.2f"),
-            *(_pair(row, "spread", ".2f"), number(row["weight"], ".1%"), f"{row['grades']:,}"),
+            *(Text(name), _cell(row, "severity", "+z.2f"), _cell(row, "spread", ".2f")),
+            *(number(row["weight"], ".1%"), f"{row['grades']:,}", Text(_describe(row))),
         ]
         for name, row in zip(names, raters, strict=True)
     ]
@@ -75,7 +74,7 @@ def raters_section(annotation: Annotation) -> Section | None:
                 "The weight is a judge's share of what all grades tell."
                 + (" The scores do not use it." if plain else "")
                 + (" People are measured like a judge." if "the people" in names else ""),
-                frozenset(columns[2:]),
+                frozenset(columns[1:-1]),
             ),
         ),
     )
@@ -92,14 +91,16 @@ def _span(raters: list[dict[str, Any]], name: str) -> tuple[np.ndarray, np.ndarr
     return value, low, high
 
 
-def _pair(row: Mapping[str, Any], name: str, form: str) -> str:
-    value, error = row[name], row[f"{name}_error"]
-    if isinf(value):
-        return "∞"
-    return number(value, form) + ("" if isnan(error) else f" ± {error:.2f}")
+def _cell(row: Mapping[str, Any], name: str, form: str) -> Quantity:
+    value, reach = row[name], _Z * row[f"{name}_error"]
+    return (
+        Quantity("∞", value)
+        if isinf(value)
+        else estimate(value, value - reach, value + reach, form)
+    )
 
 
-def _said(row: Mapping[str, Any]) -> str:
+def _describe(row: Mapping[str, Any]) -> str:
     """Describe a judge in plain words."""
     severity, spread = row["severity"], row["spread"]
     if spread > _RANDOM:
@@ -110,15 +111,15 @@ def _said(row: Mapping[str, Any]) -> str:
     return ", ".join(part for part in (word, steady) if part) or "like the panel"
 
 
-def grades_section(annotation: Annotation) -> Section | None:
+def grades_section(results: AnnotateResults) -> Section | None:
     """Show how often each judge gives each grade, and agreement within and between judges."""
-    counts = annotation.gradings.counts
+    counts = results.gradings.counts
     names = sorted(counts)
     if not names:
         return None
     bars = {name: counts[name] for name in names}
-    if annotation.graded and len(annotation.scores.query_ids):
-        bars = {_PANEL: annotation.scores.counts().sum(axis=0), **bars}
+    if results.graded and len(results.scores.query_ids):
+        bars = {_PANEL: results.scores.counts().sum(axis=0), **bars}
     figure = stacks.rows(list(bars), np.stack(list(bars.values())))
     charts = [
         Chart(
@@ -127,12 +128,12 @@ def grades_section(annotation: Annotation) -> Section | None:
             "differ little; one that gives one grade throughout tells nothing.",
         )
     ]
-    charts += _agreement(annotation, names) + _repeats(annotation)
+    charts += _agreement(results, names) + _repeats(results)
     return Section("grades", "Grades by judge", charts)
 
 
-def _agreement(annotation: Annotation, names: list[str]) -> list[Chart]:
-    gradings = annotation.gradings
+def _agreement(results: AnnotateResults, names: list[str]) -> list[Chart]:
+    gradings = results.gradings
     if not gradings.confusion or not any(table.any() for table in gradings.confusion.values()):
         return []
     figures = {}
@@ -160,8 +161,8 @@ def _two(value: float) -> str:
     return number(value, ".2f")
 
 
-def _repeats(annotation: Annotation) -> list[Chart]:
-    repeated = annotation.gradings.repeated
+def _repeats(results: AnnotateResults) -> list[Chart]:
+    repeated = results.gradings.repeated
     if not repeated:
         return []
     names = sorted(repeated)

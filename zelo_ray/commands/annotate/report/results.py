@@ -1,6 +1,5 @@
 """Read the files of an annotation run, each once, when a section first asks for it."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.commands.annotate.report import debates, details, gradings, panel, tournaments
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.protocols import Judgments, Protocol, of_record
 from zelo_ray.records import Contest, Grade, GradedScore, Verdict
@@ -78,11 +78,13 @@ class Scores:
         return numbers
 
 
-class Annotation:
+class AnnotateResults:
     """An annotation run, of which each thing is read once, when a section first asks for it."""
 
     def __init__(self, source: Source, run: Mapping[str, Any]) -> None:
         self.source, self.run = source, run
+        self.options: Mapping[str, Any] = run["options"]
+        self.summary = Summary.from_record(source.out, run["summary"])
 
     @cached_property
     def protocol(self) -> Protocol:
@@ -117,7 +119,7 @@ class Annotation:
     def listed(self) -> list[details.Entry]:
         """Return the queries that the page lists, in the order of the input, with their scores."""
         telling = self._telling() if self.sampled else []
-        in_all, seed = self.run["summary"]["queries"], self.run["options"].get("seed", 0)
+        in_all, seed = self.summary.queries, self.options.get("seed", 0)
         listed = details.entries(self.source.lines("annotated.jsonl"), in_all, telling, seed)
         by_id = {entry.query_id: entry for entry in listed}
         for query_id, table in details.by_query(self.rows_of("scores", by_id)):
@@ -128,7 +130,7 @@ class Annotation:
     @property
     def sampled(self) -> bool:
         """Return whether the page lists only some of the queries."""
-        return bool(self.run["summary"]["queries"] > details.QUERIES)
+        return self.summary.queries > details.QUERIES
 
     def rows_of(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of a table for the given queries; for all if the page lists all."""
@@ -145,7 +147,7 @@ class Annotation:
         ):
             query_ids += worst(values, sign)
         query_ids += self.ambiguous["query_id"].slice(0, ROWS).to_pylist()
-        query_ids += list(self.run["summary"]["unscored"])[:ROWS]
+        query_ids += list(self.summary.unscored)[:ROWS]
         if self.source.has("failures.parquet"):
             query_ids += [row["query_id"] for row in self.source.head("failures", ROWS)[0]]
         return list(dict.fromkeys(query_ids))
@@ -195,7 +197,7 @@ class Annotation:
     @property
     def stretches(self) -> int:
         """Return n, where every n-th stretch of votes is read to measure agreement."""
-        return max(1, int(self.run["summary"]["judgments"]) // VOTES)
+        return max(1, self.summary.judgments // VOTES)
 
     @cached_property
     def panel(self) -> panel.Panel:
@@ -213,11 +215,10 @@ class Annotation:
         has_tables = self.source.has("contests.parquet", "winners.parquet", "failures.parquet")
         if not (has_tables and self.gives(Contest)):
             return []
-        options = self.run["options"]
         return tournaments.tournaments_of(
             self.source.out,
-            decide=options.get("decide", "each"),
-            repeats=options.get("repeats", 1),
+            decide=self.options.get("decide", "each"),
+            repeats=self.options.get("repeats", 1),
         )
 
     @cached_property
@@ -234,32 +235,11 @@ class Annotation:
             return gradings.Gradings()
         return gradings.gradings_of(self.source.chunks("grades", gradings.COLUMNS))
 
-    @cached_property
-    def failed(self) -> dict[str, dict[str, int]]:
-        """Count the requests without a judgment, by judge and status."""
-        counts: dict[str, dict[str, int]] = {}
-        if not self.source.has("failures.parquet"):
-            return counts
-        for chunk in self.source.chunks("failures", ("query_id", "judge", "status")):
-            tallies = chunk.group_by(["judge", "status"]).aggregate([([], "count_all")])
-            for row in tallies.to_pylist():
-                of_judge = counts.setdefault(row["judge"], {})
-                of_judge[row["status"]] = of_judge.get(row["status"], 0) + row["count_all"]
-        return counts
-
     def learned(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of a table fitted to all grades; none where scores use no grades."""
         present = self.protocol.fits_from and self.source.has(f"{name}.parquet")
         rows: list[dict[str, Any]] = self.source.table(name).to_pylist() if present else []
         return rows
-
-    def rows_by_judge(self, name: str) -> dict[str, int]:
-        """Count the rows of a table by judge."""
-        counts = Counter[str]()
-        for chunk in self.source.chunks(name, ("query_id", "judge")):
-            for row in chunk["judge"].value_counts().to_pylist():
-                counts[row["values"]] += row["counts"]
-        return dict(counts)
 
     def link(self, query_id: str) -> str | Link:
         """Return a link to a query by its id and text if the page lists it, else its id."""

@@ -4,14 +4,14 @@ from math import isnan
 
 import numpy as np
 
-from zelo_ray.commands.annotate.report.results import Annotation
+from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.graded import is_plain, pooling_of
 from zelo_ray.records import Contest, Verdict, Vote
 from zelo_ray.report.charts import stacks
 from zelo_ray.report.charts.figures import histogram, intervals
 from zelo_ray.report.parts import Cells, Chart, Section, Table
-from zelo_ray.report.wording import interval, number, short
+from zelo_ray.report.wording import estimate, number, short
 
 _QUERIES = 1000
 """How many queries have a column of their own."""
@@ -21,17 +21,17 @@ _BOTH = (
 )
 
 
-def scores_section(annotation: Annotation) -> Section | None:
+def scores_section(results: AnnotateResults) -> Section | None:
     """Show the distribution of scores and their errors; None for contests and verdicts."""
-    if not len(annotation.scores.query_ids) or annotation.gives(Contest, Verdict):
+    if not len(results.scores.query_ids) or results.gives(Contest, Verdict):
         return None
-    make = _of_grades if annotation.graded else _of_battles if annotation.gives(Vote) else _plain
-    return Section("scores", "Scores", make(annotation))
+    make = _of_grades if results.graded else _of_battles if results.gives(Vote) else _plain
+    return Section("scores", "Scores", make(results))
 
 
-def _plain(annotation: Annotation) -> list[Chart]:
+def _plain(results: AnnotateResults) -> list[Chart]:
     """Draw scores of which only the unit is known, and their errors."""
-    unit, scores = annotation.unit, annotation.scores
+    unit, scores = results.unit, results.scores
     charts = [
         Chart(
             {"": histogram(scores.known("score"), f"score, in {unit}", "documents")},
@@ -39,13 +39,13 @@ def _plain(annotation: Annotation) -> list[Chart]:
         )
     ]
     if len(scores.known("std_error")):
-        charts.append(_errors(annotation, "standard error", f"How sure the scores are.{_BOTH}"))
+        charts.append(_errors(results, "standard error", f"How sure the scores are.{_BOTH}"))
     return charts
 
 
-def _errors(annotation: Annotation, called: str, caption: str) -> Chart:
+def _errors(results: AnnotateResults, called: str, caption: str) -> Chart:
     """Draw the distribution of score errors, and of errors about people where they are known."""
-    scores, unit = annotation.scores, annotation.unit
+    scores, unit = results.scores, results.unit
     panel = histogram(scores.known("std_error"), f"{called}, in {unit}", "documents")
     if not len(beyond := scores.known("truth_error")):
         return Chart({"": panel}, caption.replace(_BOTH, ""))
@@ -53,8 +53,8 @@ def _errors(annotation: Annotation, called: str, caption: str) -> Chart:
     return Chart({"the panel's own": panel, "about people": people}, caption, "error")
 
 
-def _of_battles(annotation: Annotation) -> list[Chart]:
-    scores = annotation.scores
+def _of_battles(results: AnnotateResults) -> list[Chart]:
+    scores = results.scores
     charts = [
         Chart(
             {"": histogram(scores.known("score"), "score, in logits", "documents")},
@@ -62,7 +62,7 @@ def _of_battles(annotation: Annotation) -> list[Chart]:
             "relevant or not; one hump around 0 of documents that are hard to tell apart.",
         ),
         _errors(
-            annotation,
+            results,
             "standard error",
             "How sure the scores are: the panel tells two documents of a query apart when their "
             f"scores differ by some two of these. More cycles move it to the left.{_BOTH}",
@@ -86,8 +86,8 @@ def _of_battles(annotation: Annotation) -> list[Chart]:
     return charts
 
 
-def _of_grades(annotation: Annotation) -> list[Chart]:
-    scores, options = annotation.scores, annotation.run["options"]
+def _of_grades(results: AnnotateResults) -> list[Chart]:
+    scores, options = results.scores, results.options
     pooling = pooling_of(options.get("pooling"), human=bool(options.get("human")))
     counts = scores.counts()
     best = (stacks.LEVELS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)).astype(np.int64)
@@ -98,12 +98,15 @@ def _of_grades(annotation: Annotation) -> list[Chart]:
         ),
     }
     kind = "grade" if is_plain(options) else "calibrated grade"
+    answered = int((counts[:, stacks.LEVELS - 1] > 0).sum())
     meaning = {"median": "the median of the judges' grades", "majority": "what most judges say"}
     charts = [
         Chart(
             figures,
-            f"How many documents have which {kind}; and of how many queries the best "
-            "document has which. A query whose best is 0 or 1 has no answer among its candidates.",
+            f"How many documents have which {kind}; and of how many queries the best document has "
+            f"which: {answered:,} of {counted(len(counts), 'query', 'queries')} have one that "
+            "answers fully (grade 3). A query whose best is 0 or 1 has no answer among its "
+            "candidates.",
             "of",
         ),
         Chart(
@@ -128,13 +131,13 @@ def _of_grades(annotation: Annotation) -> list[Chart]:
             "How sure the scores are: the standard deviation of what the document's grade may "
         )
         caption += f"be, given what the judges said. More judges move it to the left.{_BOTH}"
-        charts.append(_errors(annotation, "standard deviation", caption))
+        charts.append(_errors(results, "standard deviation", caption))
     return charts
 
 
-def shares_section(annotation: Annotation) -> Section | None:
+def shares_section(results: AnnotateResults) -> Section | None:
     """Show the share of relevant documents, by the panel alone and corrected by human labels."""
-    rows = annotation.learned("shares")
+    rows = results.learned("shares")
     if not rows:
         return None
     humans = max(row["humans"] for row in rows)
@@ -149,35 +152,28 @@ def shares_section(annotation: Annotation) -> Section | None:
     unknown = np.full(len(share_rows), np.nan)
     series = {"panel alone": (panel, unknown, unknown)}
     if humans:
-        series["set right by humans"] = (mean, low, high)
+        series["corrected by people"] = (mean, low, high)
     figure = intervals(names, series, "share of documents")
     figure["layout"]["xaxis"] |= {"tickformat": ".0%", "rangemode": "tozero"}
     columns = ["measure", "by the panel alone"]
-    columns += ["set right by humans", "interval"] if humans else []
-    cells: list[Cells] = [
-        [
-            "mean grade" if row["measure"] == "grade" else f"share of grade {row['measure']}",
-            *([number(row[name], _form(row)) for name in ("panel", "mean")][: 1 + bool(humans)]),
-            *([interval(row["low"], row["high"], _form(row))] if humans else []),
-        ]
-        for row in rows
-    ]
-    documents = counted(max(row["documents"] for row in rows), "document")
-    caption = f"How many of {documents} have at least which grade"
-    caption += (
-        f", by the panel alone, and set right by {counted(humans, 'human grade')}: where humans "
-        "looked, they say how far the panel is off (prediction-powered inference, 95% intervals). "
-        "It holds if the documents that humans graded were drawn at random."
+    columns += ["corrected by people"] if humans else []
+    cells: list[Cells] = []
+    for row in rows:
+        is_mean = row["measure"] == "grade"
+        form = ".2f" if is_mean else ".1%"
+        what = "mean grade" if is_mean else f"share of grade {row['measure']}"
+        corrected = [estimate(row["mean"], row["low"], row["high"], form)] if humans else []
+        cells.append([what, number(row["panel"], form), *corrected])
+    caption = (
+        f"Corrected by {counted(humans, 'human grade')}, with 95% intervals. It holds if the "
+        "documents that people graded were drawn at random."
         if humans
-        else ". People's grades were not drawn at random, and do not set this right."
+        else "People's grades were not drawn at random, and correct nothing."
         if refused
-        else ". Nobody set this right: judges that are all too kind, or too harsh, show here as if "
+        else "Nobody corrected this: judges that are all too kind, or too harsh, show here as if "
         "the documents were so. Some human grades (--human) would tell."
     )
-    table = Table(columns, cells, "", frozenset(columns[1:]))
-    chart = Chart({"": figure}, caption)
+    documents = counted(max(row["documents"] for row in rows), "document")
+    table = Table(columns, cells, caption, frozenset(columns[1:]))
+    chart = Chart({"": figure}, f"How many of {documents} have at least which grade.")
     return Section("shares", "How many documents are relevant", (chart, table))
-
-
-def _form(row: dict[str, object]) -> str:
-    return ".2f" if row["measure"] == "grade" else ".1%"

@@ -1,36 +1,23 @@
-"""Sections of a run of debates, or of their baselines: who won, by how much, how often it flips."""
+"""Section on debates, or their baselines: how judges decide, by how much, how often it flips."""
 
 from typing import get_args
 
 import numpy as np
 
 from zelo_ray.commands.annotate.report.debates import Decisions
-from zelo_ray.commands.annotate.report.results import Annotation
-from zelo_ray.commands.annotate.report.wins import shares_chart, win_shares
+from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.records import TIE, Side
 from zelo_ray.report.charts.figures import histogram
 from zelo_ray.report.parts import Cells, Chart, Section, Table, Text
 from zelo_ray.report.wording import chance, number
 
 
-def verdicts_section(annotation: Annotation) -> Section | None:
-    """Show the verdicts of each judge, the winners, and the differences of scores."""
-    debates = annotation.debates
+def verdicts_section(results: AnnotateResults) -> Section | None:
+    """Show the verdicts of each judge, and the differences of scores."""
+    debates = results.debates
     if not debates.by_judge:
         return None
-    charts = []
-    if best := win_shares(debates.wins):
-        charts.append(
-            shares_chart(
-                best,
-                "share of pairs won",
-                "Which share of the pairs that it was in an answer won, a tie for half, the mean "
-                "over queries, with a 95% interval. The line is where all answers are alike.",
-                dict.fromkeys(debates.wins, 0.5),
-            )
-        )
-    charts.append(_gaps(debates.by_judge))
-    return Section("verdicts", "Verdicts", [*charts, _table(debates.by_judge)])
+    return Section("verdicts", "Verdicts", [_gaps(debates.by_judge), _table(debates.by_judge)])
 
 
 def _gaps(by_judge: dict[tuple[str, str], Decisions]) -> Chart:
@@ -60,24 +47,22 @@ def _gaps(by_judge: dict[tuple[str, str], Decisions]) -> Chart:
 
 def _table(by_judge: dict[tuple[str, str], Decisions]) -> Table:
     both_orders = any(entry.both for entry in by_judge.values())
-    columns = ["judge", "method", "pairs", "model_a won", "model_b won", TIE, "rounds"]
+    columns = ["judge", "pairs", "model_a won", "model_b won", TIE]
     columns += ["turned round", "tie in one order"] if both_orders else []
+    columns += ["rounds", "method"]
     rows: list[Cells] = []
     for (method, judge), decisions in sorted(by_judge.items(), key=lambda item: item[0][::-1]):
         won = (decisions.winners[name] / decisions.pairs for name in get_args(Side))
-        cells = [*map(chance, won), number(float(np.mean(decisions.rounds)), ".2f")]
+        cells = [f"{decisions.pairs:,}", *map(chance, won)]
         if both_orders:
             flips = (decisions.turned, decisions.half_tied)
             cells += [chance(n / decisions.both) if decisions.both else number(None) for n in flips]
-        rows.append([Text(judge), method, f"{decisions.pairs:,}", *cells])
-    caption = (
-        "model_a and model_b are doc_id_a and doc_id_b of verdicts.parquet. Rounds are the mean "
-        "over all verdicts."
-    )
+        cells.append(number(float(np.mean(decisions.rounds)), ".2f"))
+        rows.append([Text(judge), *cells, method])
+    caption = "model_a and model_b are doc_id_a and doc_id_b of verdicts.parquet."
     if both_orders:
         caption += (
-            " Pairs were judged with either answer first; where the two orders differ the verdict "
-            "is a tie. Turned round: A won in one order, B in the other. Tie in one order: one of "
-            "them won in the other."
+            " Pairs were judged in both orders; where these differ the verdict is a tie: turned "
+            "round if A won in one order and B in the other."
         )
-    return Table(columns, rows, caption, frozenset(columns[2:]))
+    return Table(columns, rows, caption, frozenset(columns[1:-1]))

@@ -1,22 +1,22 @@
 """Warn of judges, and of scores, that are less than they look."""
 
-from collections import Counter
 from collections.abc import Iterator
 from math import isnan, nan, sqrt
 
-from zelo_ray.commands.annotate.report.asking_warnings import AskingFigures, warn_of_asking
+from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.commands.annotate.report.judging import judging_figures
-from zelo_ray.commands.annotate.report.judging_figures import FEWEST, JudgingFigures
-from zelo_ray.commands.annotate.report.panel_warnings import warn_of_panel
-from zelo_ray.commands.annotate.report.results import Annotation
-from zelo_ray.engine.write_results import disabled_in, unscored_in
+from zelo_ray.commands.annotate.report.panel_warnings import (
+    FEWEST,
+    JudgingFigures,
+    format_span,
+    warn_of_panel,
+)
+from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.reasons import Disabled, Unscored
 from zelo_ray.report.demonstration import warn_of_demonstration
 from zelo_ray.report.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.report.warning_codes import Value, WarningCode
-from zelo_ray.report.wording import short
 
 NOISE = 0.5
 """Above this share of noise, more of how far scores lie apart is noise than is not."""
@@ -101,7 +101,7 @@ def _prefers_place(
     values = {
         "judge": judge,
         "place": "first" if share > 0.5 else "second",
-        "span": _of(share, low, high),
+        "span": format_span(share, max(low, 0), min(high, 1)),
         "consequence": consequence,
         "advice": f"{f'{orders}, or put' if orders and not twice else 'Put'} another model in its "
         "place",
@@ -127,54 +127,19 @@ def _ties(figures: JudgingFigures) -> Iterator[ResultWarning]:
         yield ResultWarning(WarningCode.MOSTLY_TIES, values)
 
 
-def _of(share: float, low: float, high: float) -> str:
-    """Return a share and its interval: .37 [.34, .40]."""
-    middle, *ends = (
-        f"{value:.2f}".removeprefix("0") for value in (share, max(low, 0), min(high, 1))
-    )
-    return f"{middle} [{', '.join(ends)}]"
-
-
-_REASON = 160  # characters of a reason in a sentence
-
-
-def rank_of_annotation(annotation: Annotation) -> RankedWarnings:
+def rank_of_annotation(results: AnnotateResults) -> RankedWarnings:
     """Rank the warnings of a run that judged documents: what is missing, and its judges."""
-    asking, judging = asking_figures(annotation), judging_figures(annotation)
+    coverage = results.options.get("min_coverage", 0.5)
+    asking = warn_of_asking(results.summary, coverage, _first_rejected(results))
     return rank_warnings(
-        [*warn_of_asking(asking), *warn_of_judging(judging)],
+        [*asking, *warn_of_judging(judging_figures(results))],
         "answers that are missing, input lines, order and ties, judges that contradict each "
         "other or say the same, and standard errors were looked at",
     )
 
 
-def asking_figures(annotation: Annotation) -> AskingFigures:
-    """Return the figures of how asking went."""
-    summary, judgments = annotation.run["summary"], Counter[str]()
-    for name in annotation.kinds:
-        judgments.update(annotation.rows_by_judge(name))
-    return AskingFigures(
-        judgments,
-        annotation.failed,
-        {
-            name: Disabled(reason.code, short(reason.message, _REASON))
-            for name, reason in disabled_in(summary.get("disabled", {})).items()
-        },
-        {
-            query_id: Unscored(reason.code, short(reason.message, _REASON))
-            for query_id, reason in unscored_in(summary["unscored"]).items()
-        },
-        summary["queries"],
-        annotation.run["options"].get("min_coverage", 0.5),
-        summary["rejected"],
-        _first_rejected(annotation),
-    )
-
-
-def _first_rejected(annotation: Annotation) -> str:
-    if not (annotation.run["summary"]["rejected"] and annotation.source.has("rejected.parquet")):
+def _first_rejected(results: AnnotateResults) -> str:
+    if not (results.summary.rejected and results.source.has("rejected.parquet")):
         return ""
-    rows, _ = annotation.source.head("rejected", 1)
-    return (
-        short(f"{rows[0]['file']}:{rows[0]['line']}, {rows[0]['reason']}", _REASON) if rows else ""
-    )
+    rows, _ = results.source.head("rejected", 1)
+    return f"{rows[0]['file']}:{rows[0]['line']}, {rows[0]['reason']}" if rows else ""

@@ -1,16 +1,19 @@
-"""Count how often answers win where the same names, such as assistants, answer many queries."""
+"""Section on who won, where the same names, such as assistants, answer many queries."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from zelo_ray.commands.annotate.report.results import AnnotateResults
+from zelo_ray.commands.annotate.report.tournaments import chances, ended, wins
 from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.wording import counted
 from zelo_ray.report.charts.figures import intervals
-from zelo_ray.report.parts import Chart
+from zelo_ray.report.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.report.wording import chance, estimate
 
-_NAMED = 30
-"""How many answers a chart has."""
+_NAMED, _OPEN = 30, 10
+"""How many answers a chart and a table have."""
 
 Wins = Mapping[str, Mapping[str, Sequence[float]]]
 """By answer and query, 1 for each win, 0 for each loss, 1/2 for a tie."""
@@ -31,30 +34,42 @@ def win_shares(wins: Wins) -> list[tuple[str, float, int]]:
     return sorted(shares, key=lambda row: (-row[1], row[0]))
 
 
-def shares_chart(
-    best: Sequence[tuple[str, float, int]],
-    title: str,
-    caption: str,
-    by_chance: Mapping[str, float],
-) -> Chart:
-    """Draw the shares of `win_shares`, each with its 95% interval over queries.
-
-    Args:
-        best: at least one answer.
-        title: of the axis.
-        caption: how to read it.
-        by_chance: the share of each answer if all were alike: a line if it is the same for all.
-    """
-    if len(best) > _NAMED:
-        caption += f" The first {_NAMED} of {len(best):,}."
-    names, share, queries = zip(*best[:_NAMED], strict=True)
+def winners_section(results: AnnotateResults) -> Section | None:
+    """Show which answers won their tournaments, or pairs, if names answer many queries."""
+    over, pairs = ended(results.tournaments), results.debates.wins
+    unit, outcomes = ("tournaments", wins(over)) if over else ("pairs", pairs)
+    best = win_shares(outcomes)
+    if not best:
+        return None
+    even = chances(over) if over else dict.fromkeys(pairs, 0.5)
+    names, share, queries = zip(*best, strict=True)
     values = np.array(share)
-    even = np.array([by_chance[name] for name in names])
-    apart = bool(np.ptp(even) > 1e-9)
-    unknown = np.full(len(even), np.nan)
-    series = {"won" if apart else "": (values, *wilson(values, np.array(queries)))}
-    series |= {"by chance": (even, unknown, unknown)} if apart else {}
+    ends = np.clip(wilson(values, np.array(queries)), 0, 1)
+    rows: list[Cells] = [
+        [Text(name), estimate(won, low, high, ".0%"), chance(even[name]), f"{count:,}"]
+        for name, won, low, high, count in zip(names, share, *ends, queries, strict=True)
+    ]
+    columns = ("answer", "won", "by chance", "queries")
+    caption = f"The share of {unit} that it was in, the mean over queries, with a 95% interval" + (
+        "." if over else "; a tie counts half."
+    )
+    table = Table(columns, rows, caption, frozenset(columns[1:]), _OPEN)
+    return Section("winners", "Who won", (_chart(best, ends, even, unit), table))
+
+
+def _chart(
+    best: Sequence[tuple[str, float, int]], ends: np.ndarray, even: Mapping[str, float], unit: str
+) -> Chart:
+    """Draw the shares of `win_shares`: chance is a line if it is the same for all."""
+    names, share, queries = zip(*best[:_NAMED], strict=True)
+    by_chance = np.array([even[name] for name in names])
+    apart = bool(np.ptp(by_chance) > 1e-9)
+    unknown = np.full(len(names), np.nan)
+    series = {"won" if apart else "": (np.array(share), *ends[:, :_NAMED])}
+    series |= {"by chance": (by_chance, unknown, unknown)} if apart else {}
     notes = [f" ({counted(count, 'query', 'queries')})" for count in queries]
-    figure = intervals(names, series, title, None if apart else float(even[0]), notes=notes)
+    line = None if apart else float(by_chance[0])
+    figure = intervals(names, series, f"share of {unit} won", line, notes=notes)
     figure["layout"]["xaxis"] |= {"tickformat": ".0%", "rangemode": "tozero"}
-    return Chart({"": figure}, caption)
+    more = f" The first {_NAMED} of {len(best):,}." if len(best) > _NAMED else ""
+    return Chart({"": figure}, f"Chance is where all answers are alike.{more}")
