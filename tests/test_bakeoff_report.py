@@ -17,8 +17,8 @@ from zelo_ray.commands.report import write_report
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Comparison, Mean, Metric
-from zelo_ray.report.charts.labels import labels
-from zelo_ray.report.terminal import render_lines
+from zelo_ray.reports.charts.labels import labels
+from zelo_ray.reports.terminal import render_lines
 
 MEASURES = ("nDCG@10", "AP")
 ARMS = ("bm25", "original", "cross-encoder", "my.module:Custom", "run-file")

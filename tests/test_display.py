@@ -9,10 +9,10 @@ from rich.console import Console
 
 from zelo_ray.engine.bookkeeping import Tally, Trouble
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.report.progress import display as display_module
-from zelo_ray.report.progress.display import Display, dollars, duration
-from zelo_ray.report.progress.figures import Pace
-from zelo_ray.report.progress.names import shortened
+from zelo_ray.reports.progress import display as display_module
+from zelo_ray.reports.progress.display import Display, dollars, duration
+from zelo_ray.reports.progress.figures import Pace
+from zelo_ray.reports.progress.names import shortened
 
 EPOCH = 1.7e9
 PLANNED = {"openai:gpt-6-luna": 1000, "offline:bm25": 500}

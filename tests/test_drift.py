@@ -15,7 +15,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import DriftOptions
 from zelo_ray.records import Grade, Vote
-from zelo_ray.report.source import MemorySource
+from zelo_ray.reports.source import MemorySource
 
 JUDGES = ("anna", "ben", "cleo")
 

@@ -14,7 +14,7 @@ from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions, BakeoffOptions
 from zelo_ray.providers import build_panel, panel_of, provider
 from zelo_ray.records import Document, Pool
-from zelo_ray.report.progress.names import shortened
+from zelo_ray.reports.progress.names import shortened
 from zelo_ray.rerankers import arms_of
 
 FILE = f"{Path(__file__).parent / 'own' / 'overlap.py'}:PROVIDER"

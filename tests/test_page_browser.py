@@ -14,9 +14,9 @@ from tests.test_report import EVIL
 from tests.test_report_browser import CHROMIUM, DRAWN, deaf, in_browser, shows
 from zelo_ray.commands.report import write_report
 from zelo_ray.commands.report.index import write_index
-from zelo_ray.report.charts.figures import intervals
-from zelo_ray.report.page import render_page
-from zelo_ray.report.parts import Chart, Queries, Report, Section, Table, Text
+from zelo_ray.reports.charts.figures import intervals
+from zelo_ray.reports.page import render_page
+from zelo_ray.reports.parts import Chart, Queries, Report, Section, Table, Text
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="neither chromium nor google-chrome is here")
 KEEP = """

@@ -22,7 +22,7 @@ from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import printable
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Rater
-from zelo_ray.report.terminal import render_lines
+from zelo_ray.reports.terminal import render_lines
 
 HOSTILE = (
     "q\x1b]0;x\x07\x9b2J\u202e\u2066\u200b\r\nzelo-ray: all is well \U0001f9d1\u200d\U0001f52c日é"

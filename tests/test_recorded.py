@@ -28,7 +28,7 @@ from zelo_ray.protocols import PROTOCOLS, advance, load
 from zelo_ray.providers import Fatal, Refused, build_panel
 from zelo_ray.providers.recorded import Recorded
 from zelo_ray.records import Document
-from zelo_ray.report.progress.names import shortened
+from zelo_ray.reports.progress.names import shortened
 from zelo_ray.rerankers import arms_of
 
 OPINIONS = [

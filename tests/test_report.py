@@ -35,9 +35,9 @@ from zelo_ray.formats.results import write_json
 from zelo_ray.formats.segments import line_of, reply_of, row_of
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Document, Pool, Vote
-from zelo_ray.report.page import embedded
-from zelo_ray.report.source import Source, bare
-from zelo_ray.report.wording import chance, plain
+from zelo_ray.reports.page import embedded
+from zelo_ray.reports.source import Source, bare
+from zelo_ray.reports.wording import chance, plain
 
 EVIL = (
     '<script>window.pwned=1</script><img src=//evil.test/x onerror=window.pwned=1>&amp;"'
@@ -326,7 +326,7 @@ def test_the_share_of_the_document_shown_first_minds_what_was_swapped():
 
 
 def test_tables_come_in_chunks_that_divide_no_query(tmp_path, monkeypatch):
-    monkeypatch.setattr("zelo_ray.report.source._ROWS", 4)
+    monkeypatch.setattr("zelo_ray.reports.source._ROWS", 4)
     ids = [f"q{i}" for i, size in enumerate((3, 6, 1, 4, 2)) for _ in range(size)]
     table = pa.table({"query_id": ids, "n": range(len(ids))})
     pq.write_table(table, tmp_path / "numbers.parquet", row_group_size=5)

@@ -9,7 +9,7 @@ from tests.hills import write_contests, write_verdicts
 from tests.test_report_graded import write_graded
 from zelo_ray.api.results import text_of
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
-from zelo_ray.report.terminal import render_lines, render_table
+from zelo_ray.reports.terminal import render_lines, render_table
 
 
 def report_of(out, summary=(), **options):

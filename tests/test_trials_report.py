@@ -10,7 +10,7 @@ from zelo_ray.commands.compare_protocols import Item, write_outcome
 from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
 from zelo_ray.commands.report import write_report
 from zelo_ray.formats.results import write_json
-from zelo_ray.report.terminal import render_lines
+from zelo_ray.reports.terminal import render_lines
 
 
 def write_comparison(out, notes=(), **more):

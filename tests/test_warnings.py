@@ -22,8 +22,8 @@ from zelo_ray.commands.report import write_report
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Document, Pool
-from zelo_ray.report.warning import ResultWarning, rank_warnings, terminal_lines
-from zelo_ray.report.warning_codes import WarningCode as Code
+from zelo_ray.reports.warning import ResultWarning, rank_warnings, terminal_lines
+from zelo_ray.reports.warning_codes import WarningCode as Code
 
 NO_VOTES = Unscored.because(UnscoredReason.NO_VOTES)
 

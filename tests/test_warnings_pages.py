@@ -22,8 +22,8 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.tables import table_of
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Grade
-from zelo_ray.report.source import Source
-from zelo_ray.report.warning_codes import WarningCode as Code
+from zelo_ray.reports.source import Source
+from zelo_ray.reports.warning_codes import WarningCode as Code
 
 
 def regraded(out, judges, grade_of):

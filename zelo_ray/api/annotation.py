@@ -19,7 +19,7 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import OptionError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import recorded_options
-from zelo_ray.report.parts import Report
+from zelo_ray.reports.parts import Report
 
 if TYPE_CHECKING:
     from zelo_ray.on_ray.begin import Watch

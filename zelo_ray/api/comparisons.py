@@ -29,7 +29,7 @@ from zelo_ray.options import (
     CompareProtocolsOptions,
     DriftOptions,
 )
-from zelo_ray.report.source import MemorySource
+from zelo_ray.reports.source import MemorySource
 
 if TYPE_CHECKING:
     from zelo_ray.on_ray.begin import Watch

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Self
 
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.report.progress.display import Display
+from zelo_ray.reports.progress.display import Display
 
 warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no widget of Ray's
 logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)

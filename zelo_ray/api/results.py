@@ -13,8 +13,8 @@ from zelo_ray.errors import OptionError
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.results import write_text
 from zelo_ray.formats.wording import printable
-from zelo_ray.report.parts import Report
-from zelo_ray.report.terminal import Line, render_lines
+from zelo_ray.reports.parts import Report
+from zelo_ray.reports.terminal import Line, render_lines
 
 WIDTH = 120
 """Characters of a line, where nobody says how many there are."""
@@ -88,7 +88,7 @@ class Results:
         return f"{self.out.rstrip('/')}/{PAGE}"
 
     def _write_page(self) -> None:
-        from zelo_ray.report.page import render_page  # noqa: PLC0415 - paid where it is used
+        from zelo_ray.reports.page import render_page  # noqa: PLC0415 - paid where it is used
 
         write_text(self.out, PAGE, render_page(self.report))
         self._has_warnings = True

@@ -11,8 +11,8 @@ from zelo_ray.commands.size import size as simulated
 from zelo_ray.commands.size.report import build_report
 from zelo_ray.formats.results import Results, write_text
 from zelo_ray.options import SizeOptions
-from zelo_ray.report.page import render_page
-from zelo_ray.report.terminal import Line, render_lines
+from zelo_ray.reports.page import render_page
+from zelo_ray.reports.terminal import Line, render_lines
 
 PAGE, TABLE = "size.html", "size"
 

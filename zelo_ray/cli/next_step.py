@@ -20,7 +20,7 @@ from zelo_ray.options import (
     SizeOptions,
 )
 from zelo_ray.options.places import split_name
-from zelo_ray.report.shell import again, beside, command_from_options, command_of, flag_of, typed
+from zelo_ray.reports.shell import again, beside, command_from_options, command_of, flag_of, typed
 
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 """Who signs in to a URL, and with which password."""

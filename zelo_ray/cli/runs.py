@@ -100,7 +100,7 @@ def _previews(options: "CompareProtocolsOptions", words: Words) -> int:
     from zelo_ray.cli import next_step
     from zelo_ray.commands.dry_run import previews
     from zelo_ray.on_ray.compare_protocols import planned
-    from zelo_ray.report.progress.display import Display
+    from zelo_ray.reports.progress.display import Display
 
     with planned(options, Display()) as plans:
         show(*previews(plans, os.environ))
@@ -141,7 +141,7 @@ def _fit(options: "FitOptions", words: Words) -> int:
     from zelo_ray.cli import next_step
     from zelo_ray.commands.fit import fit
     from zelo_ray.commands.fit.report import build_report
-    from zelo_ray.report.terminal import render_lines
+    from zelo_ray.reports.terminal import render_lines
 
     fitted = fit(options)
     show(*render_lines(build_report(fitted, options), console().width))
@@ -172,7 +172,7 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
     from zelo_ray.cli import next_step
     from zelo_ray.commands.explain import explanation, first_ranked
     from zelo_ray.commands.explain.screen import on_screen
-    from zelo_ray.report.shell import command_of
+    from zelo_ray.reports.shell import command_of
 
     if not options.query:
         return _queries(options)

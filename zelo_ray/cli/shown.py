@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from zelo_ray.api.results import Results
-    from zelo_ray.report.terminal import Line
+    from zelo_ray.reports.terminal import Line
 
 COMPLETE, WRONG, INCOMPLETE, WORSE = 0, 1, 3, 4
 _WIDE = 160  # characters of a line that no terminal shows

@@ -11,14 +11,14 @@ from zelo_ray.commands.compare_labels.contradictions import Contradiction
 from zelo_ray.commands.compare_labels.leaderboards import LeaderboardRow
 from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.formats.wording import counted
-from zelo_ray.report.charts.figures import intervals, spans
-from zelo_ray.report.charts.slopes import slopes
-from zelo_ray.report.kind import Record, ReportKind
-from zelo_ray.report.parts import Cells, Chart, Report, Section, Table, Text
-from zelo_ray.report.source import Source, bare
-from zelo_ray.report.warning import RankedWarnings, ResultWarning, rank_warnings
-from zelo_ray.report.warning_codes import WarningCode
-from zelo_ray.report.wording import estimate, number, short
+from zelo_ray.reports.charts.figures import intervals, spans
+from zelo_ray.reports.charts.slopes import slopes
+from zelo_ray.reports.kind import Record, ReportKind
+from zelo_ray.reports.parts import Cells, Chart, Report, Section, Table, Text
+from zelo_ray.reports.source import Source, bare
+from zelo_ray.reports.warning import RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.reports.warning_codes import WarningCode
+from zelo_ray.reports.wording import estimate, number, short
 
 Row = Mapping[str, Any]
 

@@ -17,15 +17,15 @@ from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
 from zelo_ray.formats.record import PROTOCOLS
 from zelo_ray.formats.wording import counted
-from zelo_ray.report.charts.figures import intervals, spans
-from zelo_ray.report.charts.spread import Axis, spread
-from zelo_ray.report.demonstration import warn_of_demonstration
-from zelo_ray.report.kind import Record, ReportKind
-from zelo_ray.report.parts import Cells, Chart, Report, Section, Table, Text
-from zelo_ray.report.source import Source, bare
-from zelo_ray.report.warning import RankedWarnings, ResultWarning, rank_warnings
-from zelo_ray.report.warning_codes import WarningCode
-from zelo_ray.report.wording import Quantity, estimate, number, paid, short
+from zelo_ray.reports.charts.figures import intervals, spans
+from zelo_ray.reports.charts.spread import Axis, spread
+from zelo_ray.reports.demonstration import warn_of_demonstration
+from zelo_ray.reports.kind import Record, ReportKind
+from zelo_ray.reports.parts import Cells, Chart, Report, Section, Table, Text
+from zelo_ray.reports.source import Source, bare
+from zelo_ray.reports.warning import RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.reports.warning_codes import WarningCode
+from zelo_ray.reports.wording import Quantity, estimate, number, paid, short
 
 Row = Mapping[str, Any]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from zelo_ray.commands.drift import PANEL, Change, Moved, is_significant
 from zelo_ray.formats.wording import counted
-from zelo_ray.report.kind import ReportKind
-from zelo_ray.report.parts import Cells, Report, Section, Table, Text
-from zelo_ray.report.source import Source, bare
-from zelo_ray.report.wording import estimate, number
+from zelo_ray.reports.kind import ReportKind
+from zelo_ray.reports.parts import Cells, Report, Section, Table, Text
+from zelo_ray.reports.source import Source, bare
+from zelo_ray.reports.wording import estimate, number
 
 _CHANGES = 10  # of the changes that a section shows
 _OPEN = 30

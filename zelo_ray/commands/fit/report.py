@@ -8,8 +8,8 @@ from typing import Any
 from zelo_ray.commands.fit import Fitted
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import FitOptions
-from zelo_ray.report.parts import Cells, Report, Section, Sentences, Table, Text
-from zelo_ray.report.wording import number
+from zelo_ray.reports.parts import Cells, Report, Section, Sentences, Table, Text
+from zelo_ray.reports.wording import number
 
 _QUERIES, _REASONS = 3, 10
 _COLUMNS = ("rank", "item", "score", "error", "comparisons", "wins")

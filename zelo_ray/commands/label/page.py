@@ -4,7 +4,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from zelo_ray.commands.label import Work, names_of, page_words, shown
-from zelo_ray.report.page import asset, digest, embedded
+from zelo_ray.reports.page import asset, digest, embedded
 
 
 def labelling_page(work: Work, token: str) -> tuple[str, str]:
@@ -18,7 +18,7 @@ def labelling_page(work: Work, token: str) -> tuple[str, str]:
     names = names_of(rubric, work.desk.top)
     rubric = shown(rubric, work.about.get("instructions"))
     environment = Environment(
-        loader=PackageLoader("zelo_ray.report"),
+        loader=PackageLoader("zelo_ray.reports"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -14,9 +14,9 @@ from zelo_ray.engine.unfinished import Untold, so_far
 from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.record import RUN, is_finished
 from zelo_ray.formats.results import write_text
-from zelo_ray.report.page import render_page
-from zelo_ray.report.source import Source
-from zelo_ray.report.warning import RankedWarnings
+from zelo_ray.reports.page import render_page
+from zelo_ray.reports.source import Source
+from zelo_ray.reports.warning import RankedWarnings
 
 __all__ = ["NothingToReport", "reported", "write_report"]
 

@@ -13,7 +13,7 @@ from zelo_ray.commands.report.runs import Past, past, whole_path
 from zelo_ray.errors import InputError, NothingToReport, OptionError
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.results import write_text
-from zelo_ray.report.page import render_page
+from zelo_ray.reports.page import render_page
 
 INDEX = "index.html"
 _MARK = b'content="zelo-ray index"'

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from zelo_ray.commands.report.runs import Past, whole_path
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.wording import counted
-from zelo_ray.report.parts import Away, Cells, Report, Section, Table, Text
-from zelo_ray.report.wording import paid, short
+from zelo_ray.reports.parts import Away, Cells, Report, Section, Table, Text
+from zelo_ray.reports.wording import paid, short
 
 _PAGE = "report.html"
 _PLACES = frozenset({"out", "ledger", "verbose", "dry_run"})

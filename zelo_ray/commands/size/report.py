@@ -5,9 +5,9 @@ from math import isnan
 
 from zelo_ray.commands.size import Sized
 from zelo_ray.fitting.sizing import Size
-from zelo_ray.report.charts.figures import PALETTE
-from zelo_ray.report.parts import Cells, Chart, Figure, Report, Section, Table
-from zelo_ray.report.wording import number, plain
+from zelo_ray.reports.charts.figures import PALETTE
+from zelo_ray.reports.parts import Cells, Chart, Figure, Report, Section, Table
+from zelo_ray.reports.wording import number, plain
 
 _FIGURES = {
     "std_error": "std_error, in logits",

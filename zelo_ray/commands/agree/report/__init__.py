@@ -18,10 +18,10 @@ from zelo_ray.evaluation.agreement.precision import Precision
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Consensus
-from zelo_ray.report.kind import ReportKind
-from zelo_ray.report.parts import Report
-from zelo_ray.report.source import Source
-from zelo_ray.report.wording import short
+from zelo_ray.reports.kind import ReportKind
+from zelo_ray.reports.parts import Report
+from zelo_ray.reports.source import Source
+from zelo_ray.reports.wording import short
 
 SECTIONS = (
     people.outcomes_section,

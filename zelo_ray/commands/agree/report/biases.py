@@ -11,12 +11,12 @@ from zelo_ray.evaluation.agreement.pairs import DECIDED, WITH_TIES
 from zelo_ray.evaluation.agreement.votes import CHANCE
 from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, PANEL
 from zelo_ray.formats.wording import counted
-from zelo_ray.report.charts.figures import intervals, spans
-from zelo_ray.report.charts.grids import matrix
-from zelo_ray.report.charts.labels import label
-from zelo_ray.report.charts.slopes import slopes
-from zelo_ray.report.parts import Cells, Chart, Figure, Section, Table, Text
-from zelo_ray.report.wording import estimate, number
+from zelo_ray.reports.charts.figures import intervals, spans
+from zelo_ray.reports.charts.grids import matrix
+from zelo_ray.reports.charts.labels import label
+from zelo_ray.reports.charts.slopes import slopes
+from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.reports.wording import estimate, number
 
 _BiasKind = tuple[tuple[str, str], str, str]
 """A figure's name and what it is relative to; what its axis says; how to read it."""

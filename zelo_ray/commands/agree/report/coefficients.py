@@ -11,11 +11,11 @@ from zelo_ray.evaluation.agreement import scale_name
 from zelo_ray.evaluation.agreement.ranks import COEFFICIENTS as RANKS
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.formats.wording import counted
-from zelo_ray.report.charts.figures import intervals, spans
-from zelo_ray.report.charts.grids import confusion, matrix
-from zelo_ray.report.charts.labels import label
-from zelo_ray.report.parts import Cells, Chart, Figure, Section, Table, Text
-from zelo_ray.report.wording import number
+from zelo_ray.reports.charts.figures import intervals, spans
+from zelo_ray.reports.charts.grids import confusion, matrix
+from zelo_ray.reports.charts.labels import label
+from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.reports.wording import number
 
 _OF_TWO = ("kappa-quadratic", "kappa", "alpha-ordinal", "agreement")
 _OF_MANY = ("fleiss", "alpha-ordinal", "ac2-quadratic")

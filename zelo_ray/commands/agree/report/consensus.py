@@ -6,9 +6,9 @@ from math import isnan
 
 from zelo_ray.commands.agree.report.results import AgreementTables, Row, rows_by
 from zelo_ray.fitting.calibration.consensus import ALL, GRADES, LEVELS, ORDERS, VOTES
-from zelo_ray.report.charts.figures import intervals, spans
-from zelo_ray.report.parts import Cells, Chart, Figure, Section, Table, Text
-from zelo_ray.report.wording import estimate
+from zelo_ray.reports.charts.figures import intervals, spans
+from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.reports.wording import estimate
 
 TRUST = 0.97
 """From which share of words that people share a panel is taken blindly, if nothing else is said."""

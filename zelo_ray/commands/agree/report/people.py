@@ -13,9 +13,9 @@ from zelo_ray.evaluation.agreement.pairs import (
     WITH_TIES,
 )
 from zelo_ray.formats.interchange.verdicts import HUMAN
-from zelo_ray.report.charts.figures import intervals, spans
-from zelo_ray.report.parts import Cells, Chart, Figure, Section, Table, Text
-from zelo_ray.report.wording import estimate, number
+from zelo_ray.reports.charts.figures import intervals, spans
+from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.reports.wording import estimate, number
 
 SCALE_NAMES = {
     WITH_TIES: "with ties",

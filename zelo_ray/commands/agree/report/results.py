@@ -7,8 +7,8 @@ from typing import Any
 
 from zelo_ray.evaluation.agreement import COEFFICIENTS
 from zelo_ray.formats.interchange.verdicts import HUMAN
-from zelo_ray.report.source import Source
-from zelo_ray.report.wording import Quantity, estimate
+from zelo_ray.reports.source import Source
+from zelo_ray.reports.wording import Quantity, estimate
 
 Row = Mapping[str, Any]
 _LEADING = ("kappa-quadratic", "kappa", "alpha-ordinal")

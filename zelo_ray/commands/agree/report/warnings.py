@@ -6,9 +6,9 @@ from typing import Any
 from zelo_ray.commands.agree.report.results import AgreementTables
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.formats.wording import counted
-from zelo_ray.report.demonstration import warn_of_demonstration
-from zelo_ray.report.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
-from zelo_ray.report.warning_codes import WarningCode
+from zelo_ray.reports.demonstration import warn_of_demonstration
+from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.reports.warning_codes import WarningCode
 
 Row = Mapping[str, Any]
 LITTLE = 0.2

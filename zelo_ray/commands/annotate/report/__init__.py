@@ -24,11 +24,11 @@ from zelo_ray.records import (
     Vote,
     Winner,
 )
-from zelo_ray.report.kind import ReportKind
-from zelo_ray.report.parts import Report
-from zelo_ray.report.progress.figures import duration
-from zelo_ray.report.source import Source, bare
-from zelo_ray.report.wording import number, paid
+from zelo_ray.reports.kind import ReportKind
+from zelo_ray.reports.parts import Report
+from zelo_ray.reports.progress.figures import duration
+from zelo_ray.reports.source import Source, bare
+from zelo_ray.reports.wording import number, paid
 
 SECTIONS = (
     winners_section,

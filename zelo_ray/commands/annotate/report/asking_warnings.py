@@ -7,9 +7,9 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.reasons import Unscored, UnscoredReason, judges_by_reason
-from zelo_ray.report.warning import ResultWarning
-from zelo_ray.report.warning_codes import Value, WarningCode
-from zelo_ray.report.wording import short
+from zelo_ray.reports.warning import ResultWarning
+from zelo_ray.reports.warning_codes import Value, WarningCode
+from zelo_ray.reports.wording import short
 
 LOST = 0.05
 """A share of lost answers that matters. One in twenty: of three judges, about every seventh

@@ -15,10 +15,10 @@ from zelo_ray.commands.annotate.report.tournaments import (
 from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import PANEL
-from zelo_ray.report.charts.figures import intervals
-from zelo_ray.report.charts.grids import matrix
-from zelo_ray.report.parts import Cells, Chart, Section, Table, Text
-from zelo_ray.report.wording import chance, number
+from zelo_ray.reports.charts.figures import intervals
+from zelo_ray.reports.charts.grids import matrix
+from zelo_ray.reports.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.reports.wording import chance, number
 
 _PLACES = 30
 """How many places in the order a chart has."""

@@ -13,9 +13,9 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.protocols import Judgments
 from zelo_ray.records import Grade
-from zelo_ray.report.page import packed
-from zelo_ray.report.source import starts
-from zelo_ray.report.wording import short
+from zelo_ray.reports.page import packed
+from zelo_ray.reports.source import starts
+from zelo_ray.reports.wording import short
 
 QUERIES = 1000
 """How many queries a page lists, so that it stays light to open."""

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from zelo_ray.evaluation.agreement import COEFFICIENTS, ratings_of
 from zelo_ray.evaluation.agreement.counts import views
-from zelo_ray.report.source import codes_of
+from zelo_ray.reports.source import codes_of
 
 COLUMNS = ("query_id", "doc_id", "judge", "grade")
 """The columns of grades that `gradings_of` reads."""

@@ -11,11 +11,11 @@ from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.wording import counted
 from zelo_ray.providers.registry import heedless
 from zelo_ray.reasons import judges_by_reason
-from zelo_ray.report.charts.figures import intervals
-from zelo_ray.report.charts.grids import matrix
-from zelo_ray.report.instructions import told_by
-from zelo_ray.report.parts import Cells, Chart, Section, Sentences, Table, Text
-from zelo_ray.report.wording import paid
+from zelo_ray.reports.charts.figures import intervals
+from zelo_ray.reports.charts.grids import matrix
+from zelo_ray.reports.instructions import told_by
+from zelo_ray.reports.parts import Cells, Chart, Section, Sentences, Table, Text
+from zelo_ray.reports.wording import paid
 
 
 def instructions_section(results: AnnotateResults) -> Section | None:

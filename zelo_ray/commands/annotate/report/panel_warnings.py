@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan
 
-from zelo_ray.report.warning import ResultWarning
-from zelo_ray.report.warning_codes import Value, WarningCode
+from zelo_ray.reports.warning import ResultWarning
+from zelo_ray.reports.warning_codes import Value, WarningCode
 
 FEWEST = 30
 """Votes below which nothing is said of the order: of many judges with five votes each, some prefer

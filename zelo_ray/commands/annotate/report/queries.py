@@ -13,9 +13,9 @@ from zelo_ray.commands.annotate.report.tournaments import ended
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Contest, Grade, Verdict
-from zelo_ray.report.parts import Cells, Queries, Section, Table, Text
-from zelo_ray.report.source import bare
-from zelo_ray.report.wording import number, short
+from zelo_ray.reports.parts import Cells, Queries, Section, Table, Text
+from zelo_ray.reports.source import bare
+from zelo_ray.reports.wording import number, short
 
 _OPEN, _JUDGES = 20, 8
 """How many split documents are shown at once, and judges have a column of their own."""

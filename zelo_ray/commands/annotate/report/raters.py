@@ -11,11 +11,11 @@ from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.graded import is_plain
-from zelo_ray.report.charts import stacks
-from zelo_ray.report.charts.figures import intervals
-from zelo_ray.report.charts.grids import matrix
-from zelo_ray.report.parts import Cells, Chart, Section, Table, Text
-from zelo_ray.report.wording import Quantity, estimate, number
+from zelo_ray.reports.charts import stacks
+from zelo_ray.reports.charts.figures import intervals
+from zelo_ray.reports.charts.grids import matrix
+from zelo_ray.reports.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.reports.wording import Quantity, estimate, number
 
 _Z = 1.959964
 _CLEAR = 0.2  # a severity that is worth a word, in standard deviations of relevance

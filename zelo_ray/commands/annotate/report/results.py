@@ -14,9 +14,9 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.protocols import Judgments, Protocol, of_record
 from zelo_ray.records import Contest, Grade, GradedScore, Verdict
-from zelo_ray.report.parts import Link
-from zelo_ray.report.source import Source, starts
-from zelo_ray.report.wording import short
+from zelo_ray.reports.parts import Link
+from zelo_ray.reports.source import Source, starts
+from zelo_ray.reports.wording import short
 
 _NUMBERS = (
     *("score", "std_error", "truth_error", "grade", "disagreement"),

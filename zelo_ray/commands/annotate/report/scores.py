@@ -8,10 +8,10 @@ from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.graded import is_plain, pooling_of
 from zelo_ray.records import Contest, Verdict, Vote
-from zelo_ray.report.charts import stacks
-from zelo_ray.report.charts.figures import histogram, intervals
-from zelo_ray.report.parts import Cells, Chart, Section, Table
-from zelo_ray.report.wording import estimate, number, short
+from zelo_ray.reports.charts import stacks
+from zelo_ray.reports.charts.figures import histogram, intervals
+from zelo_ray.reports.parts import Cells, Chart, Section, Table
+from zelo_ray.reports.wording import estimate, number, short
 
 _QUERIES = 1000
 """How many queries have a column of their own."""

@@ -7,9 +7,9 @@ import numpy as np
 from zelo_ray.commands.annotate.report.debates import Decisions
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.records import TIE, Side
-from zelo_ray.report.charts.figures import histogram
-from zelo_ray.report.parts import Cells, Chart, Section, Table, Text
-from zelo_ray.report.wording import chance, number
+from zelo_ray.reports.charts.figures import histogram
+from zelo_ray.reports.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.reports.wording import chance, number
 
 
 def verdicts_section(results: AnnotateResults) -> Section | None:

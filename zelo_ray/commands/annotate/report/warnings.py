@@ -14,9 +14,9 @@ from zelo_ray.commands.annotate.report.panel_warnings import (
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.report.demonstration import warn_of_demonstration
-from zelo_ray.report.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
-from zelo_ray.report.warning_codes import Value, WarningCode
+from zelo_ray.reports.demonstration import warn_of_demonstration
+from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.reports.warning_codes import Value, WarningCode
 
 NOISE = 0.5
 """Above this share of noise, more of how far scores lie apart is noise than is not."""

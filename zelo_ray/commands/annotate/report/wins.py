@@ -8,9 +8,9 @@ from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.commands.annotate.report.tournaments import chances, ended, wins
 from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.wording import counted
-from zelo_ray.report.charts.figures import intervals
-from zelo_ray.report.parts import Cells, Chart, Section, Table, Text
-from zelo_ray.report.wording import chance, estimate
+from zelo_ray.reports.charts.figures import intervals
+from zelo_ray.reports.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.reports.wording import chance, estimate
 
 _NAMED, _OPEN = 30, 10
 """How many answers a chart and a table have."""

@@ -12,11 +12,11 @@ from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
-from zelo_ray.report.instructions import told_by
-from zelo_ray.report.kind import ReportKind
-from zelo_ray.report.parts import Report, Section
-from zelo_ray.report.source import Source, bare
-from zelo_ray.report.wording import estimate, paid, short
+from zelo_ray.reports.instructions import told_by
+from zelo_ray.reports.kind import ReportKind
+from zelo_ray.reports.parts import Report, Section
+from zelo_ray.reports.source import Source, bare
+from zelo_ray.reports.wording import estimate, paid, short
 
 
 def build_report(source: Source, run: Mapping[str, Any]) -> Report:

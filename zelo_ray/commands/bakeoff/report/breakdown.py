@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff.report.results import MEAN, BakeoffResults
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
-from zelo_ray.report.charts.figures import PALETTE, band, curves, intervals, ridges, spans
-from zelo_ray.report.charts.labels import labels
-from zelo_ray.report.parts import Cells, Chart, Contrasts, Duel, Section, Table, Text
-from zelo_ray.report.wording import short
+from zelo_ray.reports.charts.figures import PALETTE, band, curves, intervals, ridges, spans
+from zelo_ray.reports.charts.labels import labels
+from zelo_ray.reports.parts import Cells, Chart, Contrasts, Duel, Section, Table, Text
+from zelo_ray.reports.wording import short
 
 _POINTS = 3000
 """How many queries the scatter and the line of difficulty show."""

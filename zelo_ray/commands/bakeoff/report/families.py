@@ -6,8 +6,8 @@ from typing import Any
 
 from zelo_ray.commands.bakeoff.kinship import TRUTH
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
-from zelo_ray.report.parts import Cells, Section, Sentences, Table, Text
-from zelo_ray.report.wording import Quantity, estimate, number
+from zelo_ray.reports.parts import Cells, Section, Sentences, Table, Text
+from zelo_ray.reports.wording import Quantity, estimate, number
 
 _NAMED = 8
 

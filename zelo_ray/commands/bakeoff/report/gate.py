@@ -6,7 +6,7 @@ from typing import Any
 
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.evaluation.gate import POWER, Gated
-from zelo_ray.report.parts import Section, Sentences
+from zelo_ray.reports.parts import Section, Sentences
 
 
 def gate_section(results: BakeoffResults) -> Section | None:

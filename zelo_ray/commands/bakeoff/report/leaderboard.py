@@ -14,11 +14,11 @@ from zelo_ray.commands.bakeoff.significance import SURE, Significance, significa
 from zelo_ray.evaluation.significance import FEWEST, TIE
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison
-from zelo_ray.report.charts.figures import intervals, spans
-from zelo_ray.report.charts.grids import matrix
-from zelo_ray.report.charts.labels import label
-from zelo_ray.report.parts import Cells, Chart, Figure, Section, Table, Text
-from zelo_ray.report.wording import Quantity, chance, estimate, number, paid, short
+from zelo_ray.reports.charts.figures import intervals, spans
+from zelo_ray.reports.charts.grids import matrix
+from zelo_ray.reports.charts.labels import label
+from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.reports.wording import Quantity, chance, estimate, number, paid, short
 
 _ROWS, _OPEN = 1000, 30
 """How many comparisons the table shows, and how many of them at once."""

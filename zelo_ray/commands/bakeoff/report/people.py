@@ -11,9 +11,9 @@ from zelo_ray.commands.bakeoff.report.results import BakeoffResults, nearest_fir
 from zelo_ray.commands.bakeoff.significance import significance_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison, Estimate
-from zelo_ray.report.charts.figures import intervals
-from zelo_ray.report.parts import Cells, Chart, Figure, Section, Sentences, Table, Text
-from zelo_ray.report.wording import estimate, number
+from zelo_ray.reports.charts.figures import intervals
+from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Sentences, Table, Text
+from zelo_ray.reports.wording import estimate, number
 
 _NAMES: dict[Estimate, str] = {
     "corrected": "corrected by people",

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff.significance import turned
 from zelo_ray.records import Comparison
-from zelo_ray.report.source import Source, codes_of
-from zelo_ray.report.wording import short
+from zelo_ray.reports.source import Source, codes_of
+from zelo_ray.reports.wording import short
 
 MEAN = ("mean", "low", "high")
 

@@ -14,9 +14,9 @@ from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.interchange.doubts import SHARE
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison
-from zelo_ray.report.demonstration import warn_of_demonstration
-from zelo_ray.report.warning import RankedWarnings, ResultWarning, rank_warnings
-from zelo_ray.report.warning_codes import Value, WarningCode
+from zelo_ray.reports.demonstration import warn_of_demonstration
+from zelo_ray.reports.warning import RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.reports.warning_codes import Value, WarningCode
 
 JUDGED = 0.9
 """Below this share of judged documents among the first ten, a ranker's mean is a lower bound: each

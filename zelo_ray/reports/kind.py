@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zelo_ray.report.parts import Report
-from zelo_ray.report.source import Source
+from zelo_ray.reports.parts import Report
+from zelo_ray.reports.source import Source
 
 Record = Mapping[str, Any]
 

@@ -6,8 +6,8 @@ from rich.cells import cell_len
 
 from zelo_ray.engine.bookkeeping import Tally, money
 from zelo_ray.formats.wording import beginning, printable
-from zelo_ray.report.progress.figures import Standing, Sums, duration
-from zelo_ray.report.progress.names import shortened
+from zelo_ray.reports.progress.figures import Standing, Sums, duration
+from zelo_ray.reports.progress.names import shortened
 
 _NAME = 32  # characters of a name in a line
 _LINE = 240  # characters of what is said of the last trouble there

@@ -8,9 +8,18 @@ from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
 from zelo_ray.formats.wording import counted, printable
-from zelo_ray.report.parts import Chart, Contrasts, Duel, Queries, Report, Section, Sentences, Table
-from zelo_ray.report.warning import terminal_lines
-from zelo_ray.report.wording import Quantity
+from zelo_ray.reports.parts import (
+    Chart,
+    Contrasts,
+    Duel,
+    Queries,
+    Report,
+    Section,
+    Sentences,
+    Table,
+)
+from zelo_ray.reports.warning import terminal_lines
+from zelo_ray.reports.wording import Quantity
 
 Line = str | RichTable | RichText
 

@@ -9,9 +9,9 @@ from rich.live import Live
 
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.formats.wording import printable
-from zelo_ray.report.progress.figures import Pace, Standing, Sums, duration, standing_of
-from zelo_ray.report.progress.lines import dollars, line_of
-from zelo_ray.report.progress.table import table_of
+from zelo_ray.reports.progress.figures import Pace, Standing, Sums, duration, standing_of
+from zelo_ray.reports.progress.lines import dollars, line_of
+from zelo_ray.reports.progress.table import table_of
 
 __all__ = ["Display", "dollars", "duration"]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.report.charts.figures import categories
-from zelo_ray.report.charts.labels import labels
-from zelo_ray.report.parts import Figure
-from zelo_ray.report.wording import plain
+from zelo_ray.reports.charts.figures import categories
+from zelo_ray.reports.charts.labels import labels
+from zelo_ray.reports.parts import Figure
+from zelo_ray.reports.wording import plain
 
 _LABEL = 20  # characters of a name, which stands on both sides
 _ROW = 22

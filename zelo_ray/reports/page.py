@@ -13,14 +13,14 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from zelo_ray.report.parts import Report
+from zelo_ray.reports.parts import Report
 
 _SCRIPTS = ("charts.js", "when.js", "take.js", "sort.js", "page.js")
 
 
 def render_page(report: Report) -> str:
     """Render a report as one HTML text, with all that it needs."""
-    loader = PackageLoader("zelo_ray.report")
+    loader = PackageLoader("zelo_ray.reports")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from zelo_ray.report.warning import RankedWarnings
+from zelo_ray.reports.warning import RankedWarnings
 
 Figure = Mapping[str, Any]
 """``data`` and ``layout`` in Plotly's words, as far as the page's own ``charts.js`` knows them.
@@ -38,7 +38,7 @@ class Away:
 
 
 Cells = list[str | Link | Text | Away]
-"""A row of a table. Numbers are `zelo_ray.report.wording.Quantity`, which are texts, too."""
+"""A row of a table. Numbers are `zelo_ray.reports.wording.Quantity`, which are texts, too."""
 
 
 @dataclass(frozen=True, slots=True)

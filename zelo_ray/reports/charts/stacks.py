@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.report.charts.figures import categories
-from zelo_ray.report.parts import Figure
-from zelo_ray.report.wording import plain
+from zelo_ray.reports.charts.figures import categories
+from zelo_ray.reports.parts import Figure
+from zelo_ray.reports.wording import plain
 
 GRADES = ("0 irrelevant", "1 marginal", "2 relevant", "3 highly relevant")
 """What grades are called."""

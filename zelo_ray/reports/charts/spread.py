@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zelo_ray.report.charts.figures import PALETTE
-from zelo_ray.report.charts.labels import labels
-from zelo_ray.report.parts import Figure
-from zelo_ray.report.wording import estimate, plain
+from zelo_ray.reports.charts.figures import PALETTE
+from zelo_ray.reports.charts.labels import labels
+from zelo_ray.reports.parts import Figure
+from zelo_ray.reports.wording import estimate, plain
 
 Floats = NDArray[np.float64]
 _WIDE = 5

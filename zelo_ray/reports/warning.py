@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 
-from zelo_ray.report.warning_codes import IN_RESULTS, Value, WarningCode
+from zelo_ray.reports.warning_codes import IN_RESULTS, Value, WarningCode
 
 SHOWN = 5
 """How many stand open on a page: more than that nobody reads before the results."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from zelo_ray.formats.wording import counted
-from zelo_ray.report.warning import ResultWarning
-from zelo_ray.report.warning_codes import WarningCode
+from zelo_ray.reports.warning import ResultWarning
+from zelo_ray.reports.warning_codes import WarningCode
 
 _KINDS = {
     "offline": ("sees words only", "see words only"),

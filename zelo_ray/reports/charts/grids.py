@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.report.charts.figures import categories
-from zelo_ray.report.parts import Figure
-from zelo_ray.report.wording import chance, plain
+from zelo_ray.reports.charts.figures import categories
+from zelo_ray.reports.parts import Figure
+from zelo_ray.reports.wording import chance, plain
 
 _NUMBERED = 10  # a matrix of so many names has its numbers in it
 _NAMED = 20  # and of so many its names below it

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.report.charts.labels import labels
-from zelo_ray.report.parts import Figure
-from zelo_ray.report.wording import estimate, plain
+from zelo_ray.reports.charts.labels import labels
+from zelo_ray.reports.parts import Figure
+from zelo_ray.reports.wording import estimate, plain
 
 PALETTE = tuple(f"--c{i}" for i in range(8))
 _ROW, _NARROW = 34, 22  # pixels of a point with its label, and where there are many

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zelo_ray.report.wording import plain
+from zelo_ray.reports.wording import plain
 
 LABEL = 36
 """Characters of a label."""

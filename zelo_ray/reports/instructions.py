@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.report.parts import Cells, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Section, Table, Text
 
 _LINES = 12  # of instructions that are not folded away
 
