@@ -228,7 +228,7 @@ def test_a_page_is_printed_with_every_chart(tmp_path, width, height):
     async def visit(tab):
         await tab.open(tmp_path / "report.html", width=390, height=300)
         told = await tab.call(
-            "Report.printToPDF", paperWidth=width, paperHeight=height, preferCSSPageSize=True
+            "Page.printToPDF", paperWidth=width, paperHeight=height, preferCSSPageSize=True
         )
         assert base64.b64decode(told["data"]).startswith(b"%PDF")
         assert await tab.run(DRAWN.format(".plot"))

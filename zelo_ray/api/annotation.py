@@ -38,6 +38,8 @@ class Run(Results):
         options: those that it ran with.
     """
 
+    FILES = ("annotated.jsonl", "scores.parquet")
+
     def __init__(
         self,
         out: str,
@@ -48,8 +50,8 @@ class Run(Results):
     ) -> None:
         self.summary, self.options, self.so_far = summary, options, so_far
         complete = summary.complete and not so_far
-        files = () if so_far else ("annotated.jsonl", "scores.parquet")
-        super().__init__(out, tables, self._read_report, complete=complete, files=files)
+        super().__init__(out, tables, self._read_report, complete=complete)
+        self._files = [] if so_far else [*self.FILES]
         self._up_to_date = summary.stands
 
     def explain(self, query: str, doc: str | None = None) -> Text:

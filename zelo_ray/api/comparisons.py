@@ -45,19 +45,26 @@ class ProtocolComparison(Results):
         best: the protocol that agrees with people most.
     """
 
+    FILES = ("trials.parquet", "differences.parquet", "costs.parquet")
     best: str = ""
 
 
 class RaterAgreement(Results):
     """Results of `agree`: the table ``agreement``, and others that depend on the judgments."""
 
+    FILES = ("agree.json", "*.parquet")
+
 
 class LabelComparison(Results):
     """Results of `compare_labels`: ``leaderboards``, ``siblings`` and ``contradictions``."""
 
+    FILES = ("compare.json", "*.parquet")
+
 
 class JudgeDrift(Results):
     """Results of `drift`: the tables ``drift`` and ``changes``."""
+
+    FILES = ("drift.json", "*.parquet")
 
     @property
     def moved(self) -> bool:
@@ -125,7 +132,6 @@ def protocols_compared(
         tables_in(settings.out),
         partial(COMPARE_PROTOCOLS_REPORT.read, settings.out),
         complete=outcome.complete,
-        files=("trials.parquet", "differences.parquet", "costs.parquet"),
     )
     comparison.best = next((row.protocol for row in outcome.ranked), "zelo")
     return comparison
@@ -177,7 +183,6 @@ def agreed(settings: AgreeOptions) -> RaterAgreement:
         {name: Table(table) for name, table in outcome.tables.items()},
         partial(AGREE_REPORT.build, MemorySource(outcome.tables), outcome.record),
         complete=outcome.complete,
-        files=("agree.json", *(f"{name}.parquet" for name in outcome.tables)),
     )
 
 
@@ -250,7 +255,6 @@ def drifted(settings: DriftOptions) -> JudgeDrift:
         {name: Table(table) for name, table in tables.items()},
         partial(DRIFT_REPORT.build, MemorySource(tables), record),
         complete=outcome.complete,
-        files=("drift.json", "drift.parquet", "changes.parquet"),
     )
 
 
@@ -262,7 +266,6 @@ def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:
         {name: Table(table) for name, table in tables.items()},
         partial(COMPARE_LABELS_REPORT.build, MemorySource(tables), record),
         complete=record["complete"],
-        files=("compare.json", *(f"{name}.parquet" for name in tables)),
     )
 
 

@@ -42,6 +42,7 @@ class Bakeoff(Results):
     other ranker, if there is a ``baseline``.
     """
 
+    FILES = ("metrics.parquet", "comparisons.parquet")
     gate: "tuple[Gated, ...]" = ()
 
     @property
@@ -141,7 +142,6 @@ def run_bakeoff(
         tables_in(settings.out),
         partial(BAKEOFF_REPORT.read, settings.out),
         complete=outcome.complete and all(not candidate.reason for candidate in outcome.gate),
-        files=("metrics.parquet", "comparisons.parquet"),
     )
     results.gate = tuple(outcome.gate)
     return results

@@ -5,6 +5,7 @@ from functools import cached_property
 from html import escape
 from io import StringIO
 from pathlib import Path
+from typing import ClassVar
 
 from rich.console import Console
 
@@ -31,6 +32,9 @@ class Results:
         tables: all tables, by name.
     """
 
+    FILES: ClassVar[Sequence[str]] = ()
+    """The files that the last line of a command names."""
+
     def __init__(
         self,
         out: str,
@@ -38,10 +42,9 @@ class Results:
         make_report: Callable[[], Report],
         *,
         complete: bool,
-        files: Sequence[str] = (),
     ) -> None:
         self.out, self.tables, self.complete = out, dict(tables), complete
-        self._make_report, self._files = make_report, [*files]
+        self._make_report, self._files = make_report, [*self.FILES]
         self._up_to_date = False
         self._has_warnings = False
 
