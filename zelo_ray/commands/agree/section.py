@@ -8,7 +8,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What was measured of the judgments.
+    """Tables measured from the judgments, and what could not be measured.
 
     Attributes:
         tables: NAME.parquet of ``--out``: the same names and columns whatever the judgments.
