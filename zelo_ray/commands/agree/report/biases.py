@@ -6,7 +6,13 @@ from math import inf, isfinite, nan
 import numpy as np
 
 from zelo_ray.commands.agree.report.people import SCALE_NAMES
-from zelo_ray.commands.agree.report.results import AgreementTables, Row, estimate_of, rows_by
+from zelo_ray.commands.agree.report.results import (
+    AgreementTables,
+    Row,
+    estimate_of,
+    rows_by,
+    two_decimals,
+)
 from zelo_ray.evaluation.agreement.pairs import DECIDED, WITH_TIES
 from zelo_ray.evaluation.agreement.votes import CHANCE
 from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, PANEL
@@ -199,7 +205,7 @@ def _votes(tables: AgreementTables) -> Iterator[Chart | Table]:
             [[both[a, b]["value"] if (a, b) in both else nan for b in names] for a in names]
         )
         low = 0.0 if key[0] == "agreement" else -1.0
-        figures[key] = matrix(names, values, None, (1 + low) / 2, low=low, form=_two)
+        figures[key] = matrix(names, values, None, (1 + low) / 2, low=low, form=two_decimals)
     caption = (
         "Every two judges on the pairs that both judged. With ties a judge has one word on each, "
         "what most of its votes say; of votes each meets each. Both decided: without ties."
@@ -213,10 +219,6 @@ def _votes(tables: AgreementTables) -> Iterator[Chart | Table]:
         cells.append([*map(Text, pair), *shown, f"{row['items']:,}"])
     columns = ("judge", "and", "same word", "both decided", "kappa", "pairs")
     yield Table(columns, cells, "", frozenset(columns[2:]), _ROWS, file="pairs.parquet")
-
-
-def _two(value: float) -> str:
-    return number(value, ".2f")
 
 
 def systems_section(tables: AgreementTables) -> Section | None:
@@ -274,7 +276,8 @@ def systems_section(tables: AgreementTables) -> Section | None:
     note = (
         f"{counted(orders[0]['runs'], 'run')} by {orders[0]['measure']}, against their order by "
         f"{whom}, on what both graded. Other way round: pairs of runs in the other order, of all, "
-        f"and of those that differ significantly by {whom} (randomisation test, p < .05, Holm)."
+        f"and of those that differ significantly by {whom} (randomisation test, p < .05, Holm). "
+        "Intervals are rough."
     )
     parts.append(Table(columns, cells, note, frozenset(columns[1:]), _ROWS, file="systems.parquet"))
     return Section("systems", "The order of systems", parts)
