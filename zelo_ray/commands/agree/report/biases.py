@@ -233,9 +233,8 @@ def systems_section(tables: AgreementTables) -> Section | None:
         for title, name in (("tau-b", "tau_b"), ("tau-AP", "tau_ap"))
     }
     caption = (
-        f"How far {orders[0]['runs']:,} runs stand in the same order by a judge's labels as by "
-        f"{whom}, on what both graded, by {orders[0]['measure']}, with rough 95% intervals: 1 is "
-        "the same order, 0 no relation. In tau-AP an error among the best runs weighs more."
+        f"How far runs stand in the same order by a judge's labels as by {whom}: 1 is the same "
+        "order, 0 no relation. In tau-AP an error among the best runs weighs more."
     )
     parts: list[Chart | Table] = [Chart({"": intervals(names, series, "tau")}, caption)]
     means: dict[str, dict[str, float]] = {}
