@@ -52,7 +52,7 @@ _OF_ONE_JUDGE = "leaderboards"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredAgreement:
-    """Result of measuring agreement: its record, which is `agree.json`, and its tables."""
+    """Results of a comparison: its record, which is `agree.json`, and its tables."""
 
     record: Mapping[str, Any]
     tables: Mapping[str, pa.Table]

@@ -94,7 +94,7 @@ class _Board:
         truth = Truth(labels)
         rankings: list[Ranking] = [rank(truth, run) for run in runs.values()]
         self.query_ids = truth.query_ids
-        self._told: NDArray[np.bool_] | None = None
+        self._distinct: NDArray[np.bool_] | None = None
         self.values = np.stack([evaluate([measure], ranking)[0] for ranking in rankings])
         self.answered = np.stack([ranking.answered for ranking in rankings])
 
@@ -113,9 +113,9 @@ class _Board:
             where = self.rater, [*self.runs][i], str(self.measure)
             yield Placed(*where, float(means[i]), place, len(self.query_ids))
 
-    def told(self, options: AgreeOptions) -> NDArray[np.bool_]:
+    def distinct(self, options: AgreeOptions) -> NDArray[np.bool_]:
         """Return which pairs of runs the labels tell apart, in `itertools.combinations` order."""
-        if self._told is None:  # most often all judges graded the same, and meet the same board
+        if self._distinct is None:  # most often all judges graded the same, and meet the same board
             comparisons = compare(
                 {str(self.measure): np.where(self.answered, self.values, np.nan)},
                 [*self.runs],
@@ -123,8 +123,8 @@ class _Board:
                 confidence=0.95,
                 seed=options.seed,
             )
-            self._told = np.array([comparison.p_holm < _SURE for comparison in comparisons])
-        return self._told
+            self._distinct = np.array([comparison.p_holm < _SURE for comparison in comparisons])
+        return self._distinct
 
 
 def _boards(
@@ -180,7 +180,7 @@ def _order(first: _Board, second: _Board, options: AgreeOptions) -> Order | None
     for tau in (tau_b, tau_ap):
         value = float(tau(*means))
         taus.append((value, *tau_interval(value, tau(*sampled), queries)))
-    against, distinct = discordant(*means), first.told(options)
+    against, distinct = discordant(*means), first.distinct(options)
     return Order(
         *(first.rater, second.rater, str(first.measure), len(first.runs), queries, len(items)),
         *(*taus[0], *taus[1]),

@@ -1,4 +1,4 @@
-"""Hold what one measuring function of `agree` returns."""
+"""Hold the results of one measuring function of `agree`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Tables measured from the judgments, and what could not be measured.
+    """Tables that were measured of the judgments.
 
     Attributes:
         tables: NAME.parquet of ``--out``: the same names and columns whatever the judgments.

@@ -6,7 +6,13 @@ from math import inf, isfinite, nan
 import numpy as np
 
 from zelo_ray.commands.agree.report.people import SCALE_NAMES
-from zelo_ray.commands.agree.report.results import AgreementTables, Row, estimate_of, rows_by
+from zelo_ray.commands.agree.report.results import (
+    AgreementTables,
+    Row,
+    estimate_of,
+    rows_by,
+    two_decimals,
+)
 from zelo_ray.evaluation.agreement.pairs import DECIDED, WITH_TIES
 from zelo_ray.evaluation.agreement.votes import CHANCE
 from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, PANEL
@@ -199,7 +205,7 @@ def _votes(tables: AgreementTables) -> Iterator[Chart | Table]:
             [[both[a, b]["value"] if (a, b) in both else nan for b in names] for a in names]
         )
         low = 0.0 if key[0] == "agreement" else -1.0
-        figures[key] = matrix(names, values, None, (1 + low) / 2, low=low, form=_two)
+        figures[key] = matrix(names, values, None, (1 + low) / 2, low=low, form=two_decimals)
     caption = (
         "Every two judges on the pairs that both judged. With ties a judge has one word on each, "
         "what most of its votes say; of votes each meets each. Both decided: without ties."
@@ -215,10 +221,6 @@ def _votes(tables: AgreementTables) -> Iterator[Chart | Table]:
     yield Table(columns, cells, "", frozenset(columns[2:]), _ROWS, file="pairs.parquet")
 
 
-def _two(value: float) -> str:
-    return number(value, ".2f")
-
-
 def systems_section(tables: AgreementTables) -> Section | None:
     """Show whether a judge's labels put systems in the same order."""
     orders = sorted(tables.rows("systems"), key=lambda row: -np.nan_to_num(row["tau_b"], nan=-2))
@@ -231,9 +233,8 @@ def systems_section(tables: AgreementTables) -> Section | None:
         for title, name in (("tau-b", "tau_b"), ("tau-AP", "tau_ap"))
     }
     caption = (
-        f"How far {orders[0]['runs']:,} runs stand in the same order by a judge's labels as by "
-        f"{whom}, on what both graded, by {orders[0]['measure']}, with rough 95% intervals: 1 is "
-        "the same order, 0 no relation. In tau-AP an error among the best runs weighs more."
+        f"How far runs stand in the same order by a judge's labels as by {whom}: 1 is the same "
+        "order, 0 no relation. In tau-AP an error among the best runs weighs more."
     )
     parts: list[Chart | Table] = [Chart({"": intervals(names, series, "tau")}, caption)]
     means: dict[str, dict[str, float]] = {}
@@ -274,7 +275,8 @@ def systems_section(tables: AgreementTables) -> Section | None:
     note = (
         f"{counted(orders[0]['runs'], 'run')} by {orders[0]['measure']}, against their order by "
         f"{whom}, on what both graded. Other way round: pairs of runs in the other order, of all, "
-        f"and of those that differ significantly by {whom} (randomisation test, p < .05, Holm)."
+        f"and of those that differ significantly by {whom} (randomisation test, p < .05, Holm). "
+        "Intervals are rough."
     )
     parts.append(Table(columns, cells, note, frozenset(columns[1:]), _ROWS, file="systems.parquet"))
     return Section("systems", "The order of systems", parts)

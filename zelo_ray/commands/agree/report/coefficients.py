@@ -6,7 +6,12 @@ from math import isnan
 
 import numpy as np
 
-from zelo_ray.commands.agree.report.results import AgreementTables, estimate_of, rows_by
+from zelo_ray.commands.agree.report.results import (
+    AgreementTables,
+    estimate_of,
+    rows_by,
+    two_decimals,
+)
 from zelo_ray.evaluation.agreement import scale_name
 from zelo_ray.evaluation.agreement.ranks import COEFFICIENTS as RANKS
 from zelo_ray.formats.interchange.verdicts import HUMAN
@@ -15,7 +20,6 @@ from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import confusion, matrix
 from zelo_ray.reports.charts.labels import label
 from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
-from zelo_ray.reports.wording import number
 
 _OF_TWO = ("kappa-quadratic", "kappa", "alpha-ordinal", "agreement")
 _OF_MANY = ("fleiss", "alpha-ordinal", "ac2-quadratic")
@@ -140,7 +144,9 @@ def between_section(tables: AgreementTables) -> Section | None:
                 [[tables.of(a, b, scale, name)["value"] for b in names] for a in names]
             )
             low = 0.0 if name == "agreement" else -1.0
-            figures[name, scale] = matrix(names, values, None, (1 + low) / 2, low=low, form=_two)
+            figures[name, scale] = matrix(
+                names, values, None, (1 + low) / 2, low=low, form=two_decimals
+            )
     order = ", the people first and then the judges by how close they are to them"
     chart = Chart(
         figures,
@@ -169,10 +175,6 @@ def _pair_tables(tables: AgreementTables) -> Iterator[Table]:
     if len(keys) > _ROWS:
         farthest = keys[: -_FARTHEST - 1 : -1]
         yield _table(tables, columns, _of_two(tables), farthest, "The farthest first.")
-
-
-def _two(value: float) -> str:
-    return number(value, ".2f")
 
 
 def confusion_section(tables: AgreementTables) -> Section | None:

@@ -8,7 +8,7 @@ from typing import Any
 from zelo_ray.evaluation.agreement import COEFFICIENTS
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.reports.source import Source
-from zelo_ray.reports.wording import Quantity, estimate
+from zelo_ray.reports.wording import Quantity, estimate, number
 
 Row = Mapping[str, Any]
 _LEADING = ("kappa-quadratic", "kappa", "alpha-ordinal")
@@ -96,3 +96,8 @@ def rows_by(rows: Iterable[Row], *columns: str) -> dict[tuple[str, ...], list[Ro
 def estimate_of(row: Row, form: str = "z.3f") -> Quantity:
     """Format a value and its interval, for a table."""
     return estimate(row["value"], row["low"], row["high"], form)
+
+
+def two_decimals(value: float) -> str:
+    """Format a coefficient, for a matrix."""
+    return number(value, ".2f")

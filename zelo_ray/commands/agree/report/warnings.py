@@ -1,16 +1,14 @@
 """Warn of judges that people contradict, and of biases in votes and grades."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from zelo_ray.commands.agree.report.results import AgreementTables
+from zelo_ray.commands.agree.report.results import AgreementTables, Row
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import WarningCode
 
-Row = Mapping[str, Any]
 LITTLE = 0.2
 """Below this (by custom "slight" agreement) a judge helps nobody, however the truth lies."""
 FLIPS = 0.25
