@@ -205,8 +205,9 @@ def test_a_run_has_its_tables_its_summary_and_a_text(run, paid):
     assert run.scores.to_pandas().groupby("query_id").score.sum().abs().max() < 1e-9
     with pytest.raises(AttributeError, match=r"no 'grades'; there are the tables .*votes"):
         _ = run.grades
-    assert repr(run).startswith("18 documents of 6 queries scored from ")
-    assert "<pre>18 documents" in run._repr_html_()
+    assert dict(run.report.tiles)["documents scored"] == "18"
+    assert repr(run).startswith("Relevance scores of 6 queries\n")
+    assert "<pre>Relevance scores" in run._repr_html_()
     assert "<table" in run.scores._repr_html_()
     assert "18 rows in all" in repr(run.scores)
     assert "\n\nd1: score " in repr(run.explain("q1", "d1"))
@@ -251,7 +252,7 @@ def test_a_run_is_loaded_as_it_was_returned(paid, tmp_path):
     assert loaded.summary == run.summary
     assert loaded.options.judges == run.options.judges
     assert loaded.votes.to_arrow() == run.votes.to_arrow()
-    assert loaded.report().endswith("out/report.html")
+    assert loaded.write_report().endswith("out/report.html")
 
 
 def test_a_run_that_is_not_finished_has_what_there_is(tmp_path):
@@ -260,7 +261,7 @@ def test_a_run_that_is_not_finished_has_what_there_is(tmp_path):
     assert not loaded.complete
     assert repr(loaded).startswith("This run was interrupted: ")
     assert len(loaded.scores) > 0
-    assert loaded.report() == f"{out}/report.html"
+    assert loaded.write_report() == f"{out}/report.html"
 
 
 @pytest.mark.parametrize("held", [None, "{}", '{"kind": "else"}', '{"options": 1, "summary": {}}'])
