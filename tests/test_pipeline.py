@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import shutil
 import stat
 import subprocess
