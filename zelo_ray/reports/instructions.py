@@ -8,7 +8,7 @@ from zelo_ray.reports.parts import Cells, Section, Table, Text
 _LINES = 12  # of instructions that are not folded away
 
 
-def told_by(options: Mapping[str, Any], where: str) -> Section | None:
+def build_instructions_section(options: Mapping[str, Any], where: str) -> Section | None:
     """Show the instructions and query fields in the options; None if there are none.
 
     Args:

@@ -60,12 +60,15 @@ def render_lines(report: Report, width: int, *, with_warnings: bool = True) -> I
 
 
 def _section_lines(section: Section, width: int) -> Iterator[Line]:
+    has_table = False
     for part in section.parts:
         match part:
             case Sentences():
                 yield from map(printable, part.lines)
             case Table():
+                yield from [""] if has_table else []
                 yield from render_table(part, width)
+                has_table = True
             case Chart() | Duel() | Queries() | Contrasts():
                 pass
 

@@ -89,11 +89,7 @@ def build_report(source: Source, record: Record) -> Report:
         title="What new labels change",
         tiles=_tiles(results),
         lead=[sentence for sentence in lead if sentence],
-        sections=(
-            leaderboards_section(results),
-            siblings_section(results),
-            contradictions_section(results),
-        ),
+        sections=[make(results) for make in SECTIONS],
         find_warnings=lambda: _find_warnings(results),
         notes=record["notes"],
         made=made,
@@ -340,6 +336,8 @@ def _headline(_source: Source, record: Record) -> tuple[str, str]:
     contradicted = ("contradicted queries", f"{record['counts']['queries_contradicted']:,}")
     return (*taus, contradicted)[0]
 
+
+SECTIONS = (leaderboards_section, siblings_section, contradictions_section)
 
 COMPARE_LABELS_REPORT = ReportKind(
     "compare.json",

@@ -75,7 +75,7 @@ def build_report(source: Source, record: Record) -> Report:
         title=f"{counted(len(results.rows), 'protocol')} on {items} that people judged",
         tiles=_tiles(results),
         lead=[_outcome_sentence(results), _explain(record)],
-        sections=(protocols_section(results), differences_section(results)),
+        sections=[make(results) for make in SECTIONS],
         find_warnings=lambda: rank_warnings_of(record, results.rows, results.alike),
         notes=record["notes"],
         made=(
@@ -329,6 +329,8 @@ def rank_warnings_of(record: Record, rows: Sequence[Row], alike: Sequence[str]) 
         "differences between protocols, and items that they did not judge, were looked at",
     )
 
+
+SECTIONS = (protocols_section, differences_section)
 
 COMPARE_PROTOCOLS_REPORT = ReportKind(
     PROTOCOLS,

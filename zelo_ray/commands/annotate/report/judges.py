@@ -13,7 +13,7 @@ from zelo_ray.providers.registry import heedless
 from zelo_ray.reasons import judges_by_reason
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.charts.grids import matrix
-from zelo_ray.reports.instructions import told_by
+from zelo_ray.reports.instructions import build_instructions_section
 from zelo_ray.reports.parts import Cells, Chart, Section, Sentences, Table, Text
 from zelo_ray.reports.wording import paid
 
@@ -27,7 +27,7 @@ def instructions_section(results: AnnotateResults) -> Section | None:
         where = f"No judge of this run reads prompts, and so none has read these words; {shown}"
     else:
         where = f"Judges but {', '.join(deaf)} have read these words, and {shown}"
-    return told_by(results.options, where)
+    return build_instructions_section(results.options, where)
 
 
 def judges_section(results: AnnotateResults) -> Section:

@@ -12,11 +12,41 @@ from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
-from zelo_ray.reports.instructions import told_by
+from zelo_ray.reports.instructions import build_instructions_section
 from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Report, Section
 from zelo_ray.reports.source import Source, bare
 from zelo_ray.reports.wording import estimate, paid, short
+
+
+def _instructions_section(results: BakeoffResults) -> Section | None:
+    """Show the instructions in the prompts of rerankers that take one."""
+    where = "These words stood in the prompts of those rerankers that take one."
+    return build_instructions_section(results.run["options"], where)
+
+
+SECTIONS = (
+    gate_section,
+    leaderboard.leaderboard_section,
+    leaderboard.differences_section,
+    people.people_section,
+    families.families_section,
+    leaderboard.failures_section,
+)
+"""Shown by terminal and page."""
+
+DETAILS = (
+    breakdown.distribution_section,
+    breakdown.curves_section,
+    breakdown.slices_section,
+    breakdown.difficulty_section,
+    breakdown.contrasts_section,
+    breakdown.failed_queries_section,
+    breakdown.unjudged_section,
+    families.judges_section,
+    _instructions_section,
+)
+"""Shown by the page alone: they read long files, or list single queries and documents."""
 
 
 def build_report(source: Source, run: Mapping[str, Any]) -> Report:
@@ -28,19 +58,8 @@ def build_report(source: Source, run: Mapping[str, Any]) -> Report:
         title=f"Bake-off of {rankers} on {counted(results.queries, 'query', 'queries')}",
         tiles=_tiles(results),
         lead=[by_people, f"By the panel alone: {by_panel}"] if by_people else [by_panel],
-        sections=[
-            gate_section(results),
-            leaderboard.leaderboard_section(results),
-            leaderboard.differences_section(results),
-            people.people_section(results),
-            families.families_section(results),
-            leaderboard.failures_section(results),
-        ],
-        make_details=lambda: [
-            *breakdown.breakdown_sections(results),
-            families.judges_section(results),
-            _instructions_section(results),
-        ],
+        sections=[make(results) for make in SECTIONS],
+        make_details=lambda: [make(results) for make in DETAILS],
         find_warnings=lambda: rank_of_bakeoff(results),
         notes=[*_notes(results.summary)],
         made=_made(run),
@@ -62,12 +81,6 @@ def _tiles(results: BakeoffResults) -> list[tuple[str, str]]:
         figure = estimate(row["mean"], row["low"], row["high"])
         shown.insert(0, (f"{results.leading} of {short(best, 40)}", figure))
     return shown
-
-
-def _instructions_section(results: BakeoffResults) -> Section | None:
-    """Show the instructions in the prompts of rerankers that take one."""
-    where = "These words stood in the prompts of those rerankers that take one."
-    return told_by(results.run["options"], where)
 
 
 def _notes(summary: Mapping[str, Any]) -> Iterator[str]:

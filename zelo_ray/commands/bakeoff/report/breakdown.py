@@ -1,6 +1,6 @@
 """Show the parts of a bake-off: queries, depths, slices, contrasts, and what is missing."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,18 +23,7 @@ _SLICES = 30
 """How many values of a field are shown."""
 
 
-def breakdown_sections(results: BakeoffResults) -> Iterator[Section | None]:
-    """Yield the sections that read long files, or list single queries and documents."""
-    yield _distribution_section(results)
-    yield _curves_section(results)
-    yield _slices_section(results)
-    yield _difficulty_section(results)
-    yield _contrasts_section(results)
-    yield _failed_queries_section(results)
-    yield _unjudged_section(results)
-
-
-def _distribution_section(results: BakeoffResults) -> Section | None:
+def distribution_section(results: BakeoffResults) -> Section | None:
     """Show the distribution of the leading measure over queries, ranker by ranker."""
     query_ids, values = results.values
     leading = results.leading
@@ -65,7 +54,7 @@ def _distribution_section(results: BakeoffResults) -> Section | None:
     return Section("distribution", "Query by query", parts)
 
 
-def _curves_section(results: BakeoffResults) -> Section | None:
+def curves_section(results: BakeoffResults) -> Section | None:
     """Show recall and similar measures against depth."""
     measures = results.run.get("curves") or {}
     rankers, charts = results.rankers[: len(PALETTE)], []
@@ -96,7 +85,7 @@ def _best(results: BakeoffResults) -> str:
     return f" The best {len(PALETTE)}." if len(results.rankers) > len(PALETTE) else ""
 
 
-def _slices_section(results: BakeoffResults) -> Section | None:
+def slices_section(results: BakeoffResults) -> Section | None:
     """Show means over parts of the queries."""
     if not results.source.has("slices.parquet"):
         return None
@@ -126,7 +115,7 @@ def _slices_section(results: BakeoffResults) -> Section | None:
     return Section("slices", "Slices", (chart,))
 
 
-def _difficulty_section(results: BakeoffResults) -> Section | None:
+def difficulty_section(results: BakeoffResults) -> Section | None:
     """Show the leading measure from the hardest query to the easiest."""
     query_ids, values = results.values
     indices = np.flatnonzero(~np.isnan(values).all(axis=1))
@@ -166,7 +155,7 @@ def _difficulty_section(results: BakeoffResults) -> Section | None:
     return Section("difficulty", "Difficulty", (chart, table))
 
 
-def _contrasts_section(results: BakeoffResults) -> Section | None:
+def contrasts_section(results: BakeoffResults) -> Section | None:
     """Show where two rankers differ most, with their documents side by side."""
     pairs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     # Scores know no threshold: where their 0 is depends on the query's other documents.
@@ -209,7 +198,7 @@ def _by_rank(
     ]
 
 
-def _failed_queries_section(results: BakeoffResults) -> Section | None:
+def failed_queries_section(results: BakeoffResults) -> Section | None:
     """List the queries that a ranker did not rank, and why."""
     if not results.source.has("failures.parquet"):
         return None
@@ -230,7 +219,7 @@ def _failed_queries_section(results: BakeoffResults) -> Section | None:
     return Section("failed", "Each query that was not ranked", (table,)) if rows else None
 
 
-def _unjudged_section(results: BakeoffResults) -> Section | None:
+def unjudged_section(results: BakeoffResults) -> Section | None:
     """List documents that rankers place high and nobody has judged."""
     if not results.source.has("holes.parquet"):
         return None
