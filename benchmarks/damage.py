@@ -27,7 +27,7 @@ from zelo_ray.engine.ledger import Ledger, keep_index, keeping, read_rows, writi
 from zelo_ray.engine.online import Asker
 from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
-from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.zelo import ZeloOptions
 from zelo_ray.providers import panel_of
@@ -117,7 +117,7 @@ class Job:
             limits={name: {"concurrency": 4} for name in ("simulated:one", "simulated:two")},
         )
         self.panel: Sequence[Judge] = panel_of(self.options, {})
-        self.lines = [parse_line("in.jsonl", n, _line(n), Limits()) for n in range(QUERIES)]
+        self.lines = [parse_line("in.jsonl", n, _line(n), LineLimits()) for n in range(QUERIES)]
 
     def fill(self, out: Path, run_id: str) -> int:
         """Ask for what the ledger lacks; how many requests that were."""

@@ -33,7 +33,7 @@ from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.interchange.texts import pool_line
-from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, advance, find, load
 from zelo_ray.providers import build_panel
@@ -165,7 +165,7 @@ def measured(name: str, mode: str, pools: Sequence[Pool], judges: Sequence[str])
         apart = load(job["protocol"]).options(out=str(Path(folder) / "apart"), **job)
         panel = build_panel(judges, {})
         shelf = answered(pools, panel, options)
-        parsed = [parse_line("in", i, line, Limits()) for i, line in enumerate(lines, 1)]
+        parsed = [parse_line("in", i, line, LineLimits()) for i, line in enumerate(lines, 1)]
         write_results([settle(parsed, panel, apart, shelf)], apart)
         flags = [f for key, value in fields.items() for f in (f"--{key}", str(value))]
         flags += ["--protocol", protocol, "--batch-poll", "0.5"]

@@ -28,7 +28,7 @@ import psutil
 from benchmarks.opening import ROWS, keys_of
 from zelo_ray.engine.ledger import keep_index
 from zelo_ray.engine.ledger.listing import stamp_of
-from zelo_ray.engine.ledger.table import COLUMNS, FINAL, LENGTH_BITS, Table, in_order
+from zelo_ray.engine.ledger.table import COLUMNS, FINAL, LENGTH_BITS, ReplyTable, in_order
 from zelo_ray.engine.ledger.table_file import write_table
 from zelo_ray.engine.ledger.totals import Covered, Total
 from zelo_ray.formats.segments import ENDING, line_of
@@ -112,7 +112,7 @@ def made_up(folder: str, segments: int) -> None:
         totals = {payer: Total(ROWS // 3, [ROWS / 3 * 0.0001], 0, 0.0001) for payer in payers}
         stamp = stamp_of(fs.info(str(path)))
         covered = Covered(path.name, ROWS * LENGTH, stamp, [], totals)
-        table = Table.of([in_order(columns)], [covered], payers)
+        table = ReplyTable.of([in_order(columns)], [covered], payers)
         write_table(fs, str(place / "_index"), [(table, np.ones(1, bool))])
 
 

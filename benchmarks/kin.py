@@ -22,7 +22,7 @@ import pyarrow as pa
 from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.kin import guard
 from zelo_ray.commands.bakeoff.kinship import kinship_of
-from zelo_ray.commands.bakeoff.outcome import Entry, Outcome
+from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, MeasuredRanker
 from zelo_ray.commands.bakeoff.rest import InseparableError
 from zelo_ray.commands.bakeoff.significance import significance_of
 from zelo_ray.evaluation.measures import Truth
@@ -86,14 +86,14 @@ def _read(path: Path) -> dict[Pair, float]:
     return {(row[0], row[2]): float(row[3]) for row in rows}
 
 
-def contest(data: Recorded, arms: dict[str, pa.Table], judges: Sequence[str]) -> Outcome:
-    entries = [Entry(name, run) for name, run in arms.items()]
+def contest(data: Recorded, arms: dict[str, pa.Table], judges: Sequence[str]) -> BakeoffOutcome:
+    entries = [MeasuredRanker(name, run) for name, run in arms.items()]
     return measure(Truth(data.labels(judges)), entries, OPTIONS, {})
 
 
 def people_of(data: Recorded, arms: dict[str, pa.Table]) -> dict[Pair, float]:
     """By two arms, the difference that people see."""
-    entries = [Entry(name, run) for name, run in arms.items()]
+    entries = [MeasuredRanker(name, run) for name, run in arms.items()]
     found = measure(Truth(data.table(data.people, "relevance")), entries, OPTIONS, {}).comparisons
     sure = sum(significance_of(one).is_significant for one in found)
     print(f"{len(found)} pairs of {len(arms)} arms; people tell {sure} apart.\n")

@@ -16,7 +16,7 @@ import numpy as np
 
 from zelo_ray.engine.learning import learn
 from zelo_ray.fitting.pairs import ring_pairs
-from zelo_ray.formats.results import Results
+from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.protocols import lean
 from zelo_ray.protocols.lean_plan import LeanOptions
@@ -62,7 +62,7 @@ def main() -> None:
     flags = parser.parse_args()
     with TemporaryDirectory() as out:
         tables = {"votes": schema_of(Vote), "grades": schema_of(Grade)}
-        with Results(out, tables) as results:
+        with ResultsWriter(out, tables) as results:
             for block in blocks(flags.queries, flags.documents):
                 results.add("votes", table_of([v for votes, _ in block for v in votes], Vote))
                 results.add("grades", table_of([g for _, own in block for g in own], Grade))

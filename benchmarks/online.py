@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 
 from tests import crash
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.protocols import find
 from zelo_ray.protocols.zelo import ZeloOptions
 from zelo_ray.providers import build_panel
@@ -36,7 +36,7 @@ def requests_of(pools: Path) -> list[Request]:
     panel = build_panel([f"openai:{MODEL}"], {})
     protocol = find("zelo")
     found = []
-    for line in read_lines(str(pools), Limits()):
+    for line in read_lines(str(pools), LineLimits()):
         assert line.pool
         found += next(protocol.rounds(line.pool, panel, options))
     return found

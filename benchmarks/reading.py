@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from zelo_ray.formats.pools import Limits, open_plain, read_lines
+from zelo_ray.formats.pools import LineLimits, open_plain, read_lines
 from zelo_ray.records import Document, Pool
 
 
@@ -31,7 +31,7 @@ def write_pools(path: Path, pools: int, documents: int, words: int) -> None:
 
 def validated(path: str) -> int:
     """As every pass reads."""
-    return sum(line.pool is not None for line in read_lines(path, Limits()))
+    return sum(line.pool is not None for line in read_lines(path, LineLimits()))
 
 
 def trusted(path: str) -> int:

@@ -17,7 +17,7 @@ import signal
 import sys
 from dataclasses import dataclass
 
-from tests.builders import Limits, options_of, parse_line
+from tests.builders import LineLimits, options_of, parse_line
 from zelo_ray.engine.batch import Batcher, harvest
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.clock import Clock
@@ -105,7 +105,7 @@ async def _go(pools, out, judge):
     options = options_of(out=out, judges=(judge,), mode="batch", batch_poll=6.0)
     panel = build_panel((judge,), {}, os.environ)
     lines = pools.read_bytes().splitlines()
-    held = [parse_line("in", n, line, Limits()).pool for n, line in enumerate(lines, 1)]
+    held = [parse_line("in", n, line, LineLimits()).pool for n, line in enumerate(lines, 1)]
     run_id = f"run-{os.getpid()}"
     ledger = Ledger(out, run_id, ("failed",))
     given = {"ledger": ledger, "environ": os.environ, "run_id": run_id}

@@ -17,7 +17,7 @@ from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import Asker
 from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
-from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.options import AnnotateOptions
@@ -376,7 +376,9 @@ def answers(pools, options, say=None, shelf=None):
 
 
 def lines_of(pools):
-    return [parse_line("in.jsonl", i, line_of(pool), Limits()) for i, pool in enumerate(pools, 1)]
+    return [
+        parse_line("in.jsonl", i, line_of(pool), LineLimits()) for i, pool in enumerate(pools, 1)
+    ]
 
 
 def results_of(out, pools, say=None, block=None, **fields):

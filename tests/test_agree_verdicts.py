@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import agreement_of, rows_of, write_lines
 from zelo_ray.errors import InputError
-from zelo_ray.evaluation.agreement import COEFFICIENTS, Ratings
+from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.differences import differences
 from zelo_ray.evaluation.agreement.intervals import draws, interval
 from zelo_ray.formats.interchange.verdicts import read_verdicts
@@ -45,7 +45,7 @@ def test_differences_are_those_of_brute_force():
         [truth, *(np.where(rng.random(72) < e, rng.integers(0, 3, 72), truth) for e in (0.3, 0.6))]
     )
     grades[rng.random(grades.shape) < 0.15] = -1
-    ratings = Ratings(("people", "good", "poor"), grades.astype(np.int16), queries, 3)
+    ratings = RatingMatrix(("people", "good", "poor"), grades.astype(np.int16), queries, 3)
     named = {name: COEFFICIENTS[name] for name in ("agreement", "kappa", "alpha-nominal", "mcc")}
     found = differences(
         ratings, "people", [("good", "poor")], named, resamples=20, seed=3, thresholds=[2]
@@ -78,7 +78,7 @@ def test_differences_are_those_of_brute_force():
 
 def test_a_difference_that_is_not_known():
     grades = np.array([[0, 2, 0, -1], [0, 2, 2, -1], [2, 0, 2, 1], [-1, -1, -1, 1]], np.int16)
-    ratings = Ratings(("people", "a", "b", "alone"), grades, np.arange(4), 3)
+    ratings = RatingMatrix(("people", "a", "b", "alone"), grades, np.arange(4), 3)
     named = {name: COEFFICIENTS[name] for name in ("kappa", "fleiss")}
     first, second = differences(
         ratings, "people", [("a", "b"), ("a", "alone")], named, resamples=100, seed=0

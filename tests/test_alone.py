@@ -4,10 +4,10 @@ import pytest
 
 from tests.builders import Shelf, judge_of, pool_of
 from zelo_ray.protocols import PROTOCOLS, Progress, load
-from zelo_ray.records import Seen, written
+from zelo_ray.records import SyntheticFeatures, written
 
 PANEL = tuple(judge_of(f"openai:{name}") for name in "abc")
-SEEN = Seen(of_two=0.4, of_one=2, scores=(1.0, 2.0), words="so", argument="thus")
+SEEN = SyntheticFeatures(of_two=0.4, of_one=2, scores=(1.0, 2.0), words="so", argument="thus")
 ALONE = [
     *((name, {}) for name in PROTOCOLS),
     ("zelo", {"votes": "one"}),

@@ -12,7 +12,7 @@ from tests.fakes import Fakes
 from zelo_ray.cli import main
 from zelo_ray.commands.batches import list_batches
 from zelo_ray.engine.batch import Batcher
-from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.errors import NothingAway
 
 POOLS = [pool_of(range(6))]
@@ -60,8 +60,10 @@ def test_batches_are_listed_and_cancelled(slow, tmp_path, capsys):
 
 def test_what_is_known_of_a_batch_is_said(tmp_path):
     parts = Parts(str(tmp_path))
-    parts.keep(Part("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
-    done = Part("b", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0, state="harvested", batch="batch_7")
+    parts.keep(BatchPart("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
+    done = BatchPart(
+        "b", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0, state="harvested", batch="batch_7"
+    )
     parts.keep(done)
     listed = shown(list_batches(str(tmp_path), {}))
     assert "the next run looks for it" in listed

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from zelo_ray.commands.bakeoff import (
-    Entry,
+    MeasuredRanker,
     Unranked,
     contrasting,
     contrasts,
@@ -47,7 +47,7 @@ def entry_of(name, orders, **fields):
     """An arm from the order of its documents for each query, such as {"q0": "abcd"}."""
     rows = [(q, d, -float(n)) for q, order in orders.items() for n, d in enumerate(order)]
     columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
-    return Entry(name, pa.table(columns, schema=schema_of(Ranked)), **fields)
+    return MeasuredRanker(name, pa.table(columns, schema=schema_of(Ranked)), **fields)
 
 
 def all_like(order):

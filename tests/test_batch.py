@@ -12,7 +12,7 @@ from tests.crash import URLS
 from tests.fakes import Fakes, Fault
 from tests.fakes.parts import spoil
 from zelo_ray.engine.batch import Batcher
-from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import advance, zelo, zelo_graded
@@ -265,7 +265,7 @@ def test_batches_that_always_fail_stop_the_judge(fakes, environ, tmp_path):
 
 
 def test_records_are_read_as_they_were_written(tmp_path):
-    part = Part("m", "openai:x", "Preference", ["a" * 32], 10, 20, 0.5, 1.5)
+    part = BatchPart("m", "openai:x", "Preference", ["a" * 32], 10, 20, 0.5, 1.5)
     parts = Parts(str(tmp_path))
     parts.keep(part)
     assert list(parts) == [part]
@@ -275,7 +275,7 @@ def test_records_are_read_as_they_were_written(tmp_path):
 
 
 def test_records_in_an_object_store(s3):
-    part = Part("m", "openai:x", "Preference", ["a" * 32], 10, 20, 0.5, 1.5)
+    part = BatchPart("m", "openai:x", "Preference", ["a" * 32], 10, 20, 0.5, 1.5)
     Parts(f"{s3}/out").keep(part)
     assert list(Parts(f"{s3}/out")) == [part]
 

@@ -13,7 +13,7 @@ from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.interchange.trec import read_qrels, read_run
 from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import AbsoluteScore, GradedScore, Ranked, Score
 
@@ -24,7 +24,7 @@ def run(*words):
 
 def pools(path):
     """The pools of a file, every line of which `annotate` would take."""
-    lines = list(read_lines(str(path), Limits()))
+    lines = list(read_lines(str(path), LineLimits()))
     assert not [line.reason for line in lines if line.reason]
     return {line.pool.query_id: line.pool for line in lines}
 

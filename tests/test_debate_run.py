@@ -22,7 +22,7 @@ from zelo_ray.engine.online import Asker
 from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.interchange.texts import pool_line
-from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.protocols import load
 from zelo_ray.providers import build_panel
 
@@ -98,7 +98,7 @@ def run(protocol, way, pools, out, environ, **more):
 def files(protocol, pools, out, environ):
     """What a ledger comes to, byte by byte."""
     options = options_of(out=str(out), protocol=protocol, **JOBS[protocol])
-    lines = [parse_line("in", i, pool_line(pool), Limits()) for i, pool in enumerate(pools, 1)]
+    lines = [parse_line("in", i, pool_line(pool), LineLimits()) for i, pool in enumerate(pools, 1)]
     panel = build_panel((), {}, environ)
     summary = write_results([settle(lines, panel, options, Ledger(str(out)))], options)
     assert (summary.missing, summary.failures, summary.unscored) == (0, 0, {})

@@ -14,7 +14,7 @@ from tests.test_bakeoff import contest_of, truth_of
 from tests.test_inputs import brought, lines, put
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
-from zelo_ray.commands.bakeoff import Entry
+from zelo_ray.commands.bakeoff import MeasuredRanker
 from zelo_ray.formats.interchange.doubts import Doubt, doubts_of
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.records import Document, Pool
@@ -137,7 +137,7 @@ def test_a_server_that_scores_all_alike_is_told(tmp_path, monkeypatch, spec):
     rows = [(q, d, s) for q, scores in found.items() for d, s in scores.items()]
     columns = [list(column) for column in zip(*rows, strict=True)]
     run = pa.table(dict(zip(("query_id", "doc_id", "score"), columns, strict=True)))
-    outcome = contest_of(Entry("server", run), truth=truth_of(queries=[*found]))
+    outcome = contest_of(MeasuredRanker("server", run), truth=truth_of(queries=[*found]))
     [caution] = outcome.cautions
     assert (caution.code, caution.run, caution.queries) == ("equal_scores", "server", 3)
 

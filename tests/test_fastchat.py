@@ -10,7 +10,7 @@ from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.conversations import conversation
 from zelo_ray.formats.interchange.fastchat import pairs, pools
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.sessions import join_sessions
 
 
@@ -76,7 +76,7 @@ def test_a_later_turn_looks_as_in_a_session(small, tmp_path):
         for number, (query, one, two) in enumerate(turns)
     ]
     joined = join_sessions([write_lines(tmp_path / "in.jsonl", *rows)], str(tmp_path / "out"))
-    (line,) = read_lines(joined.path, Limits())
+    (line,) = read_lines(joined.path, LineLimits())
     assert (line.pool.query, line.pool.documents) == (whole.query, whole.documents)
     assert whole.documents[0].content.startswith("[turn 1, user, ")
 
@@ -162,7 +162,7 @@ def test_votes_are_no_grades_and_a_folder_has_answers(small, tmp_path):
 def test_convert_writes_pools_that_annotate_reads(small, tmp_path):
     questions, answers, votes = small
     assert run(questions, *answers, "--out", tmp_path / "p.jsonl") == f"2 pools: {tmp_path}/p.jsonl"
-    read = [line.pool for line in read_lines(str(tmp_path / "p.jsonl"), Limits())]
+    read = [line.pool for line in read_lines(str(tmp_path / "p.jsonl"), LineLimits())]
     assert read == pools(questions, answers).pools
     words = ("--votes", votes, "--labels-out", tmp_path / "labels.jsonl")
     said = run(questions, *answers, *words, "--out", tmp_path / "pairs.jsonl")
@@ -170,7 +170,7 @@ def test_convert_writes_pools_that_annotate_reads(small, tmp_path):
         f"2 pools: {tmp_path}/pairs.jsonl",
         f"3 votes: {tmp_path}/labels.jsonl",
     ]
-    read = [line.pool for line in read_lines(str(tmp_path / "pairs.jsonl"), Limits())]
+    read = [line.pool for line in read_lines(str(tmp_path / "pairs.jsonl"), LineLimits())]
     assert read == pairs(questions, answers, votes)[0].pools
     for words in (["--pairs", 3], ["--labels-out", "x"], ["--votes", votes, "--pairs", -1]):
         with pytest.raises(OptionError, match="pairs"):
@@ -202,7 +202,7 @@ def test_mt_bench(tmp_path, mt_bench):
     assert 0 < len({p.query_id for p in other.pools} - {p.query_id for p in drawn.pools}) < 300
     words = [*mt_bench[1], "--votes", mt_bench[2], "--pairs", 300]
     run(mt_bench[0], *words, "--labels-out", tmp_path / "l", "--out", tmp_path / "p")
-    assert sum(not line.reason for line in read_lines(str(tmp_path / "p"), Limits())) == 300
+    assert sum(not line.reason for line in read_lines(str(tmp_path / "p"), LineLimits())) == 300
 
 
 def test_labels_are_what_agree_takes_for_the_people(tmp_path, mt_bench):

@@ -17,7 +17,7 @@ from zelo_ray.errors import InputError
 from zelo_ray.fitting import ratings
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.existence import UnratedReason
-from zelo_ray.fitting.outcomes import Games, Model
+from zelo_ray.fitting.outcomes import Games, OutcomeModel
 from zelo_ray.fitting.ratings import rate
 from zelo_ray.records import Vote
 
@@ -199,7 +199,7 @@ def test_half_wins_are_a_binomial_regression(order):
     theirs = sm.GLM(
         np.stack([won, lost], 1), differences(games, order=order), family=sm.families.Binomial()
     ).fit(tol=1e-12)
-    found = rate(games, Model(prior_sd=None, order=order), reference=games.items - 1)
+    found = rate(games, OutcomeModel(prior_sd=None, order=order), reference=games.items - 1)
     scores = np.append(found.scores[:-1], found.effects["order"][0] if order else [])
     errors = np.append(found.std_errors[:-1], found.effects["order"][1] if order else [])
     np.testing.assert_allclose(scores, theirs.params, atol=1e-8)
@@ -215,7 +215,7 @@ def test_davidsons_ties_are_a_log_linear_model():
     design = np.block([[x / 2, none, level], [-x / 2, none, level], [0 * x, none + 1, level]])
     counts = np.concatenate([games.won, games.lost, games.tied])
     theirs = sm.GLM(counts, design, family=sm.families.Poisson()).fit(tol=1e-12)
-    found = rate(games, Model(prior_sd=None, order=True, ties="davidson"), games.items - 1)
+    found = rate(games, OutcomeModel(prior_sd=None, order=True, ties="davidson"), games.items - 1)
     pairs = [*zip(found.scores[:-1], found.std_errors[:-1], strict=True)]
     pairs += [found.effects["order"], found.effects["tie"]]
     ours = np.array(pairs).T
@@ -248,7 +248,7 @@ def test_firths_correction_maximises_the_likelihood_times_jeffreys_prior(ties):
         return -(counts * logs).sum() - np.linalg.slogdet(information)[1] / 2
 
     theirs = minimize(penalised, np.zeros(u.shape[2]), method="BFGS", options={"gtol": 1e-9}).x
-    model = Model(prior_sd=None, firth=True, order=True, ties=ties)
+    model = OutcomeModel(prior_sd=None, firth=True, order=True, ties=ties)
     found = rate(games, model, reference=games.items - 1)
     ours = [*found.scores[:-1], *(value for value, _ in found.effects.values())]
     np.testing.assert_allclose(ours, theirs, atol=2e-5)
@@ -329,11 +329,11 @@ def test_a_maximum_is_found_to_be_finite_if_and_only_if_the_prior_does_not_hold_
         result = rng.integers(0, 3, 7)
         games = Games(items=4, first=first, second=second, won=(result == 0) * 1.0,
                       lost=(result == 1) * 1.0, tied=(result == 2) * 1.0)  # fmt: skip
-        plain = rate(games, Model(prior_sd=None, order=True, ties="davidson"))
+        plain = rate(games, OutcomeModel(prior_sd=None, order=True, ties="davidson"))
         if plain.reason and plain.reason.code is UnratedReason.DISCONNECTED:
             continue
         near, far = (
-            rate(games, Model(prior_sd=sd, order=True, ties="davidson")) for sd in (1e2, 1e4)
+            rate(games, OutcomeModel(prior_sd=sd, order=True, ties="davidson")) for sd in (1e2, 1e4)
         )
         moved = max(
             np.abs(near.scores - far.scores).max(),

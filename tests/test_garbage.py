@@ -12,7 +12,7 @@ import pytest
 from tests.builders import pool_of, reply_to, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from zelo_ray.cli import main
-from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.lock import claim
 from zelo_ray.errors import InputError, LedgerError, LockError
@@ -136,7 +136,7 @@ def test_a_run_does_not_begin_where_it_cannot_tell_whose_results_lie(tmp_path, c
         pass
 
 
-PART = Part("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
+PART = BatchPart("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
 
 
 @pytest.mark.parametrize(

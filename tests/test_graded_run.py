@@ -12,7 +12,7 @@ from zelo_ray.engine.learning import human_grades, learn
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
-from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line
 
 pytestmark = pytest.mark.ray
 
@@ -43,7 +43,7 @@ def worth_in(document):
 def grade_in_batches(pools, out, environ, human):
     """The same in one process: all requests through batches, then both passes over the ledger."""
     lines = [
-        parse_line(str(pools), number, line, Limits())
+        parse_line(str(pools), number, line, LineLimits())
         for number, line in enumerate(pools.read_bytes().splitlines(), 1)
     ]
     each = [line.pool for line in lines]

@@ -14,8 +14,8 @@ import pytest
 from zelo_ray.api.frames import pools_told
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import writing
-from zelo_ray.formats.input import Asked, bring
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.input import InputOptions, bring
+from zelo_ray.formats.pools import LineLimits, read_lines
 
 POOLS = [
     {
@@ -56,9 +56,9 @@ def put(path, text):
 
 def brought(tmp_path, *places, **asked):
     """The pools of what is made, and what is said."""
-    found = bring(places, str(tmp_path / "out"), Asked(**asked))
+    found = bring(places, str(tmp_path / "out"), InputOptions(**asked))
     (place,) = found.places
-    read = [*read_lines(place, Limits())]
+    read = [*read_lines(place, LineLimits())]
     assert not [line.reason for line in read if line.pool is None]
     return [json.loads(line.raw) for line in read], tuple(found.lines())
 
@@ -122,33 +122,33 @@ def test_what_is_in_memory_comes_to_the_same(made, rows):
 
 
 def test_a_converted_file_is_named_as_the_frame_is(tmp_path):
-    found = bring([put(tmp_path / "a.csv", cells(ROWS))], str(tmp_path), Asked())
+    found = bring([put(tmp_path / "a.csv", cells(ROWS))], str(tmp_path), InputOptions())
     assert Path(found.places[0]).read_bytes() == pools_told(pd.DataFrame(ROWS), {})[0]
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.txt"])
 def test_our_lines_stay_where_they_are(tmp_path, name):
     place = put(tmp_path / name, "{torn\n" + lines(POOLS))
-    assert bring([place], str(tmp_path / "out"), Asked()).places == (place,)
+    assert bring([place], str(tmp_path / "out"), InputOptions()).places == (place,)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("first", ['{"foo": 1}', "[1]", "null", "garbage, of two", '{"query": 5}'])
 def test_bad_lines_before_pools_are_set_aside_one_by_one(tmp_path, first):
     place = put(tmp_path / "a.jsonl", f"{first}\n" + lines(POOLS))
-    assert bring([place], str(tmp_path / "out"), Asked()).places == (place,)
+    assert bring([place], str(tmp_path / "out"), InputOptions()).places == (place,)
     strange = put(tmp_path / "0.jsonl", '{"foo": 1}\n')
-    assert bring([strange, place], str(tmp_path / "out"), Asked()).places == (strange, place)
+    assert bring([strange, place], str(tmp_path / "out"), InputOptions()).places == (strange, place)
 
 
 def test_a_second_run_finds_the_file_and_a_changed_source_is_read_anew(tmp_path, monkeypatch):
     place = put(tmp_path / "a.csv", cells(ROWS))
-    first = bring([place], str(tmp_path), Asked())
+    first = bring([place], str(tmp_path), InputOptions())
     with monkeypatch.context() as patch:
         patch.setattr("zelo_ray.formats.input.keep_lines", None)
-        assert bring([place], str(tmp_path), Asked()) == first
+        assert bring([place], str(tmp_path), InputOptions()) == first
     put(tmp_path / "a.csv", cells(ROWS[:3]))
-    assert bring([place], str(tmp_path), Asked()).places != first.places
+    assert bring([place], str(tmp_path), InputOptions()).places != first.places
 
 
 def ids_in(pools):

@@ -14,7 +14,7 @@ from zelo_ray.api.frames import pools_told
 from zelo_ray.cli import main
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.input import Asked, bring
+from zelo_ray.formats.input import InputOptions, bring
 from zelo_ray.options import ConvertOptions
 
 RUN = "".join(
@@ -98,7 +98,7 @@ def test_the_error_says_which_flags_to_add(folder, capsys, monkeypatch):
 def test_one_missing_flag_is_named_alone(folder):
     run = str(folder / "mine.run")
     with pytest.raises(OptionError, match=r"without the texts of queries: add --queries$"):
-        bring([run], str(folder), Asked(corpus=str(folder / "corpus.jsonl")))
+        bring([run], str(folder), InputOptions(corpus=str(folder / "corpus.jsonl")))
 
 
 def test_what_lacks_a_text_or_a_candidate_is_named(folder):
@@ -119,7 +119,7 @@ def test_rows_without_a_text_find_it_elsewhere(folder, lacking):
     place = put(folder / "rows.csv", cells(rows))
     flag = "corpus" if lacking == "passage" else "queries"
     with pytest.raises(OptionError, match=f"add --{flag}"):
-        bring([place], str(folder), Asked())
+        bring([place], str(folder), InputOptions())
     texts = {"corpus": str(folder / "corpus.jsonl"), "queries": str(folder / "queries.tsv")}
     assert order(brought(folder, place, **texts)[0]) == order(POOLS)
 
@@ -162,7 +162,7 @@ def test_a_folder_gives_a_run_its_texts(tmp_path):
     run = put(tmp_path / "mine.run", RUN)
     assert order(brought(tmp_path, str(tmp_path / "set"), run)[0]) == order(POOLS)
     with pytest.raises(InputError, match="nothing in it says which documents to judge"):
-        bring([str(tmp_path / "set")], str(tmp_path), Asked())
+        bring([str(tmp_path / "set")], str(tmp_path), InputOptions())
 
 
 def test_a_folder_of_tables_is_one_input(tmp_path):
@@ -175,14 +175,14 @@ def test_a_folder_of_tables_is_one_input(tmp_path):
 def test_kinds_are_not_mixed(folder):
     rows = put(folder / "rows.csv", cells(ROWS))
     with pytest.raises(InputError, match="are of different kinds"):
-        bring([rows, str(folder / "mine.run")], str(folder), Asked())
+        bring([rows, str(folder / "mine.run")], str(folder), InputOptions())
 
 
 def test_places_may_be_urls(folder):
     put("memory://bring/rows.csv.gz", cells(ROWS))
-    found = bring(["memory://bring/rows.csv.gz"], "memory://bring/out", Asked())
+    found = bring(["memory://bring/rows.csv.gz"], "memory://bring/out", InputOptions())
     assert found.places[0].startswith("memory://bring/out/input/pools-")
-    assert bring(["memory://bring/rows.csv.gz"], "memory://bring/out", Asked()) == found
+    assert bring(["memory://bring/rows.csv.gz"], "memory://bring/out", InputOptions()) == found
 
 
 def session(assistant, name="s", answer="yes"):

@@ -13,10 +13,10 @@ from zelo_ray.api.frames import pools_told
 from zelo_ray.cli import main
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.input import Asked, bring
+from zelo_ray.formats.input import InputOptions, bring
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.texts import read_texts
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options import ConvertOptions
 from zelo_ray.protocols.texts import query_shown
@@ -149,7 +149,7 @@ def test_topics_may_stand_inside_of_another_element(tmp_path, head):
 )
 def test_a_field_is_shown_alike_from_pools_and_from_a_folder(tmp_path, value, text):
     pool = {"query": {**POOLS[0]["query"], "narrative": value}}
-    (line,) = read_lines(put(tmp_path / "pools.jsonl", lines([pool])), Limits())
+    (line,) = read_lines(put(tmp_path / "pools.jsonl", lines([pool])), LineLimits())
     shown = query_shown(line.pool, ("narrative",))
     row = {"_id": "q0", "text": POOLS[0]["query"]["query"], "metadata": {"narrative": value}}
     (query,) = read_texts(put(tmp_path / "queries.jsonl", lines([row])), "queries")
@@ -197,19 +197,23 @@ def test_rows_give_the_fields_that_are_to_be_shown(tmp_path, form):
 
 def test_rows_give_no_field_unasked_and_their_file_is_the_same_as_before(tmp_path):
     bare, more = (
-        bring([put(tmp_path / f"{n}.csv", cells(rows))], str(tmp_path / "out"), Asked()).places
+        bring(
+            [put(tmp_path / f"{n}.csv", cells(rows))], str(tmp_path / "out"), InputOptions()
+        ).places
         for n, rows in enumerate((ROWS, with_notes(ROWS)))
     )
     assert bare == more
-    shown = bring([str(tmp_path / "1.csv")], str(tmp_path / "out"), Asked(show=("Notes",))).places
-    again = bring([str(tmp_path / "1.csv")], str(tmp_path / "out"), Asked()).places
+    shown = bring(
+        [str(tmp_path / "1.csv")], str(tmp_path / "out"), InputOptions(show=("Notes",))
+    ).places
+    again = bring([str(tmp_path / "1.csv")], str(tmp_path / "out"), InputOptions()).places
     assert (shown != bare, again == bare) == (True, True)
 
 
 def test_rows_of_a_query_agree_on_its_fields(tmp_path):
     rows = [{**row, "note": row["docno"]} for row in ROWS]
     with pytest.raises(InputError, match="query 'q0' has two of 'note': 'd0' and 'd1'"):
-        bring([put(tmp_path / "r.csv", cells(rows))], str(tmp_path), Asked(show=("note",)))
+        bring([put(tmp_path / "r.csv", cells(rows))], str(tmp_path), InputOptions(show=("note",)))
 
 
 def test_a_file_of_queries_tells_more_of_the_queries_of_rows(folder):
@@ -288,7 +292,7 @@ def test_a_field_that_no_row_has_is_named_with_the_columns(tmp_path):
     place = put(tmp_path / "rows.csv", cells(with_notes(ROWS)))
     why = r"no query has the field 'notes' of --show-query; there are .*\(did you mean 'Notes'\?\)"
     with pytest.raises(OptionError, match=why):
-        bring([place], str(tmp_path / "out"), Asked(show=("notes",)))
+        bring([place], str(tmp_path / "out"), InputOptions(show=("notes",)))
     assert not list((tmp_path / "out" / "input").iterdir())
     with pytest.raises(OptionError, match=why):
         pools_told(pd.DataFrame(with_notes(ROWS)), {}, ("notes",))

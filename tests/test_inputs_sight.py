@@ -10,15 +10,15 @@ import pytest
 from tests.test_inputs import POOLS, brought, lines, put
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
-from zelo_ray.formats.input import Asked, Brought, bring
+from zelo_ray.formats.input import Brought, InputOptions, bring
 from zelo_ray.formats.input.sight import look
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 
 
 def found_in(tmp_path, text, name="in.jsonl", **asked):
     """A file of that text, and what `bring` makes of it."""
     place = put(tmp_path / name, text)
-    return place, bring([place], str(tmp_path / "out"), Asked(**asked))
+    return place, bring([place], str(tmp_path / "out"), InputOptions(**asked))
 
 
 def refused(tmp_path, text, name="in.jsonl", **asked):
@@ -124,7 +124,7 @@ def test_judgments_of_numbered_documents_are_no_run(tmp_path, text):
 def test_a_first_line_too_long_to_be_read_takes_no_memory(tmp_path, start):
     place = put(tmp_path / "in.jsonl", start + "x" * 3 * 10**7 + "\n" + lines(POOLS))
     tracemalloc.start()
-    assert bring([place], str(tmp_path / "out"), Asked()) == Brought((place,))
+    assert bring([place], str(tmp_path / "out"), InputOptions()) == Brought((place,))
     assert tracemalloc.get_traced_memory()[1] < 2 * 10**7
     tracemalloc.stop()
 
@@ -140,7 +140,7 @@ def test_storage_that_cannot_be_reached_is_one_line(tmp_path, url, monkeypatch):
 
     monkeypatch.setattr("fsspec.url_to_fs", unreachable)
     with pytest.raises(InputError, match=f"^{url}: cannot be reached") as told:
-        bring([url], str(tmp_path / "out"), Asked())
+        bring([url], str(tmp_path / "out"), InputOptions())
     assert "\n" not in str(told.value)
 
 
@@ -155,7 +155,7 @@ def test_a_corpus_that_is_not_there_is_named(tmp_path, url, why):
 
 def test_pools_that_were_emptied_are_made_again(tmp_path):
     place = put(tmp_path / "rows.csv", "query,text\nq,a\nq,b\n")
-    (made,) = bring([place], str(tmp_path / "out"), Asked()).places
+    (made,) = bring([place], str(tmp_path / "out"), InputOptions()).places
     text = Path(made).read_text()
     for _ in range(2):
         Path(made).write_text("")
@@ -188,7 +188,7 @@ def test_two_may_write_one_file_at_once(tmp_path):
 def test_a_bad_pool_in_an_array_is_left_to_the_reader_of_lines(tmp_path):
     rows = [POOLS[0], {"query": POOLS[1]["query"]}, POOLS[1] | {"documents": 5}]
     (_, found) = found_in(tmp_path, json.dumps(rows), "in.json")
-    read = [*read_lines(found.places[0], Limits())]
+    read = [*read_lines(found.places[0], LineLimits())]
     assert [bool(line.reason) for line in read] == [False, False, True]
 
 
@@ -210,9 +210,9 @@ def test_tables_beside_the_results_of_an_earlier_run_are_read(tmp_path, mark):
 def test_tables_that_a_finished_run_left_inside_a_folder_are_read_each_time(tmp_path):
     folder = tmp_path / "data"
     put(folder / "a.csv", "query,text\nq,x\n")
-    first = bring([str(folder)], str(folder / "one"), Asked())
+    first = bring([str(folder)], str(folder / "one"), InputOptions())
     put(folder / "b.csv", "query,text\nr,y\n")
-    second = bring([str(folder)], str(folder / "two"), Asked())
+    second = bring([str(folder)], str(folder / "two"), InputOptions())
     assert [len(Path(each.places[0]).read_text().splitlines()) for each in (first, second)] == [
         1,
         2,
@@ -225,7 +225,7 @@ def test_a_collection_is_not_made_anew_because_of_results_inside_it(tmp_path):
     put(folder / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
     put(folder / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
     for _ in range(2):
-        bring([str(folder)], str(folder / "out"), Asked())
+        bring([str(folder)], str(folder / "out"), InputOptions())
         put(folder / "out" / "run.json", "{}")
     assert len([*(folder / "out" / "input").glob("made-*")]) == 1
 
@@ -239,6 +239,6 @@ def test_a_collection_whose_folder_takes_the_results_is_made_anew_when_it_change
     put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "a"}\n')
     put(tmp_path / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
     put(tmp_path / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
-    first = bring([str(tmp_path)], str(tmp_path), Asked()).places
+    first = bring([str(tmp_path)], str(tmp_path), InputOptions()).places
     put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "another"}\n')
-    assert bring([str(tmp_path)], str(tmp_path), Asked()).places != first
+    assert bring([str(tmp_path)], str(tmp_path), InputOptions()).places != first

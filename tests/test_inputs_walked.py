@@ -11,7 +11,7 @@ from zelo_ray.api.frames import pools_told
 from zelo_ray.api.given import pools_in
 from zelo_ray.cli import main
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.input import Asked, bring
+from zelo_ray.formats.input import InputOptions, bring
 from zelo_ray.formats.input.columns import split_columns
 from zelo_ray.formats.input.keeping import noted
 
@@ -69,7 +69,7 @@ def test_a_series_is_no_frame(tmp_path, given):
 
 def test_what_was_left_out_is_kept_beside_the_pools(tmp_path):
     rows = [*ROWS, ROWS[0], {**ROWS[0], "docno": "d9", "passage": ""}]
-    made = bring([put(tmp_path / "a.csv", cells(rows))], str(tmp_path / "o"), Asked()).places
+    made = bring([put(tmp_path / "a.csv", cells(rows))], str(tmp_path / "o"), InputOptions()).places
     lost = [
         "left out rows that repeat a document: 1 (d0)",
         "left out documents without a text: 1 (document d9 in row 8)",

@@ -19,7 +19,7 @@ from zelo_ray.commands.label.page import labelling_page
 from zelo_ray.engine.lock import claim
 from zelo_ray.errors import InputError, LockError, OptionError
 from zelo_ray.evaluation.people.design import inclusion, threshold_of
-from zelo_ray.formats.answers import Answer
+from zelo_ray.formats.answers import PersonsAnswer
 from zelo_ray.formats.labels import read_labels
 from zelo_ray.options import load_options
 from zelo_ray.options.bakeoff import BakeoffOptions
@@ -170,7 +170,7 @@ def test_more_counts_from_what_is_answered(tmp_path, contest, capsys):
     out = tmp_path / "labels"
     pairs = drawn(out, contest="contest", labels=12)
     with working(options(out), print) as work:
-        work.desk.answers.keep(Answer("", "ann", *pair, 1.0) for pair in pairs[:4])
+        work.desk.answers.keep(PersonsAnswer("", "ann", *pair, 1.0) for pair in pairs[:4])
     capsys.readouterr()
     assert len(drawn(out, more=8)) == len(drawn(out, more=3)) == 12
     assert capsys.readouterr().out.count("8 of those that are drawn are open: go on") == 2
@@ -216,7 +216,7 @@ def test_chances_of_a_finished_sample_are_those_of_the_design(tmp_path, contest)
     out = tmp_path / "labels"
     pairs = drawn(out, contest="contest", labels=12)
     with working(options(out), print) as work:
-        work.desk.answers.keep(Answer("", "ann", *pair, 1.0) for pair in pairs)
+        work.desk.answers.keep(PersonsAnswer("", "ann", *pair, 1.0) for pair in pairs)
     table = pq.read_table(out / "documents.parquet")
     threshold = threshold_of(table["priority"].to_numpy(), 12)
     wanted = inclusion(table["size"].to_numpy()[:12], threshold)
@@ -304,7 +304,7 @@ def test_other_fields_are_shown_while_nobody_has_answered_and_refused_after(
         drawn(**dict(drawn_with("y")))
     with working(drawn_with("why"), print) as work:
         assert {each.query.partition("\n")[2] for each in work.desk.documents} == {"why: W"}
-        work.desk.answers.keep([Answer("", "ann", *work.desk.documents[0].pair, 1.0)])
+        work.desk.answers.keep([PersonsAnswer("", "ann", *work.desk.documents[0].pair, 1.0)])
     assert len(drawn(**dict(drawn_with("why")))) == 3
     with pytest.raises(OptionError, match="saw why of queries; name another --out"):
         drawn(out, show_query=("y",))

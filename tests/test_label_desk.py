@@ -13,7 +13,7 @@ from zelo_ray import cli
 from zelo_ray.commands.label import draw
 from zelo_ray.commands.label.desk import Desk
 from zelo_ray.commands.label.store import Answers
-from zelo_ray.formats.answers import Answer, read_answers
+from zelo_ray.formats.answers import PersonsAnswer, read_answers
 from zelo_ray.options.label import LabelOptions
 
 
@@ -154,7 +154,7 @@ def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
     assert len(answers.standing) == 1
     assert "torn last line was set aside" in said[0]
     assert (tmp_path / "answers.torn").read_bytes() == b'{"at": "2026-0\n'
-    answers.keep([Answer("", "ann", *desk.documents[1].pair, 1.0)])
+    answers.keep([PersonsAnswer("", "ann", *desk.documents[1].pair, 1.0)])
     assert len(Answers(str(tmp_path), pytest.fail).standing) == 2
 
 

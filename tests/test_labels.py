@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import Answer, read_answers, standing
+from zelo_ray.formats.answers import PersonsAnswer, read_answers, standing
 from zelo_ray.formats.labels import by_person, read_labels
 
 AT = "2026-01-01T00:00:00+00:00"
@@ -23,7 +23,7 @@ def sample(out, sizes, priorities, answers, **about):
     pq.write_table(pa.table(columns), out / "documents.parquet")
     about = {"top": 3, "stages": [{"labels": 2, "at": AT}], **about}
     (out / "label.json").write_text(json.dumps(about))
-    lines = [Answer(AT, who, "q", doc_id, *more).line() for who, doc_id, *more in answers]
+    lines = [PersonsAnswer(AT, who, "q", doc_id, *more).line() for who, doc_id, *more in answers]
     (out / "answers.jsonl").write_bytes(b"".join(lines))
     return str(out)
 
@@ -65,17 +65,17 @@ def test_who_cannot_say_lowers_the_chance_of_the_others_and_ends_no_run(tmp_path
 
 def test_the_last_answer_of_a_person_counts_and_undoing_takes_it_back(tmp_path):
     said = [
-        Answer(AT, "ann", "q", "d0", 1.0),
-        Answer(AT, "ann", "q", "d0", 2.0),
-        Answer(AT, "bob", "q", "d0", 3.0),
-        Answer(AT, "bob", "q", "d0", undo=True),
-        Answer(AT, "bob", "q", "d1", undo=True),
+        PersonsAnswer(AT, "ann", "q", "d0", 1.0),
+        PersonsAnswer(AT, "ann", "q", "d0", 2.0),
+        PersonsAnswer(AT, "bob", "q", "d0", 3.0),
+        PersonsAnswer(AT, "bob", "q", "d0", undo=True),
+        PersonsAnswer(AT, "bob", "q", "d1", undo=True),
     ]
     assert {pair: sorted(by) for pair, by in standing(said).items()} == {("q", "d0"): ["ann"]}
     assert standing(said)["q", "d0"]["ann"].grade == 2.0
-    undone = Answer(AT, "ann", "q", "d0", undo=True)
+    undone = PersonsAnswer(AT, "ann", "q", "d0", undo=True)
     assert standing([*said, undone]) == {}  # as the page shows it: open
-    again = standing([*said, undone, Answer(AT, "ann", "q", "d0", 0.0)])
+    again = standing([*said, undone, PersonsAnswer(AT, "ann", "q", "d0", 0.0)])
     assert again["q", "d0"]["ann"].grade == 0.0
 
 
@@ -100,7 +100,7 @@ def test_nothing_answered_is_no_label_and_no_error(tmp_path):
 
 def test_a_torn_last_line_is_left_out_and_another_is_named(tmp_path):
     file = tmp_path / "answers.jsonl"
-    good = Answer(AT, "ann", "q", "d0", 2.0).line()
+    good = PersonsAnswer(AT, "ann", "q", "d0", 2.0).line()
     for torn in (b'{"at": "2026', b"\0\0\0", good.replace(b"2.0", b"true")):
         file.write_bytes(good + torn)
         assert [each.grade for each in read_answers(str(file))[0]] == [2.0]

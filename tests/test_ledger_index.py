@@ -110,7 +110,7 @@ def opened(out, run_id="", **view):
     ledger = Ledger(out, **view)
     ledger._run_id = run_id
     of = {"limited": bool(ledger._limits), "judges": ledger._judges, "run_id": ""}
-    ledger._known = known.Known(ledger._fs, ledger._folder, ledger._takes, **of)
+    ledger._known = known.LedgerIndex(ledger._fs, ledger._folder, ledger._takes, **of)
     ledger._index = ledger._known.index
     ledger.refresh()
     return ledger

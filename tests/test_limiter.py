@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.fakes.rates import Bucket
 from zelo_ray.engine.limiter import READY_SECONDS, Account, Limiter, Want
-from zelo_ray.engine.quota import Limits
+from zelo_ray.engine.quota import RateLimiters
 
 RPM = Account("a", {"rpm": 600})
 
@@ -146,7 +146,7 @@ def test_a_days_requests_can_be_spent_at_once_and_then_none():
 
 
 def test_accounts_do_not_share():
-    limits = Limits()
+    limits = RateLimiters()
     limits.pause(Account("a", {"rpm": 60}), 100.0)
     assert limits.lease(Want(Account("a", {"rpm": 60}), [{"rpm": 1}])).delays == ()
     assert limits.lease(Want(Account("b", {"rpm": 60}), [{"rpm": 1}])).delays != ()

@@ -14,7 +14,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.interchange import fastchat
 from zelo_ray.formats.interchange.judgments import read_judgments
 from zelo_ray.formats.interchange.llamahub import examples, is_llamahub, pairs
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 
 
 def example(query, one, other, score, **more):
@@ -166,7 +166,7 @@ def test_convert_writes_pools_that_annotate_reads(tmp_path, small):
         f"3 pools: {tmp_path}/p.jsonl",
         f"4 votes: {tmp_path}/labels.jsonl",
     ]
-    read = [line.pool for line in read_lines(str(tmp_path / "p.jsonl"), Limits())]
+    read = [line.pool for line in read_lines(str(tmp_path / "p.jsonl"), LineLimits())]
     assert read == pairs(small)[0].pools
     run(small, "--pairs", 2, "--out", tmp_path / "two.jsonl")
     assert len((tmp_path / "two.jsonl").read_text().splitlines()) == 2

@@ -13,13 +13,13 @@ from zelo_ray.api.contest import qrels_of, run_of
 from zelo_ray.api.frames import pools_told
 from zelo_ray.errors import InputError
 from zelo_ray.formats.ids import refuse_lossy, refuse_lossy_column
-from zelo_ray.formats.input import Asked, bring
+from zelo_ray.formats.input import InputOptions, bring
 from zelo_ray.formats.interchange.comparisons import read_comparisons
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.labels import read_labels
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 
 CASES = Path(__file__).parent / "golden" / "cases"
 LOST = "may have lost digits .*write ids as texts"
@@ -35,7 +35,7 @@ def refused(call, *given):
 
 def test_floats_in_parquet(tmp_path):
     case = str(CASES / "float-ids.parquet")
-    told = refused(bring, [case], str(tmp_path), Asked())
+    told = refused(bring, [case], str(tmp_path), InputOptions())
     assert told.startswith(f"{case}: row 1: doc_id 1.2345678901234568e+18 may have lost digits")
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table({"query_id": [2.0**53], "doc_id": ["d"], "relevance": [1.0]}), path)
@@ -54,7 +54,7 @@ def test_floats_in_parquet(tmp_path):
 )
 def test_texts_that_floats_became(tmp_path, text):
     path = put(tmp_path / "a.csv", f"query,doc_id,text\nq,{text},x\n")
-    assert f"a.csv:2: doc_id '{text}'" in refused(bring, [path], str(tmp_path), Asked())
+    assert f"a.csv:2: doc_id '{text}'" in refused(bring, [path], str(tmp_path), InputOptions())
     path = put(tmp_path / "b.csv", f"query_id,doc_id,relevance\nq,d,1\n{text},d,1\n")
     assert "b.csv:3: query_id" in refused(read_truth, path)
     refused(read_labels, path)
@@ -70,9 +70,9 @@ def test_texts_that_floats_became(tmp_path, text):
 @pytest.mark.parametrize("number", ["1e18", "1234567890123456789.0", "123456789012345678901234"])
 def test_numbers_in_json(tmp_path, number):
     row = f'"query": "w", "doc_id": {number}, "text": "x"'
-    refused(bring, [put(tmp_path / "a.jsonl", f"{{{row}}}\n")], str(tmp_path), Asked())
+    refused(bring, [put(tmp_path / "a.jsonl", f"{{{row}}}\n")], str(tmp_path), InputOptions())
     row = f'"query": "w", "passages": [{{"id": {number}, "text": "x"}}]'
-    refused(bring, [put(tmp_path / "b.json", f"[{{{row}}}]")], str(tmp_path), Asked())
+    refused(bring, [put(tmp_path / "b.json", f"[{{{row}}}]")], str(tmp_path), InputOptions())
     row = f'"query_id": "q", "doc_id": {number}, "relevance": 1'
     refused(read_truth, put(tmp_path / "c.json", f"[{{{row}}}]"))
     path = put(tmp_path / "d.jsonl", f'{{"_id": {number}, "text": "x"}}\n')
@@ -81,7 +81,7 @@ def test_numbers_in_json(tmp_path, number):
 
 def test_a_line_of_pools_is_told_not_to_write_the_float(tmp_path):
     pool = {"query": {"id": "q", "query": "w"}, "documents": [{"id": 1e18, "content": "x"}]}
-    [line] = read_lines(put(tmp_path / "a.jsonl", lines([pool])), Limits())
+    [line] = read_lines(put(tmp_path / "a.jsonl", lines([pool])), LineLimits())
     assert line.reason.endswith("must be a text; as a number it may have lost digits")
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.test_inputs import POOLS, brought, lines, put
 from zelo_ray.cli import DOES, main
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input import Asked, bring
+from zelo_ray.formats.input import InputOptions, bring
 from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.interchange.verdicts import read_verdicts
@@ -46,7 +46,7 @@ def test_a_working_directory_is_refused_in_one_line(tmp_path, monkeypatch, capsy
 def test_a_file_of_a_folder_is_left_out_by_name(tmp_path):
     put(tmp_path / "in/a.jsonl", lines(POOLS))
     odd_file(tmp_path / "in", b"b\xffd.csv", "query,text\nq,d\n")
-    found = bring([str(tmp_path / "in")], str(tmp_path / "out"), Asked())
+    found = bring([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions())
     assert found.told == (f"left out {tmp_path}/in/{SAYS.format('.csv')}",)
     (tmp_path / "in/a.jsonl").unlink()
     with pytest.raises(InputError) as error:

@@ -16,7 +16,7 @@ from zelo_ray.commands.report import write_report
 from zelo_ray.commands.report.index import write_index
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.page import render_page
-from zelo_ray.reports.parts import Chart, Queries, Report, Section, Table, Text
+from zelo_ray.reports.parts import Chart, Queries, Report, ReportTable, Section, TextCell
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="neither chromium nor google-chrome is here")
 KEEP = """
@@ -49,7 +49,7 @@ def page_of(folder, *parts, section="things"):
 
 
 def rows_of(count):
-    return [[Text(f"name {i}"), f"{1000 * i:,}"] for i in range(count)]
+    return [[TextCell(f"name {i}"), f"{1000 * i:,}"] for i in range(count)]
 
 
 def test_all_charts_are_drawn_though_nobody_scrolls(tmp_path):
@@ -66,12 +66,12 @@ def test_all_charts_are_drawn_though_nobody_scrolls(tmp_path):
 
 def test_a_table_is_taken_whole_and_starts_no_formula(tmp_path):
     rows = [
-        [Text('=HYPERLINK("x")'), "1,234", "+0.5"],
-        [Text("a, b\nc"), "\N{MINUS SIGN}2", "-0.10 [-0.20, 0.00]"],
-        [Text("@it"), "12.5%", "\N{EN DASH}"],
-        [Text(EVIL), "0", "-1"],
+        [TextCell('=HYPERLINK("x")'), "1,234", "+0.5"],
+        [TextCell("a, b\nc"), "\N{MINUS SIGN}2", "-0.10 [-0.20, 0.00]"],
+        [TextCell("@it"), "12.5%", "\N{EN DASH}"],
+        [TextCell(EVIL), "0", "-1"],
     ]
-    path = page_of(tmp_path, Table(["what", "n", "d"], rows, numbers={"n", "d"}, open_rows=2))
+    path = page_of(tmp_path, ReportTable(["what", "n", "d"], rows, numbers={"n", "d"}, open_rows=2))
     seen = []
 
     async def visit(tab):
@@ -102,7 +102,7 @@ def test_a_table_is_taken_whole_and_starts_no_formula(tmp_path):
 
 
 def test_without_a_clipboard_a_table_is_copied_all_the_same(tmp_path):
-    path = page_of(tmp_path, Table(["what", "n"], rows_of(3), numbers=frozenset({"n"})))
+    path = page_of(tmp_path, ReportTable(["what", "n"], rows_of(3), numbers=frozenset({"n"})))
 
     async def visit(tab):
         await tab.open(path)
@@ -167,7 +167,7 @@ def test_a_query_offers_its_table_and_charts_once_it_is_open(tmp_path):
 
 
 def test_buttons_are_reached_by_keyboard(tmp_path):
-    path = page_of(tmp_path, Table(["what", "n"], rows_of(3)))
+    path = page_of(tmp_path, ReportTable(["what", "n"], rows_of(3)))
 
     async def visit(tab):
         await tab.open(path)
@@ -186,9 +186,9 @@ def test_buttons_are_reached_by_keyboard(tmp_path):
 def test_on_paper_a_page_is_white_and_whole(tmp_path):
     series = {"a": tuple(np.array(each) for each in ([0.1, 0.5], [0.0, 0.4], [0.2, 0.6]))}
     chart = Chart({"x": intervals(["one", "two"], series, "nDCG")}, "How good they are.")
-    few = Table(["what", "n"], rows_of(30), open_rows=5)
-    many = Table(["what", "n"], rows_of(300), open_rows=5)
-    wide = Table([f"column {i}" for i in range(40)], [[f"{i}.0000" for i in range(40)]])
+    few = ReportTable(["what", "n"], rows_of(30), open_rows=5)
+    many = ReportTable(["what", "n"], rows_of(300), open_rows=5)
+    wide = ReportTable([f"column {i}" for i in range(40)], [[f"{i}.0000" for i in range(40)]])
     queries = [{"query": f"query {i}", "notes": [], "packed": {}} for i in range(50)]
     path = page_of(tmp_path, chart, few, many, wide, Queries(queries, "All.", "elsewhere"))
 

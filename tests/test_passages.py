@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.builders import Shelf, judge_of, options_of, pool_of
 from zelo_ray.errors import OptionError
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.protocols import advance, load, load_annotate
 from zelo_ray.protocols import passages as passages_module
 from zelo_ray.protocols.passages import by_passages, scores, split, terms, unforged
@@ -241,7 +241,9 @@ def test_judges_are_told_and_asked_to_name_passages(protocol):
 def planted():
     """Of each query of the sample that has a full answer, that text, and those of other queries."""
     pools = [
-        line.pool for shard in sorted(SAMPLE.iterdir()) for line in read_lines(str(shard), Limits())
+        line.pool
+        for shard in sorted(SAMPLE.iterdir())
+        for line in read_lines(str(shard), LineLimits())
     ]
     lines = (line.split() for line in (SAMPLE.parent / "qrels.txt").read_text().splitlines())
     best = {query_id: doc_id for query_id, _, doc_id, grade in lines if grade == "3"}

@@ -27,7 +27,7 @@ from ray.autoscaler._private.util import prepare_config, validate_config
 from tests import crash
 from tests.nodes import Cluster
 from tests.one_ray import OneRay
-from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import read_rows
 
 pytestmark = pytest.mark.ray
@@ -447,7 +447,7 @@ def test_what_lies_in_batches_is_not_asked_online(tmp_path: Path) -> None:
     """A run of another mode would pay for it again."""
     pools, out = tmp_path / "pools.jsonl", tmp_path / "out"
     crash.write_pools(pools, queries=1, documents=4)
-    part = Part("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
+    part = BatchPart("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
     Parts(str(out)).keep(part)
     with crash.fakes(tmp_path, judges=crash.DEFAULT_JUDGES[:1]) as environ:
         run = crash.annotate(pools, out, environ, "--judges", "openai")

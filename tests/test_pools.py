@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.builders import line_of, pool_of
 from zelo_ray.errors import InputError
-from zelo_ray.formats.pools import Limits, annotate_line, find_shards, parse_line, read_lines
+from zelo_ray.formats.pools import LineLimits, annotate_line, find_shards, parse_line, read_lines
 from zelo_ray.records import Document, Pool
 
 GOOD = line_of(pool_of())
@@ -33,7 +33,7 @@ def line(documents=None, **fields):
 
 def read(path, data, limits=None):
     path.write_bytes(data)
-    return list(read_lines(str(path), limits or Limits()))
+    return list(read_lines(str(path), limits or LineLimits()))
 
 
 def without(fields, name):
@@ -113,7 +113,7 @@ def test_a_line_of_5_mb_is_set_aside_and_those_after_it_are_read_right(tmp_path)
 
 @pytest.mark.parametrize("size", [99, 100, 101, 199, 200, 201, 301])
 def test_a_line_of_any_length_ends_where_it_ends(tmp_path, size):
-    lines = read(tmp_path / "in.jsonl", b"x" * size + b"\n" + b"y" * 5, Limits(line=100))
+    lines = read(tmp_path / "in.jsonl", b"x" * size + b"\n" + b"y" * 5, LineLimits(line=100))
     assert [each.number for each in lines] == [1, 2]
     assert lines[0].reason.startswith("longer") == (size >= 100)
     assert lines[1].raw == b"y" * 5
@@ -148,7 +148,7 @@ def test_line_separators_inside_a_text_are_text(tmp_path):
 
 
 def test_a_query_without_candidates_is_a_pool_of_none():
-    assert parse_line("f", 1, line([]), Limits()).pool == Pool("q1", "how do I reset it?", ())
+    assert parse_line("f", 1, line([]), LineLimits()).pool == Pool("q1", "how do I reset it?", ())
 
 
 # Files
@@ -192,7 +192,7 @@ def test_a_file_that_is_not_packed_as_its_name_says_is_one_bad_line(tmp_path, na
 
 
 def test_a_file_that_vanished_is_one_bad_line(tmp_path):
-    (bad,) = read_lines(str(tmp_path / "gone.jsonl"), Limits())
+    (bad,) = read_lines(str(tmp_path / "gone.jsonl"), LineLimits())
     assert "FileNotFoundError" in bad.reason
 
 
@@ -242,7 +242,7 @@ def test_shards_in_an_object_store_are_read_as_local_ones_are(s3):
     assert shards == [f"{s3}/in/{name}" for name in ("a.jsonl", "b.jsonl.gz", "c.jsonl.zst")]
     assert find_shards([f"{s3}/in/*.gz", f"{s3}/in/a.jsonl"]) == [shards[1], shards[0]]
     for shard in shards:
-        lines = list(read_lines(shard, Limits()))
+        lines = list(read_lines(shard, LineLimits()))
         assert [bool(each.pool) for each in lines] == [True, False, True]
     with pytest.raises(InputError, match="no such file"):
         find_shards([f"{s3}/elsewhere/*.jsonl"])
@@ -259,7 +259,7 @@ ZBENCH = (
 
 
 def test_the_format_of_zbench_is_read_as_it_stands():
-    pool = parse_line("f", 1, ZBENCH, Limits()).pool
+    pool = parse_line("f", 1, ZBENCH, LineLimits()).pool
     assert pool.documents == (Document("a", "Hold it.", {"n": 1}), Document("b", "Drop it."))
 
 
@@ -297,7 +297,7 @@ def test_keys_keep_their_order_and_numbers_their_digits():
 def test_an_annotated_line_is_one_line_and_strict_json():
     """A number that Python holds as infinity must not come out as a word that is no JSON."""
     raw = line([doc(content="a\nb", n=0)]).replace(b'"n": 0', b'"n": 1e400')
-    good = parse_line("f", 1, raw, Limits())
+    good = parse_line("f", 1, raw, LineLimits())
     if good.pool:
 
         def refuse(word):
@@ -336,8 +336,8 @@ def test_what_is_written_is_what_is_read(pool, ensure_ascii):
         raw = json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False).encode()
     except (ValueError, UnicodeEncodeError):
         return
-    good = parse_line("f", 1, raw, Limits())
+    good = parse_line("f", 1, raw, LineLimits())
     assert good.reason == ""
     assert good.pool == pool
     assert json.loads(annotate_line(raw, {}, "score")) == value
-    assert parse_line("f", 1, annotate_line(raw, {}, "score"), Limits()).pool == pool
+    assert parse_line("f", 1, annotate_line(raw, {}, "score"), LineLimits()).pool == pool

@@ -15,7 +15,7 @@ from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.batches import list_batches
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
-from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError
 from zelo_ray.formats.tables import table_of
@@ -95,7 +95,7 @@ def test_tables_and_sentences_of_bakeoffs_are_printable(capsys, monkeypatch, tmp
 
 
 def test_batches_are_listed_printably(tmp_path):
-    Parts(str(tmp_path)).keep(Part("a", f"openai:{HOSTILE}", "V", ["k"], 1, 1, 0.0, 0.0))
+    Parts(str(tmp_path)).keep(BatchPart("a", f"openai:{HOSTILE}", "V", ["k"], 1, 1, 0.0, 0.0))
     console = Console(width=300, record=True)
     console.print(list_batches(str(tmp_path), {}))
     assert judged(console.export_text().splitlines()[1])

@@ -15,7 +15,7 @@ from zelo_ray.commands.compare_protocols import plans
 from zelo_ray.engine.ledger import Ledger, salt_of
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.formats.record import RUN, begin
 from zelo_ray.options import BakeoffOptions, CompareProtocolsOptions, load_options
 from zelo_ray.protocols import PROTOCOLS, find, recorded_options
@@ -274,7 +274,7 @@ def test_what_the_line_says_of_a_query_is_shown_where_it_is_asked_for():
         "query": {"id": "q1", "query": "reset", "description": "How?", "n": 3, "empty": ""},
         "documents": [{"id": "a", "content": "x"}, {"id": "b", "content": "y"}],
     }
-    pool = parse_line("f", 1, json.dumps(line).encode(), Limits()).pool
+    pool = parse_line("f", 1, json.dumps(line).encode(), LineLimits()).pool
     assert pool.about == {"description": "How?", "n": 3, "empty": ""}
     shown = options_of(show_query=("n", "description", "empty", "none"))
     (request, *_) = sealed(missing(pool, PANEL, shown))

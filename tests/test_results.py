@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zelo_ray.formats import results as results_module
-from zelo_ray.formats.results import Results, write_json, write_text
+from zelo_ray.formats.results import ResultsWriter, write_json, write_text
 from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.records import Failure, Reply, Score, Vote
 
@@ -26,7 +26,7 @@ def rows(count):
 
 def write(out, records, cuts=()):
     edges = [0, *sorted(cuts), len(records)]
-    with Results(str(out), {"rejected": SCHEMA}, ["lines.jsonl"]) as results:
+    with ResultsWriter(str(out), {"rejected": SCHEMA}, ["lines.jsonl"]) as results:
         for start, end in pairwise(edges):
             results.add("rejected", table_of(records[start:end], Rejected))
             for record in records[start:end]:
@@ -71,7 +71,7 @@ def test_an_exception_leaves_the_old_files_as_they_were(tmp_path):
 
 
 def test_no_file_is_seen_before_all_are_whole(tmp_path):
-    with Results(str(tmp_path), {"rejected": SCHEMA}, ["lines.jsonl"]) as results:
+    with ResultsWriter(str(tmp_path), {"rejected": SCHEMA}, ["lines.jsonl"]) as results:
         results.add("rejected", table_of(rows(1), Rejected))
         assert not [name for name in files(tmp_path) if not name.endswith(".partial")]
     assert sorted(files(tmp_path)) == ["lines.jsonl", "rejected.parquet"]
@@ -92,7 +92,7 @@ def test_an_exception_leaves_the_old_objects_of_a_store_as_they_were(s3):
 
 
 def _break_off(out):
-    with Results(out, {"rejected": SCHEMA}, ["lines.jsonl"]) as results:
+    with ResultsWriter(out, {"rejected": SCHEMA}, ["lines.jsonl"]) as results:
         results.add("rejected", table_of(rows(200), Rejected))
         results.add_line("lines.jsonl", b"{}")
         raise ZeroDivisionError

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.sessions import join_sessions
 
 
@@ -34,7 +34,7 @@ def join(folder, *shards, out=None):
         files.append(str(folder / f"part-{number}.jsonl"))
         (folder / f"part-{number}.jsonl").write_text("".join(line + "\n" for line in lines))
     joined = join_sessions(files, str(out or folder / "out"))
-    return joined, [line.pool for line in read_lines(joined.path, Limits())]
+    return joined, [line.pool for line in read_lines(joined.path, LineLimits())]
 
 
 def rejected(folder):
@@ -128,9 +128,9 @@ def test_a_session_with_a_hole_is_set_aside_whole(tmp_path):
 
 
 def test_a_session_that_grows_too_large_is_set_aside(tmp_path):
-    long = "word " * (Limits().query // 8)
+    long = "word " * (LineLimits().query // 8)
     lines = [turn(str(i), "long", long, x="a", y="b") for i in range(3)]
-    big = "word " * (Limits().document // 8)
+    big = "word " * (LineLimits().document // 8)
     lines += [turn(str(i), "big", x=big, y="b") for i in range(2)]
     wide = {f"x{i}": big for i in range(6)}
     lines += [turn("0", "wide", **wide), turn("1", "wide", **dict.fromkeys(wide, "more " * 70_000))]

@@ -19,13 +19,13 @@ from tests.builders import (
     pool_of,
     results_of,
 )
-from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats import results as results_module
-from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.on_ray.known import all_known, may_be_known, settle_known, tallies_of
 from zelo_ray.protocols import zelo
@@ -183,7 +183,7 @@ def test_unknown_keys_and_other_scores_of_the_line_are_kept(tmp_path):
     raw |= {"split": "test", "big": 2**70}
     raw["documents"][0] |= {"score": 3, "url": "x"}
     raw["documents"][1]["score"] = 0
-    line = parse_line("f", 1, json.dumps(raw).encode(), Limits())
+    line = parse_line("f", 1, json.dumps(raw).encode(), LineLimits())
     options = options_of(out=str(tmp_path))
     write_results([settle([line], PANEL, options, answers([line.pool], options))], options)
     (out,) = annotated(tmp_path)
@@ -329,6 +329,6 @@ def test_nobody_looks_where_much_is_planned_or_batches_are_open(tmp_path):
     out, name = str(tmp_path), PANEL[0].name
     assert may_be_known(out, {name: 20_000})
     assert not may_be_known(out, {name: 20_001})
-    Parts(out).keep(Part("m", name, "Preference", ["a" * 32], 10, 20, 0.1, 0.0))
+    Parts(out).keep(BatchPart("m", name, "Preference", ["a" * 32], 10, 20, 0.1, 0.0))
     assert not may_be_known(out, {name: 1})
     assert may_be_known(out, {PANEL[1].name: 1})

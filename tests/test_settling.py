@@ -13,7 +13,7 @@ from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_parts import collect_parts, plan_parts
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.files import lines
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.stored import Stored
 from zelo_ray.on_ray import settling
 from zelo_ray.on_ray.dataset import Job
@@ -46,7 +46,7 @@ def test_parts_of_workers_are_the_results_of_the_driver(tmp_path, monkeypatch, m
     assert census.pools == len(POOLS)
     ledger = Ledger(one.out, "run")
     ledger.append([*answers(POOLS, one).replies.values()])
-    found = [line for shard in shards for line in read_lines(shard, Limits())]
+    found = [line for shard in shards for line in read_lines(shard, LineLimits())]
     job = Job(many, PANEL, "run", frozenset(census.repeated))
     good = [line for line in found if job.takes(line)]
     summary = write_results([settle(good, PANEL, one, ledger)], one)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from zelo_ray.evaluation.paired import Rows
+from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.randomisation import flipped_for_many, proven
 from zelo_ray.evaluation.significance import (
     TIE,
@@ -167,10 +167,10 @@ class TestProven:
         values = np.random.default_rng(count).normal(0.5, 1, (40, count))
         values[0] = 1.0  # all alike, which comes nearest to it
         p = sign_flip(values, resamples=1, seed=0)
-        assert (p <= proven(Rows(values)) + TIE).all()
+        assert (p <= proven(PairedRows(values)) + TIE).all()
 
     def test_by_hand(self):
-        sure = proven(Rows(np.array([[0.5] * 25, [0.0] * 25, [0.1, -0.1] + [NAN] * 23])))
+        sure = proven(PairedRows(np.array([[0.5] * 25, [0.0] * 25, [0.1, -0.1] + [NAN] * 23])))
         assert sure == pytest.approx([2 * 3.1787 * 2.8665e-7, 1.0, 1.0], rel=1e-4)
 
 
@@ -195,7 +195,7 @@ class TestManyTests:
             assert (drawn[key].p_holm < 0.05) == (bound[key].p_holm < 0.05)
 
     def test_clear_ones_have_the_bound_and_others_draws(self):
-        rows = Rows(np.stack([np.full(60, 0.1), metrics(1, 60, seed=4)[0] - 0.5]))
+        rows = PairedRows(np.stack([np.full(60, 0.1), metrics(1, 60, seed=4)[0] - 0.5]))
         p = flipped_for_many(rows, tests=200, resamples=1000, seed=0)
         assert p[0] == pytest.approx(proven(rows)[0])
         assert p[0] < 1e-12
@@ -213,7 +213,7 @@ class TestRows:
         tables = [rng.random((3, 30)), rng.random((3, 30))]
         tables[0].ravel()[rng.choice(90, lost, replace=False)] = NAN
         tables[1][:, :4] = NAN  # of all arms
-        rows = Rows.apart(tables, self.pairs)
+        rows = PairedRows.apart(tables, self.pairs)
         apart = np.concatenate([t[self.pairs[:, 0]] - t[self.pairs[:, 1]] for t in tables])
         weights = rng.random((5, 30))
         under, part = rows.weighed(weights, counted=True), slice(1, 5)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from tests.builders import PANEL, line_of, options_of, pool_of, results_of
-from zelo_ray.engine.standing import KEY, Standing
+from zelo_ray.engine.standing import KEY, RunFingerprint
 from zelo_ray.formats.results import write_json
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge
@@ -22,7 +22,7 @@ def shard(tmp_path):
 
 def standing(tmp_path, panel=PANEL, **fields):
     options = options_of(out=str(tmp_path / "out"), **fields)
-    return Standing(options, panel, [str(tmp_path / "in.jsonl")])
+    return RunFingerprint(options, panel, [str(tmp_path / "in.jsonl")])
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from zelo_ray.protocols.samre import RoundScores
 from zelo_ray.protocols.texts import request_for
 from zelo_ray.protocols.zelo import Preference
 from zelo_ray.providers import Settings
-from zelo_ray.records import Answer, Document, Seen, Usage, read_response, read_wrapped
+from zelo_ray.records import Answer, Document, SyntheticFeatures, Usage, read_response, read_wrapped
 from zelo_ray.wrapping import harmless
 
 VERDICT = '{"reasoning": "A says how; B does not.", "preference": -0.8}'
@@ -335,7 +335,7 @@ def test_nor_is_it_deep_inside():
 
 
 def test_prose_is_read_without_a_think_block_or_a_fence_and_with_no_talk():
-    said = Tagged.synthesize(Seen(of_two=0.5, words="because")).write()
+    said = Tagged.synthesize(SyntheticFeatures(of_two=0.5, words="because")).write()
     for text in (said, f"<think>Hm.</think>\n{said}", f"```xml\n{said}\n```"):
         assert read_response(Tagged, text) == read_response(Tagged, said)
     assert isinstance(read_response(Tagged, f"Here it is:\n{said}"), str)

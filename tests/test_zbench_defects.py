@@ -27,7 +27,7 @@ from tests.fakes import Fault
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.fitting.bradley_terry import bradley_terry, score_votes
 from zelo_ray.fitting.pairs import ring_pairs
-from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Document, Failure, Pool, Vote
@@ -146,7 +146,7 @@ def test_15_duplicate_document_ids_do_not_collapse():
     pool = pool_of()
     raw = json.loads(line_of(pool))
     raw["documents"][3]["id"] = "d0"
-    line = parse_line("f", 1, json.dumps(raw).encode(), Limits())
+    line = parse_line("f", 1, json.dumps(raw).encode(), LineLimits())
     assert line.pool is None
     assert "'d0' appears twice" in line.reason
 

@@ -228,7 +228,7 @@ def code_for(*texts: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SyntheticFeatures:
     """A free judge's opinion of a request's documents, computed without reading prose.
 
     Documents come in the order in which the request shows them. What becomes of it says the model
@@ -282,7 +282,7 @@ class Request:
     ``response_model`` is the pydantic model that an answer must satisfy; its JSON schema is what
     providers are sent. ``query`` and ``documents`` are the material that ``user`` was rendered
     from: free judges use them, and they are never sent anywhere. Those answer
-    as the model's ``synthesize`` says (`Seen`); where it has none they cannot.
+    as the model's ``synthesize`` says (`SyntheticFeatures`); where it has none they cannot.
 
     Where ``marks`` is given, `CODE` stands in both prompts for the code of their delimiters. It is
     put in when the request is sent (`marked`), from a salt that no text of the input can know. So
@@ -347,13 +347,13 @@ class Request:
         return key_of(self.judge.opening, self.system, self.user, *parts)
 
 
-def written(request: Request, seen: Seen) -> str:
+def written(request: Request, seen: SyntheticFeatures) -> str:
     """Return a free judge's answer as text, in the form that the request wants.
 
     Raises:
         ValueError: it cannot answer this.
     """
-    synthesize: Callable[[Seen], BaseModel] | None = getattr(
+    synthesize: Callable[[SyntheticFeatures], BaseModel] | None = getattr(
         request.response_model, "synthesize", None
     )
     if synthesize is None:

@@ -10,7 +10,7 @@ from zelo_ray.api.given import with_pools
 from zelo_ray.api.progress import watching
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, annotate_options
-from zelo_ray.api.tables import Table, Text, tables_in
+from zelo_ray.api.tables import PlainText, Table, tables_in
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
@@ -54,7 +54,7 @@ class Run(Results):
         self._files = [] if so_far else [*self.FILES]
         self._up_to_date = summary.stands
 
-    def explain(self, query: str, doc: str | None = None) -> Text:
+    def explain(self, query: str, doc: str | None = None) -> PlainText:
         """Explain why a document has its score or, without a document, how its query was judged.
 
         Args:
@@ -64,7 +64,7 @@ class Run(Results):
         Raises:
             NothingToExplain: no such results, query or document.
         """
-        return Text(explain(self.out, str(query), None if doc is None else str(doc)))
+        return PlainText(explain(self.out, str(query), None if doc is None else str(doc)))
 
     def moved_to(self, out: str) -> "Run":
         """Return a copy for results moved to ``out``, with what the terminal shows of it now."""
@@ -165,7 +165,7 @@ def estimate(
     out: Place | None = None,
     config: Place | None = None,
     **options: Any,
-) -> Text:
+) -> PlainText:
     """Estimate the requests, tokens, dollars and hours of `annotate`, without making a call.
 
     Args:
@@ -186,7 +186,7 @@ def estimate(
     notes = list[str]()
     with TemporaryDirectory() as folder:
         settings = with_pools(settings, "inputs", inputs, folder, notes.append)
-        return Text("\n".join([*preview(settings, os.environ), *notes]))
+        return PlainText("\n".join([*preview(settings, os.environ), *notes]))
 
 
 def run_of(out: str, record: Mapping[str, Any], tables: Mapping[str, Table], told: str = "") -> Run:

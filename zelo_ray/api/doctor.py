@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import zelo_ray
 from zelo_ray.api.settings import Place, options_of
-from zelo_ray.api.tables import Table, Text
+from zelo_ray.api.tables import PlainText, Table
 from zelo_ray.commands.doctor import Finding, examined
 from zelo_ray.commands.doctor import report as terminal
 from zelo_ray.options.doctor import DoctorOptions
@@ -40,9 +40,9 @@ class Findings(Table):
             finding.what == "judges" and finding.state == "warn" for finding in self.findings
         )
 
-    def told(self, width: int = 100) -> Text:
+    def told(self, width: int = 100) -> PlainText:
         """Return the findings as the text that the terminal shows."""
-        return Text("\n".join(terminal.told(self.findings, width)))
+        return PlainText("\n".join(terminal.told(self.findings, width)))
 
     def __repr__(self) -> str:
         return str(self.told())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from zelo_ray.on_ray.begin import Watch
 
 
-class Silence:
+class SilentWatch:
     """Watch that shows nothing."""
 
     def __enter__(self) -> Self:
@@ -38,5 +38,5 @@ class Silence:
 def watching(progress: "Watch | bool | None") -> "AbstractContextManager[Watch]":
     """Return a context manager for the display of progress that a caller asks for."""
     if progress is None or progress is False:
-        return Silence()
+        return SilentWatch()
     return Display() if progress is True else nullcontext(progress)

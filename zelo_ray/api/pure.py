@@ -22,7 +22,7 @@ from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, pars
 from zelo_ray.evaluation.measures.ranking import Ties
 from zelo_ray.formats import tables
 from zelo_ray.formats.interchange.comparisons import comparisons_in, read_comparisons
-from zelo_ray.formats.interchange.judgments import Part
+from zelo_ray.formats.interchange.judgments import JudgmentsFile
 from zelo_ray.formats.interchange.scales import own_scales
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.options import AgreeOptions, FitOptions, load_options
@@ -33,7 +33,7 @@ _PANEL = "all judges"
 _PRIOR_SD = 2.5
 
 
-class Scores(Table):
+class FittedScores(Table):
     """Scores of documents.
 
     Attributes:
@@ -61,7 +61,7 @@ class Metrics(Table):
         return averages
 
 
-def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Scores:
+def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> FittedScores:
     """Turn comparisons of two items, such as votes on pairs of documents, into scores.
 
     Bradley-Terry, query by query; without options with a Gaussian prior, and ties as half a win.
@@ -111,7 +111,7 @@ def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Scores
     fitted = fitted_to(comparisons, settings)
     if settings.out:
         write(settings.out, fitted.scores)
-    return Scores(fitted.scores, fitted.unscored, fitted.effects)
+    return FittedScores(fitted.scores, fitted.unscored, fitted.effects)
 
 
 def measure(
@@ -233,7 +233,9 @@ def _graded(labels: Any, levels: int, scales: Mapping[str, Scale]) -> pa.Table:
     judges = table["judge"].to_pylist()
     if lost := [name for name, scale in scales.items() if name not in judges or scale.ranks]:
         raise OptionError(f"scale: {lost[0]} gave no grades, or its scale is for ranks alone")
-    part = Part(table.select(_GRADE[:3]).append_column("grade", pa.array(grades)), _row, own=True)
+    part = JudgmentsFile(
+        table.select(_GRADE[:3]).append_column("grade", pa.array(grades)), _row, own=True
+    )
     grades = own_scales(part, scales, levels, [], clip=False)[0].table["grade"].to_numpy()
     odd = np.flatnonzero(~np.isin(grades, range(levels)))
     if odd.size:

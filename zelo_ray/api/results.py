@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from rich.console import Console
 
-from zelo_ray.api.tables import Table, Text
+from zelo_ray.api.tables import PlainText, Table
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.results import write_text
@@ -68,7 +68,7 @@ class Results:
         if self.out and self._files:
             yield f"results: {self.out}/{', '.join(self._files)}"
 
-    def to_text(self, width: int = WIDTH) -> Text:
+    def to_text(self, width: int = WIDTH) -> PlainText:
         """Return the text that the terminal shows at the end.
 
         Args:
@@ -109,7 +109,7 @@ def _is_younger(folder: Path, page: str, record: str) -> bool:
     return files_exist and (folder / page).stat().st_mtime_ns > (folder / record).stat().st_mtime_ns
 
 
-def text_of(lines: Iterator[Line], width: int) -> Text:
+def text_of(lines: Iterator[Line], width: int) -> PlainText:
     """Render lines and tables as plain text, with control characters made harmless."""
     texts: list[str] = []
     for line in lines:
@@ -119,4 +119,4 @@ def text_of(lines: Iterator[Line], width: int) -> Text:
             file = StringIO()  # in a notebook, rich would show what it prints, wherever it goes
             Console(file=file, width=width, color_system=None, force_jupyter=False).print(line)
             texts += [row.rstrip() for row in file.getvalue().rstrip("\n").split("\n")]
-    return Text("\n".join(texts).strip("\n"))
+    return PlainText("\n".join(texts).strip("\n"))

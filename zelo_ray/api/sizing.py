@@ -5,11 +5,11 @@ from html import escape
 
 from zelo_ray.api.results import WIDTH, text_of
 from zelo_ray.api.settings import Place, options_of
-from zelo_ray.api.tables import Table, Text
+from zelo_ray.api.tables import PlainText, Table
 from zelo_ray.commands.size import Sized
 from zelo_ray.commands.size import size as simulated
 from zelo_ray.commands.size.report import build_report
-from zelo_ray.formats.results import Results, write_text
+from zelo_ray.formats.results import ResultsWriter, write_text
 from zelo_ray.options import SizeOptions
 from zelo_ray.reports.page import render_page
 from zelo_ray.reports.terminal import Line, render_lines
@@ -38,7 +38,7 @@ class Sizing(Table):
         if self._out:
             yield f"results: {self._out}/{PAGE}, {TABLE}.parquet"
 
-    def to_text(self, width: int = WIDTH) -> Text:
+    def to_text(self, width: int = WIDTH) -> PlainText:
         """Return the text that the terminal shows."""
         return text_of(self.lines(width), width)
 
@@ -83,7 +83,7 @@ def sized(options: SizeOptions) -> Sizing:
     if options.out:
         out = options.out.rstrip("/")
         table = simulation.table()
-        with Results(out, {TABLE: table.schema}) as results:
+        with ResultsWriter(out, {TABLE: table.schema}) as results:
             results.add(TABLE, table)
         sizing = Sizing(simulation, out)
         write_text(out, PAGE, render_page(sizing.report))

@@ -16,7 +16,7 @@ _SHOWN = 10
 _SUFFIX = ".parquet"
 
 
-class Text(str):
+class PlainText(str):
     """A text that a notebook or a prompt shows as it is, without quotes and escapes."""
 
     __slots__ = ()

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from zelo_ray.engine.batch import connect
-from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.errors import NothingAway
 from zelo_ray.formats.wording import printable
 from zelo_ray.providers import Batches, Fatal, Refused, Retry, parse_judge
@@ -34,7 +34,7 @@ def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) 
     return asyncio.run(_listed(parts, environ, cancel=cancel))
 
 
-async def _listed(parts: Sequence[Part], environ: Mapping[str, str], *, cancel: bool) -> Table:
+async def _listed(parts: Sequence[BatchPart], environ: Mapping[str, str], *, cancel: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("judge", "batch", "requests", "created", "state"):
         table.add_column(name, justify="right" if name == "requests" else "left", no_wrap=True)
@@ -62,7 +62,7 @@ async def _listed(parts: Sequence[Part], environ: Mapping[str, str], *, cancel: 
     return table
 
 
-async def _standing(client: Batches, part: Part, *, cancel: bool) -> str:
+async def _standing(client: Batches, part: BatchPart, *, cancel: bool) -> str:
     note = ""
     try:
         batch = await client.look(part.batch)

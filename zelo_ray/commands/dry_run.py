@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from zelo_ray.engine.anchoring import anchored
 from zelo_ray.engine.batch.parts import Parts, in_doubt
 from zelo_ray.engine.bookkeeping import ledger_of, maybe_billed, money, retried
-from zelo_ray.engine.estimate import Estimate, Forecast, Spread, estimate
+from zelo_ray.engine.estimate import CostEstimate, JudgeForecast, Spread, estimate
 from zelo_ray.engine.exposure import uncounted
 from zelo_ray.engine.learning import human_grades
 from zelo_ray.engine.ledger import salt_of, told_damage
@@ -18,7 +18,7 @@ from zelo_ray.engine.sample_input import InputSample
 from zelo_ray.engine.waves import waves
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import brought
-from zelo_ray.formats.pools import Limits, find_shards, read_lines
+from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.formats.wording import counted
@@ -68,7 +68,9 @@ def previews(plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -
     )
 
 
-def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Estimate, list[str]]:
+def _estimated(
+    options: AnnotateOptions, environ: Mapping[str, str]
+) -> tuple[CostEstimate, list[str]]:
     load(options.protocol)
     human_grades(options)
     query_ids, messages, first = set[str](), list[str](), ""
@@ -84,7 +86,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
         joined = join_sessions(shards, folder) if options.blocks == "session" else None
         bad = joined.rejected if joined else 0
         for shard in [joined.path] if joined else shards:
-            for line in read_lines(shard, Limits()):
+            for line in read_lines(shard, LineLimits()):
                 if line.pool is None or line.pool.query_id in query_ids:
                     bad += 1
                     first = first or f"{line.file}, line {line.number}: {line.reason}"
@@ -113,7 +115,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
     return replace(figured, uncounted=uncounted(options.books)), notes
 
 
-def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:
+def lines(estimate: CostEstimate, *, pilot: bool = True) -> list[str]:
     """Format the estimate as plain text: requests, tokens and hours, dollars, then notes.
 
     Args:
@@ -149,7 +151,7 @@ def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:
     ]
 
 
-def _modes(estimate: Estimate) -> list[str]:
+def _modes(estimate: CostEstimate) -> list[str]:
     return (
         ["online", "batch"]
         if any(forecast.has_batch for forecast in estimate.forecasts)
@@ -162,7 +164,7 @@ def _row(name: str, *cells: str) -> str:
     return f"{clipped:34}" + "".join(f"{cell:>11}" for cell in cells)
 
 
-def _work(name: str, forecasts: Sequence[Forecast]) -> str:
+def _work(name: str, forecasts: Sequence[JudgeForecast]) -> str:
     """Format a row of the first table; judges are asked side by side."""
     hours, guessed = max(
         ((forecast.hours or 0.0, forecast.guessed) for forecast in forecasts), default=(0, False)
@@ -179,7 +181,7 @@ def _work(name: str, forecasts: Sequence[Forecast]) -> str:
     )
 
 
-def _bill(forecast: Forecast, mode: str) -> list[str]:
+def _bill(forecast: JudgeForecast, mode: str) -> list[str]:
     spread = forecast.batch if mode == "batch" else forecast.online
     mark = "*" if mode == "batch" and not forecast.has_batch else ""
     return [cell + mark for cell in _amounts(spread)] if spread else ["?", "?", "?"]
@@ -200,7 +202,7 @@ def _wrapped(note: str) -> list[str]:
     return textwrap.wrap(note, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
+def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
     """Explain the marks, what the figures rest on, and what to do."""
     forecasts = [forecast for forecast in estimate.forecasts if forecast.left]
     if replies := sum(forecast.replies for forecast in forecasts):
@@ -252,7 +254,7 @@ def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
             yield _rounds(estimate, estimate.max_usd - spent, spent)
 
 
-def _rounds(estimate: Estimate, room: float, spent: float) -> str:
+def _rounds(estimate: CostEstimate, room: float, spent: float) -> str:
     """Say how many rounds of batches the cap takes: as much is held as answers may cost at most."""
     times = waves(room, estimate.dollars("batch").expected, estimate.held)
     effect = f"takes about {counted(times, 'round')} of them" if times else "does not buy them all"

@@ -16,7 +16,7 @@ from zelo_ray.engine.durable import keep_file
 from zelo_ray.engine.learning import grades_at
 from zelo_ray.engine.ledger import FOLDER as REPLIES
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.pools import Limits, read_lines, short
+from zelo_ray.formats.pools import LineLimits, read_lines, short
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols.anchors import GRADES, held_out, parse
@@ -112,7 +112,7 @@ def _chosen(place: str, shards: Sequence[str], options: JudgingOptions) -> str:
         grades_by_query.setdefault(row["query_id"], {})[row["doc_id"]] = int(row["relevance"])
     candidates = list[tuple[tuple[bool, float, str], str]]()
     count, of = 0, ""
-    for line in (line for shard in shards for line in read_lines(shard, Limits())):
+    for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
         if line.pool is None or (grades := grades_by_query.pop(line.pool.query_id, None)) is None:
             continue
         examples = _examples(line.pool, grades, options)

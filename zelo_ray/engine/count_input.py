@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.formats.input.keeping import is_made
 from zelo_ray.formats.own_query import OwnQueries
-from zelo_ray.formats.pools import Limits, Line, read_lines
-from zelo_ray.formats.results import Results
+from zelo_ray.formats.pools import Line, LineLimits, read_lines
+from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.records import Pool
@@ -75,8 +75,8 @@ def count_input(
     shown, own_queries = ShownFields(show), OwnQueries()
     of_documents = ShownFields(metadata, "document")
     tables = {"rejected": schema_of(Rejected)}
-    with Results(out, tables, rows=1000) if keep else nullcontext() as results:
-        for line in (line for shard in shards for line in read_lines(shard, Limits())):
+    with ResultsWriter(out, tables, rows=1000) if keep else nullcontext() as results:
+        for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
             if stopped():
                 raise Stopped("nobody waits for the census")
             reason = line.reason

@@ -8,8 +8,8 @@ from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.breaker import CircuitBreaker
 from zelo_ray.engine.gate import LimiterClient
 from zelo_ray.engine.patience import Patience
-from zelo_ray.engine.tokens import Bound, Estimates, Size
-from zelo_ray.engine.trial import Trial
+from zelo_ray.engine.tokens import Bound, Estimates, RequestSize
+from zelo_ray.engine.trial import FirstRequests
 from zelo_ray.providers import Connection, Provider
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Answer, Judge, Request
@@ -30,7 +30,7 @@ class Channel:
     estimates: Estimates
     patience: Patience
     breaker: CircuitBreaker
-    trial: Trial
+    trial: FirstRequests
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     """held by a first call that goes alone"""
     tally: Tally = field(default_factory=Tally)
@@ -52,7 +52,7 @@ class Effort:
     reasks: int = 0
     troubles: float = 0.0
     ended: bool = False
-    size: Size | None = None
+    size: RequestSize | None = None
     bound: Bound = NO_BOUND
     """of its prompt's tokens, where money is capped"""
     cost: Mapping[str, float] = field(default_factory=dict)

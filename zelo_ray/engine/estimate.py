@@ -40,7 +40,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class JudgeForecast:
     """The requests that one judge is still to be asked, and what they take."""
 
     judge: str
@@ -76,13 +76,13 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """An estimate of what a job will still take, judge by judge."""
 
     pools: int
     rendered: int
     """pools of the sample"""
-    forecasts: tuple[Forecast, ...]
+    forecasts: tuple[JudgeForecast, ...]
     spent: float
     """US dollars, by all runs so far, for whatever was asked"""
     unknown: int
@@ -118,7 +118,7 @@ def estimate(
     *,
     retry: Collection[str] = ("failed",),
     maybe: float = 0.0,
-) -> Estimate:
+) -> CostEstimate:
     """Estimate what is left to ask of the surveyed input, and what it will take.
 
     Args:
@@ -139,7 +139,7 @@ def estimate(
 
     paid = spent_in(options.books, look=note)
     forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
-    return Estimate(
+    return CostEstimate(
         pools=survey.pools,
         rendered=len(sample),
         forecasts=forecasts,
@@ -187,7 +187,7 @@ def _forecast(
     survey: InputSample,
     sample: Sequence[Sampled],
     book: _Book,
-) -> Forecast:
+) -> JudgeForecast:
     pools = [pool for pool in sample if pool.asked.get(judge.name)]
     exact = len(sample) == survey.asked or not book.answered
     if pools:
@@ -210,7 +210,7 @@ def _forecast(
         totals = [remainder * cost for cost in costs if cost is not None]
         return Spread(*totals) if len(totals) == len(costs) else None
 
-    return Forecast(
+    return JudgeForecast(
         judge=judge.name,
         planned=survey.planned[judge.name],
         answered=answered,

@@ -12,7 +12,7 @@ from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge
 
 
-class Asked(Protocol):
+class AskedJudge(Protocol):
     """A judge that is asked."""
 
     judge: Judge
@@ -21,7 +21,7 @@ class Asked(Protocol):
     """why it is asked nothing more; None while it is"""
 
 
-L = TypeVar("L", bound=Asked)
+L = TypeVar("L", bound=AskedJudge)
 
 
 class Filler(Generic[L]):

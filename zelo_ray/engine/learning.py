@@ -11,7 +11,7 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.interchange.truth import as_grades
 from zelo_ray.formats.labels import read_labels
-from zelo_ray.formats.results import Results, read_table, write_json
+from zelo_ray.formats.results import ResultsWriter, read_table, write_json
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import KEPT, Learned, load
@@ -84,7 +84,7 @@ def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
         "shares": (learned.shares, Share),
         "consensus": (learned.consensus, Consensus),
     }
-    with Results(
+    with ResultsWriter(
         options.out, {n: schema_of(record) for n, (_, record) in contents.items()}
     ) as files:
         for name, (rows, record) in contents.items():

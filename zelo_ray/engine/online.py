@@ -25,7 +25,7 @@ from zelo_ray.engine.patience import Patience
 from zelo_ray.engine.purse import BudgetClient
 from zelo_ray.engine.quota import OwnQuota, Quota
 from zelo_ray.engine.tokens import Estimates
-from zelo_ray.engine.trial import Trial, has_judged
+from zelo_ray.engine.trial import FirstRequests, has_judged
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, Step, find
@@ -114,7 +114,7 @@ class Asker(JudgeCaller):
             estimates=Estimates(judge),
             patience=Patience(judge, options.patience, reached=self._again),
             breaker=CircuitBreaker(slots, clock),
-            trial=Trial(judge, passed=options.keep_asking or self._again),
+            trial=FirstRequests(judge, passed=options.keep_asking or self._again),
         )
 
     @property

@@ -19,7 +19,7 @@ class Quota(Protocol):
         """Tell the limiter that an account answers."""
 
 
-class Limits:
+class RateLimiters:
     """The limiters of all accounts, one each, made when first asked for."""
 
     def __init__(self, clock: Clock = CLOCK) -> None:
@@ -52,7 +52,7 @@ class OwnQuota:
     """A quota for callers of one process."""
 
     def __init__(self, clock: Clock = CLOCK) -> None:
-        self._limits = Limits(clock)
+        self._limits = RateLimiters(clock)
 
     async def lease(self, want: Want) -> Lease:
         """See `Quota`."""

@@ -40,7 +40,7 @@ _PIECE = 2**20
 _AS_WRITTEN = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
 
 
-class Standing:
+class RunFingerprint:
     """The inputs that a run is made of, as it begins.
 
     Args:

@@ -31,7 +31,7 @@ _FIRST_OUTPUT = 300.0  # tokens of an answer, before the first has come
 _SEARCH, _PART = 100, 500
 
 
-class Size(int):
+class RequestSize(int):
     """Bytes of a request, as they are charged."""
 
     searches = 0
@@ -91,7 +91,7 @@ class Estimates:
 
     def most(self, size: float, limit: int | None = None) -> Usage:
         """Return a usage that no call exceeds: a token per byte, the output limit, the searches."""
-        searches = size.searches if isinstance(size, Size) else 0
+        searches = size.searches if isinstance(size, RequestSize) else 0
         return Usage(math.ceil(size) + OVERHEAD, limit or self._limit, searches=searches)
 
     def most_known(self, size: float, bound: Bound, limit: int) -> Usage:
@@ -177,13 +177,13 @@ def _tokens_at_most(text: str) -> int:
     return len(data) - sum(len(word) // 2 for word in _WORD.findall(data))
 
 
-def size_of(request: Request) -> Size:
+def size_of(request: Request) -> RequestSize:
     """Return the bytes of a request's texts and schema; rerankers charge the query per document."""
     size = _bytes(request.system) + _bytes(request.user) + _schema_size(request.response_model)
     if request.judge.provider not in RERANKERS:
-        return Size(size)
+        return RequestSize(size)
     query = _bytes(request.query)
-    charged = Size(size + (query + OVERHEAD) * (len(request.documents) - 1))
+    charged = RequestSize(size + (query + OVERHEAD) * (len(request.documents) - 1))
     room = max(_PART // 2, _PART - query)
     parts = sum(max(1, -(-_bytes(document.content) // room)) for document in request.documents)
     charged.searches = max(1, -(-parts // _SEARCH))

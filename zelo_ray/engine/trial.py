@@ -35,7 +35,7 @@ _ELSE: dict[Status, str] = {
 }
 
 
-class Trial:
+class FirstRequests:
     """Holds back all but a judge's first requests until one of these gives a judgment.
 
     Args:

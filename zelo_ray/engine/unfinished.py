@@ -24,7 +24,7 @@ from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.settle import settled
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import Stopped
-from zelo_ray.formats.pools import Limits, Line, read_lines
+from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.formats.record import RUN, not_finished
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.sessions import join_sessions
@@ -129,7 +129,7 @@ class _Replay:
     def _lines(
         self, shards: Sequence[str], places: Collection[tuple[str, int]]
     ) -> Iterator[tuple[Line, Pool]]:
-        for line in (line for shard in shards for line in read_lines(shard, Limits())):
+        for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
             pool, is_listed = line.pool, (line.file, line.number) in places
             if pool and is_listed and self._alone in (None, pool.query_id):
                 yield line, pool

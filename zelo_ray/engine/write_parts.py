@@ -20,7 +20,7 @@ from zelo_ray.engine.write_results import (
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.files import part_name
 from zelo_ray.formats.pools import is_plain
-from zelo_ray.formats.results import Results, drop_scores, remove_parts
+from zelo_ray.formats.results import ResultsWriter, drop_scores, remove_parts
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load
@@ -47,7 +47,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class InputPart:
     """The part of the input that one worker reads, and the parts of the results it makes."""
 
     first: int
@@ -70,24 +70,24 @@ def in_parts(pools: int) -> bool:
     return pools > ONE_FILE
 
 
-def plan_parts(census: InputCount) -> list[Group]:
+def plan_parts(census: InputCount) -> list[InputPart]:
     """Group the input by worker, so that no part is smaller than it must be.
 
     A part holds `PART_POOLS` pools that follow each other in a group, the last one fewer. Plain
     files are cut after so many; a packed one is read from its start, by one worker. Equal input
     makes equal parts.
     """
-    groups: list[Group] = []
+    groups: list[InputPart] = []
     stretches, pools, first = list[Stretch](), 0, 0
     for stretch in _stretches(census):
         stretches.append(stretch)
         pools += stretch.pools
         if pools >= PART_POOLS:
-            groups.append(Group(first, tuple(stretches)))
+            groups.append(InputPart(first, tuple(stretches)))
             first += groups[-1].parts
             stretches, pools = [], 0
     if pools:
-        groups.append(Group(first, tuple(stretches)))
+        groups.append(InputPart(first, tuple(stretches)))
     return groups
 
 
@@ -124,7 +124,7 @@ def write_part(
         One small row for `collect_parts`: part, counted.
     """
     written, counted = Written.by(options, judgments_only=judgments_only), Counted()
-    with Results(options.out, written.tables, written.lines, part=number) as results:
+    with ResultsWriter(options.out, written.tables, written.lines, part=number) as results:
         for block in blocks:
             for name, rows in rows_of(block, written):
                 results.add(name, rows)

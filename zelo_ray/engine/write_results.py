@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.formats.record import former_tables
-from zelo_ray.formats.results import Results, drop_scores, remove_parts, remove_tables
+from zelo_ray.formats.results import ResultsWriter, drop_scores, remove_parts, remove_tables
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import PROTOCOLS, load
@@ -256,7 +256,7 @@ def write_results(
     written, counted = Written.by(options, judgments_only=judgments_only), Counted()
     if "scores" not in written.tables:
         drop_scores(options.out, schema_of(load(options.protocol).score.record))
-    with Results(options.out, written.tables, written.lines) as results:
+    with ResultsWriter(options.out, written.tables, written.lines) as results:
         for block in blocks:
             for name, rows in rows_of(block, written):
                 results.add(name, rows)

@@ -7,7 +7,7 @@ from scipy.special import ndtr, stdtrit
 
 from zelo_ray.evaluation import chance
 from zelo_ray.evaluation.chance import TIE, Counts, Floats, chunks, count_of, mean_of, parts, stream
-from zelo_ray.evaluation.paired import Rows, Weighed
+from zelo_ray.evaluation.paired import PairedRows, Weighed
 
 FEWEST = 5
 """Of fewer queries no interval is given: at nominal .95, those of 5 hold .91, and of 3 .76."""
@@ -33,13 +33,13 @@ def means(
     """
     count = count_of(values)
     low, high = intervals(
-        Rows(values), count, resamples=resamples, confidence=confidence, seed=seed
+        PairedRows(values), count, resamples=resamples, confidence=confidence, seed=seed
     )
     return mean_of(values), low, high
 
 
 def intervals(
-    rows: Rows, count: Counts, *, resamples: int, confidence: float, seed: int
+    rows: PairedRows, count: Counts, *, resamples: int, confidence: float, seed: int
 ) -> tuple[Floats, Floats]:
     """Return the expanded percentile interval of each row (Hesterberg 2015, Am. Stat. 69:371).
 
@@ -86,7 +86,7 @@ def _quantile(ordered: Floats, share: Floats) -> Floats:
     return quantiles
 
 
-def _resampled(rows: Rows, resamples: int, seed: int) -> Iterator[tuple[slice, Floats]]:
+def _resampled(rows: PairedRows, resamples: int, seed: int) -> Iterator[tuple[slice, Floats]]:
     """Yield the rows' means under samples of the queries: parts, and [part, resamples] each.
 
     Where a row has no metric is sampled with the queries; a sample without any gives it NaN.
@@ -107,7 +107,7 @@ def _resampled(rows: Rows, resamples: int, seed: int) -> Iterator[tuple[slice, F
         yield part, means
 
 
-def _weighed(rows: Rows, resamples: int, seed: int) -> Iterator[Weighed]:
+def _weighed(rows: PairedRows, resamples: int, seed: int) -> Iterator[Weighed]:
     """Yield the rows under samples of the queries, in chunks."""
     for weights in _samples(rows.queries, resamples, seed):
         yield rows.weighed(weights, counted=not rows.whole)

@@ -24,7 +24,7 @@ class Weighed(NamedTuple):
     """[table, draws]"""
 
 
-class Rows:
+class PairedRows:
     """Rows of values over queries, of which sums under many weights are taken.
 
     A row is one of a table, or one minus another. A sum of differences is the difference of sums:
@@ -47,7 +47,7 @@ class Rows:
         self.whole = not np.isnan(table).any()
 
     @classmethod
-    def apart(cls, tables: Sequence[Floats], pairs: Indices) -> "Rows":
+    def apart(cls, tables: Sequence[Floats], pairs: Indices) -> "PairedRows":
         """Build rows of A minus B, for pairs of arms [pairs, 2] in each table [arms, queries]."""
         starts = np.arange(len(tables)) * len(tables[0])
         a, b = ((starts[:, np.newaxis] + side).ravel() for side in pairs.T)
@@ -63,10 +63,10 @@ class Rows:
         """Return how many queries there are, with or without values."""
         return len(self.alone)
 
-    def take(self, rows: Indices | NDArray[np.bool_]) -> "Rows":
+    def take(self, rows: Indices | NDArray[np.bool_]) -> "PairedRows":
         """Return some of the rows."""
         b = None if self.b is None else self.b[rows]
-        return Rows(self.table, self.a[rows], b, self.alone)
+        return PairedRows(self.table, self.a[rows], b, self.alone)
 
     def values(self, part: slice) -> Floats:
         """Return the values of some rows, of shape [part, queries]."""

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from zelo_ray.evaluation.chance import TIE, Floats, chunks, parts, stream
-from zelo_ray.evaluation.paired import Rows
+from zelo_ray.evaluation.paired import PairedRows
 
 EXACT = 16
 """Up to so many differences that are not 0, a test runs through all their signs: 65,536 cases."""
@@ -37,10 +37,10 @@ def sign_flip(differences: Floats, *, resamples: int, seed: int) -> Floats:
     Returns:
         Two-sided p, of shape [pairs].
     """
-    return flipped(Rows(differences), resamples=resamples, seed=seed)
+    return flipped(PairedRows(differences), resamples=resamples, seed=seed)
 
 
-def flipped(rows: Rows, *, resamples: int, seed: int) -> Floats:
+def flipped(rows: PairedRows, *, resamples: int, seed: int) -> Floats:
     """Run `sign_flip` on rows of differences."""
     p, far = np.ones(len(rows)), np.empty(len(rows))
     sampled = np.zeros(len(rows), dtype=bool)
@@ -56,7 +56,7 @@ def flipped(rows: Rows, *, resamples: int, seed: int) -> Floats:
     return p
 
 
-def flipped_for_many(rows: Rows, tests: int, *, resamples: int, seed: int) -> Floats:
+def flipped_for_many(rows: PairedRows, tests: int, *, resamples: int, seed: int) -> Floats:
     """Run `sign_flip` on rows of differences, of which ``tests`` will be corrected by Holm.
 
     What is near the smallest p that draws can give is found anew: where the bound of `proven` is
@@ -80,7 +80,7 @@ def flipped_for_many(rows: Rows, tests: int, *, resamples: int, seed: int) -> Fl
     return p
 
 
-def proven(rows: Rows) -> Floats:
+def proven(rows: PairedRows) -> Floats:
     """Return a bound that p over all signs cannot exceed, without any draw.
 
     Of a sum with random signs, P(sum >= x sd) <= c (1 - Phi(x)) with c = 1 / (4 (1 - Phi(sqrt 2)))
@@ -116,7 +116,7 @@ def holm(p: Floats) -> Floats:
     return adjusted
 
 
-def _drawn(rows: Rows, far: Floats, resamples: int, seed: int) -> Floats:
+def _drawn(rows: PairedRows, far: Floats, resamples: int, seed: int) -> Floats:
     """Return the p of drawn signs, of shape [rows], for sums at least ``far`` from 0."""
     as_far: NDArray[np.float64] = np.ones(len(rows))
     rng = stream(seed, "signs")

@@ -16,7 +16,7 @@ from scipy.special import stdtr
 
 from zelo_ray.evaluation.bootstrap import FEWEST, intervals, means
 from zelo_ray.evaluation.chance import TIE, Counts, Floats, count_of, mean_of, parts, stream
-from zelo_ray.evaluation.paired import Indices, Rows
+from zelo_ray.evaluation.paired import Indices, PairedRows
 from zelo_ray.evaluation.randomisation import flipped_for_many, holm, sign_flip
 from zelo_ray.records import Comparison, Mean
 
@@ -109,7 +109,7 @@ def compare(
     if not names:
         return []
     tables = [*values.values()]
-    rows = Rows.apart(tables, pairs)
+    rows = PairedRows.apart(tables, pairs)
     mean_a, mean_b, difference, p_better, count, *signs = _described(rows)
     differ = signs[0] + signs[-1] > 0
     p = flipped_for_many(rows, int(differ.sum()), resamples=resamples, seed=seed)
@@ -164,7 +164,7 @@ def chance_above(differences: Floats) -> Floats:
     return chance
 
 
-def _described(rows: Rows) -> Sequence[Any]:
+def _described(rows: PairedRows) -> Sequence[Any]:
     """Return, by row: means of A, B and A - B, ``p_better``, queries, wins, ties, losses."""
     blocks = []
     for part in parts(len(rows), rows.queries):
@@ -181,7 +181,7 @@ def _among(tables: Sequence[Floats], drawn: Sequence[Floats], pairs: Indices) ->
     metrics = [
         np.where(np.isnan(table), np.nan, draw) for table, draw in zip(tables, drawn, strict=True)
     ]
-    rows, once = Rows.apart(metrics, pairs), np.ones((1, tables[0].shape[1]))
+    rows, once = PairedRows.apart(metrics, pairs), np.ones((1, tables[0].shape[1]))
     under, part = rows.weighed(once, counted=True), slice(0, len(rows))
     with np.errstate(invalid="ignore"):
         differences: Floats = rows.sums(part, under) / rows.counts(part, under)

@@ -15,8 +15,8 @@ import pyarrow as pa
 import scipy
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints, battles_of, battles_of_table
-from zelo_ray.fitting.games import Games, games_of, why_unscored
-from zelo_ray.fitting.likelihood import Stack, damping, derivatives, stack_of, start_of
+from zelo_ray.fitting.games import PairCounts, games_of, why_unscored
+from zelo_ray.fitting.likelihood import GameStack, damping, derivatives, stack_of, start_of
 from zelo_ray.fitting.positive import inverse_root
 from zelo_ray.fitting.ranked import Scored, ranked
 from zelo_ray.fitting.truth_error import SHARE
@@ -123,13 +123,13 @@ def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE)
     return ranked(battles, reasons, scores, errors, share)
 
 
-def _stack(games: Games, played: Ints, queries: Ints, size: int) -> Stack:
+def _stack(games: PairCounts, played: Ints, queries: Ints, size: int) -> GameStack:
     """Build the games of some queries of one size; those of query q start at ``played[q]``."""
     counts = played[queries + 1] - played[queries]
     row = np.repeat(np.arange(len(queries)), counts)
     places = np.arange(len(row)) + np.repeat(played[queries] - (np.cumsum(counts) - counts), counts)
     won = games.won[places]
-    return Stack(len(queries), size, row, games.i[places], games.j[places], won, 1 - won)
+    return GameStack(len(queries), size, row, games.i[places], games.j[places], won, 1 - won)
 
 
 def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tuple[Floats, Floats]:
@@ -158,7 +158,7 @@ def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tup
     return fit_stack(stack_of(wins), prior_sd, tol)
 
 
-def fit_stack(stack: Stack, prior_sd: float, tol: float = 1e-8) -> tuple[Floats, Floats]:
+def fit_stack(stack: GameStack, prior_sd: float, tol: float = 1e-8) -> tuple[Floats, Floats]:
     """Fit games that are already columns, as `bradley_terry` does."""
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
@@ -215,7 +215,7 @@ def bradley_terry_mle(wins: Floats) -> Floats:
     return scores
 
 
-def _maximise(stack: Stack, start: Floats, precision: float, tol: float) -> Floats:
+def _maximise(stack: GameStack, start: Floats, precision: float, tol: float) -> Floats:
     """Maximise by Newton's method, each query until its own step is short."""
     scores = start.copy()
     moving = np.ones(stack.queries, dtype=np.bool_)

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, vstack
 from scipy.sparse.csgraph import connected_components
 
-from zelo_ray.fitting.outcomes import Ints, Sheet
+from zelo_ray.fitting.outcomes import Ints, PairSheet
 
 _ROUNDING = 1e-7
 _INFINITE = "no finite maximum likelihood"
@@ -41,7 +41,7 @@ class Unrated:
     groups: Ints | None = None
 
 
-def why_unrated(sheet: Sheet) -> Unrated | None:
+def why_unrated(sheet: PairSheet) -> Unrated | None:
     """Return why scores would mean nothing, or be infinite; None where there is no such reason."""
     if not len(sheet.first):
         return Unrated(UnratedReason.NO_COMPARISONS, "it has no comparisons")
@@ -61,7 +61,7 @@ def why_unrated(sheet: Sheet) -> Unrated | None:
     return None if sheet.model.firth else _why_infinite(sheet)
 
 
-def _why_infinite(sheet: Sheet) -> Unrated | None:
+def _why_infinite(sheet: PairSheet) -> Unrated | None:
     """Return why there is no finite maximum likelihood.
 
     Without h and c there is none if some items never lost to, or never won against, any of the
@@ -86,7 +86,7 @@ def _why_infinite(sheet: Sheet) -> Unrated | None:
     return None
 
 
-def _separated(sheet: Sheet) -> bool:
+def _separated(sheet: PairSheet) -> bool:
     """Return whether parameters can move without making any observed outcome less likely."""
     blocks = []
     for outcome, alternative in np.ndindex(len(sheet.d), len(sheet.d)):
@@ -101,7 +101,7 @@ def _separated(sheet: Sheet) -> bool:
     return bool(-solution.fun > _ROUNDING)
 
 
-def _gains(sheet: Sheet, at: Ints, observed: int, alternative: int) -> csr_array:
+def _gains(sheet: PairSheet, at: Ints, observed: int, alternative: int) -> csr_array:
     """Build, by pair, what each parameter adds to an observed outcome over another."""
     x, c = sheet.d[observed] - sheet.d[alternative], sheet.t[observed] - sheet.t[alternative]
     cells = [(sheet.first[at], x), (sheet.second[at], -x)]

@@ -12,7 +12,7 @@ from zelo_ray.reasons import Unscored, UnscoredReason
 
 
 @dataclass(frozen=True, slots=True)
-class Games:
+class PairCounts:
     """One game for each pair that met, as columns, ascending by query, i and j."""
 
     query: Ints
@@ -23,7 +23,7 @@ class Games:
     """the share of the game that i won; j won the rest"""
 
 
-def games_of(battles: Battles) -> Games:
+def games_of(battles: Battles) -> PairCounts:
     """Count votes: a pair is one game, shared equally by the judges that answered on it.
 
     The sign of a vote is its word, 0 is half a win for each, and what one judge said on a pair is
@@ -34,7 +34,7 @@ def games_of(battles: Battles) -> Games:
     """
     if not len(battles.query):
         nothing = np.zeros(0, dtype=np.int64)
-        return Games(nothing, nothing, nothing, np.zeros(0))
+        return PairCounts(nothing, nothing, nothing, np.zeros(0))
     size, judges = max(map(len, battles.documents)), len(battles.judges)
     low, high = np.minimum(battles.a, battles.b), np.maximum(battles.a, battles.b)
     pair = (battles.query * size + low) * size + high
@@ -47,10 +47,10 @@ def games_of(battles: Battles) -> Games:
     shared, voters, starts = _sums(pair[order][firsts], sums / counts)
     cells, j = np.divmod(pair[order][firsts][starts], size)
     query, i = np.divmod(cells, size)
-    return Games(query, i, j, shared / voters)
+    return PairCounts(query, i, j, shared / voters)
 
 
-def why_unscored(battles: Battles, games: Games) -> dict[int, Unscored]:
+def why_unscored(battles: Battles, games: PairCounts) -> dict[int, Unscored]:
     """Return why scores would mean nothing, by the number of each query where they would."""
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -69,7 +69,7 @@ def why_unscored(battles: Battles, games: Games) -> dict[int, Unscored]:
     return reasons
 
 
-def _idle(games: Games, queries: int) -> Bools:
+def _idle(games: PairCounts, queries: int) -> Bools:
     idle: Bools = np.bincount(games.query, minlength=queries) == 0
     return idle
 

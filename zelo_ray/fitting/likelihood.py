@@ -14,7 +14,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class GameStack:
     """The games of queries with equally many documents, as columns; queries ascend."""
 
     queries: int
@@ -27,17 +27,19 @@ class Stack:
     """with what weight i beat j"""
     lost: Floats
 
-    def of(self, queries: Bools) -> "Stack":
+    def of(self, queries: Bools) -> "GameStack":
         """Return the games of some of the queries, which are numbered anew."""
         if queries.all():
             return self
         mask = queries[self.query]
         number = (np.cumsum(queries) - 1)[self.query[mask]]
         names = (number, self.i[mask], self.j[mask])
-        return Stack(int(queries.sum()), self.documents, *names, self.won[mask], self.lost[mask])
+        return GameStack(
+            int(queries.sum()), self.documents, *names, self.won[mask], self.lost[mask]
+        )
 
 
-def stack_of(wins: Floats) -> Stack:
+def stack_of(wins: Floats) -> GameStack:
     """Build the games of matrices of wins.
 
     Raises:
@@ -49,10 +51,10 @@ def stack_of(wins: Floats) -> Stack:
         raise ValueError("wins must be finite and not negative")
     query, i, j = np.nonzero(np.triu(wins + wins.swapaxes(1, 2), 1))
     queries, documents = wins.shape[:2]
-    return Stack(queries, documents, query, i, j, wins[query, i, j], wins[query, j, i])
+    return GameStack(queries, documents, query, i, j, wins[query, i, j], wins[query, j, i])
 
 
-def start_of(stack: Stack, precision: float) -> Floats:
+def start_of(stack: GameStack, precision: float) -> Floats:
     """Return a start for Newton's method: some four steps from it suffice, and nine from 0.
 
     The logarithm of wins to losses, stretched since opponents differ too, and two steps along the
@@ -75,7 +77,7 @@ def start_of(stack: Stack, precision: float) -> Floats:
     return centred
 
 
-def _cells(stack: Stack) -> tuple[Ints, Ints]:
+def _cells(stack: GameStack) -> tuple[Ints, Ints]:
     """Return the indices of both documents of each game in a flat array of all scores."""
     first = stack.query * stack.documents
     return first + stack.i, first + stack.j
@@ -86,7 +88,7 @@ def _at(x: Ints, y: Ints, weights: Floats, size: int) -> Floats:
     return np.asarray(np.bincount(x, weights, size) + np.bincount(y, weights, size), np.float64)
 
 
-def _slopes(scores: Floats, stack: Stack, precision: float) -> tuple[Floats, Floats]:
+def _slopes(scores: Floats, stack: GameStack, precision: float) -> tuple[Floats, Floats]:
     """Compute the gradient of the log posterior, and the curvature of each game."""
     x, y = _cells(stack)
     flat = scores.ravel()
@@ -100,7 +102,7 @@ def _slopes(scores: Floats, stack: Stack, precision: float) -> tuple[Floats, Flo
     )
 
 
-def derivatives(scores: Floats, stack: Stack, precision: float) -> tuple[Floats, Floats]:
+def derivatives(scores: Floats, stack: GameStack, precision: float) -> tuple[Floats, Floats]:
     """Compute the gradient of the log posterior, and its negated Hessian plus 1/K in each cell.
 
     The likelihood does not see a shift of all scores; the 1/K gives that direction a curvature of

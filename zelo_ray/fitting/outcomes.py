@@ -30,7 +30,7 @@ class Games:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class OutcomeModel:
     """A model to fit: its prior, and how ties and order count."""
 
     prior_sd: float | None = 2.5
@@ -44,13 +44,13 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
+class PairSheet:
     """Games added up by who met whom, and what to make of them.
 
     An outcome k of a game has the log weight d_k x + t_k c: ``d`` and ``t`` list these.
     """
 
-    model: Model
+    model: OutcomeModel
     items: int
     first: Ints
     second: Ints
@@ -60,7 +60,7 @@ class Sheet:
     t: Floats
 
     @classmethod
-    def of(cls, games: Games, model: Model) -> "Sheet":
+    def of(cls, games: Games, model: OutcomeModel) -> "PairSheet":
         """Add up the games of each pair in each order.
 
         Raises:

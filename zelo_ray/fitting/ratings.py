@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from zelo_ray.fitting.existence import Unrated, why_unrated
-from zelo_ray.fitting.outcomes import Floats, Games, Model, Sheet
+from zelo_ray.fitting.outcomes import Floats, Games, OutcomeModel, PairSheet
 
 MAX_STEPS = 200
 TOLERANCE = 1e-20
@@ -14,7 +14,7 @@ TOLERANCE = 1e-20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ratings:
+class FittedRatings:
     """Scores of the items that comparisons determine, or the reason why there are none."""
 
     scores: Floats = field(default_factory=lambda: np.empty(0))
@@ -24,7 +24,7 @@ class Ratings:
     reason: Unrated | None = None
 
 
-def rate(games: Games, model: Model, reference: int | None = None) -> Ratings:
+def rate(games: Games, model: OutcomeModel, reference: int | None = None) -> FittedRatings:
     """Fit the scores of one query.
 
     Standard errors are of the inverse information (with a prior: of Laplace's approximation) and
@@ -43,9 +43,9 @@ def rate(games: Games, model: Model, reference: int | None = None) -> Ratings:
         ValueError: a weight is negative or not finite.
         ArithmeticError: the maximum was not reached.
     """
-    sheet = Sheet.of(games, model)
+    sheet = PairSheet.of(games, model)
     if reason := why_unrated(sheet):
-        return Ratings(reason=reason)
+        return FittedRatings(reason=reason)
     try:
         parameters = _maximise(sheet)
         _, _, curvature = sheet.at(parameters)
@@ -65,10 +65,10 @@ def rate(games: Games, model: Model, reference: int | None = None) -> Ratings:
         name: (float(parameters[at]), float(np.sqrt(covariance[at, at])))
         for at, name in enumerate(names, size)
     }
-    return Ratings(scores=scores, std_errors=np.sqrt(variances), effects=effects)
+    return FittedRatings(scores=scores, std_errors=np.sqrt(variances), effects=effects)
 
 
-def _maximise(sheet: Sheet) -> Floats:
+def _maximise(sheet: PairSheet) -> Floats:
     """Maximise by Newton's method from 0; halve a step that would go down.
 
     Firth's correction is as curved as the likelihood where each pair met once, and the information

@@ -22,7 +22,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PersonsAnswer:
     """The answer of one person on one document, and its time (ISO 8601, UTC)."""
 
     at: str
@@ -49,7 +49,7 @@ class Answer:
         return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def read_answers(url: str) -> tuple[list[Answer], int]:
+def read_answers(url: str) -> tuple[list[PersonsAnswer], int]:
     """Read the answers of a file; return them, and how many bytes of the file they take.
 
     The last line may be torn: who wrote it was never told that it is kept, and it is left out. What
@@ -60,7 +60,7 @@ def read_answers(url: str) -> tuple[list[Answer], int]:
     """
     with reading(url) as file:
         data: bytes = file.read()
-    answers, end = list[Answer](), 0
+    answers, end = list[PersonsAnswer](), 0
     lines = data.splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:
@@ -74,11 +74,11 @@ def read_answers(url: str) -> tuple[list[Answer], int]:
     return answers, end
 
 
-Standing = dict[Pair, dict[str, Answer]]
+Standing = dict[Pair, dict[str, PersonsAnswer]]
 """By document and person, the answer that stands."""
 
 
-def standing(answers: Iterable[Answer]) -> Standing:
+def standing(answers: Iterable[PersonsAnswer]) -> Standing:
     """Return the answers that are still valid: by document and person, the last one not undone."""
     by_pair: Standing = {}
     for answer in answers:
@@ -90,7 +90,7 @@ def standing(answers: Iterable[Answer]) -> Standing:
     return {pair: by for pair, by in by_pair.items() if by}
 
 
-def _answer(line: bytes) -> Answer:
+def _answer(line: bytes) -> PersonsAnswer:
     row: Mapping[str, Any] = orjson.loads(line)
     texts = {name: row[name] for name in ("at", "person", "query_id", "doc_id")}
     undo, note = row.get("undo", False), row.get("note", "")
@@ -99,4 +99,6 @@ def _answer(line: bytes) -> Answer:
         raise TypeError("ids and names are texts")
     if isinstance(grade, bool) or not isinstance(grade, int | float | None):
         raise TypeError("a grade is a number or null")
-    return Answer(**texts, grade=None if grade is None else float(grade), undo=undo, note=note)
+    return PersonsAnswer(
+        **texts, grade=None if grade is None else float(grade), undo=undo, note=note
+    )

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import ANSWERS, Answer, Pair, Standing, read_answers, standing
+from zelo_ray.formats.answers import ANSWERS, Pair, PersonsAnswer, Standing, read_answers, standing
 from zelo_ray.formats.files import listing, record
 from zelo_ray.formats.interchange.truth import look, read_truth
 from zelo_ray.formats.label_rows import ROWS, read_rows
@@ -127,7 +127,7 @@ def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     return pa.table(dict(zip(ROWS.names, columns, strict=True)), schema=ROWS)
 
 
-def _answers(place: str, files: Collection[str]) -> list[Answer]:
+def _answers(place: str, files: Collection[str]) -> list[PersonsAnswer]:
     return read_answers(f"{place.rstrip('/')}/{ANSWERS}")[0] if ANSWERS in files else []
 
 
@@ -173,7 +173,7 @@ def _of_sample(place: str) -> PeoplesLabels:
     )
 
 
-def _graded(by_person: dict[str, Answer]) -> list[Answer]:
+def _graded(by_person: dict[str, PersonsAnswer]) -> list[PersonsAnswer]:
     """Return the answers that are grades, by the name of the person."""
     return [by_person[who] for who in sorted(by_person) if by_person[who].grade is not None]
 

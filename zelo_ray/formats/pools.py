@@ -57,7 +57,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LineLimits:
     """Sizes, in bytes, past which a line is set aside."""
 
     line: int = 4 * 2**20
@@ -113,7 +113,7 @@ def is_data(url: str) -> bool:
     return plain_name(url).endswith(_DATA)
 
 
-def read_lines(file: str, limits: Limits, number: int = 1, offset: int = 0) -> Iterator[Line]:
+def read_lines(file: str, limits: LineLimits, number: int = 1, offset: int = 0) -> Iterator[Line]:
     """Yield the lines of one shard, good and bad; blank lines are passed over.
 
     A file that breaks off (a torn gzip, a lost connection) ends with one bad line that says so.
@@ -194,7 +194,7 @@ def open_plain(file: str, offset: int = 0) -> Iterator[Any]:
             yield plain if gz else io.BufferedReader(plain, _BUFFER_BYTES)
 
 
-def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
+def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
     """Validate one line."""
     try:
         parsed = read_input(raw)

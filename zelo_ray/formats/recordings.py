@@ -83,7 +83,7 @@ class Opinion(BaseModel):
         return f"{self.doc_id}, worth {self.value:g} of {_HIGHEST}: {self.rationale}".rstrip(": ")
 
 
-class Comparison(BaseModel):
+class RecordedComparison(BaseModel):
     """A row about two documents; below 0: a is better. ``swapped``: the judge saw b first."""
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -116,7 +116,7 @@ class _Row(BaseModel):
     key: str = ""
 
 
-Opinions = dict[tuple[str, ...], list[Opinion | Comparison]]
+Opinions = dict[tuple[str, ...], list[Opinion | RecordedComparison]]
 """One judge's, by query and document or documents; several where it was asked repeatedly."""
 
 
@@ -210,10 +210,10 @@ def _inside(place: str) -> list[str] | None:
     return None if is_lines(place) or place.endswith(".parquet") else listing(place)
 
 
-def _row(place: str, row: Mapping[str, Any]) -> tuple[_Row, Opinion | Comparison]:
+def _row(place: str, row: Mapping[str, Any]) -> tuple[_Row, Opinion | RecordedComparison]:
     fields = {name: value for name, value in row.items() if value is not None}
     try:
-        kind = Comparison if "doc_id_a" in fields else Opinion
+        kind = RecordedComparison if "doc_id_a" in fields else Opinion
         return _Row.model_validate(fields), kind.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{place}: {first_error(error)}") from None

@@ -22,7 +22,7 @@ _ROWS = 50_000
 _PARTIAL = ".partial"
 
 
-class Results:
+class ResultsWriter:
     """Writes the tables and lines of one run under a directory or URL.
 
     Rows of Parquet files are grouped by their number alone, so that equal rows make equal files.

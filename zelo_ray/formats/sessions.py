@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.conversations import conversation
-from zelo_ray.formats.pools import Limits, Line, parse_line, read_lines, session_in
-from zelo_ray.formats.results import Results
+from zelo_ray.formats.pools import Line, LineLimits, parse_line, read_lines, session_in
+from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.records import Document, Pool
 
@@ -48,7 +48,7 @@ def join_sessions(shards: Sequence[str], out: str) -> Joined:
         InputError: no line of it is a turn of a session.
     """
     joined = Joined(f"{out.rstrip('/')}/{FILE}")
-    with Results(out, {"rejected": schema_of(Rejected)}, [FILE], rows=1000) as results:
+    with ResultsWriter(out, {"rejected": schema_of(Rejected)}, [FILE], rows=1000) as results:
 
         def reject(line: Line, reason: str) -> None:
             raw = line.raw.decode("utf-8", "backslashreplace")
@@ -87,7 +87,7 @@ def join_sessions(shards: Sequence[str], out: str) -> Joined:
 def _read(shards: Sequence[str]) -> Iterator[tuple[Line, str]]:
     """Yield every line, and what is wrong with it, or ""."""
     turns = set[tuple[str, str]]()
-    for line in (line for shard in shards for line in read_lines(shard, Limits())):
+    for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
         if line.pool is None:
             yield line, line.reason
             continue
@@ -149,7 +149,7 @@ def _answer(turn: Pool, doc_id: str) -> str:
 
 def _too_large(raw: bytes) -> str:
     """Return why a joined line would be refused when read; empty if it is good."""
-    limits = Limits()
+    limits = LineLimits()
     if len(raw) > limits.line:
         return f"longer than {limits.line:,} bytes"
     return parse_line(FILE, 0, raw, limits).reason

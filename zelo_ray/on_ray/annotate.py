@@ -27,7 +27,7 @@ from zelo_ray.engine.replacement import (
     warn_of_other_questions,
 )
 from zelo_ray.engine.sample_input import pilot_lines
-from zelo_ray.engine.standing import Standing
+from zelo_ray.engine.standing import RunFingerprint
 from zelo_ray.engine.write_parts import in_parts
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import RayTrouble
@@ -80,7 +80,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
         refuse_other_options(options, panel)
         for line in warn_of_other_questions(options):
             watch.say(line)
-        standing = Standing(options, panel, shards)
+        standing = RunFingerprint(options, panel, shards)
         if summary := standing.found():
             timer.lap("look")
             summary.seconds = timer.laps

@@ -18,8 +18,8 @@ import ray
 import ray.data
 
 from zelo_ray.commands.bakeoff import (
-    Entry,
-    Outcome,
+    BakeoffOutcome,
+    MeasuredRanker,
     Unranked,
     contrasting,
     contrasts,
@@ -31,7 +31,7 @@ from zelo_ray.commands.bakeoff import (
 from zelo_ray.commands.bakeoff.kin import guard
 from zelo_ray.commands.bakeoff.kinship import Kinship, kinship_of
 from zelo_ray.commands.bakeoff.outcome import Caution
-from zelo_ray.commands.bakeoff.own_queries import Texts, without_own_queries
+from zelo_ray.commands.bakeoff.own_queries import TextPlaces, without_own_queries
 from zelo_ray.commands.bakeoff.rest import annotated
 from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally
@@ -50,7 +50,7 @@ from zelo_ray.formats.interchange.truth import (
     read_truth,
 )
 from zelo_ray.formats.labels import PeoplesLabels, read_labels
-from zelo_ray.formats.pools import Limits, Line, find_shards, read_lines
+from zelo_ray.formats.pools import Line, LineLimits, find_shards, read_lines
 from zelo_ray.formats.record import RUN, begin, last_record
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import schema_of
@@ -94,12 +94,12 @@ class _Field:
 class _Ranked:
     """Results of asking the arms."""
 
-    entries: list[Entry]
+    entries: list[MeasuredRanker]
     tallies: dict[str, Tally] = field(default_factory=dict)
     damaged: list[Damaged] = field(default_factory=list)
 
 
-def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
+def bakeoff(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
     """Run the whole contest: rank, measure, compare, write.
 
     Raises:
@@ -117,7 +117,9 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         table = read_truth(options.truth)
         labels = read_labels(options.human) if options.human else None
         digest, changed = _changes(options, table, labels)
-        runs = [Entry(name, run) for name, run in read_runs(options.runs, ranks=True).items()]
+        runs = [
+            MeasuredRanker(name, run) for name, run in read_runs(options.runs, ranks=True).items()
+        ]
         baseline_name, baseline = (
             options.baseline,
             _baseline(options, [*arms, *(e.name for e in runs)]),
@@ -172,7 +174,10 @@ _OWN: Mapping[str, str] = {
 
 
 def _kinship(
-    judges: Iterable[str], arms: Mapping[str, Arm], runs: Sequence[Entry], options: BakeoffOptions
+    judges: Iterable[str],
+    arms: Mapping[str, Arm],
+    runs: Sequence[MeasuredRanker],
+    options: BakeoffOptions,
 ) -> Kinship:
     """Find out which arms have kin among the judges of the truth."""
     who = {name: arm.judge.name if arm.judge else arm.protocol for name, arm in arms.items()}
@@ -197,7 +202,7 @@ def _changes(
 
 def _without_own(
     table: pa.Table,
-    entries: Sequence[Entry],
+    entries: Sequence[MeasuredRanker],
     options: tuple[BakeoffOptions, BakeoffOptions],
     shards: Sequence[str],
     watch: Watch,
@@ -212,7 +217,7 @@ def _without_own(
         watch: who is told how it goes.
     """
     raw_options, read = options
-    texts = Texts(
+    texts = TextPlaces(
         partial(_any_shards, read, shards), raw_options.corpus, raw_options.queries, read.truth
     )
     table, cautions = without_own_queries(table, entries, texts)
@@ -250,7 +255,7 @@ def _shards(options: BakeoffOptions) -> list[str]:
     return find_shards(options.pools or truth_pools)
 
 
-def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[Entry]:
+def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[MeasuredRanker]:
     """Return the baseline as a further arm, if it is none of the arms but the file of a run.
 
     Raises:
@@ -269,7 +274,7 @@ def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[Entry]:
         raise OptionError(f"--baseline: no arm is {name} ({hint}), nor a run: {error}") from None
     if len(runs) > 1:
         raise OptionError(f"--baseline: {name} holds {len(runs):,} runs; it takes one")
-    return [Entry(*pair) for pair in runs.items()]
+    return [MeasuredRanker(*pair) for pair in runs.items()]
 
 
 def _refuse_twins(arms: Sequence[str], runs: Sequence[str]) -> None:
@@ -435,7 +440,7 @@ def _gather(field: _Field, disabled: Mapping[str, Disabled]) -> _Ranked:
             parts[name].append(_lines_of(rows))
             failures[name].extend(_failures_of(rows))
     for name in field.arms:
-        ranked.entries.append(Entry(name, pa.concat_tables(parts[name]), failures[name]))
+        ranked.entries.append(MeasuredRanker(name, pa.concat_tables(parts[name]), failures[name]))
     return ranked
 
 
@@ -456,7 +461,7 @@ def _failures_of(rows: pa.Table) -> Iterator[Unranked]:
 def _good_lines(shards: Sequence[str], census: InputCount) -> Iterator[Line]:
     """Yield the lines of the pools that were ranked."""
     places = {(file, number) for file, number, _ in census.places}
-    for line in (line for shard in shards for line in read_lines(shard, Limits())):
+    for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
         if (line.file, line.number) in places:
             yield line
 
@@ -472,7 +477,7 @@ def _pools(options: BakeoffOptions, shards: Sequence[str], wanted: set[str]) -> 
     """Read the pools of some queries again, for their texts."""
     pools: dict[str, Pool] = {}
     for shard in _any_shards(options, shards):
-        for line in read_lines(shard, Limits()):
+        for line in read_lines(shard, LineLimits()):
             if line.pool and line.pool.query_id in wanted:
                 pools.setdefault(line.pool.query_id, line.pool)
             if len(pools) == len(wanted):

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from zelo_ray.commands.compare_protocols import (
     Bill,
-    Outcome,
+    ProtocolsOutcome,
     bills_of,
     by_query,
     measure,
@@ -44,7 +44,7 @@ _KIND = "protocols"
 
 def protocols(
     options: CompareProtocolsOptions, watching: Callable[[], AbstractContextManager[Watch]]
-) -> Outcome:
+) -> ProtocolsOutcome:
     """Run every protocol on what people labelled, and measure them all.
 
     Args:
@@ -147,7 +147,7 @@ def _measure(
     panel: tuple[Judge, ...],
     ledger: Ledger,
     field: Field,
-) -> Outcome:
+) -> ProtocolsOutcome:
     requests = {
         name: dict(requests_of(pools_in(field.pools), panel, job, ledger))
         for name, job in jobs.items()
@@ -173,7 +173,7 @@ def _measure(
 
 def _notes(
     options: CompareProtocolsOptions,
-    outcome: Outcome,
+    outcome: ProtocolsOutcome,
     field: Field,
     summaries: Mapping[str, Summary],
 ) -> Iterator[str]:
@@ -210,7 +210,7 @@ def _reasons(summary: Summary) -> Iterator[str]:
 
 def _write_record(
     options: CompareProtocolsOptions,
-    outcome: Outcome,
+    outcome: ProtocolsOutcome,
     field: Field,
     summaries: Mapping[str, Summary],
     timer: Timer,

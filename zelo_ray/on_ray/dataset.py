@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from zelo_ray.formats.pools import Limits, Line, parse_line, read_lines
+from zelo_ray.formats.pools import Line, LineLimits, parse_line, read_lines
 from zelo_ray.on_ray.placement import of_reading
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.own import OwnFolders
@@ -69,7 +69,7 @@ def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:
     rows: list[tuple[str, int, bytes]] = []
     size = 0
     for shard in block["file"].to_pylist():
-        for line in read_lines(shard, Limits()):
+        for line in read_lines(shard, LineLimits()):
             if not job.takes(line):
                 continue
             rows.append((line.file, line.number, line.raw))
@@ -118,13 +118,14 @@ def dataset_of(job: Job, shards: Sequence[str]) -> Any:
 def parsed(block: pa.Table) -> list[Line]:
     """Parse the lines of a block again."""
     return [
-        parse_line(row["file"], row["number"], row["raw"], Limits()) for row in block.to_pylist()
+        parse_line(row["file"], row["number"], row["raw"], LineLimits())
+        for row in block.to_pylist()
     ]
 
 
 def pools_of(job: Job, shards: Sequence[str]) -> Iterator[Pool]:
     """Read the pools of a job in this process."""
     for shard in shards:
-        for line in read_lines(shard, Limits()):
+        for line in read_lines(shard, LineLimits()):
             if job.takes(line) and line.pool:
                 yield line.pool

@@ -9,7 +9,7 @@ from zelo_ray.engine.bookkeeping import Tally, ledger_of
 from zelo_ray.engine.ledger import Ledger, paid_in
 from zelo_ray.engine.settle import settled
 from zelo_ray.engine.write_results import Summary, write_results
-from zelo_ray.formats.pools import Limits, Line, read_lines
+from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Watch
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.options import AnnotateOptions
@@ -63,7 +63,7 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
     if not len(replies):
         return None
     protocol, steps = load(job.options.protocol), list[tuple[Line, Step]]()
-    for line in (line for shard in shards for line in read_lines(shard, Limits())):
+    for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
         if line.pool and job.takes(line):
             step = advance(protocol.rounds(line.pool, job.panel, job.options), replies)
             if step.missing:
@@ -110,7 +110,7 @@ def count_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> 
     replies, counts = Answered(job.options, job.panel), Counter[str]()
     rounds = load(job.options.protocol).rounds
     held = shards if len(replies) else ()
-    for line in (line for shard in held for line in read_lines(shard, Limits())):
+    for line in (line for shard in held for line in read_lines(shard, LineLimits())):
         if line.pool and job.takes(line):
             step = advance(rounds(line.pool, job.panel, job.options), replies)
             counts.update(step.heard)

@@ -9,7 +9,7 @@ from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
 from zelo_ray.formats.input import brought
-from zelo_ray.formats.pools import Limits, find_shards, read_lines
+from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.wording import counted
 from zelo_ray.on_ray.begin import Watch
 from zelo_ray.on_ray.preflight import joined
@@ -65,7 +65,7 @@ def take_in(
     known_count = queries = without = 0
     query_ids, labelled = list[str](), people.query_ids
     with writing(pools_file(folder)) as file:
-        for line in (line for shard in shards for line in read_lines(shard, Limits())):
+        for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
             if not line.pool or (line.file, line.number) in census.repeated:
                 continue
             query_id = line.pool.query_id

@@ -10,14 +10,14 @@ import ray
 from ray.exceptions import RayError
 
 from zelo_ray.engine.limiter import Account, Lease, Want
-from zelo_ray.engine.quota import Limits
+from zelo_ray.engine.quota import RateLimiters
 
 _NAME, _NAMESPACE = f"limits-{version('zelo-ray')}", "zelo_ray"
 _LEFT_SECONDS = 60.0  # after which a run that leases nothing has gone
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
-class SharedLimits(Limits):
+class SharedLimits(RateLimiters):
     """The limiters of a whole cluster, for all of its runs."""
 
     def __init__(self) -> None:

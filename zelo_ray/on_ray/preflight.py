@@ -18,7 +18,7 @@ from zelo_ray.engine.sample_input import NoReplies
 from zelo_ray.engine.tokens import Estimates, size_of
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.formats.files import listing
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
 from zelo_ray.on_ray.begin import Watch
@@ -125,7 +125,9 @@ def refuse_small_cap(
     """
     if cap is None or spent:
         return
-    pools = [line.pool for shard in shards[:1] for line in islice(read_lines(shard, Limits()), 4)]
+    pools = [
+        line.pool for shard in shards[:1] for line in islice(read_lines(shard, LineLimits()), 4)
+    ]
     dollars = list[float]()
     for options, panel in plans:
         for pool in filter(None, pools):
@@ -172,7 +174,7 @@ def nothing_known(options: AnnotateOptions, shards: Sequence[str]) -> bool:
     So it is where the ledger holds no reply and the first lines hold a pool.
     """
     books = options.books.rstrip("/")
-    first = islice((line for shard in shards for line in read_lines(shard, Limits())), _GLANCE)
+    first = islice((line for shard in shards for line in read_lines(shard, LineLimits())), _GLANCE)
     return (
         not os.environ.get("RAY_ADDRESS")
         and not any(listing(f"{books}/{folder}") for folder in (REPLIES, BATCHES))

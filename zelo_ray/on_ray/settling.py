@@ -10,10 +10,10 @@ import ray
 from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.settle import settle
-from zelo_ray.engine.write_parts import PART_POOLS, Group, collect_parts, plan_parts, write_part
+from zelo_ray.engine.write_parts import PART_POOLS, InputPart, collect_parts, plan_parts, write_part
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.pools import Limits, Line, read_lines
+from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.on_ray.begin import POOLS_AT_ONCE
 from zelo_ray.on_ray.dataset import Job, dataset_of, parsed, ray_data
 from zelo_ray.protocols import Learned, load
@@ -52,7 +52,7 @@ class Settle:
 class SettleParts:
     """Reads, settles and writes groups of pools; only figures leave it."""
 
-    def __init__(self, job: Job, learned: Learned | None, groups: Sequence[Group]) -> None:
+    def __init__(self, job: Job, learned: Learned | None, groups: Sequence[InputPart]) -> None:
         self._job, self._groups = job, groups
         self._settle = Settle(job, learned)
         self._only = learns_first(job, learned)
@@ -109,10 +109,10 @@ def settle_in_parts(job: Job, census: InputCount, learned: Learned | None) -> Su
     return collect_parts(rows, job.options, parts, judgments_only=learns_first(job, learned))
 
 
-def _lines(job: Job, group: Group) -> Iterator[Line]:
+def _lines(job: Job, group: InputPart) -> Iterator[Line]:
     """Read the good lines of a group."""
     for stretch in group.stretches:
-        lines = read_lines(stretch.file, Limits(), stretch.number, stretch.offset)
+        lines = read_lines(stretch.file, LineLimits(), stretch.number, stretch.offset)
         yield from islice((line for line in lines if job.takes(line)), stretch.pools)
 
 

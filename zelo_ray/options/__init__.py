@@ -9,7 +9,7 @@ from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.options.annotate import AnnotateOptions
 from zelo_ray.options.asking import AskingOptions, Limit, Price
 from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.command import CommandOptions, Group, meant
+from zelo_ray.options.command import CommandOptions, OptionGroup, meant
 from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
@@ -40,11 +40,11 @@ __all__ = [
     "ExplainOptions",
     "FileText",
     "FitOptions",
-    "Group",
     "JudgingOptions",
     "Kind",
     "LabelOptions",
     "Limit",
+    "OptionGroup",
     "Place",
     "Price",
     "ReportOptions",

@@ -5,12 +5,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place, check_url, split_name
 from zelo_ray.options.scales import Scale, scales_of
 
-_SCALE = Group("scale")
-_MEASURING = Group("measuring")
+_SCALE = OptionGroup("scale")
+_MEASURING = OptionGroup("measuring")
 _FEWEST = 100
 """Of fewer samples the ends of an interval are those of the outermost ones."""
 _MOST_LEVELS = 100

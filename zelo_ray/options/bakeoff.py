@@ -5,11 +5,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from zelo_ray.options.asking import AskingOptions
-from zelo_ray.options.command import FILES, RUNNING, Group
+from zelo_ray.options.command import FILES, RUNNING, OptionGroup
 from zelo_ray.options.places import NamedPlace, Place
 
-_RANKING = Group("rerankers")
-_MEASURING = Group("measuring")
+_RANKING = OptionGroup("rerankers")
+_MEASURING = OptionGroup("measuring")
 _Names = Annotated[
     tuple[str, ...], BeforeValidator(lambda names: (names,) if isinstance(names, str) else names)
 ]

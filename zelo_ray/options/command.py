@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class OptionGroup:
     """The heading under which the help of a command shows an option."""
 
     title: str
@@ -19,16 +19,16 @@ class Group:
     """whether it stands below those of the command itself"""
 
 
-def group_of(field: FieldInfo) -> Group | None:
+def group_of(field: FieldInfo) -> OptionGroup | None:
     """Find the heading that an option was declared under."""
-    return next((mark for mark in field.metadata if isinstance(mark, Group)), None)
+    return next((mark for mark in field.metadata if isinstance(mark, OptionGroup)), None)
 
 
-FILES = Group("input and output")
-JUDGING = Group("judging")
-OTHERS = Group("options")
-MONEY = Group("money and limits")
-RUNNING = Group("running")
+FILES = OptionGroup("input and output")
+JUDGING = OptionGroup("judging")
+OTHERS = OptionGroup("options")
+MONEY = OptionGroup("money and limits")
+RUNNING = OptionGroup("running")
 
 
 _OTHERWISE = dict.fromkeys(("depth", "top_k", "k", "limit"), "document_limit")

@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place
 
-_MEASURING = Group("measuring")
+_MEASURING = OptionGroup("measuring")
 _LABELS = "the --out of annotate, TREC or BEIR qrels, a BEIR or MTEB directory, MTEB rows ..."
 _CUT = "label from which on a document is relevant (2, or 1 where no label is above 1)"
 

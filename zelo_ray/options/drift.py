@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place
 
-_MEASURING = Group("measuring")
+_MEASURING = OptionGroup("measuring")
 
 
 class DriftOptions(CommandOptions):

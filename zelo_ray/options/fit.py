@@ -4,11 +4,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place
 
-_MODEL = Group("model")
-_SHOWN = Group("what is shown")
+_MODEL = OptionGroup("model")
+_SHOWN = OptionGroup("what is shown")
 _TEXT, _PARQUET = (".csv", ".tsv", ".json", ".jsonl"), ".parquet"
 _KINDS = ", ".join((*_TEXT, _PARQUET))
 _PACKED = (".gz", ".zst")

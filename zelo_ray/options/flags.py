@@ -7,7 +7,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from zelo_ray.errors import OptionError
-from zelo_ray.options.command import OTHERS, CommandOptions, Group, group_of, holds, meant
+from zelo_ray.options.command import OTHERS, CommandOptions, OptionGroup, group_of, holds, meant
 
 
 class _Parser(argparse.ArgumentParser):
@@ -102,7 +102,7 @@ def add_options(
 
 
 def _stands_last(field: FieldInfo) -> bool:
-    return any(isinstance(mark, Group) and mark.last for mark in field.metadata)
+    return any(isinstance(mark, OptionGroup) and mark.last for mark in field.metadata)
 
 
 def _strange(words: Sequence[str], kind: type[CommandOptions]) -> str:

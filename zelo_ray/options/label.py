@@ -4,11 +4,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place, Words, text_at
 
-_SAMPLE = Group("the sample")
-_PAGE = Group("the page")
+_SAMPLE = OptionGroup("the sample")
+_PAGE = OptionGroup("the page")
 
 
 class LabelOptions(CommandOptions):

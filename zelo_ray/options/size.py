@@ -4,12 +4,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place
 
-_RUN = Group("the run to size")
-_GRID = Group("plans")
-_DRAWS = Group("simulation")
+_RUN = OptionGroup("the run to size")
+_GRID = OptionGroup("plans")
+_DRAWS = OptionGroup("simulation")
 _MOST_DOCUMENTS = 1000
 Cycle = Annotated[int, Field(ge=1, le=_MOST_DOCUMENTS)]
 Call = Annotated[int, Field(ge=3, le=50)]

@@ -20,8 +20,8 @@ from zelo_ray.errors import OptionError, UnknownOption, UnknownProtocol
 from zelo_ray.options import (
     AnnotateOptions,
     CompareProtocolsOptions,
-    Group,
     Kind,
+    OptionGroup,
     load_options,
     meant,
 )
@@ -210,7 +210,10 @@ def united(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
     definitions: dict[str, Any] = {}
     for field in sorted(infos, key=lambda field: (-len(owners[field]), owners[field], field)):
         info = copy(infos[field])
-        info.metadata = [*info.metadata, Group(f"options of {', '.join(owners[field])}", last=True)]
+        info.metadata = [
+            *info.metadata,
+            OptionGroup(f"options of {', '.join(owners[field])}", last=True),
+        ]
         definitions[field] = (info.annotation, info)
     return create_model(kind.__name__, __base__=kind, **definitions)
 

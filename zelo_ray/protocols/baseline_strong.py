@@ -17,7 +17,7 @@ from zelo_ray.protocols import Protocol, Rounds, pairings, samre, shared_error
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import NUMBER, Pairing, RoundsOptions, exact, failures_in, plain
 from zelo_ray.protocols.protocol import always
-from zelo_ray.records import Failure, Judge, Pool, Request, Seen
+from zelo_ray.records import Failure, Judge, Pool, Request, SyntheticFeatures
 
 PROMPT, PROMPT_JSON = "baseline-strong", "baseline-strong-json"
 _Mark = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
@@ -51,7 +51,7 @@ class Analysed(BaseModel):
     reasoning: Analysis
 
     @classmethod
-    def synthesize(cls, seen: Seen) -> Self:
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
         first, second = pairings.points(seen.lean, 1, 10)
         analysis = Analysis(analysis=seen.words, answer_1=first, answer_2=second)

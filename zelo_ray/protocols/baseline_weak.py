@@ -16,7 +16,7 @@ from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import NUMBER, Pairing, PairingOptions, exact, failures_in, plain
 from zelo_ray.protocols.protocol import always
 from zelo_ray.protocols.texts import request_for
-from zelo_ray.records import Judge, Pool, Request, Seen
+from zelo_ray.records import Judge, Pool, Request, SyntheticFeatures
 
 PROMPT, PROMPT_PLAIN = "baseline-weak", "baseline-weak-plain"
 
@@ -65,7 +65,7 @@ class FinalScores(BaseModel):
         return cls(explanation=explanation, answer_1=first, answer_2=second)
 
     @classmethod
-    def synthesize(cls, seen: Seen) -> Self:
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
         first, second = pairings.points(seen.lean, 6, 120)
         return cls(explanation=seen.words, answer_1=first, answer_2=second)
@@ -95,7 +95,7 @@ class ListedScores(BaseModel):
         return Fraction(sum(two[0] for two in pairs)), Fraction(sum(two[1] for two in pairs))
 
     @classmethod
-    def synthesize(cls, seen: Seen) -> Self:
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
         more = round(19 / 4 * seen.lean)
         scores = {name: [10 - more, 10 + more] for name in [*cls.model_fields][:-1]}

@@ -30,7 +30,7 @@ from zelo_ray.records import (
     Pool,
     Reply,
     Request,
-    Seen,
+    SyntheticFeatures,
     Vote,
     Winner,
 )
@@ -84,7 +84,7 @@ class Choice(BaseModel):
     )
 
     @classmethod
-    def synthesize(cls, seen: Seen) -> Self:
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge: a tie if its preference is small."""
         tie = abs(seen.lean) < _TIE
         return cls(

@@ -19,7 +19,16 @@ from zelo_ray.options.places import Place
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.protocol import RECORDED, Repeats
 from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in
-from zelo_ray.records import Document, Failure, Grade, Judge, Pool, Reply, Request, Seen
+from zelo_ray.records import (
+    Document,
+    Failure,
+    Grade,
+    Judge,
+    Pool,
+    Reply,
+    Request,
+    SyntheticFeatures,
+)
 
 PROMPT = "graded"
 GRADES = (
@@ -80,7 +89,7 @@ class Grading(BaseModel):
     grade: int = Field(ge=0, le=3, description="0: irrelevant ... 3: highly relevant")
 
     @classmethod
-    def synthesize(cls, seen: Seen) -> Self:
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
         return cls(
             facets_covered=list(seen.covered),

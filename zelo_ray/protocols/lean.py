@@ -29,13 +29,13 @@ _QUERIES = 240  # that tell how judges answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known(Learned):
+class LearnedJudges(Learned):
     """The model of the judges, as learned from all judgments of a run."""
 
     model: judged.PanelModel
 
 
-def learn(tables: Mapping[str, pa.Table], options: LeanOptions) -> Known:
+def learn(tables: Mapping[str, pa.Table], options: LeanOptions) -> LearnedJudges:
     """Learn how the judges of a run answer, from some of its queries; or take what is given.
 
     Args:
@@ -49,7 +49,7 @@ def learn(tables: Mapping[str, pa.Table], options: LeanOptions) -> Known:
         votes, grades = _some(tables, tables["votes"]["query_id"])
         battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
         model = judged.learn(battles, judged.grades_of(battles, grades)).of(names)
-    knowledge = Known(model=model, notes=model.notes, kept=model.to_json())
+    knowledge = LearnedJudges(model=model, notes=model.notes, kept=model.to_json())
     human = tables.get("human")
     if human is None:
         return knowledge
@@ -81,7 +81,9 @@ def _by_query(table: pa.Table, queries: Sequence[str], record: type[Any]) -> lis
 
 
 def fit(
-    judgments: Sequence[Sequence[Vote | Grade]], options: LeanOptions, learned: Known | None = None
+    judgments: Sequence[Sequence[Vote | Grade]],
+    options: LeanOptions,
+    learned: LearnedJudges | None = None,
 ) -> list[Fit]:
     """Score documents by the learned model of the judges; no scores before it is learned."""
     del options
@@ -93,7 +95,7 @@ def fit(
 
 
 def _fitted(
-    votes: Sequence[Sequence[Vote]], grades: Sequence[Sequence[Grade]], judges: Known
+    votes: Sequence[Sequence[Vote]], grades: Sequence[Sequence[Grade]], judges: LearnedJudges
 ) -> list[Fit]:
     battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
     pools: list[list[Vote | Grade]] = [[*v, *g] for v, g in zip(votes, grades, strict=True)]

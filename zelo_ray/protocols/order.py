@@ -25,7 +25,7 @@ _MOST = 1000  # queries: more would not be surer of anything that matters
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class AnchorShift:
     """The change in documents' grades for each grade of an example, and its interval."""
 
     value: float
@@ -85,7 +85,7 @@ def told(grades: pa.Table, options: GradingOptions) -> Iterator[str]:
     )
 
 
-def moved(grades: Floats, shown: Floats, query: Ints) -> list[Moved]:
+def moved(grades: Floats, shown: Floats, query: Ints) -> list[AnchorShift]:
     """Estimate by least squares how much each place among the examples changes grades.
 
     Intervals are of samples of queries, a sandwich by query and Student's t; 95% hold all at once.
@@ -106,6 +106,6 @@ def moved(grades: Floats, shown: Floats, query: Ints) -> list[Moved]:
     spread = inverse @ by_query.T @ by_query @ inverse * queries / (queries - 1)
     half = stdtrit(queries - 1, 1 - 0.025 / len(slopes)) * np.sqrt(spread.diagonal())
     return [
-        Moved(float(value), float(value - wide), float(value + wide))
+        AnchorShift(float(value), float(value - wide), float(value + wide))
         for value, wide in zip(slopes, half, strict=True)
     ]

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Ranker, Rounds
 from zelo_ray.protocols.texts import as_shown, failure_of, response_in
-from zelo_ray.records import Document, Judge, Pool, Ranked, Request, Seen
+from zelo_ray.records import Document, Judge, Pool, Ranked, Request, SyntheticFeatures
 
 
 class Scores(BaseModel):
@@ -25,7 +25,7 @@ class Scores(BaseModel):
     scores: list[Annotated[float, Field(allow_inf_nan=False)]]
 
     @classmethod
-    def synthesize(cls, seen: Seen) -> Self:
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge.
 
         Raises:

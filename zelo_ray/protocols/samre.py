@@ -17,7 +17,7 @@ from zelo_ray.protocols import Protocol, Rounds, pairings, shared_error
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import Pairing, RoundsOptions, failures_in
 from zelo_ray.protocols.protocol import always
-from zelo_ray.records import Judge, Pool, Request, Seen
+from zelo_ray.records import Judge, Pool, Request, SyntheticFeatures
 
 DEFENCE, FEEDBACK, SCORES = "samre-defence", "samre-feedback", "samre-scores"
 CALLS = 4
@@ -46,7 +46,7 @@ class Speech(BaseModel):
         return self.text
 
     @classmethod
-    def synthesize(cls, seen: Seen) -> Self:
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge.
 
         Raises:
@@ -86,7 +86,7 @@ class RoundScores(BaseModel):
     rebuttal: Points
 
     @classmethod
-    def synthesize(cls, seen: Seen) -> Self:
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
         more = round(19 / 4 * seen.lean)
         points = Points(justification=seen.words, answer_1=10 - more, answer_2=10 + more)

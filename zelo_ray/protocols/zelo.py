@@ -19,7 +19,7 @@ from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_erro
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
 from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in
-from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Seen, Vote
+from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, SyntheticFeatures, Vote
 
 PROMPT = "pairwise"
 LOGITS = (
@@ -57,7 +57,7 @@ class Preference(BaseModel):
     )
 
     @classmethod
-    def synthesize(cls, seen: Seen) -> Self:
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
         return cls(reasoning=seen.words, preference=seen.lean)
 

@@ -49,7 +49,7 @@ def written(fields: Mapping[str, Any], name: str) -> bytes:
     raise Refused("the prompt holds characters that cannot be sent", name=name)
 
 
-class Texts:
+class FileTexts:
     """The lines of a file, read anew each time: what an error must not hold may be in them."""
 
     def __init__(self, path: Path) -> None:

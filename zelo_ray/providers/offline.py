@@ -20,7 +20,7 @@ from typing import Any
 
 from zelo_ray.errors import PanelError
 from zelo_ray.providers import Connection, Provider, Refused, Settings
-from zelo_ray.records import Answer, Request, Seen, Usage, written
+from zelo_ray.records import Answer, Request, SyntheticFeatures, Usage, written
 
 _NEEDED = ("sklearn", "snowballstemmer", "wordfreq")
 """Packages that are imported where they are used: the first takes seconds."""
@@ -56,10 +56,10 @@ class Offline:
         """Do nothing, as no resource is held."""
 
 
-def _seen(judge: str, query: str, texts: Sequence[str]) -> Seen:
+def _seen(judge: str, query: str, texts: Sequence[str]) -> SyntheticFeatures:
     """Score documents: for one, how much of the query it covers; for two, which is better."""
     if not texts:
-        return Seen()
+        return SyntheticFeatures()
     score, slope = _JUDGES[judge]
     scores = tuple(score(query, texts))
     match texts:
@@ -68,15 +68,17 @@ def _seen(judge: str, query: str, texts: Sequence[str]) -> Seen:
         case [_, _]:
             a, b = scores
             words = f"{judge} scores A {a:.3f} and B {b:.3f}"
-            return Seen(of_two=round(math.tanh((b - a) * slope), 4), scores=scores, words=words)
-    return Seen(scores=scores)
+            return SyntheticFeatures(
+                of_two=round(math.tanh((b - a) * slope), 4), scores=scores, words=words
+            )
+    return SyntheticFeatures(scores=scores)
 
 
-def _graded(judge: str, query: str, document: str, scores: tuple[float, ...]) -> Seen:
+def _graded(judge: str, query: str, document: str, scores: tuple[float, ...]) -> SyntheticFeatures:
     share, stems = _SHARES[judge](query, document), set(_stems(document))
     telling = set(_telling(query))
     facets = [(word, stem in stems) for stem, word in _query_words(query) if word in telling]
-    return Seen(
+    return SyntheticFeatures(
         of_one=bisect_right(_STEPS, share),
         scores=scores,
         words=f"{judge} finds {share:.0%} of the query covered",

@@ -19,9 +19,9 @@ from typing import Any
 from zelo_ray.errors import InputError, PanelError
 from zelo_ray.formats.files import stem
 from zelo_ray.formats.recordings import (
-    Comparison,
     Opinion,
     Opinions,
+    RecordedComparison,
     digest_of,
     read_recording,
     sources,
@@ -29,7 +29,7 @@ from zelo_ray.formats.recordings import (
 )
 from zelo_ray.options import meant
 from zelo_ray.providers import Fatal, Provider, Refused
-from zelo_ray.records import RECORDING, Answer, Request, Seen, Usage, written
+from zelo_ray.records import RECORDING, Answer, Request, SyntheticFeatures, Usage, written
 
 _WHOSE, _PLACE = "#", "file"
 _NAMED = 10  # judges, where another is asked for
@@ -102,7 +102,7 @@ def _others(where: str, whose: str, found: Sequence[str]) -> str:
     return f"{likely}; there are {few}{' …' if len(found) > _NAMED else ''}"
 
 
-def _seen(request: Request, held: Opinions) -> Seen:
+def _seen(request: Request, held: Opinions) -> SyntheticFeatures:
     """Return what a recorded judge sees in a request's documents.
 
     Raises:
@@ -119,7 +119,7 @@ def _seen(request: Request, held: Opinions) -> Seen:
     words = " ".join(opinion.said for opinion in opinions)
     match opinions:
         case [Opinion() as one]:
-            return Seen(
+            return SyntheticFeatures(
                 of_one=one.degree,
                 scores=scores,
                 words=one.rationale or one.said,
@@ -129,18 +129,20 @@ def _seen(request: Request, held: Opinions) -> Seen:
             )
         case [_, _]:
             lean = round(math.tanh(scores[1] - scores[0]), 4)
-            return Seen(of_two=lean, scores=scores, words=words, argument=words)
-    return Seen(scores=scores)
+            return SyntheticFeatures(of_two=lean, scores=scores, words=words, argument=words)
+    return SyntheticFeatures(scores=scores)
 
 
-def _compared(request: Request, held: Opinions, first: str, second: str) -> Seen | None:
+def _compared(
+    request: Request, held: Opinions, first: str, second: str
+) -> SyntheticFeatures | None:
     """Return the opinion on this very pair, if there is one."""
-    comparison: Comparison | None
+    comparison: RecordedComparison | None
     if comparison := _on(request, held, first, second):
-        return Seen(of_two=comparison.lean, words=comparison.reasoning)
+        return SyntheticFeatures(of_two=comparison.lean, words=comparison.reasoning)
     if comparison := _on(request, held, second, first):
         turned = f"(Recorded with these two in the other order.) {comparison.reasoning}"
-        return Seen(of_two=-comparison.lean, words=turned.rstrip())
+        return SyntheticFeatures(of_two=-comparison.lean, words=turned.rstrip())
     return None
 
 

@@ -30,7 +30,7 @@ _BY_NUMBER = {
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class MissingResponse:
     """The reason for a missing response; ``unreached`` if not even a connection was made."""
 
     reason: str
@@ -65,7 +65,7 @@ def proxy_of(url: str, variables: Collection[str] = PROXIES) -> str:
     return ""
 
 
-def silence(error: BaseException, seconds: float) -> Silence | None:
+def silence(error: BaseException, seconds: float) -> MissingResponse | None:
     """Return why a call got no response; None if the error is about something else.
 
     Args:
@@ -86,13 +86,13 @@ def silence(error: BaseException, seconds: float) -> Silence | None:
     unreached = any(isinstance(link, unmade) for link in chain)
     for cause in reversed(chain):  # what the system says lies deepest
         if reason := _reason(cause):
-            return Silence(reason, unreached)
+            return MissingResponse(reason, unreached)
     if any(isinstance(link, TimeoutError) for link in chain):
-        return Silence(f"no answer within {seconds:g} s", unreached)
+        return MissingResponse(f"no answer within {seconds:g} s", unreached)
     about = (OSError, aiohttp.ClientError, httpx2.HTTPError)
     if not any(isinstance(link, about) for link in chain):
         return None
-    return Silence(f"no answer ({type(chain[-1]).__name__})", unreached)
+    return MissingResponse(f"no answer ({type(chain[-1]).__name__})", unreached)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

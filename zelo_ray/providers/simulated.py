@@ -39,8 +39,8 @@ from zelo_ray.records import (
     Judge,
     Prose,
     Request,
-    Seen,
     Status,
+    SyntheticFeatures,
     Usage,
     first_error,
     written,
@@ -155,7 +155,7 @@ def _tokens(*texts: str) -> int:
 
 
 def _text(request: Request, traits: Traits) -> str:
-    view = Seen()
+    view = SyntheticFeatures()
     match request.documents:
         case [document]:
             view = _graded(request, traits, _truth(request, document))
@@ -176,7 +176,7 @@ def _truth(request: Request, document: Document) -> float:
     raise Refused(what, name=request.judge.name)
 
 
-def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> Seen:
+def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> SyntheticFeatures:
     """Return what the judge sees in a pair, in the order in which it is shown."""
     first, second = truths
     logits = (
@@ -186,10 +186,10 @@ def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> 
         + traits.noise * _logistic(random.Random(request.key))
     )
     words = f"A is worth {first:g} and B {second:g}; seen as {logits:+.2f} logits for B"
-    return Seen(of_two=math.tanh(logits / 2), words=words, argument=words)
+    return SyntheticFeatures(of_two=math.tanh(logits / 2), words=words, argument=words)
 
 
-def _graded(request: Request, traits: Traits, truth: float) -> Seen:
+def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures:
     """Return what the judge sees in one document."""
     (document,) = request.documents
     shared = random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
@@ -200,7 +200,9 @@ def _graded(request: Request, traits: Traits, truth: float) -> Seen:
         + traits.noise * _logistic(random.Random(request.key))
     )
     words = f"It is worth {truth:g}; seen as {raw_grade:.2f}"
-    return Seen(of_one=min(max(math.floor(raw_grade + 0.5), 0), 3), words=words, argument=words)
+    return SyntheticFeatures(
+        of_one=min(max(math.floor(raw_grade + 0.5), 0), 3), words=words, argument=words
+    )
 
 
 def _logistic(rng: random.Random) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.reports.parts import Cells, Section, Table, Text
+from zelo_ray.reports.parts import Cells, ReportTable, Section, TextCell
 
 _LINES = 12  # of instructions that are not folded away
 
@@ -21,7 +21,7 @@ def build_instructions_section(options: Mapping[str, Any], where: str) -> Sectio
     notes = [f"Beside each query they were shown: {shown}."] if shown else []
     if not (lines or notes):
         return None
-    rows: list[Cells] = [[Text(line)] for line in lines or notes]
+    rows: list[Cells] = [[TextCell(line)] for line in lines or notes]
     caption = " ".join([where, *notes] if lines else [])
-    table = Table(("instructions" if lines else "queries",), rows, caption, open_rows=_LINES)
+    table = ReportTable(("instructions" if lines else "queries",), rows, caption, open_rows=_LINES)
     return Section("told", "What counts as relevant", (table,))

@@ -23,7 +23,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextCell:
     """A table's cell of running text."""
 
     text: str
@@ -37,7 +37,7 @@ class Away:
     address: str
 
 
-Cells = list[str | Link | Text | Away]
+Cells = list[str | Link | TextCell | Away]
 """A row of a table. Numbers are `zelo_ray.reports.wording.Quantity`, which are texts, too."""
 
 
@@ -81,7 +81,7 @@ class Duel:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """Rows of cells, of which a terminal and a page show the first.
 
     Attributes:
@@ -134,7 +134,7 @@ class Section:
 
     name: str
     title: str
-    parts: Sequence[Sentences | Chart | Duel | Table | Queries | Contrasts]
+    parts: Sequence[Sentences | Chart | Duel | ReportTable | Queries | Contrasts]
 
 
 def _no_sections() -> Sequence[Section | None]:
@@ -193,13 +193,13 @@ class Report:
                 return section
         raise KeyError(name)
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> ReportTable:
         """Return the first table of a section.
 
         Raises:
             KeyError: there is none.
         """
         for part in self.section(name).parts:
-            if isinstance(part, Table):
+            if isinstance(part, ReportTable):
                 return part
         raise KeyError(name)

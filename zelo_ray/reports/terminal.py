@@ -14,9 +14,9 @@ from zelo_ray.reports.parts import (
     Duel,
     Queries,
     Report,
+    ReportTable,
     Section,
     Sentences,
-    Table,
 )
 from zelo_ray.reports.warning import terminal_lines
 from zelo_ray.reports.wording import Quantity
@@ -65,7 +65,7 @@ def _section_lines(section: Section, width: int) -> Iterator[Line]:
         match part:
             case Sentences():
                 yield from map(printable, part.lines)
-            case Table():
+            case ReportTable():
                 yield from [""] if has_table else []
                 yield from render_table(part, width)
                 has_table = True
@@ -73,7 +73,7 @@ def _section_lines(section: Section, width: int) -> Iterator[Line]:
                 pass
 
 
-def render_table(table: Table, width: int) -> Iterator[Line]:
+def render_table(table: ReportTable, width: int) -> Iterator[Line]:
     """Yield a table's first rows, its caption, and what was left out.
 
     Where there is no room, intervals are left out from the right, and then columns.
@@ -107,7 +107,7 @@ def render_table(table: Table, width: int) -> Iterator[Line]:
 
 
 def _fit(
-    table: Table, rows: Sequence[Sequence[str]], width: int
+    table: ReportTable, rows: Sequence[Sequence[str]], width: int
 ) -> tuple[list[str], list[list[str]]]:
     """Return the columns, and the texts of cells, that fit a width."""
     for columns in range(len(table.columns), _FEWEST - 1, -1):

@@ -22,7 +22,7 @@ from zelo_ray.commands.agree.own import readable
 from zelo_ray.commands.agree.precision import measure_precision
 from zelo_ray.commands.agree.ranks import measure_ranks
 from zelo_ray.commands.agree.raters import measure_raters
-from zelo_ray.commands.agree.section import Section
+from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.commands.agree.verdicts import measure_verdicts
 from zelo_ray.commands.agree.voting import measure_voting
 from zelo_ray.errors import InputError, OptionError
@@ -30,11 +30,11 @@ from zelo_ray.evaluation.agreement import chosen
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.verdicts import Verdicts, read_verdicts
 from zelo_ray.formats.labels import by_person
-from zelo_ray.formats.results import Results, write_json
+from zelo_ray.formats.results import ResultsWriter, write_json
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
 
-SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], Section], ...] = (
+SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], MeasuredTables], ...] = (
     measure_raters,
     measure_verdicts,
     measure_consensus,
@@ -86,7 +86,9 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
         raise InputError("one judge alone has nobody to agree with: name more judges, or --human")
     record = _record(options, verdicts, sections)
     if options.out:
-        with Results(options.out, {name: table.schema for name, table in tables.items()}) as files:
+        with ResultsWriter(
+            options.out, {name: table.schema for name, table in tables.items()}
+        ) as files:
             for name, table in tables.items():
                 files.add(name, table)
         write_json(options.out, "agree.json", record)
@@ -102,7 +104,7 @@ def _refuse_taken(options: AgreeOptions) -> None:
 
 
 def _record(
-    options: AgreeOptions, verdicts: Verdicts, sections: Sequence[Section]
+    options: AgreeOptions, verdicts: Verdicts, sections: Sequence[MeasuredTables]
 ) -> dict[str, Any]:
     counts = {
         name: {"judgments": len(table), "queries": len(pc.unique(table["query_id"]))}

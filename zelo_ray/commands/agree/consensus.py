@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.agree.pair_votes import collect_pair_votes
-from zelo_ray.commands.agree.section import Section
+from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.evaluation.agreement import ratings_of
 from zelo_ray.fitting.calibration.consensus import of_grades, of_votes
 from zelo_ray.formats.interchange.verdicts import HUMAN, Verdicts
@@ -14,10 +14,10 @@ from zelo_ray.options import AgreeOptions
 from zelo_ray.records import Consensus
 
 
-def measure_consensus(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_consensus(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
     """Measure how often the panel is right by people, by how far its judges agree."""
     rows = [*_by_votes(verdicts, options), *_by_grades(verdicts, options)]
-    return Section({"consensus": table_of(rows, Consensus)})
+    return MeasuredTables({"consensus": table_of(rows, Consensus)})
 
 
 def _by_votes(verdicts: Verdicts, options: AgreeOptions) -> list[Consensus]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.commands.agree.biases import Bias, bias_of
-from zelo_ray.commands.agree.section import Section
+from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, share
 from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
@@ -17,7 +17,7 @@ from zelo_ray.formats.interchange.pooling import columns
 from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.interchange.truth import KINDS, look
 from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, Verdicts
-from zelo_ray.formats.pools import Limits, find_shards, read_lines
+from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
@@ -26,7 +26,7 @@ from zelo_ray.records import Document
 _Item = tuple[str, str]
 
 
-def measure_grading(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_grading(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
     """Measure severity, length bias and self-consistency of every judge that graded."""
     graded = _Graded(verdicts, options)
     biases = [bias for judge in verdicts.judges for bias in graded.of(judge)]
@@ -36,7 +36,7 @@ def measure_grading(verdicts: Verdicts, options: AgreeOptions) -> Section:
     elif biases and graded.without_length:
         documents = counted(graded.without_length, "document")
         notes.append(f"length: without {documents} that --pools have no text of")
-    return Section({"grading": table_of(biases, Bias)}, missing, notes)
+    return MeasuredTables({"grading": table_of(biases, Bias)}, missing, notes)
 
 
 class _Graded:
@@ -144,7 +144,7 @@ def _texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Do
 
 def _pooled(url: str, bad: list[str]) -> Iterator[tuple[str, Document]]:
     """Yield the documents of input lines; add the place and fault of each bad line to ``bad``."""
-    for line in chain.from_iterable(read_lines(file, Limits()) for file in find_shards([url])):
+    for line in chain.from_iterable(read_lines(file, LineLimits()) for file in find_shards([url])):
         if line.pool is None:
             bad.append(f"{line.file}:{line.number}: {line.reason}")
             continue

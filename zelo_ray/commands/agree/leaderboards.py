@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zelo_ray.commands.agree.section import Section
+from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.agreement.intervals import draws
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
@@ -39,7 +39,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class OrderAgreement:
     """Agreement of B's leaderboard with that of A, by the ``items`` that both graded.
 
     A is ``others`` for the mean of the judges but B. ``tau_ap`` reads B's from the top. Intervals
@@ -66,10 +66,10 @@ class Order:
     apart: int
 
 
-def measure_leaderboards(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_leaderboards(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
     """Rank the runs by each judge's labels, and by people's, or else by the other judges'."""
     placed: list[Placed] = []
-    orders: list[Order] = []
+    orders: list[OrderAgreement] = []
     missing: list[str] = []
     notes: Sequence[str] = ()
     if options.runs:
@@ -80,8 +80,8 @@ def measure_leaderboards(verdicts: Verdicts, options: AgreeOptions) -> Section:
         orders = [order for pair in _pairs(boards, verdicts) if (order := _order(*pair, options))]
         if HUMAN in boards:
             missing = [*_partial(orders, verdicts.judges, len(boards[HUMAN].labels))]
-    tables = {"leaderboards": table_of(placed, Placed), "systems": table_of(orders, Order)}
-    return Section(tables, missing, notes)
+    tables = {"leaderboards": table_of(placed, Placed), "systems": table_of(orders, OrderAgreement)}
+    return MeasuredTables(tables, missing, notes)
 
 
 class _Board:
@@ -166,7 +166,7 @@ def _mean(labels: pa.Table) -> pa.Table:
     return table.rename_columns({"relevance_mean": "relevance"}).sort_by(_SORTED)
 
 
-def _order(first: _Board, second: _Board, options: AgreeOptions) -> Order | None:
+def _order(first: _Board, second: _Board, options: AgreeOptions) -> OrderAgreement | None:
     items = first.labels.select(_ITEM).join(second.labels, _ITEM, join_type="left semi")
     if not len(items) or len(first.runs) < 2:
         return None
@@ -181,14 +181,16 @@ def _order(first: _Board, second: _Board, options: AgreeOptions) -> Order | None
         value = float(tau(*means))
         taus.append((value, *tau_interval(value, tau(*sampled), queries)))
     against, distinct = discordant(*means), first.distinct(options)
-    return Order(
+    return OrderAgreement(
         *(first.rater, second.rater, str(first.measure), len(first.runs), queries, len(items)),
         *(*taus[0], *taus[1]),
         *(len(against), int(against.sum()), int(distinct.sum()), int((against & distinct).sum())),
     )
 
 
-def _partial(orders: Sequence[Order], judges: Sequence[str], documents: int) -> Iterator[str]:
+def _partial(
+    orders: Sequence[OrderAgreement], judges: Sequence[str], documents: int
+) -> Iterator[str]:
     for order in orders:
         if order.items < documents and order.rater_b in judges:
             yield (

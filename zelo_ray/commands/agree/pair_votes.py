@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.evaluation.agreement.counts import Floats, Ratings
+from zelo_ray.evaluation.agreement.counts import Floats, RatingMatrix
 from zelo_ray.evaluation.agreement.pairs import first_named, word_ratings
 from zelo_ray.evaluation.agreement.single import once
 from zelo_ray.evaluation.agreement.votes import Ballots, ballots, words
@@ -26,7 +26,7 @@ class PairVotes:
     cast: Ballots
     single: Ballots
     words: Floats
-    ratings: Ratings
+    ratings: RatingMatrix
 
 
 def collect_pair_votes(verdicts: Verdicts, options: AgreeOptions) -> PairVotes:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from zelo_ray.commands.agree.pair_votes import collect_pair_votes
-from zelo_ray.commands.agree.section import Section
+from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.evaluation.agreement import ratings_of
 from zelo_ray.evaluation.agreement.counts import of_pair
 from zelo_ray.evaluation.agreement.measured import scale_name, scales
@@ -18,12 +18,12 @@ from zelo_ray.options import AgreeOptions
 _WORDS = {A_BETTER: "A is better", TIE: "a tie", B_BETTER: "B is better"}
 
 
-def measure_precision(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_precision(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
     """Measure precision, recall and F1 beside the people, by verdict and by grade."""
     verdict = [*_of_words(verdicts, options)]
     cuts = options.cuts if verdicts.levels > 2 else ()
     graded = [*_of_grades(verdicts, cuts, options)]
-    return Section({"precision": table_of([*verdict, *graded], Precision)})
+    return MeasuredTables({"precision": table_of([*verdict, *graded], Precision)})
 
 
 def _of_words(verdicts: Verdicts, options: AgreeOptions) -> Iterator[Precision]:

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.agree.section import Section
+from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.evaluation.agreement import Agreement, ratings_of, scale_name
-from zelo_ray.evaluation.agreement.counts import Ratings, of_pair
+from zelo_ray.evaluation.agreement.counts import RatingMatrix, of_pair
 from zelo_ray.evaluation.agreement.estimates import estimate
 from zelo_ray.evaluation.agreement.ranks import COEFFICIENTS
 from zelo_ray.formats.interchange.verdicts import HUMAN, Verdicts
@@ -16,7 +16,7 @@ from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 
 
-def measure_ranks(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_ranks(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
     """Rank coefficients with the people; of judges with a scale of their own with all others."""
     table = pa.concat_tables([verdicts.human, verdicts.grades, verdicts.ranked])
     sizes = {name: (scale.high - scale.low + 1) for name, scale in options.scales.items()}
@@ -28,7 +28,7 @@ def measure_ranks(verdicts: Verdicts, options: AgreeOptions) -> Section:
         for a, b in _pairs(ratings.raters, judges, people=len(verdicts.human) > 0)
         for agreement in _of_two(ratings, (a, b), levels, options)
     ]
-    return Section({"ranks": table_of(agreements, Agreement)})
+    return MeasuredTables({"ranks": table_of(agreements, Agreement)})
 
 
 def _pairs(raters: tuple[str, ...], names: set[str], *, people: bool) -> Iterator[tuple[int, int]]:
@@ -40,7 +40,7 @@ def _pairs(raters: tuple[str, ...], names: set[str], *, people: bool) -> Iterato
 
 
 def _of_two(
-    ratings: Ratings, rows: tuple[int, int], levels: dict[str, int], options: AgreeOptions
+    ratings: RatingMatrix, rows: tuple[int, int], levels: dict[str, int], options: AgreeOptions
 ) -> Iterator[Agreement]:
     a, b = (ratings.raters[row] for row in rows)
     usual = levels[HUMAN]

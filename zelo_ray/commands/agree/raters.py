@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from zelo_ray.commands.agree.section import Section
+from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.evaluation.agreement import (
     COEFFICIENTS,
     Agreement,
@@ -15,7 +15,7 @@ from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 
 
-def measure_raters(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_raters(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
     """Compare every judge with the people and each other, and measure all together."""
     people = len(verdicts.human) > 0
     ratings = ratings_of(pa.concat_tables([verdicts.human, verdicts.grades]), verdicts.levels)
@@ -37,4 +37,4 @@ def measure_raters(verdicts: Verdicts, options: AgreeOptions) -> Section:
     if not coefficients and len(ratings.raters) > 1:
         names = ", ".join(options.coefficients)
         missing = [f"{names}: for three raters or more, which are not here"]
-    return Section(tables, missing)
+    return MeasuredTables(tables, missing)

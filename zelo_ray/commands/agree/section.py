@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class MeasuredTables:
     """Tables that were measured of the judgments.
 
     Attributes:

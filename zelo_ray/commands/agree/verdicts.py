@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zelo_ray.commands.agree.pair_votes import PairVotes, collect_pair_votes
-from zelo_ray.commands.agree.section import Section
+from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.evaluation.agreement import COEFFICIENTS, FEWEST, Agreement
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.estimates import share
@@ -45,7 +45,7 @@ class Win:
     queries: int
 
 
-def measure_verdicts(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_verdicts(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
     """Measure how far judges agree with people on pairs, and which of two judges agrees more."""
     agreed: list[Agreement] = []
     apart: list[Difference] = []
@@ -69,7 +69,7 @@ def measure_verdicts(verdicts: Verdicts, options: AgreeOptions) -> Section:
         "differences": table_of(apart, Difference),
         "wins": table_of(won, Win),
     }
-    return Section(tables, missing)
+    return MeasuredTables(tables, missing)
 
 
 def _by_votes(cast: Ballots, options: AgreeOptions) -> Iterator[Agreement]:

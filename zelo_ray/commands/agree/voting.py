@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.agree.biases import Bias, bias_of
-from zelo_ray.commands.agree.section import Section
+from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.evaluation.agreement import Agreement, kappa
 from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, share
@@ -34,7 +34,7 @@ _ONE_WAY = 0.9
 """Share of pairs in one order, and of votes with the same document first, that is no chance."""
 
 
-def measure_voting(verdicts: Verdicts, options: AgreeOptions) -> Section:
+def measure_voting(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
     """Measure position bias, flips and circles of every judge that voted, and pair agreement."""
     biases: list[Bias] = []
     agreed: list[Agreement] = []
@@ -46,7 +46,7 @@ def measure_voting(verdicts: Verdicts, options: AgreeOptions) -> Section:
         agreed = [*_agreements(cast, pair_words, options)]
         notes = [*_note_one_order(cast, verdicts.votes)]
     tables = {"voting": table_of(biases, Bias), "pairs": table_of(agreed, Agreement)}
-    return Section(tables, notes=notes)
+    return MeasuredTables(tables, notes=notes)
 
 
 def _biases(cast: Ballots, preferences: Floats, options: AgreeOptions) -> Iterator[Bias]:

@@ -11,7 +11,14 @@ import pyarrow.compute as pc
 from zelo_ray.commands.bakeoff.contrasts import contrasting, contrasts
 from zelo_ray.commands.bakeoff.files import describe, write_annotated, write_outcome
 from zelo_ray.commands.bakeoff.gate import gated
-from zelo_ray.commands.bakeoff.outcome import Caution, Entry, Floats, Hole, Outcome, Unranked
+from zelo_ray.commands.bakeoff.outcome import (
+    BakeoffOutcome,
+    Caution,
+    Floats,
+    Hole,
+    MeasuredRanker,
+    Unranked,
+)
 from zelo_ray.commands.bakeoff.people import corrections
 from zelo_ray.commands.bakeoff.slices import slices_of
 from zelo_ray.errors import Stopped
@@ -30,8 +37,8 @@ from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
 
 __all__ = [
-    "Entry",
-    "Outcome",
+    "BakeoffOutcome",
+    "MeasuredRanker",
     "Unranked",
     "contrasting",
     "contrasts",
@@ -51,13 +58,13 @@ _HOLES_TO = 10
 
 def measure(
     truth: Truth,
-    entries: list[Entry],
+    entries: list[MeasuredRanker],
     options: BakeoffOptions,
     fields: Mapping[str, Mapping[str, str]],
     labels: PeoplesLabels | None = None,
     *,
     cautions: Sequence[Caution] = (),
-) -> Outcome:
+) -> BakeoffOutcome:
     """Measure every arm and compare them all.
 
     An arm that answered no query takes no part. Means are over all queries of the truth, of which
@@ -106,7 +113,7 @@ def measure(
         drawn=drawn or None,
         uncompared={str(measure) for measure in measures if measure.of_labels},
     )
-    outcome = Outcome(
+    outcome = BakeoffOutcome(
         measures=measures,
         truth=truth,
         entries=entries,
@@ -130,7 +137,7 @@ def measure(
     return outcome
 
 
-def _cautions(outcome: Outcome, options: BakeoffOptions) -> Iterator[Caution]:
+def _cautions(outcome: BakeoffOutcome, options: BakeoffOptions) -> Iterator[Caution]:
     """Yield reasons why the arms' scores, or the truth's grades, may mislead."""
     truth, depth = outcome.truth, outcome.measures[0].cutoff
     ties = options.ties == "trec"  # else any order of equal scores counts
@@ -143,7 +150,7 @@ def _cautions(outcome: Outcome, options: BakeoffOptions) -> Iterator[Caution]:
         yield Caution("negative_grades", documents=below)
 
 
-def _first_reason(entry: Entry) -> str:
+def _first_reason(entry: MeasuredRanker) -> str:
     return entry.failures[0].description if entry.failures else entry.note
 
 

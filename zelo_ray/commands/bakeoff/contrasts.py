@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.commands.bakeoff.outcome import Outcome
+from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome
 from zelo_ray.records import Pool
 
 _RIVALS, _CONTRASTS, _SHOWN, _SNIPPET = 5, 5, 10, 280
 
 
-def contrasts(outcome: Outcome, pools: Mapping[str, Pool]) -> list[dict[str, Any]]:
+def contrasts(outcome: BakeoffOutcome, pools: Mapping[str, Pool]) -> list[dict[str, Any]]:
     """Return the queries where the best arm and its rivals differ most, with their documents.
 
     Args:
@@ -52,12 +52,12 @@ def contrasts(outcome: Outcome, pools: Mapping[str, Pool]) -> list[dict[str, Any
     return records
 
 
-def contrasting(outcome: Outcome) -> set[str]:
+def contrasting(outcome: BakeoffOutcome) -> set[str]:
     """Return the ids of the queries that `contrasts` shows."""
     return {outcome.truth.query_ids[q] for _, _, q in _contrasting(outcome)}
 
 
-def _contrasting(outcome: Outcome) -> list[tuple[str, str, int]]:
+def _contrasting(outcome: BakeoffOutcome) -> list[tuple[str, str, int]]:
     best, *others = outcome.standing
     values, triples = outcome.values[outcome.leading], list[tuple[str, str, int]]()
     for rival in others[:_RIVALS]:

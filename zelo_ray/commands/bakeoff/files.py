@@ -8,10 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from zelo_ray.commands.bakeoff.outcome import Entry, Hole, Kin, LeftOut, Outcome, Slice, Unranked
+from zelo_ray.commands.bakeoff.outcome import (
+    BakeoffOutcome,
+    Hole,
+    Kin,
+    LeftOut,
+    MeasuredRanker,
+    Slice,
+    Unranked,
+)
 from zelo_ray.formats.files import writing
 from zelo_ray.formats.pools import Line, annotate_line
-from zelo_ray.formats.results import Results
+from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
 
@@ -19,7 +27,7 @@ _ODD = re.compile(r"[^\w.+-]+")
 
 
 def describe(
-    outcome: Outcome, shown: Sequence[Mapping[str, Any]], seconds: Mapping[str, float]
+    outcome: BakeoffOutcome, shown: Sequence[Mapping[str, Any]], seconds: Mapping[str, float]
 ) -> dict[str, Any]:
     """Describe a contest for ``run.json``: how it went, recall curves, and `contrasts`."""
     queries = len(outcome.truth.query_ids)
@@ -62,7 +70,7 @@ def describe(
     return {**description, "curves": outcome.curves, "contrasts": list(shown)}
 
 
-def write_outcome(out: str, outcome: Outcome) -> None:
+def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
     """Write the tables of a contest under a directory or URL."""
     records: dict[str, tuple[type, list[Any]]] = {
         "means": (Mean, [*outcome.means, *(outcome.people.means if outcome.people else ())]),
@@ -77,7 +85,7 @@ def write_outcome(out: str, outcome: Outcome) -> None:
     }
     tables = {name: schema_of(record) for name, (record, _) in records.items()}
     runs = pa.schema([("run", pa.string()), *schema_of(Ranked)])
-    with Results(out, {**tables, "metrics": schema_of(Metric), "runs": runs}) as results:
+    with ResultsWriter(out, {**tables, "metrics": schema_of(Metric), "runs": runs}) as results:
         for name, (record, rows) in records.items():
             results.add(name, table_of(rows, record))
         for table in _metrics(outcome):
@@ -89,7 +97,9 @@ def write_outcome(out: str, outcome: Outcome) -> None:
             )
 
 
-def write_annotated(out: str, lines: Iterable[Line], entries: Sequence[Entry]) -> list[str]:
+def write_annotated(
+    out: str, lines: Iterable[Line], entries: Sequence[MeasuredRanker]
+) -> list[str]:
     """Write the pools once for each arm, with its score on each document that it ranked.
 
     A score that the input came with is kept as ``input_score``.
@@ -150,7 +160,7 @@ def _kin(kin: Kin) -> dict[str, Any]:
     }
 
 
-def _metrics(outcome: Outcome) -> Iterable[pa.Table]:
+def _metrics(outcome: BakeoffOutcome) -> Iterable[pa.Table]:
     ids = pa.array(outcome.truth.query_ids, pa.string())
     for name, values in outcome.values.items():
         for arm, row in zip(outcome.arms, values, strict=True):

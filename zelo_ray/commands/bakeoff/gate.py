@@ -5,13 +5,15 @@ from dataclasses import replace
 from math import nan
 from typing import Any
 
-from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Outcome
+from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Corrections, Floats
 from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.gate import Gated, gate
 from zelo_ray.options import BakeoffOptions
 
 
-def gated(outcome: Outcome, options: BakeoffOptions, drawn: Floats | None) -> Iterator[Gated]:
+def gated(
+    outcome: BakeoffOutcome, options: BakeoffOptions, drawn: Floats | None
+) -> Iterator[Gated]:
     """Yield every other arm's gate against ``options.baseline``, by the leading measure.
 
     Args:
@@ -49,7 +51,7 @@ def gated(outcome: Outcome, options: BakeoffOptions, drawn: Floats | None) -> It
             yield _open(entry.name, "it ranked no query of the truth", outcome, options)
 
 
-def _other_measure(people: Corrections, outcome: Outcome) -> str:
+def _other_measure(people: Corrections, outcome: BakeoffOutcome) -> str:
     """Say that people correct another measure than the gate's; empty if they correct the same.
 
     For zELO scores people give grades, which correct nDCG in place of nDCG(dcg='zelo').
@@ -60,7 +62,7 @@ def _other_measure(people: Corrections, outcome: Outcome) -> str:
     return f"people's labels correct {corrected}, and not {leading}: name it first in --measures"
 
 
-def _open(run: str, why: str, outcome: Outcome, options: BakeoffOptions) -> Gated:
+def _open(run: str, why: str, outcome: BakeoffOutcome, options: BakeoffOptions) -> Gated:
     """Return the gate of an arm that cannot be decided, for lack of data."""
     return Gated(
         run=run,

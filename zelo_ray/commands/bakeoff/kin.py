@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.kinship import Kinship
-from zelo_ray.commands.bakeoff.outcome import Entry, Kin, LeftOut, Outcome, standing
+from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Kin, LeftOut, MeasuredRanker, standing
 from zelo_ray.commands.bakeoff.rest import InseparableError
 from zelo_ray.commands.bakeoff.significance import Significance, significance_of
 from zelo_ray.errors import QrelsError, Stopped
@@ -37,7 +37,7 @@ class Judged(Protocol):
 
 
 def guard(
-    outcome: Outcome, kinship: Kinship, annotated: Judged | None, options: BakeoffOptions
+    outcome: BakeoffOutcome, kinship: Kinship, annotated: Judged | None, options: BakeoffOptions
 ) -> None:
     """Take back what only kin support, and tell how the arms stand without each family of judges.
 
@@ -99,11 +99,11 @@ def _gated(result: Gated, kinship: Kinship, rests: "_Rests") -> Gated:
 class _Rests:
     """The contest under the truth without some judges, each made once, when it is first needed."""
 
-    outcome: Outcome
+    outcome: BakeoffOutcome
     annotated: Judged | None
     options: BakeoffOptions
     _truths: dict[Judges, Truth | str] = field(default_factory=dict)
-    _found: dict[Judges, Outcome | None] = field(default_factory=dict)
+    _found: dict[Judges, BakeoffOutcome | None] = field(default_factory=dict)
     _compared: dict[Judges, dict[tuple[str, str, str], Significance]] = field(default_factory=dict)
 
     nothing = "no judge of the truth is left"
@@ -145,10 +145,10 @@ class _Rests:
         same = (gate for gate in outcome.gate if gate.run == result.run) if outcome else ()
         return next((gate.verdict for gate in same), "")
 
-    def _measured(self, judges: Judges) -> Outcome | None:
+    def _measured(self, judges: Judges) -> BakeoffOutcome | None:
         """Measure the whole contest again without some judges; None where nothing is left."""
         if judges not in self._found:
-            entries = [Entry(entry.name, entry.run) for entry in self.outcome.entries]
+            entries = [MeasuredRanker(entry.name, entry.run) for entry in self.outcome.entries]
             changes = {"measures": tuple(map(str, self.outcome.measures)), "slices": ()}
             options = self.options.model_copy(update=changes)
             try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from zelo_ray.commands.bakeoff.outcome import Floats, Outcome, Way
+from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Floats, Way
 from zelo_ray.evaluation.measures import Measure, Truth
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.frame import TOP, Frame, Ints, frame_of, sizes
@@ -69,7 +69,7 @@ class Labelled:
         return counts
 
 
-def labelled_in(outcome: Outcome, measure: Measure, labels: PeoplesLabels) -> Labelled:
+def labelled_in(outcome: BakeoffOutcome, measure: Measure, labels: PeoplesLabels) -> Labelled:
     """Return the documents that decide a measure, with people's labels of some.
 
     Several people's gains of one document are averaged. Rows of a table without a grade are taken

@@ -110,7 +110,7 @@ class Kin:
 
 
 @dataclass(slots=True)
-class Entry:
+class MeasuredRanker:
     """One arm of the contest, as it comes to be measured.
 
     ``run`` is a table of `Ranked`, ``failures`` what it did not answer and why, ``note`` what a
@@ -126,7 +126,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class LabelForecast:
     """Forecast of what more labels would do for the difference of two arms."""
 
     run_a: str
@@ -170,7 +170,7 @@ class Corrections:
     """queries with labels that tell two arms apart by it, [arms, arms]; see `Labelled.telling`"""
     means: Sequence[Mean] = ()
     comparisons: Sequence[Comparison] = ()
-    forecasts: Sequence[Forecast] = ()
+    forecasts: Sequence[LabelForecast] = ()
 
     def describe(self) -> dict[str, Any]:
         """Return the fields that ``run.json`` holds; the other figures are in the tables."""
@@ -180,12 +180,12 @@ class Corrections:
 
 
 @dataclass(slots=True)
-class Outcome:
+class BakeoffOutcome:
     """Outcome of a contest. Arrays are by measure, arm in the contest, and query."""
 
     measures: tuple[Measure, ...]
     truth: Truth
-    entries: list[Entry]
+    entries: list[MeasuredRanker]
     arms: list[str]
     """those that answered anything; the others take no part"""
     values: dict[str, Floats]

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff.outcome import Caution, Entry
+from zelo_ray.commands.bakeoff.outcome import Caution, MeasuredRanker
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input.collection import collection_at
 from zelo_ray.formats.interchange.texts import by_id, read_texts
 from zelo_ray.formats.own_query import is_same_text, left_out_of
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class TextPlaces:
     """Places where the texts of documents and queries may be found."""
 
     shards: Callable[[], Sequence[str]]
@@ -26,7 +26,7 @@ class Texts:
 
 
 def without_own_queries(
-    truth: pa.Table, entries: Sequence[Entry], texts: Texts
+    truth: pa.Table, entries: Sequence[MeasuredRanker], texts: TextPlaces
 ) -> tuple[pa.Table, list[Caution]]:
     """Leave the query itself out of the truth and of all runs, which are changed.
 
@@ -71,10 +71,10 @@ def _without(table: pa.Table, ids: set[str]) -> pa.Table:
     )
 
 
-def _same(wanted: set[str], texts: Texts) -> set[str]:
+def _same(wanted: set[str], texts: TextPlaces) -> set[str]:
     """Return the queries that are the document of the same id, as far as texts are known."""
     same, pending_ids = set[str](), set(wanted)
-    for line in (line for shard in texts.shards() for line in read_lines(shard, Limits())):
+    for line in (line for shard in texts.shards() for line in read_lines(shard, LineLimits())):
         if line.pool is None or (name := line.pool.query_id) not in pending_ids:
             continue
         documents = [document for document in line.pool.documents if document.id == name]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from zelo_ray.commands.bakeoff.labelled import Labelled, labelled_in
-from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Forecast, Outcome
+from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Corrections, Floats, LabelForecast
 from zelo_ray.commands.bakeoff.significance import SURE
 from zelo_ray.commands.label.between import between_people, told
 from zelo_ray.evaluation.people.corrected import by_panel, corrected, foretold, people_alone
@@ -24,7 +24,9 @@ from zelo_ray.records import Comparison, Estimate, Mean
 _Values = Mapping[Estimate, Mapping[str, Floats]]
 
 
-def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions) -> Corrections:
+def corrections(
+    outcome: BakeoffOutcome, labels: PeoplesLabels, options: BakeoffOptions
+) -> Corrections:
     """Correct every measure that is linear in the labels; or say why that cannot be."""
     chosen, left_out = for_people(outcome.measures, scores=outcome.truth.kind == "scores")
     tried = {str(measure): labelled_in(outcome, measure, labels) for measure in chosen}
@@ -56,7 +58,7 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
     comparisons = _compared(outcome, values, telling, options)
     first = next(iter(by_measure))
     leader = _leader(outcome.arms, comparisons, first)
-    forecasts = list[Forecast]()
+    forecasts = list[LabelForecast]()
     if leading.way == "drawn":
         rows = [row for row in comparisons if (row.estimate, row.measure) == ("corrected", first)]
         metrics = values["corrected"][first]
@@ -76,7 +78,7 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
     )
 
 
-def _by_whom(outcome: Outcome, by_measure: Mapping[str, Labelled]) -> _Values:
+def _by_whom(outcome: BakeoffOutcome, by_measure: Mapping[str, Labelled]) -> _Values:
     """Compute the metrics by estimate (graded, people, corrected) and measure: [arms, queries]."""
     values: dict[Estimate, dict[str, Floats]] = {"graded": {}, "people": {}, "corrected": {}}
     for name, labelled in by_measure.items():
@@ -90,7 +92,7 @@ def _by_whom(outcome: Outcome, by_measure: Mapping[str, Labelled]) -> _Values:
 
 
 def _compared(
-    outcome: Outcome, values: _Values, telling: Mapping[str, Ints], options: BakeoffOptions
+    outcome: BakeoffOutcome, values: _Values, telling: Mapping[str, Ints], options: BakeoffOptions
 ) -> list[Comparison]:
     comparisons = list[Comparison]()
     for estimate, tables in values.items():
@@ -136,7 +138,7 @@ def _forecasts(
     corrected: Sequence[Comparison],
     *,
     metrics: Floats,
-) -> Iterator[Forecast]:
+) -> Iterator[LabelForecast]:
     """Yield what it takes to be sure of the difference between the leading arm and each other.
 
     The difference is taken as it is now, with Holm's correction at its strictest. Arms that too
@@ -160,4 +162,4 @@ def _forecasts(
             predicted=frame.by_query((weight * guess)[np.newaxis])[0, answered],
             aim=abs(row.difference) / sure,
         )
-        yield Forecast(row.run_a, row.run_b, row.measure, forecast)
+        yield LabelForecast(row.run_a, row.run_b, row.measure, forecast)

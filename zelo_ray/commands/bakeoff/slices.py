@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from zelo_ray.commands.bakeoff.outcome import Outcome, Slice
+from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Slice
 from zelo_ray.evaluation.significance import means
 from zelo_ray.options import BakeoffOptions
 
@@ -13,7 +13,7 @@ _DIFFICULTY = ("hard", "medium", "easy")
 
 
 def slices_of(
-    outcome: Outcome, options: BakeoffOptions, fields: Mapping[str, Mapping[str, str]]
+    outcome: BakeoffOutcome, options: BakeoffOptions, fields: Mapping[str, Mapping[str, str]]
 ) -> Iterable[Slice]:
     """Yield means over the queries of each value of a field, and by difficulty."""
     ids = outcome.truth.query_ids
@@ -40,7 +40,7 @@ def _order(value: str) -> tuple[int, str]:
     return (_DIFFICULTY.index(value) if value in _DIFFICULTY else -1, value)
 
 
-def _difficulty(outcome: Outcome) -> list[str]:
+def _difficulty(outcome: BakeoffOutcome) -> list[str]:
     """Split the queries into thirds by the mean of the arms that ranked them; "" for the others."""
     values = np.where(outcome.answered, outcome.values[outcome.leading], np.nan)
     counts = (~np.isnan(values)).sum(axis=0)

@@ -22,7 +22,7 @@ from zelo_ray.formats.interchange.doubts import notes_on
 from zelo_ray.formats.interchange.graded import has_grades, read_graded
 from zelo_ray.formats.interchange.runs import read_runs, without_ranks
 from zelo_ray.formats.interchange.truth import kind_of, read_pools, read_truth
-from zelo_ray.formats.results import Results, write_json
+from zelo_ray.formats.results import ResultsWriter, write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import CompareLabelsOptions
@@ -84,7 +84,7 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
         "contradictions": table_of(rows, Contradiction),
     }
     if options.out:
-        with Results(
+        with ResultsWriter(
             options.out, {name: table.schema for name, table in tables.items()}
         ) as results:
             for name, table in tables.items():

@@ -14,7 +14,7 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.slopes import slopes
 from zelo_ray.reports.kind import Record, ReportKind
-from zelo_ray.reports.parts import Cells, Chart, Report, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, Report, ReportTable, Section, TextCell
 from zelo_ray.reports.source import Source, bare
 from zelo_ray.reports.warning import RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import WarningCode
@@ -162,7 +162,7 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
     columns += ["not ranked"] if missing else []
     cells: list[Cells] = [
         [
-            Text(row["run"]),
+            TextCell(row["run"]),
             estimate(row["old"], row["old_low"], row["old_high"]),
             estimate(row["new"], row["new_low"], row["new_high"]),
             str(row["old_rank"]),
@@ -192,7 +192,7 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
                 "Means under two sets of labels are not on one scale: what counts is the order, "
                 "and how far apart runs are.",
             ),
-            Table(
+            ReportTable(
                 columns,
                 cells,
                 caption,
@@ -218,8 +218,8 @@ def siblings_section(results: LabelComparisonResults) -> Section | None:
     columns = ("above", "below", "old d", "new d", "significant by", "queries")
     cells: list[Cells] = [
         [
-            Text(row["run_a"]),
-            Text(row["run_b"]),
+            TextCell(row["run_a"]),
+            TextCell(row["run_b"]),
             _effect_size(row["old_d"]),
             _effect_size(row["new_d"]),
             _SIGNIFICANT[row["old_apart"], row["new_apart"]],
@@ -236,7 +236,7 @@ def siblings_section(results: LabelComparisonResults) -> Section | None:
                 "How far each run stands above its neighbour on the new leaderboard, from the top, "
                 "under both labels. Left of 0 the old labels have them the other way round.",
             ),
-            Table(
+            ReportTable(
                 columns,
                 cells,
                 "Cohen's d: the mean difference over queries, in standard deviations of that "
@@ -267,11 +267,11 @@ def contradictions_section(results: LabelComparisonResults) -> Section | None:
     columns += ["judges"] if has_ambiguous else []
     cells: list[Cells] = [
         [
-            Text(short(row["query_id"], 60)),
-            Text(short(row["doc_id"], 80)),
+            TextCell(short(row["query_id"], 60)),
+            TextCell(short(row["doc_id"], 80)),
             "not judged" if isnan(row["old"]) else f"{row['kind']} ({row['old']:g})",
             number(row["new"], "g"),
-            *([Text(row["text"])] if has_texts else []),
+            *([TextCell(row["text"])] if has_texts else []),
             "yes" if row["best"] else "",
             *(["split" if row["ambiguous"] else ""] if has_ambiguous else []),
         ]
@@ -283,7 +283,7 @@ def contradictions_section(results: LabelComparisonResults) -> Section | None:
     )
     if len(rows) > _ROWS:
         caption += f" The table has the first {_ROWS:,} of {len(rows):,}."
-    table = Table(
+    table = ReportTable(
         columns,
         cells,
         caption,

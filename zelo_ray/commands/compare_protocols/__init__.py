@@ -16,7 +16,7 @@ from zelo_ray.commands.compare_protocols.costs import (
 )
 from zelo_ray.commands.compare_protocols.files import write_outcome
 from zelo_ray.commands.compare_protocols.measured import measure, word, words_of
-from zelo_ray.commands.compare_protocols.outcome import Outcome, Trial
+from zelo_ray.commands.compare_protocols.outcome import ProtocolsOutcome, ProtocolTrial
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
 from zelo_ray.commands.compare_protocols.plans import compared, plans, unused_by_all
 from zelo_ray.commands.compare_protocols.significance import sort_by_significance
@@ -24,9 +24,9 @@ from zelo_ray.commands.compare_protocols.significance import sort_by_significanc
 __all__ = [
     "Bill",
     "Item",
-    "Outcome",
     "People",
-    "Trial",
+    "ProtocolTrial",
+    "ProtocolsOutcome",
     "bills_of",
     "by_query",
     "compared",

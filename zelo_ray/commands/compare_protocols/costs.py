@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import nan
 
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Replies, advance, load
 from zelo_ray.reasons import Disabled, StopReason
@@ -55,7 +55,7 @@ class _Noting:
 
 def pools_in(file: str) -> Iterator[Pool]:
     """Yield the pools of a file; bad lines are passed over."""
-    for line in read_lines(file, Limits()):
+    for line in read_lines(file, LineLimits()):
         if line.pool:
             yield line.pool
 

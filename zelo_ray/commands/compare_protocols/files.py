@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.commands.compare_protocols.measured import FIGURES
-from zelo_ray.commands.compare_protocols.outcome import Cost, Outcome, Trial
+from zelo_ray.commands.compare_protocols.outcome import Cost, ProtocolsOutcome, ProtocolTrial
 from zelo_ray.evaluation.agreement.differences import Difference
-from zelo_ray.formats.results import Results
+from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.tables import schema_of, table_of
 
 _COUNTS = ("items", "judged", "correct", "decided", "decided_correct", "queries")
@@ -22,7 +22,7 @@ _TRIALS = pa.schema(
 )
 
 
-def write_outcome(out: str, outcome: Outcome) -> None:
+def write_outcome(out: str, outcome: ProtocolsOutcome) -> None:
     """Write the tables of a comparison under a directory or URL."""
     tables = {
         "trials": pa.Table.from_pylist(_rows(outcome.ranked), schema=_TRIALS),
@@ -30,12 +30,12 @@ def write_outcome(out: str, outcome: Outcome) -> None:
         "differences": table_of(outcome.differences, Difference),
     }
     schemas = {"trials": _TRIALS, "costs": schema_of(Cost), "differences": schema_of(Difference)}
-    with Results(out, schemas) as results:
+    with ResultsWriter(out, schemas) as results:
         for name, table in tables.items():
             results.add(name, table)
 
 
-def _rows(trials: Sequence[Trial]) -> list[dict[str, Any]]:
+def _rows(trials: Sequence[ProtocolTrial]) -> list[dict[str, Any]]:
     rows = []
     for trial in trials:
         row: dict[str, Any] = {name: getattr(trial, name) for name in ("protocol", *_COUNTS)}

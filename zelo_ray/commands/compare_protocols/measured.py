@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zelo_ray.commands.compare_protocols.costs import Bill
-from zelo_ray.commands.compare_protocols.outcome import Cost, Outcome, Trial
+from zelo_ray.commands.compare_protocols.outcome import Cost, ProtocolsOutcome, ProtocolTrial
 from zelo_ray.commands.compare_protocols.people import Item
-from zelo_ray.evaluation.agreement import COEFFICIENTS, Ratings
+from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import Estimate, estimate, quotient
 from zelo_ray.evaluation.agreement.pairs import (
@@ -69,7 +69,7 @@ def measure(
     *,
     resamples: int,
     seed: int,
-) -> Outcome:
+) -> ProtocolsOutcome:
     """Hold protocols against people, and their costs beside each other.
 
     Args:
@@ -83,14 +83,14 @@ def measure(
     names, query = np.unique([item.query_id for item in items], return_inverse=True)
     query_ids: list[str] = names.tolist()
     verdicts = np.array([[item.word for item in items], *words.values()], dtype=np.int16)
-    ratings = Ratings((HUMAN, *words), verdicts, query.astype(np.int64), 3)
+    ratings = RatingMatrix((HUMAN, *words), verdicts, query.astype(np.int64), 3)
     chance = {"resamples": resamples, "seed": seed}
     differences = [
         difference
         for difference in differ(ratings, words, _COEFFICIENTS, **chance)
         if (difference.scale, difference.coefficient) in _OF_AGREEMENT.values()
     ]
-    outcome = Outcome([], [], differences, together)
+    outcome = ProtocolsOutcome([], [], differences, together)
     agreed = _agreement(ratings, chance)
     for row, name in enumerate(words, start=1):
         billed = [bills[name].get(query_id, Bill()) for query_id in query_ids]
@@ -103,7 +103,7 @@ def measure(
 
 
 def _by_query(
-    ratings: Ratings, row: int, query_ids: Sequence[str], bills: Sequence[Bill]
+    ratings: RatingMatrix, row: int, query_ids: Sequence[str], bills: Sequence[Bill]
 ) -> Iterator[Cost]:
     """Yield the costs and results of a protocol, query by query."""
     human, verdicts = ratings.grades[[0, row]]
@@ -121,13 +121,13 @@ def _trial(
     costs: Sequence[Cost],
     bills: Sequence[Bill],
     figures: Mapping[str, Estimate],
-) -> Trial:
+) -> ProtocolTrial:
     """Return one protocol's row; ``answers`` are people's verdicts and its own, [2, items]."""
     decided = (answers >= 0).all(axis=0) & (answers != TIE).all(axis=0)
     total = Bill()
     for bill in bills:
         total.add(bill)
-    return Trial(
+    return ProtocolTrial(
         protocol=name,
         items=answers.shape[1],
         judged=sum(cost.judged for cost in costs),
@@ -140,7 +140,7 @@ def _trial(
     )
 
 
-def _agreement(ratings: Ratings, chance: Mapping[str, int]) -> dict[str, dict[str, Estimate]]:
+def _agreement(ratings: RatingMatrix, chance: Mapping[str, int]) -> dict[str, dict[str, Estimate]]:
     """Return the figures of `_OF_AGREEMENT` by protocol."""
     estimates = {
         (agreement.rater_b, agreement.scale, agreement.coefficient): Estimate(

@@ -16,7 +16,7 @@ MOST = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ProtocolTrial:
     """Result of one protocol.
 
     ``correct`` are the judged items on which it says what people say, ``decided`` those on which
@@ -54,7 +54,7 @@ class Cost:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ProtocolsOutcome:
     """Outcome of a comparison.
 
     ``together`` is what was paid for all protocols: less than the sum, where they share replies.
@@ -62,7 +62,7 @@ class Outcome:
     of agreement with people, on the items that all of a pair judged.
     """
 
-    trials: list[Trial]
+    trials: list[ProtocolTrial]
     costs: list[Cost]
     differences: list[Difference]
     together: Bill
@@ -78,7 +78,7 @@ class Outcome:
         return "dollars" if priced else "calls"
 
     @property
-    def ranked(self) -> list[Trial]:
+    def ranked(self) -> list[ProtocolTrial]:
         """Return the trials by agreement with people, the closest first; equal ones by name.
 
         Those that judged a part of the items come after the others.
@@ -86,6 +86,6 @@ class Outcome:
         return sorted(self.trials, key=_place)
 
 
-def _place(trial: Trial) -> tuple[bool, float, str]:
+def _place(trial: ProtocolTrial) -> tuple[bool, float, str]:
     value = trial.figures["agreement"].value
     return trial.is_partial, inf if isnan(value) else -value, trial.protocol

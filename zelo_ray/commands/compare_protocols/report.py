@@ -21,7 +21,7 @@ from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.spread import Axis, spread
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.kind import Record, ReportKind
-from zelo_ray.reports.parts import Cells, Chart, Report, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, Report, ReportTable, Section, TextCell
 from zelo_ray.reports.source import Source, bare
 from zelo_ray.reports.warning import RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import WarningCode
@@ -145,7 +145,7 @@ def protocols_section(results: ProtocolResults) -> Section:
     )
     cells: list[Cells] = [
         [
-            Text(row["protocol"]),
+            TextCell(row["protocol"]),
             _estimate(row, "agreement"),
             f"{row['judged']:,} of {row['items']:,}",
             f"{row['calls']:,.0f}",
@@ -160,7 +160,7 @@ def protocols_section(results: ProtocolResults) -> Section:
         "Agreement: share of the judged items on which protocol and people say the same; decided "
         "only: where neither says tie. Alpha is Krippendorff's; MCC is of A being better."
     )
-    table = Table(
+    table = ReportTable(
         columns,
         cells,
         " ".join([caption, *_cost_sentences(results)]),
@@ -223,8 +223,8 @@ def differences_section(results: ProtocolResults) -> Section | None:
     labels = {"yes": groups.significant, "no": groups.others, "too few queries": groups.unknown}
     cells: list[Cells] = [
         [
-            Text(pair.rater_a),
-            Text(pair.rater_b),
+            TextCell(pair.rater_a),
+            TextCell(pair.rater_b),
             estimate(pair.difference, pair.low, pair.high, "+.3f"),
             label,
             number(pair.value_a),
@@ -244,7 +244,7 @@ def differences_section(results: ProtocolResults) -> Section | None:
         "significantly"
         + (f", with intervals widened for {known:,} pairs (Bonferroni)." if known > 1 else ".")
     )
-    table = Table(
+    table = ReportTable(
         ("first", "second", "difference", "significant", "first's", "second's", "items"),
         cells,
         caption,

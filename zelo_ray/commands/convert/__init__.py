@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import stem
-from zelo_ray.formats.input import Asked, pools_of
+from zelo_ray.formats.input import InputOptions, pools_of
 from zelo_ray.formats.input.keeping import line_of
 from zelo_ray.formats.input.long import Left
 from zelo_ray.formats.interchange import beir, fastchat, llamahub, mteb, train, trec
@@ -19,7 +19,7 @@ from zelo_ray.formats.interchange.pooling import columns, holes, pooled
 from zelo_ray.formats.interchange.runs import read_runs, without_ranks
 from zelo_ray.formats.interchange.texts import Filled, fill, pool_line, read_texts, write_lines
 from zelo_ray.formats.interchange.truth import KINDS, look, pools_of_truth, read_pools, read_truth
-from zelo_ray.formats.interchange.work import Work, pool_lines
+from zelo_ray.formats.interchange.work import UnjudgedPools, pool_lines
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.wording import printable
 from zelo_ray.options import ConvertOptions
@@ -78,7 +78,7 @@ def _is_other(options: ConvertOptions) -> bool:
 def _brought(options: ConvertOptions) -> str:
     """Write pools from any other input of `annotate`; return what to print."""
     leftovers = Left()
-    settings = Asked(options.corpus, options.queries, {}, options.typed("what", "source"))
+    settings = InputOptions(options.corpus, options.queries, {}, options.typed("what", "source"))
     _, pools = pools_of([options.source], settings, leftovers)
     number = write_lines(options.out, (line_of(pool).rstrip(b"\n") for pool in pools))
     return _lines(f"{number:,} pools: {options.out}", *leftovers.told())
@@ -88,7 +88,7 @@ def _holes(options: ConvertOptions) -> str:
     truth, runs = read_truth(options.truth), read_runs(options.runs)
     depth = options.depth or _HOLES_DEPTH
     table = pa.concat_tables([holes(truth, name, run, depth) for name, run in runs.items()])
-    work = Work(truth, table)
+    work = UnjudgedPools(truth, table)
     if options.corpus:
         work.know(read_texts(options.corpus, "corpus", work.wanted))
     truth_pools = pools_of_truth(options.truth)

@@ -12,11 +12,11 @@ import pyarrow as pa
 from zelo_ray.commands.drift.judgments import Both, read_both
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.agreement import kappa
-from zelo_ray.evaluation.paired import Rows
+from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.randomisation import flipped_for_many
 from zelo_ray.evaluation.significance import Floats, holm, means
 from zelo_ray.formats.files import listing
-from zelo_ray.formats.results import Results, write_json
+from zelo_ray.formats.results import ResultsWriter, write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options.drift import DriftOptions
 
@@ -32,7 +32,7 @@ def is_significant(p_holm: float) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class JudgeMovement:
     """Movement of a judge, or of the mean of the panel, in one respect.
 
     ``what``: ``level``, its mean grade, or of votes its preference for what is shown first;
@@ -76,7 +76,7 @@ class Change:
 class Drift:
     """Result of comparing two sets of judgments; ``notes`` tell where the sets differ."""
 
-    moves: tuple[Moved, ...]
+    moves: tuple[JudgeMovement, ...]
     changes: tuple[Change, ...]
     notes: tuple[str, ...]
     votes: bool
@@ -131,7 +131,7 @@ def drift(options: DriftOptions) -> Drift:
     return result
 
 
-def _moves(judgments: Both, options: DriftOptions) -> Iterator[Moved]:
+def _moves(judgments: Both, options: DriftOptions) -> Iterator[JudgeMovement]:
     rows = judgments.rows
     tests = 2 * rows["judge"].nunique()
     for judge, group in rows.groupby("judge"):
@@ -166,7 +166,7 @@ def _move(
     values: pd.DataFrame,
     tests: int,
     options: DriftOptions,
-) -> Moved:
+) -> JudgeMovement:
     """Return one row of so many tests, by means over queries of the means over their items."""
     by_query = values.groupby(rows["query_id"]).mean()
     apart = (by_query["new"] - by_query["old"]).to_numpy()[np.newaxis]
@@ -174,7 +174,7 @@ def _move(
     change, low, high = (
         float(estimate[0]) for estimate in means(apart, confidence=0.95, **numbers)
     )
-    return Moved(
+    return JudgeMovement(
         judge=name[0],
         what=name[1],
         old=float(by_query["old"].mean()),
@@ -182,7 +182,7 @@ def _move(
         change=change,
         low=low,
         high=high,
-        p=float(flipped_for_many(Rows(apart), tests, **numbers)[0]),
+        p=float(flipped_for_many(PairedRows(apart), tests, **numbers)[0]),
         p_holm=1.0,
         same=float((rows["old"] == rows["new"]).mean()),
         kappa=_kappa(rows["old"].to_numpy(), rows["new"].to_numpy()),
@@ -203,7 +203,10 @@ def _kappa(old: Floats, new: Floats) -> float:
 
 def tables_of(found: Drift) -> dict[str, pa.Table]:
     """Return the tables of a comparison, by name."""
-    return {"drift": table_of(found.moves, Moved), "changes": table_of(found.changes, Change)}
+    return {
+        "drift": table_of(found.moves, JudgeMovement),
+        "changes": table_of(found.changes, Change),
+    }
 
 
 def record_of(drift: Drift, options: DriftOptions) -> dict[str, Any]:
@@ -223,7 +226,7 @@ def record_of(drift: Drift, options: DriftOptions) -> dict[str, Any]:
 
 def _write(out: str, options: DriftOptions, drift: Drift) -> None:
     tables = tables_of(drift)
-    with Results(out, {name: table.schema for name, table in tables.items()}) as results:
+    with ResultsWriter(out, {name: table.schema for name, table in tables.items()}) as results:
         for name, table in tables.items():
             results.add(name, table)
     write_json(out, "drift.json", record_of(drift, options))

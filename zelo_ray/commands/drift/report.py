@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zelo_ray.commands.drift import PANEL, Change, Moved, is_significant
+from zelo_ray.commands.drift import PANEL, Change, JudgeMovement, is_significant
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.kind import ReportKind
-from zelo_ray.reports.parts import Cells, Report, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Report, ReportTable, Section, TextCell
 from zelo_ray.reports.source import Source, bare
 from zelo_ray.reports.wording import estimate, number
 
@@ -66,7 +66,7 @@ def _judges_section(rows: Sequence[Row], *, votes: bool) -> Section:
     level = "preference for what is shown first" if votes else "mean grade"
     cells: list[Cells] = [
         [
-            Text(row["judge"]),
+            TextCell(row["judge"]),
             "changed" if is_significant(row["p_holm"]) else "no change seen",
             level if row["what"] == "level" else "follows the others",
             estimate(row["change"], row["low"], row["high"], "+.3f"),
@@ -91,7 +91,7 @@ def _judges_section(rows: Sequence[Row], *, votes: bool) -> Section:
         "against its old ones."
     )
     columns = ("judge", "result", "in what", *numbers)
-    table = Table(columns, cells, caption, frozenset(numbers), file="drift.parquet")
+    table = ReportTable(columns, cells, caption, frozenset(numbers), file="drift.parquet")
     return Section("judges", "Judges", (table,))
 
 
@@ -101,14 +101,14 @@ def _changes_section(source: Source) -> Section | None:
         return None
     cells: list[Cells] = [
         [
-            *(Text(row[name]) for name in ("judge", "query_id", "item")),
+            *(TextCell(row[name]) for name in ("judge", "query_id", "item")),
             number(row["old"], "g"),
             number(row["new"], "g"),
         ]
         for row in rows
     ]
     columns = ("judge", "query", "item", "old", "new")
-    table = Table(
+    table = ReportTable(
         columns, cells, "", frozenset(columns[3:]), open_rows=_CHANGES, file="changes.parquet"
     )
     return Section("changes", "Judgments that changed most", (table,))
@@ -117,7 +117,7 @@ def _changes_section(source: Source) -> Section | None:
 DRIFT_REPORT = ReportKind(
     "drift.json",
     frozenset({"judges", "options"}),
-    {"drift": (Moved,), "changes": (Change,)},
+    {"drift": (JudgeMovement,), "changes": (Change,)},
     build_report,
     headline,
 )

@@ -5,7 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zelo_ray.commands.explain import meetings, queries
-from zelo_ray.commands.explain.paragraphs import Part, first_words, part, ranges, text_part
+from zelo_ray.commands.explain.paragraphs import (
+    ExplanationPart,
+    first_words,
+    part,
+    ranges,
+    text_part,
+)
 from zelo_ray.commands.explain.pools import ids_in, meant_by, nearest, pool_of
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import pieces, record
@@ -95,12 +101,12 @@ def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
     return "\n\n".join(paragraph.whole() for paragraph in explanation(out, query_id, doc_id))
 
 
-def first_ranked(parts: Iterable[Part]) -> str:
+def first_ranked(parts: Iterable[ExplanationPart]) -> str:
     """Return the best document of a query's explanation; empty if there is none."""
     return next((paragraph.best for paragraph in parts if paragraph.best), "")
 
 
-def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part]:
+def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[ExplanationPart]:
     """Explain a document's score by what judges said; where it met others, the hardest first.
 
     Without a document: every score of the query by rank, every tournament or verdict, and what
@@ -155,7 +161,7 @@ def _query_meant(out: str, name: str, query_ids: Sequence[str]) -> str:
     raise NothingToExplain(f"{out} holds no judgment of a query {name!r}{near}")
 
 
-def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[Part]:
+def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[ExplanationPart]:
     if not (query.judged or query.held.failures):
         raise NothingToExplain(f"{out} holds no judgment of a query {query.id!r}")
     options = query.held.options
@@ -169,7 +175,7 @@ def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[Part]:
     yield from _of_query(query) if doc_id is None else _of_document(query, _meant(query, doc_id))
 
 
-def _of_query(query: _Query) -> Iterator[Part]:
+def _of_query(query: _Query) -> Iterator[ExplanationPart]:
     """Explain how the query went."""
     by_rank = sorted(query.held.scores.values(), key=lambda score: (score.rank, score.doc_id))
     without = "no scores" + (f", as {query.why}" if query.why else "")
@@ -192,7 +198,7 @@ def _of_query(query: _Query) -> Iterator[Part]:
         yield part("judgments", [failure])
 
 
-def _of_document(query: _Query, doc_id: str) -> Iterator[Part]:
+def _of_document(query: _Query, doc_id: str) -> Iterator[ExplanationPart]:
     """Explain why the document has its score."""
     texts = query.texts
     if doc_id in texts:

@@ -15,7 +15,7 @@ _WIDE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ExplanationPart:
     """A paragraph: whole lines, however long, that can steer no terminal."""
 
     kind: Kind
@@ -38,12 +38,12 @@ class Part:
         )
 
 
-def part(kind: Kind, lines: Iterable[str]) -> Part:
+def part(kind: Kind, lines: Iterable[str]) -> ExplanationPart:
     """Make a paragraph of some lines, safe to print."""
-    return Part(kind, tuple(map(printable, lines)))
+    return ExplanationPart(kind, tuple(map(printable, lines)))
 
 
-def text_part(head: str, text: str) -> Part:
+def text_part(head: str, text: str) -> ExplanationPart:
     """Make a paragraph of the user's text below its heading; blank lines are left out."""
     body = [f"    {' '.join(line.split())}" for line in text.splitlines() if line.strip()]
     return part("text", [head, *(body or ["    (no text)"])])

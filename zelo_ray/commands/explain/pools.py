@@ -6,7 +6,7 @@ import orjson
 
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import lines, pieces
-from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.options import meant
 from zelo_ray.records import Pool
 
@@ -21,7 +21,7 @@ def pool_of(out: str, query_id: str) -> Pool | None:
     written = orjson.dumps(query_id)[1:-1], query_id.encode(errors="replace")
     for place, line in _lines_of(out):
         if any(form in line for form in written) and _id_in(line) == query_id:
-            return parse_line(place, 0, line, Limits()).pool
+            return parse_line(place, 0, line, LineLimits()).pool
     return None
 
 

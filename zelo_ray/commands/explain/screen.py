@@ -5,7 +5,7 @@ from itertools import groupby
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from zelo_ray.commands.explain.paragraphs import Part
+from zelo_ray.commands.explain.paragraphs import ExplanationPart
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.course import DEEP
 
@@ -16,7 +16,9 @@ _NARROW = 40
 """Cells of a line, however narrow the terminal is."""
 
 
-def on_screen(parts: Sequence[Part], width: int, height: int, command: str) -> Iterator[str]:
+def on_screen(
+    parts: Sequence[ExplanationPart], width: int, height: int, command: str
+) -> Iterator[str]:
     """Yield the paragraphs as lines, cut to fit the terminal.
 
     Args:
@@ -42,7 +44,7 @@ def on_screen(parts: Sequence[Part], width: int, height: int, command: str) -> I
     yield from shown[:-1] if shown and not shown[-1] else shown
 
 
-def _cut(part: Part, width: int) -> list[str]:
+def _cut(part: ExplanationPart, width: int) -> list[str]:
     if part.kind == "text":
         text = " ".join(line.strip() for line in part.lines[1:])
         return [*wrapped(part.lines[0], width), *_few(f"    {text}", width, _TEXT_LINES)]
@@ -57,7 +59,7 @@ def _cut(part: Part, width: int) -> list[str]:
     return [line for paragraph in part.lines for line in wrapped(paragraph, width)]
 
 
-def _judgments(parts: Sequence[Part], width: int, room: int, command: str) -> list[str]:
+def _judgments(parts: Sequence[ExplanationPart], width: int, room: int, command: str) -> list[str]:
     """Return the first paragraphs that fit, at least one, and the number of the others."""
     shown = list[str]()
     for number, part in enumerate(parts):

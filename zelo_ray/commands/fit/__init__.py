@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from zelo_ray.commands.fit.queries import Rated, rated
 from zelo_ray.errors import InputError
-from zelo_ray.fitting.outcomes import Model
+from zelo_ray.fitting.outcomes import OutcomeModel
 from zelo_ray.formats.files import writing
 from zelo_ray.formats.formulas import guard
 from zelo_ray.formats.interchange.comparisons import Comparisons, read_comparisons
@@ -65,7 +65,7 @@ def fitted_to(comparisons: Comparisons, options: FitOptions, notes: tuple[str, .
             "order_effect: the columns do not say who stood first; winner and loser do not, and "
             "swapped is to be true or false in every row"
         )
-    model = Model(
+    model = OutcomeModel(
         prior_sd=None if options.mle or options.firth else options.prior_sd,
         firth=options.firth,
         ties=options.ties,

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.fitting.existence import Unrated, UnratedReason
-from zelo_ray.fitting.outcomes import Games, Ints, Model
-from zelo_ray.fitting.ratings import Ratings, rate
+from zelo_ray.fitting.outcomes import Games, Ints, OutcomeModel
+from zelo_ray.fitting.ratings import FittedRatings, rate
 from zelo_ray.formats.interchange.comparisons import COMPARISONS
 from zelo_ray.options.fit import FitOptions
 
@@ -54,7 +54,7 @@ class _Query:
     judge: Ints
 
 
-def rated(table: pa.Table, model: Model, options: FitOptions, *, shared: bool) -> Rated:
+def rated(table: pa.Table, model: OutcomeModel, options: FitOptions, *, shared: bool) -> Rated:
     """Fit each query.
 
     Args:
@@ -146,7 +146,7 @@ def _few(names: list[str]) -> list[str]:
     return names if len(names) <= 4 else [*names[:3], "…"]
 
 
-def _ranked(query: _Query, ratings: Ratings, options: FitOptions) -> list[tuple[Any, ...]]:
+def _ranked(query: _Query, ratings: FittedRatings, options: FitOptions) -> list[tuple[Any, ...]]:
     """Return the rows of a query's scores: best first, equal ones by name."""
     games, size = query.games, query.games.items
     places = np.concatenate([games.first, games.second])

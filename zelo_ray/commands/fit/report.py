@@ -8,7 +8,7 @@ from typing import Any
 from zelo_ray.commands.fit import Fitted
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import FitOptions
-from zelo_ray.reports.parts import Cells, Report, Section, Sentences, Table, Text
+from zelo_ray.reports.parts import Cells, Report, ReportTable, Section, Sentences, TextCell
 from zelo_ray.reports.wording import number
 
 _QUERIES, _REASONS = 3, 10
@@ -62,7 +62,7 @@ def _scores_section(
     cells: list[Cells] = [
         [
             f"{row['rank']}",
-            Text(row["doc_id"]),
+            TextCell(row["doc_id"]),
             number(row["score"], form),
             number(row["std_error"], form),
             number(row["comparisons"], ",.10g"),
@@ -70,7 +70,7 @@ def _scores_section(
         ]
         for row in rows
     ]
-    table = Table(
+    table = ReportTable(
         _COLUMNS, cells, numbers=frozenset(_COLUMNS[1:]), file=options.out or "--out FILE"
     )
     title = f"Query {query}" if "query_id" in rows[0] else "Scores"
@@ -88,6 +88,6 @@ def _effect(effect: Row) -> str:
 def _unscored_section(reasons: Mapping[str, str]) -> Section | None:
     if not reasons:
         return None
-    rows: list[Cells] = [[Text(query), Text(reason)] for query, reason in reasons.items()]
-    table = Table(("query", "reason"), rows, open_rows=_REASONS)
+    rows: list[Cells] = [[TextCell(query), TextCell(reason)] for query, reason in reasons.items()]
+    table = ReportTable(("query", "reason"), rows, open_rows=_REASONS)
     return Section("unscored", "Queries without scores", (table,))

@@ -20,14 +20,14 @@ from zelo_ray.commands.label.spreadsheet import read_sheet, write_sheet
 from zelo_ray.commands.label.store import Answers, now
 from zelo_ray.engine.lock import claim, leaving_no_trace
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import Answer
+from zelo_ray.formats.answers import PersonsAnswer
 from zelo_ray.formats.labels import grades_of, read_labels
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.label import LabelOptions
 
 __all__ = [
+    "LabelWork",
     "MakePage",
-    "Work",
     "between_people",
     "label",
     "names_of",
@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class LabelWork:
     """A sample that this process alone is at work on."""
 
     out: str
@@ -49,7 +49,7 @@ class Work:
 
 
 @contextlib.contextmanager
-def working(options: LabelOptions, say: Say) -> Iterator[Work]:
+def working(options: LabelOptions, say: Say) -> Iterator[LabelWork]:
     """Draw the sample, or make it larger, and open its answers; nobody else does meanwhile.
 
     Raises:
@@ -58,10 +58,10 @@ def working(options: LabelOptions, say: Say) -> Iterator[Work]:
     """
     with leaving_no_trace(options.out), claim(options.out, say, "label"):
         about, sample = drawn(options, say)
-        yield Work(options.out, about, Desk(sample, Answers(options.out, say), TOP))
+        yield LabelWork(options.out, about, Desk(sample, Answers(options.out, say), TOP))
 
 
-def label(options: LabelOptions, say: Say, make_page: Callable[[Work], MakePage]) -> None:
+def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], MakePage]) -> None:
     """Draw documents for people, and serve the page, or write or read a spreadsheet's file.
 
     Args:
@@ -84,18 +84,18 @@ def label(options: LabelOptions, say: Say, make_page: Callable[[Work], MakePage]
             say(line)
 
 
-def page_words(work: Work) -> dict[str, str]:
+def page_words(work: LabelWork) -> dict[str, str]:
     """Return the commands that the page names: to start the server again, and the next step."""
     again = f"zelo-ray label --out {shlex.quote(work.out)}"
     return {"again": again, "next": _next(work)}
 
 
-def _next(work: Work) -> str:
+def _next(work: LabelWork) -> str:
     """Return the command that measures the contest's runs again, with people's labels."""
     return shlex.join(["zelo-ray", "bakeoff", "--config", f"{work.out.rstrip('/')}/{AGAIN}"])
 
 
-def _serve(work: Work, options: LabelOptions, say: Say, make_page: MakePage) -> None:
+def _serve(work: LabelWork, options: LabelOptions, say: Say, make_page: MakePage) -> None:
     """Serve the page until somebody ends it."""
     with Server(work.desk, make_page, work.out, options.port) as server:
         far = work.desk.progress("")
@@ -131,7 +131,7 @@ def _has_screen() -> bool:
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
 
 
-def _sent_out(work: Work, url: str, person: str) -> str:
+def _sent_out(work: LabelWork, url: str, person: str) -> str:
     rows = work.desk.open_to(person)
     if not rows:
         raise InputError(f"{work.out}: no document is open; --more N adds some")
@@ -143,10 +143,10 @@ def _sent_out(work: Work, url: str, person: str) -> str:
     )
 
 
-def _taken_in(work: Work, url: str, person: str) -> str:
+def _taken_in(work: LabelWork, url: str, person: str) -> str:
     """Keep the answers of a file, all or none; what is known already is not kept again."""
     desk, answers = work.desk, dict[tuple[str, str], tuple[float | None, str]]()
-    new = list[Answer]()
+    new = list[PersonsAnswer]()
     for row in read_sheet(url, person, TOP):
         try:
             pair = desk.find(row.key).pair
@@ -157,7 +157,7 @@ def _taken_in(work: Work, url: str, person: str) -> str:
             raise InputError(f"{row.place}: another grade than in {place}, for the same document")
         previous = desk.answers.standing.get(pair, {}).get(row.person)
         if place == row.place and (previous is None or previous.grade != row.grade):
-            new.append(Answer(now(), row.person, *pair, row.grade, note=row.note))
+            new.append(PersonsAnswer(now(), row.person, *pair, row.grade, note=row.note))
     desk.answers.keep(new)
     return f"{url}: {counted(len(answers), 'answer')}, {len(new):,} of them new"
 
@@ -171,7 +171,7 @@ def _named(missed: Sequence[Shown]) -> str:
     return f"; open is document {doc_id!r} of query {query_id!r}{others}"
 
 
-def _standing(work: Work) -> Iterator[str]:
+def _standing(work: LabelWork) -> Iterator[str]:
     """Yield how far the work is, what counts of it, and how far people agree."""
     progress = work.desk.progress("")
     frame, measure = work.about["documents"], work.about["measure"]

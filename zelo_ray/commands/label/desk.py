@@ -10,7 +10,7 @@ import pyarrow as pa
 from zelo_ray.commands.label.store import Answers, now
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import Answer, Pair
+from zelo_ray.formats.answers import Pair, PersonsAnswer
 
 _OPEN_SECONDS = 600.0
 
@@ -28,7 +28,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LabelProgress:
     """Progress of the work, in documents."""
 
     done: int
@@ -93,7 +93,7 @@ class Desk:
                 raise InputError(f"{grade} is no grade from 0 to {self.top}")
             answer = self.answers.standing.get(shown.pair, {}).get(person)
             if answer is None or answer.grade != grade:
-                self.answers.keep([Answer(now(), person, *shown.pair, grade)])
+                self.answers.keep([PersonsAnswer(now(), person, *shown.pair, grade)])
             return self._next(person)
 
     def undo(self, person: str, key: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Desk:
             shown = self.find(key)
             answer = self.answers.standing.get(shown.pair, {}).get(person)
             if answer:
-                self.answers.keep([Answer(now(), person, *shown.pair, undo=True)])
+                self.answers.keep([PersonsAnswer(now(), person, *shown.pair, undo=True)])
             return self._given(person, shown) | {"before": answer.grade if answer else None}
 
     def close(self) -> None:
@@ -115,12 +115,12 @@ class Desk:
         with self._lock:
             self.answers.close()
 
-    def progress(self, person: str) -> Progress:
+    def progress(self, person: str) -> LabelProgress:
         """Return the progress, as one person sees it."""
         with self._lock:
             answers = self.answers.standing
             rows = [(document, answers.get(document.pair, {})) for document in self.documents]
-            return Progress(
+            return LabelProgress(
                 done=sum(bool(people) for _, people in rows),
                 of=len(rows),
                 yours=sum(person in people for _, people in rows),

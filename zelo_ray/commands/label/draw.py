@@ -29,7 +29,7 @@ from zelo_ray.evaluation.measures import parse_measure
 from zelo_ray.evaluation.people.design import priorities, threshold_of
 from zelo_ray.formats.answers import ANSWERS, Pair, read_answers, standing
 from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.input import Asked, bring
+from zelo_ray.formats.input import InputOptions, bring
 from zelo_ray.formats.interchange.truth import has_changed
 from zelo_ray.formats.labels import DOCUMENTS, LABEL, frame_pairs
 from zelo_ray.formats.record import RUN, run_at
@@ -89,7 +89,7 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
     else:
         table = old
     if options.pools:
-        settings = Asked(show=tuple(about["show_query"] or ()))
+        settings = InputOptions(show=tuple(about["show_query"] or ()))
         inputs = bring(options.pools, options.out, settings)
         for line in inputs.lines():
             say(line)

@@ -3,11 +3,11 @@
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from zelo_ray.commands.label import Work, names_of, page_words, shown
+from zelo_ray.commands.label import LabelWork, names_of, page_words, shown
 from zelo_ray.reports.page import asset, digest, embedded
 
 
-def labelling_page(work: Work, token: str) -> tuple[str, str]:
+def labelling_page(work: LabelWork, token: str) -> tuple[str, str]:
     """Return the page and the Content-Security-Policy that allows only its own script and style.
 
     Args:

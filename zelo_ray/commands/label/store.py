@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zelo_ray.engine.durable import sync_folder
-from zelo_ray.formats.answers import ANSWERS, Answer, Standing, read_answers, standing
+from zelo_ray.formats.answers import ANSWERS, PersonsAnswer, Standing, read_answers, standing
 
 _TORN = "answers.torn"
 
@@ -25,7 +25,7 @@ class Answers:
 
     def __init__(self, out: str, say: Callable[[str], None]) -> None:
         self._path = Path(out) / ANSWERS
-        self._said = list[Answer]()
+        self._said = list[PersonsAnswer]()
         if self._path.exists():
             self._said, end = read_answers(str(self._path))
             self._set_aside(end, say)
@@ -51,7 +51,7 @@ class Answers:
             elif data and not data.endswith(b"\n"):
                 file.write(b"\n")
 
-    def keep(self, answers: Iterable[Answer]) -> None:
+    def keep(self, answers: Iterable[PersonsAnswer]) -> None:
         """Add answers; they are durable when this returns, or none of them is there.
 
         Raises:
@@ -80,14 +80,14 @@ class Answers:
         """Take nothing more: another process may hold the directory from now on."""
         self._closed = True
 
-    def last_of(self, person: str) -> Answer | None:
+    def last_of(self, person: str) -> PersonsAnswer | None:
         """Return the last valid answer of a person: the one that undoing would take back."""
         answers = (
             answer for answer in reversed(self._said) if answer.person == person and not answer.undo
         )
         return next((answer for answer in answers if self._stands(answer)), None)
 
-    def _stands(self, answer: Answer) -> bool:
+    def _stands(self, answer: PersonsAnswer) -> bool:
         return self.standing.get(answer.pair, {}).get(answer.person) is answer
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from zelo_ray.errors import InputError
 from zelo_ray.formats.answers import Pair
 from zelo_ray.formats.interchange.truth import pools_of_truth
-from zelo_ray.formats.pools import Limits, find_shards, read_lines
+from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols.texts import query_shown
@@ -33,7 +33,7 @@ def texts_of(places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] 
         by_query.setdefault(query_id, set()).add(doc_id)
     texts: dict[Pair, tuple[str, str]] = {}
     for shard in find_shards(places) if places and by_query else ():
-        for pool in (line.pool for line in read_lines(shard, Limits()) if line.pool):
+        for pool in (line.pool for line in read_lines(shard, LineLimits()) if line.pool):
             fields.see(pool.about)
             for document in pool.documents:
                 if document.id in by_query.get(pool.query_id, ()):

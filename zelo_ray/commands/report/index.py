@@ -20,7 +20,7 @@ _MARK = b'content="zelo-ray index"'
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class WrittenIndex:
     """Place of the index page, number of its runs, and the given places that are no run."""
 
     place: str
@@ -36,7 +36,7 @@ def holds_runs(place: str) -> bool:
     )
 
 
-def write_index(places: Sequence[str], out: str | None = None) -> Index:
+def write_index(places: Sequence[str], out: str | None = None) -> WrittenIndex:
     """Write one page over the runs that are there.
 
     Args:
@@ -58,7 +58,7 @@ def write_index(places: Sequence[str], out: str | None = None) -> Index:
     fs, path = fsspec.url_to_fs(folder)
     fs.makedirs(path, exist_ok=True)
     write_text(folder, name, render_page(overview(runs, others, folder)))
-    return Index(target, len(runs), tuple(others))
+    return WrittenIndex(target, len(runs), tuple(others))
 
 
 def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from zelo_ray.commands.report.runs import Past, whole_path
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.wording import counted
-from zelo_ray.reports.parts import Away, Cells, Report, Section, Table, Text
+from zelo_ray.reports.parts import Away, Cells, Report, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import paid, short
 
 _PAGE = "report.html"
@@ -71,16 +71,16 @@ def _runs_section(runs: Sequence[Past], folder: str) -> Section:
             " ".join(filter(None, (run.command, run.protocol))),
             run.state,
             run.started or run.written,
-            Text(short(run.headline, 200) or _NONE),
+            TextCell(short(run.headline, 200) or _NONE),
             _dollars(*run.spent),
             *map(_count, (run.queries, run.documents, run.failures)),
             _span(run.seconds),
-            Text(short(", ".join(run.who), 200)),
+            TextCell(short(", ".join(run.who), 200)),
         ]
         for run, name in zip(runs, _names(runs), strict=True)
     ]
     right = frozenset({"started", "took", "queries", "documents", "failed", "spent"})
-    return Section("runs", "Runs", [Table(columns, rows, numbers=right, sortable=True)])
+    return Section("runs", "Runs", [ReportTable(columns, rows, numbers=right, sortable=True)])
 
 
 def _differences_section(runs: Sequence[Past]) -> Section | None:
@@ -107,29 +107,31 @@ def _told(run: Past) -> Mapping[str, Any]:
     return {**run.options, "version": version or run.record.get("version")}
 
 
-def _differences(command: str, runs: Sequence[tuple[Past, str]]) -> Table:
+def _differences(command: str, runs: Sequence[tuple[Past, str]]) -> ReportTable:
     names = differing([run for run, _ in runs])
     if not names:
-        return Table(["run"], [[Text(n)] for _, n in runs], f"{command}: the same options.")
+        return ReportTable(
+            ["run"], [[TextCell(n)] for _, n in runs], f"{command}: the same options."
+        )
     records = [_told(run) for run, _ in runs]
     option_names = ", ".join(name.replace("_", " ") for name in names)
     caption = f"{command}: {len(runs):,} runs differ in {option_names}."
     called = [name for _, name in runs]
     if len(names) > len(runs):  # the longer side goes down the page
         rows: list[Cells] = [[n, *(_option(record.get(n)) for record in records)] for n in names]
-        return Table(["option", *called], rows, caption, sortable=True)
+        return ReportTable(["option", *called], rows, caption, sortable=True)
     rows = [
-        [Text(name), *(_option(record.get(n)) for n in names)]
+        [TextCell(name), *(_option(record.get(n)) for n in names)]
         for name, record in zip(called, records, strict=True)
     ]
-    return Table(["run", *names], rows, caption, sortable=True)
+    return ReportTable(["run", *names], rows, caption, sortable=True)
 
 
 def _calls_section(runs: Sequence[Past]) -> Section | None:
     columns = ("run", "answered", "known before", "tokens in", "tokens out", "zelo-ray")
     rows: list[Cells] = [
         [
-            Text(name),
+            TextCell(name),
             *(f"{count:,}" for count in run.calls.values()),
             str(_told(run)["version"] or _NONE),
         ]
@@ -137,7 +139,7 @@ def _calls_section(runs: Sequence[Past]) -> Section | None:
         if run.calls
     ]
     caption = "Requests and tokens of each run's last process; replies that it knew cost nothing."
-    table = Table(columns, rows, caption, frozenset(columns[1:5]), sortable=True)
+    table = ReportTable(columns, rows, caption, frozenset(columns[1:5]), sortable=True)
     return Section("calls", "Calls", [table]) if rows else None
 
 
@@ -150,15 +152,19 @@ def _names(runs: Sequence[Past]) -> list[str]:
     return [posixpath.relpath(f"/{path.lstrip('/')}", above) for _, path in split]
 
 
-def _link(run: Past, name: str, folder: str) -> Text | Away:
+def _link(run: Past, name: str, folder: str) -> TextCell | Away:
     """Link a run's name to its page, if it has one that a browser can open."""
     if _PAGE not in (listing(run.place) or ()):
-        return Text(f"{name} (no {_PAGE} yet)")
+        return TextCell(f"{name} (no {_PAGE} yet)")
     page, base = f"{whole_path(run.place)}/{_PAGE}", whole_path(folder)
     if page.partition("://")[0] == base.partition("://")[0]:
         return Away(name, quote(posixpath.relpath(page, base)))
     scheme = page.partition("://")[0]
-    return Away(name, quote(page, safe="/:")) if scheme in ("file", "http", "https") else Text(name)
+    return (
+        Away(name, quote(page, safe="/:"))
+        if scheme in ("file", "http", "https")
+        else TextCell(name)
+    )
 
 
 def _written(value: Any) -> str:
@@ -168,9 +174,9 @@ def _written(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _option(value: Any) -> Text:
+def _option(value: Any) -> TextCell:
     is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return Text(short(", ".join(value) if is_list else _written(value), 120))
+    return TextCell(short(", ".join(value) if is_list else _written(value), 120))
 
 
 def _span(seconds: float | None) -> str:

@@ -16,7 +16,7 @@ from zelo_ray.fitting.panel import PanelModel, default_model
 from zelo_ray.fitting.sizing import (
     RINGS,
     Plan,
-    Size,
+    PlanSize,
     Sizes,
     drawn_truth,
     imagine,
@@ -50,7 +50,7 @@ class Pilot:
 class Sized:
     """Sizes that were found, a row for each plan, and the data behind them."""
 
-    sizes: Sequence[Size]
+    sizes: Sequence[PlanSize]
     answer: str
     """to the question for an error; empty if none was asked"""
     notes: Sequence[str]
@@ -58,14 +58,14 @@ class Sized:
     documents: int
     dollars_a_call: float
 
-    def dollars(self, size: Size) -> float:
+    def dollars(self, size: PlanSize) -> float:
         """Return the US dollars of a plan, for all queries; NaN where no price is known."""
         return size.calls * self.queries * self.dollars_a_call
 
     def table(self) -> pa.Table:
         """Return a row for each plan; ``calls`` and ``dollars`` are of all queries."""
         columns: dict[str, Any] = {
-            name: [getattr(size, name) for size in self.sizes] for name in Size.__slots__
+            name: [getattr(size, name) for size in self.sizes] for name in PlanSize.__slots__
         }
         columns["calls"] = [round(size.calls * self.queries) for size in self.sizes]
         columns["dollars"] = [self.dollars(size) for size in self.sizes]
@@ -102,7 +102,7 @@ def _plans(options: SizeOptions, pairs: int) -> list[Plan]:
     return [*zelo, *(Plan("lean", calls) for calls in rings)]
 
 
-def cheapest(error: float, sizes_by_plan: dict[Plan, Size], sizes: Sizes) -> Plan | None:
+def cheapest(error: float, sizes_by_plan: dict[Plan, PlanSize], sizes: Sizes) -> Plan | None:
     """Find the plan with the fewest calls that reaches an error, among those found and beyond.
 
     Args:
@@ -144,7 +144,7 @@ def _more(kind: Plan, amounts: Sequence[int], sizes: Sizes) -> bool:
 
 
 def _answer(
-    error: float, best: Plan | None, sizes_by_plan: Mapping[Plan, Size], sized: Sized
+    error: float, best: Plan | None, sizes_by_plan: Mapping[Plan, PlanSize], sized: Sized
 ) -> str:
     if best is None:
         closest = min(sizes_by_plan.values(), key=lambda row: row.std_error)
@@ -160,13 +160,13 @@ def _answer(
     )
 
 
-def _kinds(sizes_by_plan: Mapping[Plan, Size]) -> list[Plan]:
+def _kinds(sizes_by_plan: Mapping[Plan, PlanSize]) -> list[Plan]:
     """Return the kinds of plans, each as a plan of size 0."""
     return list(dict.fromkeys(replace(plan, much=0) for plan in sizes_by_plan))
 
 
 def _least(
-    plan: Plan, below: int, error: float, sizes_by_plan: dict[Plan, Size], sizes: Sizes
+    plan: Plan, below: int, error: float, sizes_by_plan: dict[Plan, PlanSize], sizes: Sizes
 ) -> Plan:
     """Find the smallest plan of a kind that reaches an error; ``below`` does not reach it."""
     amount = plan.much

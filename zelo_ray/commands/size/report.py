@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import isnan
 
 from zelo_ray.commands.size import Sized
-from zelo_ray.fitting.sizing import Size
+from zelo_ray.fitting.sizing import PlanSize
 from zelo_ray.reports.charts.figures import PALETTE
-from zelo_ray.reports.parts import Cells, Chart, Figure, Report, Section, Table
+from zelo_ray.reports.parts import Cells, Chart, Figure, Report, ReportTable, Section
 from zelo_ray.reports.wording import number, plain
 
 _FIGURES = {
@@ -45,7 +45,7 @@ def _chart(sized: Sized) -> Chart:
     return Chart(figures, "Each point is a plan, by the calls that a document takes.", "figure")
 
 
-def _figure(sizes: Sequence[Size], value: str, title: str) -> Figure:
+def _figure(sizes: Sequence[PlanSize], value: str, title: str) -> Figure:
     data = []
     for place, (name, kind) in enumerate(_KINDS.items()):
         points = [size for size in sizes if _kind(size) == kind]
@@ -73,13 +73,13 @@ def _figure(sizes: Sequence[Size], value: str, title: str) -> Figure:
     }
 
 
-def _kind(size: Size) -> str:
+def _kind(size: PlanSize) -> str:
     if size.plan.startswith("lean"):
         return "lean"
     return "all" if size.plan.endswith("all") else "one"
 
 
-def _table(sized: Sized, *, priced: bool) -> Table:
+def _table(sized: Sized, *, priced: bool) -> ReportTable:
     columns = ["plan", "calls a document", "calls", *(["dollars"] if priced else [])]
     columns += ["loss", "std_error", "distance", "largest", "tau"]
     rows: list[Cells] = [
@@ -96,4 +96,4 @@ def _table(sized: Sized, *, priced: bool) -> Table:
         ]
         for size in sized.sizes
     ]
-    return Table(columns, rows, numbers=frozenset(columns[1:]), file="size.parquet")
+    return ReportTable(columns, rows, numbers=frozenset(columns[1:]), file="size.parquet")

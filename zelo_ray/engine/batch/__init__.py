@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from zelo_ray.engine.batch.harvest import Harvester
-from zelo_ray.engine.batch.state import BatchState, Line
+from zelo_ray.engine.batch.state import BatchedJudge, BatchState
 from zelo_ray.engine.batch.submit import Sender
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
 from zelo_ray.engine.budget import SharedBudget
@@ -195,12 +195,12 @@ class Batcher:
         return submitted
 
 
-def _line(judge: Judge, options: AnnotateOptions, environ: Mapping[str, str]) -> Line:
+def _line(judge: Judge, options: AnnotateOptions, environ: Mapping[str, str]) -> BatchedJudge:
     limits = load_provider(judge.provider).batch
     if limits is None:
         raise PanelError(f"{judge.name}: its provider has no batches")
     room = options.limits.get(judge.name, Limit()).enqueued_tokens
-    return Line(
+    return BatchedJudge(
         judge=judge,
         client=connect(judge, options.api_key_env, environ, options.timeout),
         limits=limits,

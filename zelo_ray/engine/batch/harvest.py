@@ -4,8 +4,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 
-from zelo_ray.engine.batch.parts import Part
-from zelo_ray.engine.batch.state import BatchState, Line
+from zelo_ray.engine.batch.parts import BatchPart
+from zelo_ray.engine.batch.state import BatchedJudge, BatchState
 from zelo_ray.engine.bookkeeping import check_answer, excess, name_of
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
@@ -35,7 +35,7 @@ class Harvester:
         self._spent: dict[str, float] = defaultdict(float)
         self._prompts: dict[str, list[int]] = defaultdict(list)
 
-    async def watch(self, line: Line) -> None:
+    async def watch(self, line: BatchedJudge) -> None:
         """Look at the judge's batches until nothing can come of them; harvest what has ended."""
         station, longest = self._station, self._station.options.batch_poll
         wait = first = min(_FIRST_LOOK, longest)
@@ -49,7 +49,7 @@ class Harvester:
                     wait = first
             await station.tell()
 
-    async def _look(self, line: Line, part: Part) -> bool:
+    async def _look(self, line: BatchedJudge, part: BatchPart) -> bool:
         """Check one batch, and harvest it if it has ended; return whether it had."""
         try:
             batch = await line.client.look(part.batch)
@@ -69,7 +69,7 @@ class Harvester:
             self._station.stop(f"{line.judge.name}: unexpected {name_of(error)}")
         return False
 
-    async def _harvest(self, line: Line, part: Part, batch: Batch) -> None:
+    async def _harvest(self, line: BatchedJudge, part: BatchPart, batch: Batch) -> None:
         """Keep all that a batch that has ended holds, and close its part.
 
         Raises:
@@ -127,7 +127,7 @@ class Harvester:
         if reason:
             self._station.disable_judge(line.judge.name, reason)
 
-    def _make_room(self, line: Line, part: Part) -> None:
+    def _make_room(self, line: BatchedJudge, part: BatchPart) -> None:
         """Make room after a batch was refused because too many tokens are enqueued, by anyone."""
         if others := line.enqueued - part.tokens:
             line.room = others
@@ -138,14 +138,14 @@ class Harvester:
         wait = min(_LONGEST_FULL, self._station.options.batch_poll * 2.0 ** min(line.full - 1, 10))
         line.full_until = self._station.clock.now() + wait
 
-    async def _give_up(self, line: Line, part: Part) -> None:
+    async def _give_up(self, line: BatchedJudge, part: BatchPart) -> None:
         """Give up a batch that is another program's; try the next candidate, if any."""
         if part.candidates:
             await self._station.enter(line, part, part.candidates.pop(0))
         else:
             await self._station.close(line, part, "void")
 
-    async def _take(self, line: Line, part: Part, key: str, outcome: Outcome) -> None:
+    async def _take(self, line: BatchedJudge, part: BatchPart, key: str, outcome: Outcome) -> None:
         """Keep one result; one that may come better next time only if it was billed."""
         if isinstance(outcome, Fatal):
             return

@@ -20,7 +20,7 @@ State = Literal["intended", "submitted", "harvested", "void"]
 
 
 @dataclass(slots=True)
-class Part:
+class BatchPart:
     """Requests that travel in one batch.
 
     ``mark`` is what the batch is known by at its provider; ``verdict`` names the model that answers
@@ -77,7 +77,7 @@ class Parts:
         self._fs, root = fsspec.url_to_fs(out)
         self._folder = f"{root.rstrip('/')}/{FOLDER}"
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[BatchPart]:
         """Yield all records, oldest first.
 
         Raises:
@@ -89,7 +89,7 @@ class Parts:
                 if name.endswith(".json"):
                     yield _part(name, self._fs.cat_file(name))
 
-    def keep(self, part: Part) -> None:
+    def keep(self, part: BatchPart) -> None:
         """Write a record anew, without its keys when no answer can come. It is durable at the end.
 
         Raises:
@@ -99,9 +99,9 @@ class Parts:
         keep_file(self._fs, f"{self._folder}/{part.mark}.json", orjson.dumps(fields))
 
 
-def _part(name: str, data: bytes) -> Part:
+def _part(name: str, data: bytes) -> BatchPart:
     try:
-        part = Part(**orjson.loads(data))
+        part = BatchPart(**orjson.loads(data))
         kinds = {name: type(value) for name, value in asdict(part).items()}
         wrong = any(kinds[name] not in kind for name, kind in _KINDS.items())
     except (ValueError, TypeError):

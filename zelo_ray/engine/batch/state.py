@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
-from zelo_ray.engine.batch.parts import Part, Parts, State
+from zelo_ray.engine.batch.parts import BatchPart, Parts, State
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.filler import Filler
@@ -39,7 +39,7 @@ class Spool:
 
 
 @dataclass(slots=True)
-class Line:
+class BatchedJudge:
     """One judge, and its batches."""
 
     judge: Judge
@@ -57,7 +57,7 @@ class Line:
     tally: Tally = field(default_factory=Tally)
     spools: dict[tuple[str, int], Spool] = field(default_factory=dict)
     """by the verdict that answers must satisfy, and the tokens that they may have"""
-    open: dict[str, Part] = field(default_factory=dict)
+    open: dict[str, BatchPart] = field(default_factory=dict)
     """by mark: parts whose batch is known and not harvested"""
     asked: set[str] = field(default_factory=set)
     """keys that are in spools and open parts"""
@@ -85,13 +85,13 @@ class Line:
         return sum(part.tokens for part in self.open.values())
 
 
-class BatchState(Filler[Line]):
+class BatchState(Filler[BatchedJudge]):
     """The state of one provider's batches."""
 
     def __init__(
         self,
         options: AnnotateOptions,
-        lines: Sequence[Line],
+        lines: Sequence[BatchedJudge],
         books: LedgerWriter,
         purse: BudgetClient,
         clock: Clock,
@@ -103,17 +103,19 @@ class BatchState(Filler[Line]):
         self._changed = asyncio.Condition()
 
     @property
-    def open(self) -> list[Part]:
+    def open(self) -> list[BatchPart]:
         """Return the open parts of all judges."""
         return [part for line in self.lines.values() for part in line.open.values()]
 
-    async def enter(self, line: Line, part: Part, batch: str) -> None:
+    async def enter(self, line: BatchedJudge, part: BatchPart, batch: str) -> None:
         """Record durably that a part's batch is known, and watch it."""
         part.batch, part.state = batch, "submitted"
         await asyncio.to_thread(self.parts.keep, part)
         line.open[part.mark], line.created = part, True
 
-    async def close(self, line: Line, part: Part, state: State, spent: float = 0.0) -> None:
+    async def close(
+        self, line: BatchedJudge, part: BatchPart, state: State, spent: float = 0.0
+    ) -> None:
         """Record durably that a part gets no more answers; its keys may be asked again."""
         part.state = state
         await asyncio.to_thread(self.parts.keep, part)

@@ -7,8 +7,8 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-from zelo_ray.engine.batch.parts import Part
-from zelo_ray.engine.batch.state import BatchState, Line, Spool
+from zelo_ray.engine.batch.parts import BatchPart
+from zelo_ray.engine.batch.state import BatchedJudge, BatchState, Spool
 from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.tokens import Bound, bound_of, size_of
@@ -38,7 +38,7 @@ class Sender:
 
     # -- Gather ---------------------------------------------------------------------------------
 
-    async def spool(self, line: Line, request: Request) -> bool:
+    async def spool(self, line: BatchedJudge, request: Request) -> bool:
         """Put a request into the judge's next part; submit that first if it is full.
 
         Returns:
@@ -92,7 +92,7 @@ class Sender:
             spool.first = replace(spool, keys=list(spool.keys))
         return True
 
-    def _limited(self, line: Line, request: Request) -> Request:
+    def _limited(self, line: BatchedJudge, request: Request) -> Request:
         """Return the request with the usual output limit of its kind, where money is short.
 
         One that was cut off is asked again with the judge's own, or twice that if it was so before.
@@ -104,7 +104,7 @@ class Sender:
         limit = line.estimates.limit_for(model_name(request.response_model), cut_at)
         return request if limit == request.output_limit else replace(request, limit=limit)
 
-    async def flush(self, line: Line) -> None:
+    async def flush(self, line: BatchedJudge) -> None:
         """Submit what is gathered, and give back money that nothing is reserved with."""
         for spool in list(line.spools.values()):
             await self._submit(line, spool)
@@ -112,7 +112,7 @@ class Sender:
         line.credit = 0.0
         await self._station.purse.tell()
 
-    async def _afford(self, line: Line, dollars: float) -> bool:
+    async def _afford(self, line: BatchedJudge, dollars: float) -> bool:
         """Take money for a request; while others hold it, submit what is gathered.
 
         Then more is sent only when a good part of the budget has come home, or nothing more can: a
@@ -132,7 +132,7 @@ class Sender:
             station.disable_judge(line.judge.name, over_budget(cap))
         return False
 
-    async def _take(self, line: Line, amount: float, seconds: float | None = None) -> bool:
+    async def _take(self, line: BatchedJudge, amount: float, seconds: float | None = None) -> bool:
         """Take this amount in place of the credit that is left; wait for it so long."""
         station = self._station
         station.purse.give_back(line.credit, 0.0)
@@ -147,7 +147,7 @@ class Sender:
 
     # -- Create ---------------------------------------------------------------------------------
 
-    async def _submit(self, line: Line, spool: Spool) -> None:
+    async def _submit(self, line: BatchedJudge, spool: Spool) -> None:
         """Send a part away, once the provider has room for it.
 
         Of a large one of a judge that is not known to give judgments, a small part goes first.
@@ -162,7 +162,7 @@ class Sender:
             spool = spool.first
             spool.file.truncate(spool.bytes)
         self._last_part += 1
-        part = Part(
+        part = BatchPart(
             mark=f"{self._run_id}-{uuid.uuid4().hex[:8]}-{self._last_part:05}",
             judge=line.judge.name,
             verdict=spool.verdict,
@@ -190,7 +190,7 @@ class Sender:
                 line.asked.difference_update(part.keys)
                 station.purse.give_back(part.dollars, 0.0)
 
-    async def _create(self, line: Line, part: Part, lines: Path) -> bool:
+    async def _create(self, line: BatchedJudge, part: BatchPart, lines: Path) -> bool:
         """Create the batch; where it is not sure whether that worked, look for it first."""
         station, troubles, throttled, began = self._station, 0, 0, 0.0
         while not station.stopped and not line.disabled:
@@ -254,7 +254,7 @@ class Sender:
             if row.batch in self._station.kept:
                 self._station.kept[row.batch].add(row.key)
 
-    async def _find(self, line: Line, part: Part) -> bool:
+    async def _find(self, line: BatchedJudge, part: BatchPart) -> bool:
         """Look for a part's batch at the provider, and adopt it."""
         station = self._station
         await station.rest(GRACE)  # from now on: an upload takes long, and so may what follows it
@@ -280,12 +280,12 @@ class Sender:
         return False
 
 
-def _may_be(batch: Batch, part: Part, marks: bool) -> bool:
+def _may_be(batch: Batch, part: BatchPart, marks: bool) -> bool:
     """Return whether a batch may be this part's: by its mark, or by its number of requests."""
     return batch.mark == part.mark if marks else batch.requests == part.requests
 
 
-def _is_full(line: Line, spool: Spool, more_bytes: int, more_tokens: int) -> bool:
+def _is_full(line: BatchedJudge, spool: Spool, more_bytes: int, more_tokens: int) -> bool:
     return (
         len(spool.keys) >= line.limits.requests
         or spool.bytes + more_bytes > line.limits.bytes

@@ -17,7 +17,7 @@ import numpy as np
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger.compaction import compact
 from zelo_ray.engine.ledger.keeping import doubt, keep_index
-from zelo_ray.engine.ledger.known import Known
+from zelo_ray.engine.ledger.known import LedgerIndex
 from zelo_ray.engine.ledger.listing import FOLDER, Segment, folder_of
 from zelo_ray.engine.ledger.prompts import salt_of
 from zelo_ray.engine.ledger.reading import lines_at
@@ -93,7 +93,7 @@ class Ledger:
         self._run_id, self._limits = run_id, limits
         self._retry = frozenset(STATUSES.index(status) for status in retry)
         self._judges = None if judges is None else frozenset(judges)
-        self._known = Known(
+        self._known = LedgerIndex(
             self._fs,
             self._folder,
             self._takes,

@@ -13,11 +13,11 @@ from zelo_ray.engine.ledger.table import (
     OF_REPLIES,
     STATUSES,
     TRUNCATED,
-    Table,
+    ReplyTable,
     in_order,
     split_key,
 )
-from zelo_ray.engine.ledger.totals import Covered, Payer, Sums
+from zelo_ray.engine.ledger.totals import Covered, Payer, SegmentTotals
 from zelo_ray.errors import LedgerError
 
 MOST_NAMES = 60_000  # as they are numbered in two bytes
@@ -36,7 +36,7 @@ class Draft:
         self._cuts: dict[int, int] = {}
         self._rows: dict[int, int | list[int]] = {}
         self._numbers: dict[str | Payer, int] = {}
-        self._sums: list[Sums] = []
+        self._sums: list[SegmentTotals] = []
 
     def __len__(self) -> int:
         return len(self.columns["prefix"])
@@ -80,7 +80,7 @@ class Draft:
         number = self._numbers.get(segment)
         if number is None:
             number = self._numbers[segment] = len(self.segments)
-            self._sums.append(Sums())
+            self._sums.append(SegmentTotals())
             self.segments.append(Covered(segment))
         self.segments[number].size = size
         return number
@@ -110,11 +110,11 @@ class Draft:
         """Return the number of tokens at which the answer of a row was cut off; 0 if it was not."""
         return self._cuts.get(row, 0)
 
-    def table(self) -> Table:
+    def table(self) -> ReplyTable:
         """Return the draft as a sorted table. The draft must not be used afterwards."""
         for segment, sums in zip(self.segments, self._sums, strict=True):
             segment.totals = sums.totals()
         columns = {name: np.array(column, COLUMNS[name]) for name, column in self.columns.items()}
         cut = np.zeros(len(self), COLUMNS["cut"])
         cut[list(self._cuts)] = list(self._cuts.values())
-        return Table.of([in_order(columns | {"cut": cut})], self.segments, self.payers)
+        return ReplyTable.of([in_order(columns | {"cut": cut})], self.segments, self.payers)

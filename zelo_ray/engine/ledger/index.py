@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zelo_ray.engine.ledger.draft import Draft
-from zelo_ray.engine.ledger.seen import Found, Place, Seen, Takes, place_of
-from zelo_ray.engine.ledger.table import Table, chunks, merged, split_key, split_keys
+from zelo_ray.engine.ledger.seen import Found, Place, TableSnapshot, Takes, place_of
+from zelo_ray.engine.ledger.table import ReplyTable, chunks, merged, split_key, split_keys
 from zelo_ray.engine.ledger.totals import Covered
 
 _DRAFT_ROWS = 50_000  # a row of a draft takes ten times the memory of one of a table
@@ -31,14 +31,14 @@ class Index:
         self._takes, self._limited = takes, limited
         self.names: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._files: tuple[Seen, ...] = ()
-        self._own: tuple[Seen, ...] = ()
+        self._files: tuple[TableSnapshot, ...] = ()
+        self._own: tuple[TableSnapshot, ...] = ()
         self.draft = Draft()
         self.lock, self._naming = Lock(), Lock()
 
-    def _seen(self, table: Table, is_present: Iterable[bool]) -> Seen:
+    def _seen(self, table: ReplyTable, is_present: Iterable[bool]) -> TableSnapshot:
         numbers = [self.number(segment.name) for segment in table.segments]
-        return Seen.of(table, is_present, numbers, self._takes, limited=self._limited)
+        return TableSnapshot.of(table, is_present, numbers, self._takes, limited=self._limited)
 
     def number(self, name: str) -> int:
         """Return the number of a segment."""
@@ -78,12 +78,12 @@ class Index:
         while len(views) > 1 and len(views[-2].table) <= 2 * len(views[-1].table):
             parts = [(view.table, view.valid) for view in views[-2:]]
             labels = merged(parts)
-            table = Table.of([*chunks(parts, *labels)], *labels)
+            table = ReplyTable.of([*chunks(parts, *labels)], *labels)
             views[-2:] = [self._seen(table, [True] * len(table.segments))]
         self._own = tuple(views)  # before the draft goes, so that nobody finds neither
         self.draft = Draft()
 
-    def drawn(self, segments: frozenset[str]) -> list[tuple[Table, NDArray[np.bool_]]]:
+    def drawn(self, segments: frozenset[str]) -> list[tuple[ReplyTable, NDArray[np.bool_]]]:
         """Return the new rows of some segments, as parts of a new table. The lock is held."""
         self.freeze()
         parts = [
@@ -92,7 +92,7 @@ class Index:
         ]
         return [(table, keep) for table, keep in parts if keep.any()]
 
-    def use(self, files: Sequence[tuple[Table, list[bool]]], gone: frozenset[str]) -> None:
+    def use(self, files: Sequence[tuple[ReplyTable, list[bool]]], gone: frozenset[str]) -> None:
         """Use these tables from now on, and nothing else that is known of their segments.
 
         Args:
@@ -116,7 +116,7 @@ class Index:
             self._files = tuple(self._seen(table, flags) for table, flags in files)
             self._own = tuple(views)
 
-    def _rows(self, key: str) -> Iterator[tuple[Table | Draft, int, int]]:
+    def _rows(self, key: str) -> Iterator[tuple[ReplyTable | Draft, int, int]]:
         """Yield where a key is noted: the table, its row there, and the number of its segment."""
         prefix, suffix = split_key(key)
         draft = self.draft  # first: what moves on meanwhile is then found twice, and not never

@@ -20,7 +20,7 @@ from zelo_ray.engine.ledger.listing import (
     look,
     replies_in,
 )
-from zelo_ray.engine.ledger.table import Table
+from zelo_ray.engine.ledger.table import ReplyTable
 from zelo_ray.engine.ledger.table_file import drop_stale, read_table, write_table
 
 _LEAST_BYTES = 2**20  # of segments: it is quicker to read less than to look for its index
@@ -29,7 +29,7 @@ _SMALL = 10_000  # rows
 _DOUBTED: set[tuple[str, str]] = set()
 """Segments with their last change, of which this process has read a line that was damaged since."""
 
-Cover = list[tuple[Table, list[bool]]]
+Cover = list[tuple[ReplyTable, list[bool]]]
 """Tables, and of each which of its segments are to be looked for in it."""
 
 
@@ -39,7 +39,7 @@ def is_worth(size: int) -> bool:
 
 
 def covering(
-    folder: str, segments: Mapping[str, Segment], tables: Iterable[Table]
+    folder: str, segments: Mapping[str, Segment], tables: Iterable[ReplyTable]
 ) -> tuple[Cover, set[str]]:
     """Return which tables to use for which segments, largest first, and the segments covered."""
     cover: Cover = []
@@ -104,7 +104,7 @@ def _keep(fs: fsspec.AbstractFileSystem, folder: str) -> None:
         fs.rm_file(f"{place}/{name}")
 
 
-def groups(tables: Mapping[str, tuple[Table, Sequence[bool]]]) -> Iterator[list[str]]:
+def groups(tables: Mapping[str, tuple[ReplyTable, Sequence[bool]]]) -> Iterator[list[str]]:
     """Yield the tables to merge, so that each one left is larger than all smaller ones together.
 
     So a reply is written again only into a table half as large again: n replies cost n log n.
@@ -126,7 +126,7 @@ def groups(tables: Mapping[str, tuple[Table, Sequence[bool]]]) -> Iterator[list[
 
 def _tables_of(
     fs: fsspec.AbstractFileSystem, folder: str, segments: Mapping[str, Segment]
-) -> Iterator[Table]:
+) -> Iterator[ReplyTable]:
     """Yield tables of the segments that have none, of some 500,000 replies each."""
     draft = Draft()
     for name, segment in segments.items():
@@ -150,7 +150,7 @@ def take_in(fs: fsspec.AbstractFileSystem, folder: str, name: str, draft: Draft)
 
 
 def keep_tables(
-    fs: fsspec.AbstractFileSystem, folder: str, own_tables: dict[str, Table], largest: int
+    fs: fsspec.AbstractFileSystem, folder: str, own_tables: dict[str, ReplyTable], largest: int
 ) -> None:
     """Make few of the tables that one writer has written, of those with no more rows than this."""
     small = {n: (t, [True] * len(t.segments)) for n, t in own_tables.items() if len(t) <= largest}

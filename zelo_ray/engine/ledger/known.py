@@ -20,7 +20,7 @@ from zelo_ray.engine.ledger.listing import (
     stamp_of,
 )
 from zelo_ray.engine.ledger.seen import Takes
-from zelo_ray.engine.ledger.table import Table
+from zelo_ray.engine.ledger.table import ReplyTable
 from zelo_ray.engine.ledger.table_file import read_table, write_table
 from zelo_ray.errors import LedgerError
 
@@ -29,7 +29,7 @@ _TABLE_BYTES = 32 * 2**20  # of segments that a writer has left, before it write
 _MOST_ROWS = 2_000_000  # of a table that is made while a run waits
 
 
-class Known:
+class LedgerIndex:
     """Segments, and where in them replies lie.
 
     Args:
@@ -57,14 +57,14 @@ class Known:
         self.mine = f"{run_id}-{uuid.uuid4().hex[:8]}"
         """what the names of this writer's segments begin with"""
         self._read_to = dict[str, int]()  # of segments that are in no table of the ledger
-        self._tables = dict[str, Table | None]()
+        self._tables = dict[str, ReplyTable | None]()
         self._cover: Cover = []
         self._covered = set[str]()
         self._current, self._left = "", list[str]()
         self._holed = set[str]()
         """own segments of which not every line came in once, in order: their table is no good"""
         self._looking = Lock()  # of its own: appends do not wait for it
-        self._written = dict[str, Table]()
+        self._written = dict[str, ReplyTable]()
 
     def add(self, segment: str, start: int, rows: Sequence[tuple[Mapping[str, Any], int]]) -> None:
         """Take in what this process has appended: rows, and the lengths of their lines."""

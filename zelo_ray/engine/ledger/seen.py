@@ -14,7 +14,7 @@ from zelo_ray.engine.ledger.table import (
     OF_REPLIES,
     OK,
     TRUNCATED,
-    Table,
+    ReplyTable,
 )
 from zelo_ray.engine.ledger.totals import Payer
 
@@ -55,10 +55,10 @@ class Found:
 
 
 @dataclass(slots=True, eq=False)
-class Seen:
+class TableSnapshot:
     """A table, as one sees it."""
 
-    table: Table
+    table: ReplyTable
     valid: NDArray[np.bool_]
     """by segment, whether its replies are to be found here"""
     numbers: NDArray[np.int64]
@@ -72,13 +72,13 @@ class Seen:
     @classmethod
     def of(
         cls,
-        table: Table,
+        table: ReplyTable,
         here: Iterable[bool],
         numbers: Iterable[int],
         view: Takes,
         *,
         limited: bool,
-    ) -> "Seen":
+    ) -> "TableSnapshot":
         """Return a view of a table that shows only some of its segments."""
         takes = [[view(payer, code, 2**32) for code in range(_CODES)] for payer in table.payers]
         return cls(
@@ -130,7 +130,7 @@ class Seen:
         return prefixes
 
 
-def place_of(table: Table | Draft, row: int, number: int) -> Place:
+def place_of(table: ReplyTable | Draft, row: int, number: int) -> Place:
     """Return the place of the reply in a row, whose segment has a number in the table."""
     columns: Mapping[str, Any] = table.columns
     size = int(columns["size"][row])

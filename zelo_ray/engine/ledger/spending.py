@@ -16,7 +16,7 @@ from zelo_ray.engine.ledger.listing import (
     replies_in,
 )
 from zelo_ray.engine.ledger.table_file import read_totals
-from zelo_ray.engine.ledger.totals import Covered, Payer, Sums, Total
+from zelo_ray.engine.ledger.totals import Covered, Payer, SegmentTotals, Total
 from zelo_ray.errors import LedgerError
 from zelo_ray.formats.segments import reply_of
 from zelo_ray.formats.wording import counted
@@ -105,7 +105,7 @@ def _covered(fs: Any, folder: str, listing: Listing) -> Iterator[Covered]:
 
 
 def _read(fs: Any, folder: str, name: str, begin: int) -> Covered:
-    covered, sums = Covered(name), Sums()
+    covered, sums = Covered(name), SegmentTotals()
     for at, line, row in lines_of(fs, f"{folder}/{name}", begin):
         if row is None:
             covered.damaged.append((at, replies_in(line)))

@@ -50,7 +50,7 @@ def split_keys(keys: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.uint
 
 
 @dataclass(slots=True, eq=False)
-class Table:
+class ReplyTable:
     """Replies in the order of their keys."""
 
     columns: Columns
@@ -67,7 +67,7 @@ class Table:
     @classmethod
     def of(
         cls, chunks: Sequence[Columns], segments: Sequence[Covered], payers: Sequence[Payer]
-    ) -> "Table":
+    ) -> "ReplyTable":
         """Build a table in memory, of chunks as `merged` gives them."""
         columns = {
             name: np.concatenate([chunk[name] for chunk in chunks])
@@ -100,7 +100,9 @@ def cut_rows(size: NDArray[np.uint32]) -> NDArray[np.intp]:
     return np.flatnonzero(size >> LENGTH_BITS & (FINAL - 1) == TRUNCATED)
 
 
-def merged(parts: Sequence[tuple[Table, NDArray[np.bool_]]]) -> tuple[list[Covered], list[Payer]]:
+def merged(
+    parts: Sequence[tuple[ReplyTable, NDArray[np.bool_]]],
+) -> tuple[list[Covered], list[Payer]]:
     """Merge the segments and payers of several tables, keeping only some segments.
 
     Args:
@@ -115,7 +117,7 @@ def merged(parts: Sequence[tuple[Table, NDArray[np.bool_]]]) -> tuple[list[Cover
 
 
 def chunks(
-    parts: Sequence[tuple[Table, NDArray[np.bool_]]],
+    parts: Sequence[tuple[ReplyTable, NDArray[np.bool_]]],
     segments: Sequence[Covered],
     payers: Sequence[Payer],
 ) -> Iterator[Columns]:
@@ -141,14 +143,14 @@ def chunks(
         )
 
 
-def _renumbered(table: Table, names: dict[str, int], payers: dict[Payer, int]) -> Columns:
+def _renumbered(table: ReplyTable, names: dict[str, int], payers: dict[Payer, int]) -> Columns:
     """Return the numbers that a table's segments and payers have in the merged table."""
     segment = np.array([names.get(covered.name, 0) for covered in table.segments], np.uint16)
     payer = np.array([payers[buyer] for buyer in table.payers], np.uint16)
     return {"segment": segment, "payer": payer}
 
 
-def _part(table: Table, begin: int, end: int) -> Columns:
+def _part(table: ReplyTable, begin: int, end: int) -> Columns:
     """Return the rows of a table between two of them, each with where it was cut off."""
     rows, cuts = table.columns["cut_row"], table.columns["cut"]
     first, last = np.searchsorted(rows, [begin, end])

@@ -28,7 +28,7 @@ from zelo_ray.engine.ledger.table import (
     COLUMNS,
     OF_REPLIES,
     Columns,
-    Table,
+    ReplyTable,
     chunks,
     cut_rows,
     merged,
@@ -44,7 +44,9 @@ _READING = (OSError, ValueError, KeyError, TypeError, IndexError, struct.error)
 
 
 def write_table(
-    fs: fsspec.AbstractFileSystem, folder: str, parts: Sequence[tuple[Table, NDArray[np.bool_]]]
+    fs: fsspec.AbstractFileSystem,
+    folder: str,
+    parts: Sequence[tuple[ReplyTable, NDArray[np.bool_]]],
 ) -> str:
     """Write several tables as one, and return the name of its file.
 
@@ -75,7 +77,7 @@ def _beside(place: Path) -> Path:
     return place / f"{uuid.uuid4().hex}{UNFINISHED}"
 
 
-def _write(file: IO[bytes], parts: Sequence[tuple[Table, NDArray[np.bool_]]]) -> str:
+def _write(file: IO[bytes], parts: Sequence[tuple[ReplyTable, NDArray[np.bool_]]]) -> str:
     segments, payers = merged(parts)
     rows = sum(
         int(np.count_nonzero(keep[table.columns["segment"]])) if not keep.all() else len(table)
@@ -126,17 +128,19 @@ def _footer(
     return orjson.dumps({"columns": columns, "payers": payers, "segments": rows})
 
 
-def read_table(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Table | None:
+def read_table(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> ReplyTable | None:
     """Read the table in a file, mapped; None if there is none, or it is not whole."""
     return _table(fs, folder, name, verify=True)
 
 
-def read_totals(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Table | None:
+def read_totals(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> ReplyTable | None:
     """Read a table without its replies: only what it says of segments."""
     return _table(fs, folder, name, verify=False)
 
 
-def _table(fs: fsspec.AbstractFileSystem, folder: str, name: str, *, verify: bool) -> Table | None:
+def _table(
+    fs: fsspec.AbstractFileSystem, folder: str, name: str, *, verify: bool
+) -> ReplyTable | None:
     try:
         if "file" in fs.protocol:
             return _read(Path(folder) / name, verify=verify)
@@ -151,7 +155,7 @@ def _table(fs: fsspec.AbstractFileSystem, folder: str, name: str, *, verify: boo
     return table
 
 
-def _read(path: Path, *, verify: bool) -> Table | None:
+def _read(path: Path, *, verify: bool) -> ReplyTable | None:
     with path.open("rb") as file:
         magic, begin, length, crc = _PREAMBLE.unpack(file.read(_PREAMBLE.size))
         size = os.fstat(file.fileno()).st_size
@@ -177,7 +181,7 @@ def _read(path: Path, *, verify: bool) -> Table | None:
         )
         for name, covered, stamp, damaged, totals in contents["segments"]
     ]
-    return Table(columns, segments, payers)
+    return ReplyTable(columns, segments, payers)
 
 
 def _changed(file: IO[bytes], name: str, footer: Sequence[int]) -> bool:

@@ -66,7 +66,7 @@ class Covered:
             self.totals[payer] = Total.of([subtotal, total]) if subtotal else total
 
 
-class Sums:
+class SegmentTotals:
     """The totals of one segment, row by row."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.agreement import alpha, fleiss, gwet, kappa, mcc, percent
-from zelo_ray.evaluation.agreement.counts import Ratings, ratings_of
+from zelo_ray.evaluation.agreement.counts import RatingMatrix, ratings_of
 from zelo_ray.evaluation.agreement.intervals import FEWEST
 from zelo_ray.evaluation.agreement.measured import (
     Agreement,
@@ -41,7 +41,7 @@ __all__ = [
     "Agreement",
     "Coefficient",
     "Confused",
-    "Ratings",
+    "RatingMatrix",
     "agreements",
     "chosen",
     "ratings_of",

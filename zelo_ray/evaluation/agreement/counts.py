@@ -21,7 +21,7 @@ Kind = Literal["confusion", "by_items", "by_ratings"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ratings:
+class RatingMatrix:
     """The judgments of all raters: ``grades`` is [raters, items], -1 where there is none.
 
     ``queries`` is [items], numbers that count up with the query ids.
@@ -46,7 +46,7 @@ class Counts:
         return len(next(iter(self.tables.values())))
 
 
-def ratings_of(grades: pa.Table, levels: int) -> Ratings:
+def ratings_of(grades: pa.Table, levels: int) -> RatingMatrix:
     """Build a matrix of grades; several grades of a rater for an item become the lower median.
 
     Args:
@@ -68,7 +68,7 @@ def ratings_of(grades: pa.Table, levels: int) -> Ratings:
     medians = at[starts + (sizes - 1) // 2]
     matrix = np.full(len(raters) * len(pairs), -1, np.int16)
     matrix[cells[medians]] = values[medians]
-    return Ratings(
+    return RatingMatrix(
         tuple(raters.tolist()),
         matrix.reshape(len(raters), len(pairs)),
         pairs // width,
@@ -76,7 +76,7 @@ def ratings_of(grades: pa.Table, levels: int) -> Ratings:
     )
 
 
-def of_pair(ratings: Ratings, a: int, b: int) -> Counts:
+def of_pair(ratings: RatingMatrix, a: int, b: int) -> Counts:
     """Count the confusion of two raters, by their rows, on the items that both judged."""
     items = np.flatnonzero((ratings.grades[a] >= 0) & (ratings.grades[b] >= 0))
     names, queries = np.unique(ratings.queries[items], return_inverse=True)
@@ -86,7 +86,7 @@ def of_pair(ratings: Ratings, a: int, b: int) -> Counts:
     return Counts({"confusion": counted.reshape(len(names), levels, levels)}, len(items))
 
 
-def of_panel(ratings: Ratings, rows: Ints) -> Counts:
+def of_panel(ratings: RatingMatrix, rows: Ints) -> Counts:
     """Count the coincidences of raters, by their rows, on items that at least two judged."""
     grades = ratings.grades[rows]
     several = np.flatnonzero((grades >= 0).sum(axis=0) >= 2)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zelo_ray.evaluation.agreement.counts import Counts, Floats, Kind, Ratings, of_pair, views
+from zelo_ray.evaluation.agreement.counts import Counts, Floats, Kind, RatingMatrix, of_pair, views
 from zelo_ray.evaluation.agreement.intervals import FEWEST, interval, sampled
 from zelo_ray.evaluation.agreement.measured import Coefficient, scales
 
@@ -38,7 +38,7 @@ class Difference:
 
 
 def differences(
-    ratings: Ratings,
+    ratings: RatingMatrix,
     human: str,
     pairs: Iterable[tuple[str, str]],
     coefficients: Mapping[str, Coefficient],
@@ -77,12 +77,12 @@ def differences(
     return rows
 
 
-def _common(ratings: Ratings, rows: Sequence[int]) -> Ratings:
+def _common(ratings: RatingMatrix, rows: Sequence[int]) -> RatingMatrix:
     """Return some raters, on the items that all of them judged."""
     grades = ratings.grades[rows]
     judged = (grades >= 0).all(axis=0)
     names = tuple(ratings.raters[row] for row in rows)
-    return Ratings(names, grades[:, judged], ratings.queries[judged], ratings.levels)
+    return RatingMatrix(names, grades[:, judged], ratings.queries[judged], ratings.levels)
 
 
 def _measure(

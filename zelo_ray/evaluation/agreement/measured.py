@@ -12,7 +12,7 @@ from zelo_ray.evaluation.agreement.counts import (
     Counts,
     Floats,
     Kind,
-    Ratings,
+    RatingMatrix,
     binarised,
     of_pair,
     of_panel,
@@ -82,7 +82,7 @@ class Confused:
 
 
 def agreements(
-    ratings: Ratings,
+    ratings: RatingMatrix,
     panels: Mapping[str, Sequence[str]],
     coefficients: Mapping[str, Coefficient],
     *,

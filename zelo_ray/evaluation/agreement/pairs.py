@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.evaluation.agreement.counts import Floats, Ints, Ratings
+from zelo_ray.evaluation.agreement.counts import Floats, Ints, RatingMatrix
 from zelo_ray.evaluation.agreement.differences import Difference, differences
 from zelo_ray.evaluation.agreement.measured import Agreement, Coefficient, agreements, scale_name
 from zelo_ray.evaluation.agreement.votes import Ballots
@@ -23,7 +23,7 @@ VOTES, VOTES_DECIDED = "votes", "votes decided"
 """Those of votes, where each of one rater meets each of the other."""
 
 
-def word_ratings(cast: Ballots, words: Floats, turn: Ints) -> Ratings:
+def word_ratings(cast: Ballots, words: Floats, turn: Ints) -> RatingMatrix:
     """Build ratings from what raters say of pairs.
 
     Args:
@@ -32,7 +32,7 @@ def word_ratings(cast: Ballots, words: Floats, turn: Ints) -> Ratings:
         turn: of `first_named`, [pairs].
     """
     grades = np.where(np.isnan(words), -1, np.nan_to_num(words * turn) + 1).astype(np.int16)
-    return Ratings(tuple(cast.judges), grades, cast.pairs[:, 0], 3)
+    return RatingMatrix(tuple(cast.judges), grades, cast.pairs[:, 0], 3)
 
 
 def first_named(cast: Ballots, people: pa.Table) -> Ints:
@@ -53,7 +53,7 @@ def first_named(cast: Ballots, people: pa.Table) -> Ints:
 
 
 def with_people(
-    ratings: Ratings, coefficients: Mapping[str, Coefficient], *, resamples: int, seed: int
+    ratings: RatingMatrix, coefficients: Mapping[str, Coefficient], *, resamples: int, seed: int
 ) -> Iterator[Agreement]:
     """Measure how well each rater agrees with the people, who are the first one.
 
@@ -68,7 +68,7 @@ def with_people(
     """
     for row in range(1, len(ratings.raters)):
         names = (ratings.raters[0], ratings.raters[row])
-        two = Ratings(names, ratings.grades[[0, row]], ratings.queries, ratings.levels)
+        two = RatingMatrix(names, ratings.grades[[0, row]], ratings.queries, ratings.levels)
         for judgments in (two, _decided(two)):
             yield from agreements(
                 *(judgments, {}, coefficients),
@@ -79,7 +79,7 @@ def with_people(
 
 
 def differ(
-    ratings: Ratings,
+    ratings: RatingMatrix,
     raters: Iterable[str],
     coefficients: Mapping[str, Coefficient],
     *,
@@ -108,7 +108,7 @@ def differ(
     ]
 
 
-def _decided(ratings: Ratings) -> Ratings:
+def _decided(ratings: RatingMatrix) -> RatingMatrix:
     """Return the ratings without ties."""
     grades = np.array([0, -1, 1, -1], np.int16)[ratings.grades]  # the last is no word, too
-    return Ratings(ratings.raters, grades, ratings.queries, 2)
+    return RatingMatrix(ratings.raters, grades, ratings.queries, 2)

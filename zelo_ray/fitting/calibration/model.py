@@ -14,7 +14,7 @@ from zelo_ray.fitting.calibration.lattice import (
     posteriors,
 )
 from zelo_ray.fitting.calibration.likelihood import Target
-from zelo_ray.fitting.calibration.raters import Tally, measured, scale_of
+from zelo_ray.fitting.calibration.raters import GradeTally, measured, scale_of
 from zelo_ray.fitting.calibration.ratings import (
     Floats,
     Ints,
@@ -120,7 +120,7 @@ def learn(
         raise ArithmeticError(f"the spread of the latent did not settle in {ROUNDS} grids")
     covariance = _covariance(target, point, place, clusters)[: parameters.size, : parameters.size]
     spread = 1.0 if ratings.offset is None else float(np.hypot(sd, 1))
-    tally = Tally(ratings.judges, family, grade_counts, spread, anchor)
+    tally = GradeTally(ratings.judges, family, grade_counts, spread, anchor)
     raters = measured(tally, parameters, covariance)
     weights = np.array([rater.weight for rater in raters])
     cuts = scale_of(tally, parameters, weights, *target.density(point)) * unit

@@ -18,7 +18,7 @@ DULL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class GradeTally:
     """The grades of each judge, and the spread of relevance, by which cut points are weighed."""
 
     judges: tuple[str, ...]
@@ -31,7 +31,7 @@ class Tally:
 
 
 def scale_of(
-    tally: Tally, parameters: Floats, weights: Floats, x: Floats, density: Floats
+    tally: GradeTally, parameters: Floats, weights: Floats, x: Floats, density: Floats
 ) -> Floats:
     """Return the cut points of calibrated grades, ascending, of shape [levels - 1].
 
@@ -56,7 +56,7 @@ def scale_of(
     return cuts
 
 
-def measured(tally: Tally, parameters: Floats, covariance: Floats) -> tuple[Rater, ...]:
+def measured(tally: GradeTally, parameters: Floats, covariance: Floats) -> tuple[Rater, ...]:
     """Describe each judge by the fit, with standard errors by the delta method.
 
     Args:
@@ -94,7 +94,7 @@ def measured(tally: Tally, parameters: Floats, covariance: Floats) -> tuple[Rate
     )
 
 
-def _weights(tally: Tally, parameters: Floats) -> Floats:
+def _weights(tally: GradeTally, parameters: Floats) -> Floats:
     """Return each judge's share of the information in grades; equal shares where there is none."""
     panel = np.array(tally.judges) != tally.anchor
     information = np.where(panel, _information(tally, parameters) * tally.given.sum(axis=1), np.nan)
@@ -104,7 +104,7 @@ def _weights(tally: Tally, parameters: Floats) -> Floats:
     return weights
 
 
-def _panel_cuts(tally: Tally, cuts: Floats, slopes: Floats) -> Floats:
+def _panel_cuts(tally: GradeTally, cuts: Floats, slopes: Floats) -> Floats:
     weights = tally.given.sum(axis=1, keepdims=True) * slopes**2 * _density(cuts, tally.sd)
     weights = np.where(
         (slopes * tally.sd > DULL) & (np.array(tally.judges) != tally.anchor)[:, None], weights, 0
@@ -119,7 +119,7 @@ def _panel_cuts(tally: Tally, cuts: Floats, slopes: Floats) -> Floats:
     return ascending
 
 
-def _traits(tally: Tally, parameters: Floats) -> tuple[Floats, Floats]:
+def _traits(tally: GradeTally, parameters: Floats) -> tuple[Floats, Floats]:
     """Compute severity and spread, in standard deviations of relevance.
 
     Cut points count by how many documents lie there, so that one which a judge never comes to
@@ -143,7 +143,7 @@ def _density(x: Floats, sd: float) -> Floats:
     return density
 
 
-def _information(tally: Tally, parameters: Floats) -> Floats:
+def _information(tally: GradeTally, parameters: Floats) -> Floats:
     """Compute the mean Fisher information on the latent in a grade of each judge."""
     x = np.linspace(-5, 5, 201) * tally.sd
     chances, _ = FAMILIES[tally.family].cells(parameters, x, tally.given.shape[1])

@@ -11,14 +11,14 @@ from zelo_ray.fitting.panel.columns import Grades, grades_of
 from zelo_ray.fitting.panel.later import choose_pairs, expected_loss
 from zelo_ray.fitting.panel.learn import learn
 from zelo_ray.fitting.panel.model import Habits, PanelModel, default_model
-from zelo_ray.fitting.panel.posterior import Posterior, posteriors
+from zelo_ray.fitting.panel.posterior import PanelPosterior, posteriors
 from zelo_ray.fitting.panel.scores import absolute, fit
 
 __all__ = [
     "Grades",
     "Habits",
     "PanelModel",
-    "Posterior",
+    "PanelPosterior",
     "absolute",
     "choose_pairs",
     "default_model",

@@ -14,7 +14,7 @@ import numpy as np
 
 from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.fitting.panel.arrays import inverse, sums
-from zelo_ray.fitting.panel.columns import Stack
+from zelo_ray.fitting.panel.columns import VoteStack
 from zelo_ray.fitting.panel.curves import Curves
 from zelo_ray.fitting.panel.mode import Mode, maximise, vote_derivatives
 
@@ -51,13 +51,13 @@ class Evidence:
         )
 
 
-def gather(stacks: Iterable[Stack], curves: Curves, own_sd: float) -> Evidence:
+def gather(stacks: Iterable[VoteStack], curves: Curves, own_sd: float) -> Evidence:
     """Sum the evidence of all stacks; there must be one."""
     parts = [_evidence(stack, curves, own_sd) for stack in stacks]
     return sum(parts[1:], parts[0])
 
 
-def _evidence(stack: Stack, curves: Curves, own_sd: float) -> Evidence:
+def _evidence(stack: VoteStack, curves: Curves, own_sd: float) -> Evidence:
     mode = maximise(stack, curves, own_sd, NEAR)
     middle, spread = cavities(stack, mode, curves, own_sd)
     gaps = middle[:, np.newaxis] + spread[:, np.newaxis] * NODES
@@ -77,7 +77,7 @@ def _evidence(stack: Stack, curves: Curves, own_sd: float) -> Evidence:
     )
 
 
-def cavities(stack: Stack, mode: Mode, curves: Curves, own_sd: float) -> tuple[Floats, Floats]:
+def cavities(stack: VoteStack, mode: Mode, curves: Curves, own_sd: float) -> tuple[Floats, Floats]:
     """Return mean and sd of each vote's difference, given votes on other pairs: [votes] each.
 
     Votes on one pair share an error, so that none may foretell another: all of a pair are taken
@@ -107,7 +107,7 @@ def cavities(stack: Stack, mode: Mode, curves: Curves, own_sd: float) -> tuple[F
     return gap, np.sqrt(np.maximum(variance, 1e-9))
 
 
-def _same(stack: Stack, covariance: Floats, votes: Ints) -> Floats:
+def _same(stack: VoteStack, covariance: Floats, votes: Ints) -> Floats:
     """Return the covariance of votes' differences on each pair, if all judges see the same."""
     query, i, j = (column[votes[:, 0]] for column in (stack.query, stack.i, stack.j))
     variance = covariance[query, i, i] + covariance[query, j, j] - 2 * covariance[query, i, j]
@@ -116,7 +116,7 @@ def _same(stack: Stack, covariance: Floats, votes: Ints) -> Floats:
 
 
 def _through_views(
-    stack: Stack, view: Ints, gain: Floats, views: Floats, votes: Ints, *, own_sd: float
+    stack: VoteStack, view: Ints, gain: Floats, views: Floats, votes: Ints, *, own_sd: float
 ) -> Floats:
     """Return this covariance with own views: G_m V G_n, plus own_sd^2 G_m where m = n."""
     view, i, j = view[votes], stack.i[votes], stack.j[votes]
@@ -127,7 +127,7 @@ def _through_views(
     return joint
 
 
-def pairs(stack: Stack) -> tuple[Ints, Ints]:
+def pairs(stack: VoteStack) -> tuple[Ints, Ints]:
     """Return the index of the first vote on each pair, and the number of votes on it."""
     size = stack.prior.shape[1]
     pair = (stack.query * size + stack.i) * size + stack.j
@@ -135,7 +135,7 @@ def pairs(stack: Stack) -> tuple[Ints, Ints]:
     return starts, np.diff(starts, append=len(pair))
 
 
-def level_chances(stack: Stack, curves: Curves, gaps: Floats) -> Floats:
+def level_chances(stack: VoteStack, curves: Curves, gaps: Floats) -> Floats:
     """Compute level chances at some differences of each vote: [votes, differences, levels]."""
     x = gaps + (curves.bias[stack.judge] * stack.order)[:, np.newaxis]
     slopes, terms = curves.slopes[stack.judge], curves.terms[stack.judge]
@@ -145,7 +145,7 @@ def level_chances(stack: Stack, curves: Curves, gaps: Floats) -> Floats:
     return probabilities
 
 
-def _count(stack: Stack, curves: Curves, gaps: Floats, share: Floats) -> Floats:
+def _count(stack: VoteStack, curves: Curves, gaps: Floats, share: Floats) -> Floats:
     """Count votes at the two points of the grid around each of their nodes, in proportion."""
     shape = (len(curves.bias), 2, len(GRID), curves.slopes.shape[1])
     at = np.clip((gaps - GRID[0]) / STEP, 0, len(GRID) - 1.000001)
@@ -160,7 +160,7 @@ def _count(stack: Stack, curves: Curves, gaps: Floats, share: Floats) -> Floats:
     return counts.reshape(shape)
 
 
-def _residuals(stack: Stack, curves: Curves, gaps: Floats) -> tuple[float, float]:
+def _residuals(stack: VoteStack, curves: Curves, gaps: Floats) -> tuple[float, float]:
     """Sum products of residuals of two votes on one pair, and their value if judges erred alike.
 
     Residuals are from what other pairs foretell; what that leaves open moves the votes of a pair

@@ -52,7 +52,7 @@ def grades_of(battles: Battles, query_grades: Sequence[Sequence[Grade]]) -> Grad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
+class VoteStack:
     """Queries with pools of one size, their votes and what is known of the documents before.
 
     The columns of votes are of equal length; ``i`` < ``j`` are places of documents.
@@ -77,11 +77,11 @@ class Stack:
     """in favour of i"""
     weight: Floats
 
-    def take(self, rows: Bools) -> "Stack":
+    def take(self, rows: Bools) -> "VoteStack":
         """Return the stack with some of the queries."""
         mask = rows[self.query]
         number = np.cumsum(rows) - 1
-        return Stack(
+        return VoteStack(
             places=self.places[rows],
             prior=self.prior[rows],
             precision=self.precision[rows],
@@ -174,7 +174,7 @@ def levels(votes: Columns, habits: Sequence[Habits]) -> Ints:
 
 def stacks(
     votes: Columns, grades: Grades | None, model: PanelModel, cells: int = CHUNK_CELLS
-) -> Iterator[Stack]:
+) -> Iterator[VoteStack]:
     """Yield stacks of queries whose pools have one size."""
     level = levels(votes, model.habits)
     weight = 1 / (1 + (votes.together - 1) * model.rho)
@@ -188,7 +188,7 @@ def stacks(
             rows = slice(*np.searchsorted(votes.query, np.array([low, high])))
             places = votes.queries[low:high]
             documents = votes.documents[places][:, np.newaxis] + np.arange(size)
-            yield Stack(
+            yield VoteStack(
                 places=places,
                 prior=prior[documents],
                 precision=precision[documents],

@@ -6,7 +6,7 @@ import numpy as np
 
 from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.fitting.panel.arrays import by_query, inverse, solved, sums, times
-from zelo_ray.fitting.panel.columns import Stack
+from zelo_ray.fitting.panel.columns import VoteStack
 from zelo_ray.fitting.panel.curves import Curves
 
 MAX_STEPS = 200
@@ -42,7 +42,7 @@ class Mode:
     """(I + own_sd^2 L)^-1 with L the Laplacian of the view's votes; None without own views"""
 
 
-def maximise(stack: Stack, curves: Curves, own_sd: float, tol: float = 1e-6) -> Mode:
+def maximise(stack: VoteStack, curves: Curves, own_sd: float, tol: float = 1e-6) -> Mode:
     """Find the most likely scores of each query in a stack, by Newton's method.
 
     A query's numbers do not depend, bit for bit, on the others in the stack.
@@ -65,7 +65,7 @@ def maximise(stack: Stack, curves: Curves, own_sd: float, tol: float = 1e-6) -> 
 
 
 def _climb(
-    stack: Stack, curves: Curves, own_sd: float, start: Floats, tol: float
+    stack: VoteStack, curves: Curves, own_sd: float, start: Floats, tol: float
 ) -> tuple[Floats, Floats]:
     """Climb to the most likely scores, and to the views of all queries side by side."""
     owner, view = _views(stack, len(curves.bias), own_sd)
@@ -121,7 +121,7 @@ def _cut(spread: Floats, curves: Curves, number: int) -> Floats:
     return np.where(wide < 1.75, 1.0, np.log1p(wide) / np.maximum(wide, 1.0))
 
 
-def _views(stack: Stack, judges: int, own_sd: float) -> tuple[Ints, Ints]:
+def _views(stack: VoteStack, judges: int, own_sd: float) -> tuple[Ints, Ints]:
     """Return the query of each view, and the view of each vote."""
     if not own_sd:
         return np.arange(len(stack.places)), stack.query
@@ -142,7 +142,7 @@ class _Factors:
     """of s: [queries, documents, documents]"""
 
 
-def _factors(stack: Stack, laplacian: Floats, own_sd: float, owner: Ints) -> _Factors:
+def _factors(stack: VoteStack, laplacian: Floats, own_sd: float, owner: Ints) -> _Factors:
     if own_sd:
         return _Factors(*_eliminate(stack, laplacian, own_sd, owner))
     laplacian[:, *_diagonal(stack.prior)] += stack.precision
@@ -150,7 +150,7 @@ def _factors(stack: Stack, laplacian: Floats, own_sd: float, owner: Ints) -> _Fa
 
 
 def _newton(
-    stack: Stack,
+    stack: VoteStack,
     factors: _Factors,
     s: Floats,
     t: Floats,
@@ -175,7 +175,7 @@ def _newton(
 
 
 def _derivatives(
-    stack: Stack, curves: Curves, view: Ints, t: Floats, curved: bool = True
+    stack: VoteStack, curves: Curves, view: Ints, t: Floats, curved: bool = True
 ) -> tuple[Floats, Floats]:
     """Compute the negated Hessian (a Laplacian) and the gradient of each view's log likelihood.
 
@@ -196,7 +196,7 @@ def _derivatives(
 
 
 def vote_derivatives(
-    stack: Stack, curves: Curves, view: Ints, t: Floats
+    stack: VoteStack, curves: Curves, view: Ints, t: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return each vote's difference, and its log likelihood's curvature (negated) and slope."""
     flat, size = t.ravel(), t.shape[1]
@@ -207,7 +207,7 @@ def vote_derivatives(
 
 
 def _eliminate(
-    stack: Stack, laplacian: Floats, own_sd: float, owner: Ints
+    stack: VoteStack, laplacian: Floats, own_sd: float, owner: Ints
 ) -> tuple[Floats, Floats]:
     """Eliminate the views: return their gains, and the curvature that they leave in s.
 
@@ -229,14 +229,14 @@ def _diagonal(t: Floats) -> tuple[Ints, Ints]:
     return places, places
 
 
-def _at(stack: Stack, curves: Curves, s: Floats) -> Mode:
+def _at(stack: VoteStack, curves: Curves, s: Floats) -> Mode:
     curvature, _ = _derivatives(stack, curves, stack.query, s)
     curvature[:, *_diagonal(s)] += stack.precision
     every = np.arange(len(s))
     return Mode(s=s, curvature=curvature, t=s, view=stack.query, view_query=every, gain=None)
 
 
-def _seen(stack: Stack, curves: Curves, own_sd: float, s: Floats, t: Floats) -> Mode:
+def _seen(stack: VoteStack, curves: Curves, own_sd: float, s: Floats, t: Floats) -> Mode:
     owner, view = _views(stack, len(curves.bias), own_sd)
     laplacian, _ = _derivatives(stack, curves, view, t)
     gain, curvature = _eliminate(stack, laplacian, own_sd, owner)

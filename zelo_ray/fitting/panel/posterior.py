@@ -7,14 +7,14 @@ import numpy as np
 
 from zelo_ray.fitting.battles import Battles, Floats, Ints
 from zelo_ray.fitting.panel.arrays import inverse
-from zelo_ray.fitting.panel.columns import Grades, Stack, columns, stacks
+from zelo_ray.fitting.panel.columns import Grades, VoteStack, columns, stacks
 from zelo_ray.fitting.panel.curves import curves_of
 from zelo_ray.fitting.panel.mode import maximise
 from zelo_ray.fitting.panel.model import PanelModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posterior:
+class PanelPosterior:
     """Laplace's posterior of the scores of queries whose pools have one size.
 
     All in logits of winning, and centred: scores of a query sum to 0, and so do the rows of its
@@ -36,7 +36,9 @@ class Posterior:
     documents]"""
 
 
-def posteriors(battles: Battles, grades: Grades | None, model: PanelModel) -> Iterator[Posterior]:
+def posteriors(
+    battles: Battles, grades: Grades | None, model: PanelModel
+) -> Iterator[PanelPosterior]:
     """Compute the posteriors of all queries with documents, stacked by the size of their pools.
 
     A query's numbers depend, bit for bit, on its own votes and grades alone, and not on their
@@ -60,14 +62,14 @@ def posteriors(battles: Battles, grades: Grades | None, model: PanelModel) -> It
         yield _in_logits(stack, mode.s, inverse(mode.curvature), scale)
 
 
-def _in_logits(stack: Stack, s: Floats, covariance: Floats, scale: float) -> Posterior:
+def _in_logits(stack: VoteStack, s: Floats, covariance: Floats, scale: float) -> PanelPosterior:
     of_document = covariance.mean(2)
     centred = covariance - of_document[:, :, np.newaxis] - of_document[:, np.newaxis, :]
     centred += of_document.mean(1)[:, np.newaxis, np.newaxis]
     row, cells = stack.query * s.shape[1], s.size
     counts = np.bincount(row + stack.i, minlength=cells)
     counts += np.bincount(row + stack.j, minlength=cells)
-    return Posterior(
+    return PanelPosterior(
         places=stack.places,
         mean=scale * (s - s.mean(1, keepdims=True)),
         covariance=scale**2 * centred,

@@ -6,7 +6,7 @@ import numpy as np
 
 from zelo_ray.fitting.battles import Floats
 from zelo_ray.fitting.panel.cavity import NEAR, gather
-from zelo_ray.fitting.panel.columns import Columns, Grades, Stack, stacks
+from zelo_ray.fitting.panel.columns import Columns, Grades, VoteStack, stacks
 from zelo_ray.fitting.panel.curves import Curves, curves_of
 from zelo_ray.fitting.panel.mode import maximise
 from zelo_ray.fitting.panel.model import PanelModel
@@ -82,7 +82,7 @@ def _with_means(model: PanelModel, means: Floats) -> PanelModel:
     return replace(model, habits=tuple(habits))
 
 
-def _told(stack: Stack, design: Floats, curves: Curves, own_sd: float) -> tuple[Floats, Floats]:
+def _told(stack: VoteStack, design: Floats, curves: Curves, own_sd: float) -> tuple[Floats, Floats]:
     """Compute information and gradient of the means' marginal likelihood.
 
     To Laplace the votes of a query are an observation of s with some precision A, so that its
@@ -97,7 +97,7 @@ def _told(stack: Stack, design: Floats, curves: Curves, own_sd: float) -> tuple[
     return flat.T @ residual, design.reshape(-1, size).T @ off
 
 
-def _design(stack: Stack, grades: Grades, judges: int) -> Floats:
+def _design(stack: VoteStack, grades: Grades, judges: int) -> Floats:
     """Build the shares of parameters in documents' means: [queries, documents, 4 + 4 judges]."""
     row = np.searchsorted(stack.places, grades.query)
     row[row == len(stack.places)] = 0

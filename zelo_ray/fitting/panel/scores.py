@@ -11,7 +11,7 @@ from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.games import disconnected
 from zelo_ray.fitting.panel.columns import Grades
 from zelo_ray.fitting.panel.model import PanelModel
-from zelo_ray.fitting.panel.posterior import Posterior, posteriors
+from zelo_ray.fitting.panel.posterior import PanelPosterior, posteriors
 from zelo_ray.fitting.truth_error import SHARE, truth_errors
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import AbsoluteScore
@@ -66,7 +66,7 @@ def fit(
     return fits
 
 
-def absolute(posterior: Posterior, model: PanelModel) -> tuple[Floats, Floats]:
+def absolute(posterior: PanelPosterior, model: PanelModel) -> tuple[Floats, Floats]:
     """Return the shifts that put the scores of each query on one scale for all queries.
 
     The mean grade of a query's documents says how good they are on the whole: it moves by
@@ -95,7 +95,7 @@ def absolute(posterior: Posterior, model: PanelModel) -> tuple[Floats, Floats]:
 
 
 def _of_judged(
-    posterior: Posterior, row: int, judged: Ints, share: float
+    posterior: PanelPosterior, row: int, judged: Ints, share: float
 ) -> tuple[Floats, Floats, Floats]:
     """Return scores and both errors, centred on the judged documents."""
     mean, covariance = posterior.mean[row], posterior.covariance[row]

@@ -7,6 +7,15 @@ sizes.of(Plan("zelo", 4, "all"))                 # calls, errors, distance to al
 """
 
 from zelo_ray.fitting.sizing.imagined import Imagined, drawn_truth, imagine, spread_truth
-from zelo_ray.fitting.sizing.plans import RINGS, Plan, Size, Sizes
+from zelo_ray.fitting.sizing.plans import RINGS, Plan, PlanSize, Sizes
 
-__all__ = ["RINGS", "Imagined", "Plan", "Size", "Sizes", "drawn_truth", "imagine", "spread_truth"]
+__all__ = [
+    "RINGS",
+    "Imagined",
+    "Plan",
+    "PlanSize",
+    "Sizes",
+    "drawn_truth",
+    "imagine",
+    "spread_truth",
+]

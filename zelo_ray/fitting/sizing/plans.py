@@ -13,7 +13,7 @@ from zelo_ray.fitting.pairs import audit_share, ring_pairs
 from zelo_ray.fitting.panel.columns import Grades
 from zelo_ray.fitting.panel.later import choose_pairs
 from zelo_ray.fitting.panel.model import PanelModel
-from zelo_ray.fitting.panel.posterior import Posterior, posteriors
+from zelo_ray.fitting.panel.posterior import PanelPosterior, posteriors
 from zelo_ray.fitting.sizing.imagined import Imagined
 
 DEPTH = 10
@@ -49,7 +49,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class PlanSize:
     """The results of a plan, as means over queries."""
 
     plan: str
@@ -89,7 +89,7 @@ class Sizes:
         """Return the number of cycles that cover all pairs."""
         return max(1, self.documents // 2)
 
-    def of(self, plan: Plan) -> Size:
+    def of(self, plan: Plan) -> PlanSize:
         """Simulate one plan."""
         if plan.protocol == "zelo":
             asks = self._rings(plan.rings, everybody=plan.votes == "all")
@@ -103,7 +103,7 @@ class Sizes:
             fit, reference = self._judged(self.imagined.answer(asks)), self._all_judged
             calls = len(asks) + self.imagined.truth.size
         apart = np.abs(fit.scores - reference.scores)
-        return Size(
+        return PlanSize(
             plan=str(plan),
             calls=calls / self.queries,
             calls_a_document=calls / self.imagined.truth.size,
@@ -194,7 +194,7 @@ class Sizes:
         return _joined(list(posteriors(votes, self._grades, self.model)))
 
 
-def _joined(posteriors: list[Posterior]) -> _Found:
+def _joined(posteriors: list[PanelPosterior]) -> _Found:
     order = np.argsort(np.concatenate([posterior.places for posterior in posteriors]))
     covariances = np.concatenate([posterior.covariance for posterior in posteriors])[order]
     errors = np.sqrt(np.maximum(covariances.diagonal(axis1=1, axis2=2), 0))

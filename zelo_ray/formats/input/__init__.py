@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from zelo_ray.errors import InputError, UnreadableFile
 from zelo_ray.formats.input import long
-from zelo_ray.formats.input.asked import Asked
+from zelo_ray.formats.input.asked import InputOptions
 from zelo_ray.formats.input.collection import Collection
 from zelo_ray.formats.input.columns import split_columns
 from zelo_ray.formats.input.keeping import (
@@ -17,16 +17,16 @@ from zelo_ray.formats.input.keeping import (
     remember,
     remembered,
 )
-from zelo_ray.formats.input.kinds import Known, known
+from zelo_ray.formats.input.kinds import DetectedFile, known
 from zelo_ray.formats.input.long import Left, Pool, watched
 from zelo_ray.formats.input.made import RANKED, made_of
 from zelo_ray.formats.input.places import Places, places_of
-from zelo_ray.formats.input.sight import Sight, look
+from zelo_ray.formats.input.sight import FileProbe, look
 from zelo_ray.formats.pools import find_shards, is_lines
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.asking import AskingOptions
 
-__all__ = ["Asked", "Brought", "bring", "brought", "pools_of"]
+__all__ = ["Brought", "InputOptions", "bring", "brought", "pools_of"]
 
 _VERSION = 2
 Asking = TypeVar("Asking", bound=AskingOptions)
@@ -72,7 +72,7 @@ def brought(
     patterns: tuple[str, ...] = getattr(options, name)
     if not patterns:
         return options
-    request = Asked(
+    request = InputOptions(
         options.corpus,
         options.queries,
         split_columns(options.columns),
@@ -90,7 +90,7 @@ def brought(
     return options.model_copy(update={name: pools.places, **plain})
 
 
-def bring(patterns: Sequence[str], out: str, input_options: Asked) -> Brought:
+def bring(patterns: Sequence[str], out: str, input_options: InputOptions) -> Brought:
     """Find the pools in some places: keep JSON lines of pools as they are, and make all others.
 
     Args:
@@ -126,7 +126,11 @@ def bring(patterns: Sequence[str], out: str, input_options: Asked) -> Brought:
 
 
 def _make(
-    folders: Sequence[Collection], held: Sequence[Known], input_options: Asked, out: str, mark: str
+    folders: Sequence[Collection],
+    held: Sequence[DetectedFile],
+    input_options: InputOptions,
+    out: str,
+    mark: str,
 ) -> tuple[str, list[str]]:
     """Write pools from input of other kinds; return where they are, and messages on them."""
     notes, names = Left(), [name for file in held for name in file.sight.names]
@@ -142,7 +146,9 @@ def _make(
     return place, messages
 
 
-def pools_of(patterns: Sequence[str], asked: Asked, left: Left) -> tuple[str, Iterator[Pool]]:
+def pools_of(
+    patterns: Sequence[str], asked: InputOptions, left: Left
+) -> tuple[str, Iterator[Pool]]:
     """Return what kind of input some places hold, in words, and its pools; write nothing.
 
     Raises:
@@ -154,17 +160,17 @@ def pools_of(patterns: Sequence[str], asked: Asked, left: Left) -> tuple[str, It
     return made_of(places.folders, held, asked, left)
 
 
-def look_or_broken(file: str) -> Sight:
+def look_or_broken(file: str) -> FileProbe:
     """Look at a file; take one that breaks off for JSON lines of which some are bad."""
     try:
         return look(file)
     except UnreadableFile:
         if is_lines(file):
-            return Sight(file, "broken")
+            return FileProbe(file, "broken")
         raise
 
 
-def _looked_at(places: Places, input_options: Asked) -> tuple[list[str], list[Known]]:
+def _looked_at(places: Places, input_options: InputOptions) -> tuple[list[str], list[DetectedFile]]:
     """Return the files that are JSON lines of pools, and what the other files hold.
 
     Raises:
@@ -186,15 +192,15 @@ def _looked_at(places: Places, input_options: Asked) -> tuple[list[str], list[Kn
 
 
 def _without_ranked(
-    held: Sequence[Known], places: Places, shards: Sequence[str] = ()
-) -> list[Known]:
+    held: Sequence[DetectedFile], places: Places, shards: Sequence[str] = ()
+) -> list[DetectedFile]:
     """Leave out the runs and judgments found in folders, if other files hold pools.
 
     Raises:
         InputError: such a file was named.
     """
     of_pools = [*shards, *(source.sight.url for source in held if source.kind not in RANKED)]
-    files = list[Known]()
+    files = list[DetectedFile]()
     for file in held:
         if not of_pools or file.kind not in RANKED:
             files.append(file)
@@ -207,28 +213,28 @@ def _without_ranked(
     return files
 
 
-def _is_pools(file: str, input_options: Asked) -> bool:
+def _is_pools(file: str, input_options: InputOptions) -> bool:
     try:
         return _held(look_or_broken(file), input_options).kind == "pools"
     except InputError:
         return False
 
 
-def _held(sight: Sight, input_options: Asked) -> Known:
+def _held(sight: FileProbe, input_options: InputOptions) -> DetectedFile:
     return known(sight, input_options.of_input(sight.names))
 
 
-def _refuse_empty(sight: Sight) -> None:
+def _refuse_empty(sight: FileProbe) -> None:
     if sight.form == "broken" and not is_lines(sight.url):
         raise InputError(f"{sight.url}: holds nothing that can be read")
 
 
-def _known(files: Sequence[str], input_options: Asked, places: Places) -> list[Known]:
+def _known(files: Sequence[str], input_options: InputOptions, places: Places) -> list[DetectedFile]:
     """Return what files hold; leave out files of folders whose content is not known.
 
     JSON lines of nothing known that were named beside pools count as lines that are bad.
     """
-    held, strange = list[Known](), dict[str, InputError]()
+    held, strange = list[DetectedFile](), dict[str, InputError]()
     for file in files:
         form = ""
         try:
@@ -241,7 +247,7 @@ def _known(files: Sequence[str], input_options: Asked, places: Places) -> list[K
             if places.files[file]:
                 places.leave(error, file)
             elif form == "lines":
-                held.append(Known(sight, "pools", {}))
+                held.append(DetectedFile(sight, "pools", {}))
                 strange[file] = error
             else:
                 raise

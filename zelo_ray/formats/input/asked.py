@@ -18,7 +18,7 @@ _ROLES: Mapping[Part, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class InputOptions:
     """Options of the user on the input: where texts are, columns, the command line itself."""
 
     corpus: str | None = None

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing
-from zelo_ray.formats.input.asked import Asked, Part
-from zelo_ray.formats.input.long import Left, Pool, Texts
+from zelo_ray.formats.input.asked import InputOptions, Part
+from zelo_ray.formats.input.long import Left, Pool, TextsById
 from zelo_ray.formats.input.sight import look
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.doubts import notes_on
@@ -94,7 +94,7 @@ def of_collection(collection: Collection) -> Filled:
 
 
 def _of_parts(collection: Collection) -> Filled:
-    request = Asked(collection.url, collection.url)
+    request = InputOptions(collection.url, collection.url)
     if collection.ranked:
         return beir.read_pools(collection.url)
     if collection.runs:
@@ -116,7 +116,7 @@ def _poor(qrels: pa.Table, made: Filled, url: str) -> Iterator[str]:
         )
 
 
-def of_runs(runs: Sequence[str], judged: Sequence[str], input_options: Asked) -> Filled:
+def of_runs(runs: Sequence[str], judged: Sequence[str], input_options: InputOptions) -> Filled:
     """Make pools of runs, to a depth, and of judgments, in an order that does not reveal these."""
     rankings = read_runs(runs, ranks=True)
     tables = without_ranks(rankings)
@@ -130,7 +130,7 @@ def of_runs(runs: Sequence[str], judged: Sequence[str], input_options: Asked) ->
     return replace(pools, notes=[*notes, *pools.notes])
 
 
-def filled(candidates: Candidates, input_options: Asked, source: str) -> Filled:
+def filled(candidates: Candidates, input_options: InputOptions, source: str) -> Filled:
     """Add texts to candidates; of the corpus, keep only the wanted documents.
 
     Raises:
@@ -164,7 +164,9 @@ def lines_of(found: Filled, left: Left) -> Iterator[Pool]:
         yield {"query": query, "documents": documents, **mark_of(pool.query_id, found.own)}
 
 
-def texts_at(input_options: Asked, lacks: AbstractSet[str], rows: pa.Table, source: str) -> Texts:
+def texts_at(
+    input_options: InputOptions, lacks: AbstractSet[str], rows: pa.Table, source: str
+) -> TextsById:
     """Read the texts that rows lack.
 
     Raises:
@@ -176,7 +178,7 @@ def texts_at(input_options: Asked, lacks: AbstractSet[str], rows: pa.Table, sour
         texts[part] = by_id(input_options.texts(part, wanted))
         if wanted and not texts[part]:
             input_options.refuse_unmatched(part, source, wanted, ids.get(_OTHER[part], ()))
-    return Texts(queries=texts.get("queries"), corpus=texts.get("corpus"))
+    return TextsById(queries=texts.get("queries"), corpus=texts.get("corpus"))
 
 
 def beside(url: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input.assistants import is_conversation
 from zelo_ray.formats.input.collection import beside
 from zelo_ray.formats.input.columns import OF_QUERY, columns_of, list_column
-from zelo_ray.formats.input.sight import Form, Sight, is_number
+from zelo_ray.formats.input.sight import FileProbe, Form, is_number
 from zelo_ray.formats.input.wide import is_pool, is_wide
 from zelo_ray.formats.interchange import mteb
 
@@ -44,10 +44,10 @@ _HEAD = "If the first line does not name the columns, put one above that does, s
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class DetectedFile:
     """A file, the kind of its content, and its columns by role."""
 
-    sight: Sight
+    sight: FileProbe
     kind: Kind
     columns: Mapping[str, str]
 
@@ -67,7 +67,7 @@ class Known:
         return tuple(option for option, role in lacking.items() if role not in self.columns)
 
 
-def known(sight: Sight, given: Mapping[str, str]) -> Known:
+def known(sight: FileProbe, given: Mapping[str, str]) -> DetectedFile:
     """Recognise the kind of a file.
 
     Args:
@@ -78,39 +78,39 @@ def known(sight: Sight, given: Mapping[str, str]) -> Known:
         InputError: nothing that is known, or its columns are ambiguous.
     """
     if sight.form == "broken":
-        return Known(sight, "pools", {})
+        return DetectedFile(sight, "pools", {})
     if sight.form in ("run", "qrels"):
-        return Known(sight, "run" if sight.form == "run" else "qrels", {})
+        return DetectedFile(sight, "run" if sight.form == "run" else "qrels", {})
     if sight.first is None:
         raise unknown(sight)
     return _of_rows(sight, given)
 
 
-def _of_rows(sight: Sight, given: Mapping[str, str]) -> Known:
+def _of_rows(sight: FileProbe, given: Mapping[str, str]) -> DetectedFile:
     first, names = sight.first or {}, sight.names
     if not given and is_pool(first):  # which may have any other keys
-        return Known(
+        return DetectedFile(
             sight, "pools" if sight.form == "lines" else "wide", {"documents": "documents"}
         )
     if is_conversation(first):
-        return Known(sight, "assistants", {})
+        return DetectedFile(sight, "assistants", {})
     if set(names) >= mteb.COLUMNS and not given:
-        return Known(sight, "mteb", {})
+        return DetectedFile(sight, "mteb", {})
     listed = list_column(names, given)
     if is_wide(first, listed) and listed:
         columns = {role: name for role, name in given.items() if role != "documents"}
         fields = [name for name in names if name != listed]
         roles = columns_of(sight.url, fields, columns, OF_QUERY)
         if "query" in roles:
-            return Known(sight, "wide", {**roles, "documents": listed})
+            return DetectedFile(sight, "wide", {**roles, "documents": listed})
         raise _incomplete(sight, "has documents, and no query")
     for kind, forms in _TABLES.items() if not given else ():
         if any(form <= set(names) for form in forms) and not _has_text(sight, names):
-            return Known(sight, kind, {})
+            return DetectedFile(sight, kind, {})
     roles = columns_of(sight.url, names, given)
     asks, answers = {"query", "query_id"} & roles.keys(), {"content", "doc_id"} & roles.keys()
     if asks and answers and ("content" in roles or {"query_id", "doc_id"} <= roles.keys()):
-        return Known(sight, "long", roles)
+        return DetectedFile(sight, "long", roles)
     if "content" in roles:
         raise _incomplete(sight, "has texts, and nothing says which query they belong to")
     if asks and (free := _texts_among(sight, roles)):
@@ -125,18 +125,18 @@ def _or(others: list[str]) -> str:
     return f"; others are {', '.join(others)}" if others else ""
 
 
-def _texts_among(sight: Sight, roles: Mapping[str, str]) -> list[str]:
+def _texts_among(sight: FileProbe, roles: Mapping[str, str]) -> list[str]:
     """Return the columns that may hold documents by the first row, the longest text first."""
     first = {name: value for name, value in (sight.first or {}).items() if isinstance(value, str)}
     free = [name for name in first if name not in roles.values() and not is_number(first[name])]
     return sorted(free, key=lambda name: -len(first[name]))
 
 
-def _has_text(sight: Sight, names: tuple[str, ...]) -> bool:
+def _has_text(sight: FileProbe, names: tuple[str, ...]) -> bool:
     return "content" in columns_of(sight.url, names, {})
 
 
-def unknown(sight: Sight) -> InputError:
+def unknown(sight: FileProbe) -> InputError:
     """Build the error for a file of no known kind."""
     more = (_NAME_THEM,) if sight.names else ()
     more = (_HEAD, *more) if sight.form == "cells" else more
@@ -145,7 +145,7 @@ def unknown(sight: Sight) -> InputError:
     )
 
 
-def _incomplete(sight: Sight, why: str) -> InputError:
+def _incomplete(sight: FileProbe, why: str) -> InputError:
     more = (
         "A corpus alone says nothing of candidates: give a run, with --corpus and --queries.",
         _NAME_THEM,
@@ -160,7 +160,7 @@ def _told(message: str, *more: str) -> InputError:
     return error
 
 
-def lacking(detected: Known, flags: tuple[str, ...], command: str) -> OptionError:
+def lacking(detected: DetectedFile, flags: tuple[str, ...], command: str) -> OptionError:
     """Build the error for missing options that say where texts are.
 
     Args:
@@ -179,5 +179,5 @@ def lacking(detected: Known, flags: tuple[str, ...], command: str) -> OptionErro
     return error
 
 
-def _article(detected: Known) -> str:
+def _article(detected: DetectedFile) -> str:
     return {"run": "a TREC run", "qrels": "a file of judgments"}.get(detected.kind, "a table")

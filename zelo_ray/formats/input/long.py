@@ -51,7 +51,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class TextsById:
     """Texts for rows that name a query or a document by its id alone.
 
     What is known of a query beside its text is its metadata.
@@ -90,7 +90,7 @@ def gather(rows: Iterable[tuple[str, Mapping[str, Any]]], columns: Mapping[str, 
     return pa.Table.from_batches(batches)
 
 
-def pools(table: pa.Table, what: str, left: Left, texts: Texts | None = None) -> Iterator[Pool]:
+def pools(table: pa.Table, what: str, left: Left, texts: TextsById | None = None) -> Iterator[Pool]:
     """Yield the pools of such columns, in the order in which queries first appear.
 
     A query without an id is called by a hash of its text, and a document by one of its own text.
@@ -99,7 +99,7 @@ def pools(table: pa.Table, what: str, left: Left, texts: Texts | None = None) ->
     Raises:
         InputError: a row has no id, or an id has two texts.
     """
-    texts = texts or Texts()
+    texts = texts or TextsById()
     by_text = "query_id" not in table.column_names
     name = "query" if by_text else "query_id"
     _refuse_without(table, what, "query_id" if not by_text else None)
@@ -121,7 +121,7 @@ def pools(table: pa.Table, what: str, left: Left, texts: Texts | None = None) ->
             yield pool
 
 
-def _pool(rows: list[dict[str, Any]], what: str, notes: Left, texts: Texts) -> Pool | None:
+def _pool(rows: list[dict[str, Any]], what: str, notes: Left, texts: TextsById) -> Pool | None:
     query = _query(rows, what, texts)
     if not usable(query["query"] or ""):
         notes.out("queries without a text", query["id"])
@@ -149,7 +149,7 @@ def _pool(rows: list[dict[str, Any]], what: str, notes: Left, texts: Texts) -> P
     return {"query": query, "documents": [*documents.values()]}
 
 
-def _query(rows: list[dict[str, Any]], what: str, texts: Texts) -> Pool:
+def _query(rows: list[dict[str, Any]], what: str, texts: TextsById) -> Pool:
     """Build the query of a pool; all of its rows must agree on it."""
     first_query: Pool | None = None
     record = texts.queries.get(rows[0].get("query_id") or "") if texts.queries else None
@@ -172,7 +172,7 @@ def _query(rows: list[dict[str, Any]], what: str, texts: Texts) -> Pool:
     return {**first_query, **about}
 
 
-def _document(row: Mapping[str, Any], what: str, texts: Texts) -> Pool | None:
+def _document(row: Mapping[str, Any], what: str, texts: TextsById) -> Pool | None:
     """Build a document in the form of an input line; None if it has no text."""
     content, doc_id = row.get("content"), row.get("doc_id")
     record = texts.corpus.get(doc_id) if texts.corpus is not None and doc_id else None

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import assistants, long, wide
-from zelo_ray.formats.input.asked import Asked
+from zelo_ray.formats.input.asked import InputOptions
 from zelo_ray.formats.input.collection import (
     Collection,
     lines_of,
@@ -16,7 +16,7 @@ from zelo_ray.formats.input.collection import (
     of_runs,
     texts_at,
 )
-from zelo_ray.formats.input.kinds import Kind, Known, lacking
+from zelo_ray.formats.input.kinds import DetectedFile, Kind, lacking
 from zelo_ray.formats.input.long import Left, Pool
 from zelo_ray.formats.interchange import mteb
 from zelo_ray.formats.own_query import without_own
@@ -26,7 +26,10 @@ RANKED: frozenset[Kind] = frozenset({"run", "qrels"})
 
 
 def made_of(
-    folders: Sequence[Collection], held: Sequence[Known], input_options: Asked, notes: Left
+    folders: Sequence[Collection],
+    held: Sequence[DetectedFile],
+    input_options: InputOptions,
+    notes: Left,
 ) -> tuple[str, Iterator[Pool]]:
     """Name the kind of folders and files, and make the pools of their content.
 
@@ -61,7 +64,7 @@ def made_of(
     return what, without_own(pools, notes.made)
 
 
-def _of_folder(folder: Collection, input_options: Asked, notes: Left) -> Iterator[Pool]:
+def _of_folder(folder: Collection, input_options: InputOptions, notes: Left) -> Iterator[Pool]:
     if not folder.has_candidates:
         error = InputError(f"{folder.url}: nothing in it says which documents to judge")
         error.add_note(f"Give a run as well: {input_options.command or folder.url} RUN")
@@ -69,13 +72,15 @@ def _of_folder(folder: Collection, input_options: Asked, notes: Left) -> Iterato
     yield from lines_of(of_collection(folder), notes)
 
 
-def _refuse_lacking(detected: Known, input_options: Asked, command: str) -> None:
+def _refuse_lacking(detected: DetectedFile, input_options: InputOptions, command: str) -> None:
     flags = tuple(flag for flag in detected.lacks if not getattr(input_options, flag))
     if flags:
         raise lacking(detected, flags, command)
 
 
-def _of_files(held: Sequence[Known], input_options: Asked, notes: Left) -> Iterator[Pool]:
+def _of_files(
+    held: Sequence[DetectedFile], input_options: InputOptions, notes: Left
+) -> Iterator[Pool]:
     """Yield the pools of files of one kind."""
     first = held[0]
     if first.kind == "mteb":
@@ -92,7 +97,9 @@ def _of_files(held: Sequence[Known], input_options: Asked, notes: Left) -> Itera
         yield from _of_rows(held, input_options, notes)
 
 
-def _of_rows(held: Sequence[Known], input_options: Asked, notes: Left) -> Iterator[Pool]:
+def _of_rows(
+    held: Sequence[DetectedFile], input_options: InputOptions, notes: Left
+) -> Iterator[Pool]:
     """Yield the pools of rows with one document each, which several files may hold."""
     columns = held[0].columns
     for file in held:

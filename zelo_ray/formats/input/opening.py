@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 
 from zelo_ray.formats.files import reading
-from zelo_ray.formats.pools import Limits
+from zelo_ray.formats.pools import LineLimits
 
-LONGEST = Limits().line
+LONGEST = LineLimits().line
 """Bytes of a line that are looked at; what is longer is no line that is read."""
 _LOOKED_AT = 100
 _KEPT = 1000

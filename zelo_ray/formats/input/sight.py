@@ -29,7 +29,7 @@ _RUN_COLUMNS, _QRELS_COLUMNS, _BEIR_COLUMNS = 6, 4, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class FileProbe:
     """The form of a file, its columns, its first row, and its first words."""
 
     url: str
@@ -58,7 +58,7 @@ class Sight:
         return reader(self.url)
 
 
-def look(url: str) -> Sight:
+def look(url: str) -> FileProbe:
     """Recognise the form of a file.
 
     Raises:
@@ -67,7 +67,7 @@ def look(url: str) -> Sight:
     head = _head(url)
     if head == _PARQUET:
         first = Stored(url).head(1).to_pylist()
-        return Sight(url, "parquet", tuple(Stored(url).names), first[0] if first else {})
+        return FileProbe(url, "parquet", tuple(Stored(url).names), first[0] if first else {})
     for mark, reason in _UNREAD.items():
         if head.startswith(mark):
             raise InputError(f"{url}: {reason}")
@@ -77,9 +77,9 @@ def look(url: str) -> Sight:
     objects = beginning.objects
     if beginning.start == b"{" or any(isinstance(row.get("query"), dict) for row in objects):
         if not objects:
-            return Sight(url, "broken")
+            return FileProbe(url, "broken")
         first = _typical(objects)
-        return Sight(url, "lines", tuple(first), first)
+        return FileProbe(url, "lines", tuple(first), first)
     if beginning.is_long:
         raise InputError(f"{url}: its first line is longer than {LONGEST:,} bytes")
     return _of_text(url, beginning)
@@ -100,15 +100,17 @@ def _typical(objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return next((row for row in objects if isinstance(row.get("query"), dict)), objects[0])
 
 
-def _of_whole(url: str, line: bytes) -> Sight | None:
+def _of_whole(url: str, line: bytes) -> FileProbe | None:
     """Look at one array or object over several lines; return None if it is no JSON."""
     value = _whole(url)
     if isinstance(value, dict):
         row = next((row for _, row in _object_rows(url, value)), value)
-        return Sight(url, "object", tuple(row), row)
+        return FileProbe(url, "object", tuple(row), row)
     if isinstance(value, list):
         first = next((item for item in value if isinstance(item, dict)), None)
-        return Sight(url, "array", tuple(first or ()), first, line[:60].decode("utf-8", "replace"))
+        return FileProbe(
+            url, "array", tuple(first or ()), first, line[:60].decode("utf-8", "replace")
+        )
     if line.strip() == b"[":
         next(array_rows(url))  # which says where it breaks off
     return None
@@ -136,25 +138,25 @@ def _whole(url: str) -> Any:
         return None
 
 
-def _of_text(url: str, opening: Opening) -> Sight:
+def _of_text(url: str, opening: Opening) -> FileProbe:
     line = opening.line
     cells, words = line.split(), line[:80].decode("utf-8", "replace").strip()
     if len(cells) >= _RUN_COLUMNS and is_number(cells[3]) and is_number(cells[4]):
-        return Sight(url, "run", words=words)
+        return FileProbe(url, "run", words=words)
     if _is_short_run([row.split() for row in opening.lines]):
         raise InputError(
             f"{url}: looks like a run of {len(cells)} columns; "
             "a TREC run has 6: query Q0 document rank score tag"
         )
     if len(cells) == _QRELS_COLUMNS and is_number(cells[3]):
-        return Sight(url, "qrels", words=words)
+        return FileProbe(url, "qrels", words=words)
     parted = line.rstrip().split(b"\t")
     if len(parted) == _BEIR_COLUMNS and is_number(parted[2]):  # which may have no head
-        return Sight(url, "qrels", words=words)
+        return FileProbe(url, "qrels", words=words)
     if not words:
-        return Sight(url, "broken")
+        return FileProbe(url, "broken")
     names = tuple(head_of(url, line))
-    return Sight(url, "cells" if names else "text", names, _first_cells(url, names), words)
+    return FileProbe(url, "cells" if names else "text", names, _first_cells(url, names), words)
 
 
 def _is_short_run(rows: Sequence[Sequence[bytes]]) -> bool:

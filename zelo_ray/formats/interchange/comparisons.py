@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.outcomes import Outcome, Rows, is_missing, outcomes
+from zelo_ray.formats.interchange.outcomes import Outcome, PlainRows, is_missing, outcomes
 from zelo_ray.formats.interchange.roles import Roles, roles_of
 from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.stored import names_of, parquet_table, rows
@@ -56,7 +56,7 @@ def read_comparisons(url: str, columns: Mapping[str, str]) -> Comparisons:
     held = [*rows(url)]
     names = dict.fromkeys([*names_of(url), *(name for _, row in held for name in row)])
     cells = {name: [row.get(name) for _, row in held] for name in names}
-    return comparisons_of(Rows(url, cells, lambda row: held[row][0]), columns)
+    return comparisons_of(PlainRows(url, cells, lambda row: held[row][0]), columns)
 
 
 def comparisons_in(table: pa.Table, columns: Mapping[str, str], what: str) -> Comparisons:
@@ -70,7 +70,9 @@ def comparisons_in(table: pa.Table, columns: Mapping[str, str], what: str) -> Co
     return comparisons_of(held, columns, strict=True)
 
 
-def comparisons_of(held: Rows, columns: Mapping[str, str], *, strict: bool = False) -> Comparisons:
+def comparisons_of(
+    held: PlainRows, columns: Mapping[str, str], *, strict: bool = False
+) -> Comparisons:
     """Return the comparisons of some rows; if ``strict``, a missing answer is an error."""
     roles = roles_of(held.what, list(held.columns), columns)
     results = outcomes(held, roles)
@@ -94,7 +96,7 @@ def comparisons_of(held: Rows, columns: Mapping[str, str], *, strict: bool = Fal
 
 
 def _told(
-    held: Rows, roles: Roles, counts: Sequence[Outcome | None], turned: Sequence[bool]
+    held: PlainRows, roles: Roles, counts: Sequence[Outcome | None], turned: Sequence[bool]
 ) -> list[tuple[Any, ...]]:
     """Build a row of ``COMPARISONS`` for each row that has an answer."""
     optional = (
@@ -117,7 +119,7 @@ def _told(
     return rows
 
 
-def _turned(held: Rows, roles: Roles) -> list[bool] | None:
+def _turned(held: PlainRows, roles: Roles) -> list[bool] | None:
     """Return which rows were shown with their first item second; None where that is not known."""
     if "swapped" not in roles.columns:
         return [False] * len(held.columns[roles.columns[roles.answer]])
@@ -127,6 +129,6 @@ def _turned(held: Rows, roles: Roles) -> list[bool] | None:
     return None if None in turned else [bool(mark) for mark in turned]
 
 
-def _arrow(table: pa.Table, place: str, what: str, first: int) -> Rows:
+def _arrow(table: pa.Table, place: str, what: str, first: int) -> PlainRows:
     columns = {name: table[name].to_pylist() for name in table.column_names}
-    return Rows(what, columns, lambda row: place.format(row + first))
+    return PlainRows(what, columns, lambda row: place.format(row + first))

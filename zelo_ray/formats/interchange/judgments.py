@@ -54,7 +54,7 @@ class _Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JudgmentsFile:
     """The content of one file: grades (query_id, doc_id, judge, grade as float64) or votes.
 
     ``place`` tells where a row is; ``own``: the rows name their judges; ``pooled``: they are what
@@ -74,13 +74,15 @@ class Part:
         """Return whether the rows are votes, not grades."""
         return "preference" in self.table.column_names
 
-    def only(self, mask: pa.ChunkedArray) -> "Part":
+    def only(self, mask: pa.ChunkedArray) -> "JudgmentsFile":
         """Return some of the rows, with their places."""
         at = np.flatnonzero(mask.to_numpy())
         return replace(self, table=self.table.filter(mask), place=lambda row: self.place(at[row]))
 
 
-def read_judgments(url: str, judge: str, *, renamed: bool = False, turn: int | None = None) -> Part:
+def read_judgments(
+    url: str, judge: str, *, renamed: bool = False, turn: int | None = None
+) -> JudgmentsFile:
     """Read the grades or votes of a file, or of qrels of any kind.
 
     Args:
@@ -100,7 +102,7 @@ def read_judgments(url: str, judge: str, *, renamed: bool = False, turn: int | N
         return of_qrels(url, judge)
     table, place = typed(url, kind.columns, kind.refuse_other)
     has_judge = "judge" in kind.wanted
-    part = _valid(Part(table, place, has_judge), kind)
+    part = _valid(JudgmentsFile(table, place, has_judge), kind)
     if kind.form and kind.form.renamed and turn is not None:
         part = _of_turn(url, part, turn)
     table = part.table if has_judge else judged_by(part.table, judge)
@@ -139,7 +141,7 @@ def _kind(columns: frozenset[str], *, renamed: bool = False) -> _Kind | None:
     return _Kind(form, value, wanted | judge, optional)
 
 
-def _valid(part: Part, kind: _Kind) -> Part:
+def _valid(part: JudgmentsFile, kind: _Kind) -> JudgmentsFile:
     """Return the rows that have an answer; refuse one of these that lacks another field."""
     is_answered = pc.is_valid(part.table[kind.value])
     answers = part.only(is_answered)
@@ -150,13 +152,13 @@ def _valid(part: Part, kind: _Kind) -> Part:
     return replace(answers, missing=len(is_answered) - len(answers.table))
 
 
-def _of_llamahub(url: str, judge: str) -> Part:
+def _of_llamahub(url: str, judge: str) -> JudgmentsFile:
     judgments = examples(url)
     table = pa.Table.from_pylist([judgment.label(judge) for judgment in judgments], VOTES)
-    return Part(table, lambda row: judgments[row].place, own=False)
+    return JudgmentsFile(table, lambda row: judgments[row].place, own=False)
 
 
-def _of_turn(url: str, part: Part, turn: int) -> Part:
+def _of_turn(url: str, part: JudgmentsFile, turn: int) -> JudgmentsFile:
     if "turn" not in part.table.column_names:
         raise InputError(f"{url}: its rows have no turn, of which --turn could be one")
     votes = part.only(pc.equal(part.table["turn"], str(turn)))
@@ -165,7 +167,7 @@ def _of_turn(url: str, part: Part, turn: int) -> Part:
     return replace(votes, turned=True)
 
 
-def of_qrels(url: str, judge: str) -> Part:
+def of_qrels(url: str, judge: str) -> JudgmentsFile:
     """Read judgments of any kind that `read_truth` reads, as those of one judge."""
     qrels = read_truth(url, _KNOWN)
     table = pa.table(
@@ -185,4 +187,4 @@ def of_qrels(url: str, judge: str) -> Part:
                     return at
         return f"{url}: document {qrels['doc_id'][row]} of query {qrels['query_id'][row]}"
 
-    return Part(table, place, own=False)
+    return JudgmentsFile(table, place, own=False)

@@ -31,7 +31,7 @@ _SECOND, _FIRST = 0.4, 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class LlamaHubExample:
     """One judgment on two answers, A and B, of which A stood first when they were first judged.
 
     Negative preferences are for A; ``place`` says where it was read.
@@ -58,7 +58,7 @@ def is_llamahub(url: str) -> bool:
         return bool(_BEGINS.match(stream.read(_BEGINNING)))
 
 
-def examples(url: str) -> list[Example]:
+def examples(url: str) -> list[LlamaHubExample]:
     """Read the judgments of a file, in their order.
 
     Ids of queries are ``{number}:{a}:{b}``: the number counts the file's different queries from 1,
@@ -69,8 +69,8 @@ def examples(url: str) -> list[Example]:
             answers are others than where it was judged before.
     """
     numbers: dict[str, int] = {}
-    first: dict[tuple[int, frozenset[str]], Example] = {}
-    examples: list[Example] = []
+    first: dict[tuple[int, frozenset[str]], LlamaHubExample] = {}
+    examples: list[LlamaHubExample] = []
     for place, row in _rows(url):
         query = _text(place, row, "query")
         if not usable(query):
@@ -79,7 +79,9 @@ def examples(url: str) -> list[Example]:
         a, b = _answer(place, row, "answer"), _answer(place, row, "second_answer")
         if a.id == b.id:
             raise InputError(f"{place}: answer_by and second_answer_by are the same, {a.id}")
-        example = Example(place, f"{number}:{a.id}:{b.id}", query, a, b, _preference(place, row))
+        example = LlamaHubExample(
+            place, f"{number}:{a.id}:{b.id}", query, a, b, _preference(place, row)
+        )
         of = first.setdefault((number, frozenset((a.id, b.id))), example)
         example = example if of.query_id == example.query_id else _turned(example, of.query_id)
         for answer, earlier in ((example.a, of.a), (example.b, of.b)):
@@ -89,7 +91,7 @@ def examples(url: str) -> list[Example]:
     return examples
 
 
-def _turned(example: Example, query_id: str) -> Example:
+def _turned(example: LlamaHubExample, query_id: str) -> LlamaHubExample:
     """Return the same judgment on B and A."""
     return replace(
         example, query_id=query_id, a=example.b, b=example.a, preference=0.0 - example.preference
@@ -112,7 +114,7 @@ def pairs(url: str, *, number: int = 0, seed: int = 0) -> tuple[Filled, pa.Table
     Raises:
         InputError: as `examples`, or there are fewer pairs than wanted.
     """
-    of: dict[str, list[tuple[int, Example]]] = {}
+    of: dict[str, list[tuple[int, LlamaHubExample]]] = {}
     for row, example in enumerate(examples(url), 1):
         of.setdefault(example.query_id, []).append((row, example))
     empty = [key for key, [(_, first), *_] in of.items() if not _can_be_shown(first)]
@@ -123,7 +125,7 @@ def pairs(url: str, *, number: int = 0, seed: int = 0) -> tuple[Filled, pa.Table
     return Filled(pools, notes), pa.Table.from_pylist(labels, PREFERENCES)
 
 
-def _can_be_shown(example: Example) -> bool:
+def _can_be_shown(example: LlamaHubExample) -> bool:
     return usable(example.a.content) and usable(example.b.content)
 
 

@@ -19,7 +19,7 @@ _GAMES: tuple[Outcome, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class PlainRows:
     """Rows as columns of plain values, with the place of each for messages."""
 
     what: str
@@ -71,7 +71,7 @@ def is_missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def outcomes(rows: Rows, roles: Roles) -> list[Outcome | None]:
+def outcomes(rows: PlainRows, roles: Roles) -> list[Outcome | None]:
     """Return the outcome of each row; None where an answer is missing.
 
     Raises:
@@ -92,7 +92,9 @@ def outcomes(rows: Rows, roles: Roles) -> list[Outcome | None]:
     ]
 
 
-def _weighed(rows: Rows, row: int, outcome: Outcome | None, weight: float | None) -> Outcome | None:
+def _weighed(
+    rows: PlainRows, row: int, outcome: Outcome | None, weight: float | None
+) -> Outcome | None:
     if outcome is None or weight is None:
         return None
     if min(weight, *outcome) < 0:
@@ -101,7 +103,7 @@ def _weighed(rows: Rows, row: int, outcome: Outcome | None, weight: float | None
     return won * weight, lost * weight, tied * weight
 
 
-def _preferred(rows: Rows, name: str) -> list[Outcome | None]:
+def _preferred(rows: PlainRows, name: str) -> list[Outcome | None]:
     results = list[Outcome | None]()
     for row, value in enumerate(rows.numbers(name)):
         if value is not None and not -1 <= value <= 1:
@@ -110,7 +112,7 @@ def _preferred(rows: Rows, name: str) -> list[Outcome | None]:
     return results
 
 
-def _counted(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
+def _counted(rows: PlainRows, columns: Mapping[str, str]) -> list[Outcome | None]:
     """Return the outcomes of rows that count the wins of each item."""
     a, b = (rows.numbers(columns[role]) for role in ("a_wins", "b_wins"))
     ties = rows.numbers(columns["ties"]) if "ties" in columns else [0.0] * len(a)
@@ -120,7 +122,7 @@ def _counted(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
     ]
 
 
-def _scored(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
+def _scored(rows: PlainRows, columns: Mapping[str, str]) -> list[Outcome | None]:
     """Return the outcomes of rows of one game: 1 is a win of the first, 0 a loss, 0.5 a tie."""
     name, sides = columns["a_wins"], {1.0: 0, 0.0: 1, 0.5: _BOTH}
     results = list[Outcome | None]()
@@ -134,14 +136,14 @@ def _scored(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
     return results
 
 
-def _lost(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
+def _lost(rows: PlainRows, columns: Mapping[str, str]) -> list[Outcome | None]:
     """Return the outcomes of rows of a winner and a loser; ``ties`` may mark a tie."""
     rows_there = len(rows.columns[columns["winner"]])
     ties = rows.numbers(columns["ties"]) if "ties" in columns else [0.0] * rows_there
     return [_GAMES[_BOTH if tied else 0] for tied in ties]
 
 
-def _named(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
+def _named(rows: PlainRows, columns: Mapping[str, str]) -> list[Outcome | None]:
     """Return the outcomes of rows that name a winner, itself or by the name of its column."""
     name, a, b = (columns[role] for role in ("winner", "a", "b"))
     words = {plain(a): 0, "a": 0, plain(b): 1, "b": 1}

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.judgments import Part
+from zelo_ray.formats.interchange.judgments import JudgmentsFile
 from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
 from zelo_ray.options.scales import Scale
 
@@ -24,7 +24,9 @@ GRADES = pa.schema(
 )
 
 
-def on_scale(url: str, part: Part, levels: int, notes: list[str], *, clip: bool) -> pa.Table:
+def on_scale(
+    url: str, part: JudgmentsFile, levels: int, notes: list[str], *, clip: bool
+) -> pa.Table:
     """Return the grades of a part as whole numbers of the scale, with the columns of ``GRADES``.
 
     Args:
@@ -63,8 +65,8 @@ def on_scale(url: str, part: Part, levels: int, notes: list[str], *, clip: bool)
 
 
 def own_scales(
-    part: Part, scales: Mapping[str, Scale], levels: int, notes: list[str], *, clip: bool
-) -> tuple[Part, pa.Table]:
+    part: JudgmentsFile, scales: Mapping[str, Scale], levels: int, notes: list[str], *, clip: bool
+) -> tuple[JudgmentsFile, pa.Table]:
     """Map the grades of judges with scales of their own onto the common scale.
 
     Args:
@@ -115,7 +117,7 @@ def mapped(grades: NDArray[np.float64], scale: Scale, levels: int) -> NDArray[np
     return nearest_levels
 
 
-def _refuse_twice(part: Part) -> None:
+def _refuse_twice(part: JudgmentsFile) -> None:
     """Refuse two grades of one document in a file of one judge."""
     pairs = part.table.select(["query_id", "doc_id"])
     counted = pairs.append_column("row", pa.array(np.arange(len(pairs))))
@@ -129,7 +131,7 @@ def _refuse_twice(part: Part) -> None:
         )
 
 
-def preferences(part: Part) -> pa.Table:
+def preferences(part: JudgmentsFile) -> pa.Table:
     """Return the votes of a part, with the columns of ``VOTES``, or ``VOICES`` if raters are known.
 
     Raises:

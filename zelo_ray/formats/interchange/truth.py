@@ -29,7 +29,7 @@ _VALUES = ("relevance", "score", "grade")
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class TruthProbe:
     """The names, columns or first line of a place, seen before it is read.
 
     ``names`` are those in a directory (empty for a file); ``columns`` those of a Parquet file, or
@@ -57,7 +57,7 @@ class Kind:
     ``pools`` where it holds texts; ``by_people`` where people's judgments are kept so.
     """
 
-    looks: Callable[[Sight], bool]
+    looks: Callable[[TruthProbe], bool]
     truth: Callable[[str], pa.Table]
     pools: Callable[[str], Filled] | None = None
     by_people: bool = False
@@ -190,7 +190,7 @@ def kind_of(url: str, also: Sequence[str] = ()) -> tuple[str, Kind]:
     )
 
 
-def look(url: str) -> Sight:
+def look(url: str) -> TruthProbe:
     """Look at the names, columns or first line of a place.
 
     Raises:
@@ -198,11 +198,11 @@ def look(url: str) -> Sight:
     """
     refuse_unfinished(url)
     if (names := listing(url)) is not None:
-        return Sight(names=tuple(names))
+        return TruthProbe(names=tuple(names))
     columns = frozenset(names_of(url))
     # The first line of JSON may look like that of any other text.
     is_typed = url.endswith(".parquet") or (columns and not is_headed(url))
-    return Sight(columns=columns, line=b"" if is_typed else first_line(url)[1])
+    return TruthProbe(columns=columns, line=b"" if is_typed else first_line(url)[1])
 
 
 def _scores(url: str) -> pa.Table:
@@ -293,7 +293,7 @@ def _annotated_pools(url: str) -> Filled:
     return Filled([pool for _, pool in pool_lines([url])], [])
 
 
-def _has_qrels(sight: Sight) -> bool:
+def _has_qrels(sight: TruthProbe) -> bool:
     return any(name.split(".")[0] == "qrels" for name in sight.names)
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import stem
-from zelo_ray.formats.interchange.judgments import Part, judged_by, read_judgments
+from zelo_ray.formats.interchange.judgments import JudgmentsFile, judged_by, read_judgments
 from zelo_ray.formats.interchange.scales import (
     GRADES,
     graded_pairs,
@@ -190,7 +190,7 @@ def read_people(
     pattern: str | None = None,
     turn: int | None = None,
     by_person: tuple[pa.Table, int] | None = None,
-) -> Part:
+) -> JudgmentsFile:
     """Read the grades or votes of people, all of them as the judge ``human``.
 
     ``rater`` says who of them: as the rows name them, or another one in each row of a file that
@@ -223,16 +223,16 @@ def read_people(
     return replace(part, table=judged_by(part.table.append_column("rater", names), HUMAN))
 
 
-def _by_person(url: str, table: pa.Table, blank: int) -> Part:
+def _by_person(url: str, table: pa.Table, blank: int) -> JudgmentsFile:
     table = table.rename_columns({"person": "judge"})
-    return Part(table, lambda row: f"{url}: label {row + 1}", own=True, missing=blank)
+    return JudgmentsFile(table, lambda row: f"{url}: label {row + 1}", own=True, missing=blank)
 
 
-def _unanswered(url: str, part: Part) -> str:
+def _unanswered(url: str, part: JudgmentsFile) -> str:
     return f"{url}: {counted(part.missing, 'row')} without an answer (null)"
 
 
-def _own(owners: dict[str, str], url: str, part: Part) -> None:
+def _own(owners: dict[str, str], url: str, part: JudgmentsFile) -> None:
     """Record the file that each judge's name belongs to; refuse names that are reserved."""
     for judge in pc.unique(part.table["judge"]).to_pylist():
         if judge in (PANEL, WITH_HUMAN, OTHERS):

@@ -9,11 +9,11 @@ import pyarrow as pa
 from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.pooling import Candidates, columns, fused
 from zelo_ray.formats.interchange.texts import by_id, document_row, fill, pool_line, usable
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.records import Document, Pool
 
 
-class Work:
+class UnjudgedPools:
     """The queries with holes, each of which becomes a pool to annotate.
 
     A pool holds the judged documents, so that the new ones are compared with them, and the holes.
@@ -106,7 +106,7 @@ def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:
         InputError: a line is bad.
     """
     for file in files:
-        for line in read_lines(file, Limits()):
+        for line in read_lines(file, LineLimits()):
             if line.pool is None:
                 raise InputError(f"{file}:{line.number}: {line.reason}")
             yield line.raw, line.pool

@@ -29,7 +29,7 @@ USUAL = "web"
 _Text = Annotated[str, Field(min_length=1)]
 
 
-class Example(BaseModel):
+class GradedExample(BaseModel):
     """A document, and why it has its grade; people's labels give no reason."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", str_strip_whitespace=True)
@@ -45,11 +45,11 @@ class Anchor(BaseModel):
 
     query_id: str = ""
     query: _Text
-    grades: dict[int, Example]
+    grades: dict[int, GradedExample]
 
     @field_validator("grades")
     @classmethod
-    def _each_grade_once(cls, grades: dict[int, Example]) -> dict[int, Example]:
+    def _each_grade_once(cls, grades: dict[int, GradedExample]) -> dict[int, GradedExample]:
         if missing := [grade for grade in GRADES if grade not in grades]:
             raise ValueError(f"no example of grade {', '.join(map(str, missing))}")
         if strange := [grade for grade in grades if grade not in GRADES]:

@@ -19,7 +19,7 @@ from zelo_ray.providers.faults import read_fault, status_of
 from zelo_ray.providers.lines import (
     GONE,
     TRANSFER,
-    Texts,
+    FileTexts,
     downloaded,
     listed,
     results_in,
@@ -57,7 +57,7 @@ class AnthropicBatches:
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Submit the file's requests."""
         del mark
-        caller = replace(self._caller, name=f"anthropic:{model}", prompts=Texts(lines))
+        caller = replace(self._caller, name=f"anthropic:{model}", prompts=FileTexts(lines))
         return await told(self._submit(lines), self._read, caller, self._transfer)
 
     async def find(self, since: float) -> list[Batch]:

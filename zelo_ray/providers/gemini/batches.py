@@ -27,7 +27,7 @@ from zelo_ray.providers.gemini.connection import (
 from zelo_ray.providers.lines import (
     GONE,
     TRANSFER,
-    Texts,
+    FileTexts,
     listed,
     reason_of,
     results_in,
@@ -76,7 +76,7 @@ class GeminiBatches:
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Upload the file and submit it."""
-        caller = replace(self._caller, name=f"gemini:{model}", prompts=Texts(lines))
+        caller = replace(self._caller, name=f"gemini:{model}", prompts=FileTexts(lines))
         file = await guarded(_understood(self._upload(lines)), caller, self._transfer)
         job = await guarded(_understood(self._submit(file, model, mark)), caller)
         return Batch(id=job, state="BATCH_STATE_PENDING", ended=False, mark=mark)

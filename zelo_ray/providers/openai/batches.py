@@ -10,7 +10,7 @@ from zelo_ray.providers.faults import read_fault
 from zelo_ray.providers.lines import (
     GONE,
     TRANSFER,
-    Texts,
+    FileTexts,
     downloaded,
     listed,
     reason_of,
@@ -61,7 +61,7 @@ class OpenAIBatches:
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Upload the file and submit it."""
-        caller = replace(self._caller, name=f"openai:{model}", prompts=Texts(lines))
+        caller = replace(self._caller, name=f"openai:{model}", prompts=FileTexts(lines))
         file = await told(self._upload(lines), lambda file: str(file["id"]), caller, self._transfer)
         fields = {
             "input_file_id": file,

@@ -9,7 +9,13 @@ from rich.live import Live
 
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.formats.wording import printable
-from zelo_ray.reports.progress.figures import Pace, Standing, Sums, duration, standing_of
+from zelo_ray.reports.progress.figures import (
+    JudgeProgress,
+    Pace,
+    RunProgress,
+    duration,
+    standing_of,
+)
 from zelo_ray.reports.progress.lines import dollars, line_of
 from zelo_ray.reports.progress.table import table_of
 
@@ -28,7 +34,7 @@ class Display:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
-        self._sums: Sums | None = None
+        self._sums: RunProgress | None = None
         self._paces: dict[str, Pace] = {}
         self._cap: tuple[float, float] | None = None
         self._last_line = time.monotonic()
@@ -61,7 +67,7 @@ class Display:
             tally, pace = tallies.get(name, Tally()), self._paces.setdefault(name, Pace())
             pace.see(now, tally)
             standings.append(standing_of(name, tally, number, pace.rate(now), pace.seconds))
-        sums = self._sums = Sums(standings, self._cap)
+        sums = self._sums = RunProgress(standings, self._cap)
         if not self._console.is_terminal:
             if self._is_due(now, sums):
                 self.say(line_of(sums, time.time()))
@@ -72,7 +78,7 @@ class Display:
         width, height = self._console.size
         self._live.update(table_of(sums, width, height, time.time()), refresh=True)
 
-    def _is_due(self, now: float, sums: Sums) -> bool:
+    def _is_due(self, now: float, sums: RunProgress) -> bool:
         """Return whether there is news, or the last line was long ago."""
         done = all(standing.ended for standing in sums.standings)
         news = {(standing.name, what) for standing in sums.standings for what in _news(standing)}
@@ -83,7 +89,7 @@ class Display:
         return True
 
 
-def _news(standing: Standing) -> list[str]:
+def _news(standing: JudgeProgress) -> list[str]:
     """Return the kinds of a judge's news that are shown at once."""
     tally = standing.tally
     begun = {

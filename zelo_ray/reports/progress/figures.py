@@ -55,7 +55,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JudgeProgress:
     """Progress of one judge."""
 
     name: str
@@ -82,7 +82,9 @@ class Standing:
         return self.seconds == 0
 
 
-def standing_of(name: str, tally: Tally, planned: int, rate: float, span: float = 0.0) -> Standing:
+def standing_of(
+    name: str, tally: Tally, planned: int, rate: float, span: float = 0.0
+) -> JudgeProgress:
     """Compute a judge's progress with its planned requests."""
     needed = max(0, planned - tally.spared)
     done = min(needed, tally.known + tally.answered)  # a block that is run again counts twice
@@ -98,18 +100,18 @@ def standing_of(name: str, tally: Tally, planned: int, rate: float, span: float 
         time_left = duration(seconds)
     if not seconds:
         rate = tally.answered / span if span else 0.0
-    return Standing(name, tally, done, needed, rate, time_left, seconds, span)
+    return JudgeProgress(name, tally, done, needed, rate, time_left, seconds, span)
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class RunProgress:
     """All judges, and the whole of the run. ``cap`` are dollars, and those spent before."""
 
-    standings: Sequence[Standing]
+    standings: Sequence[JudgeProgress]
     cap: tuple[float, float] | None = None
 
     @property
-    def whole(self) -> Standing:
+    def whole(self) -> JudgeProgress:
         """Return the progress of all judges together; the slowest gives the time left."""
         summed = Tally()
         for standing in self.standings:
@@ -119,7 +121,7 @@ class Sums:
         rate = sum(row.rate for row in self.standings if not row.ended)
         if last.ended and span:
             rate = summed.answered / span
-        return Standing(
+        return JudgeProgress(
             name="total",
             tally=summed,
             done=sum(row.done for row in self.standings),
@@ -131,7 +133,7 @@ class Sums:
         )
 
     @property
-    def troubled(self) -> Standing | None:
+    def troubled(self) -> JudgeProgress | None:
         """Return the judge with the last trouble, if any has had one."""
         last = max(self.standings, key=lambda standing: standing.tally.trouble)
         return last if last.tally.trouble.reason else None
@@ -143,7 +145,7 @@ class Sums:
         return judges_by_reason({name: why for name, why in reasons.items() if why})
 
 
-def _how_late(standing: Standing) -> tuple[float, int]:
+def _how_late(standing: JudgeProgress) -> tuple[float, int]:
     """Return a sort key by time left; words of the same time by how much they say."""
     words = ("nothing to ask", "done", "stopped", "…", "up to a day")
     return standing.seconds, words.index(standing.left) if standing.left in words else 0

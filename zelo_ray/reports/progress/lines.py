@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from zelo_ray.engine.bookkeeping import Tally, money
 from zelo_ray.formats.wording import beginning, printable
-from zelo_ray.reports.progress.figures import Standing, Sums, duration
+from zelo_ray.reports.progress.figures import JudgeProgress, RunProgress, duration
 from zelo_ray.reports.progress.names import shortened
 
 _NAME = 32  # characters of a name in a line
@@ -15,7 +15,7 @@ _LONG = 100_000  # from which on a number may be shortened
 _CENTS = 100.0  # dollars below which cents are always told
 
 
-def line_of(sums: Sums, now: float) -> str:
+def line_of(sums: RunProgress, now: float) -> str:
     """Return the total, each judge, and the last trouble; ``now`` is in seconds since 1970."""
     total = sums.whole
     tally = total.tally
@@ -44,19 +44,19 @@ def cached_share(tally: Tally) -> str:
     return f"{tally.cached_tokens / tally.input_tokens:.0%}" if tally.cached_tokens else ""
 
 
-def _progress(standing: Standing) -> str:
+def _progress(standing: JudgeProgress) -> str:
     failed = f" ({standing.failures:,} failed)" if standing.failures else ""
     return f"{short(standing.done)}/{short(standing.needed)}{failed}"
 
 
-def earlier_line(sums: Sums, width: int) -> list[str]:
+def earlier_line(sums: RunProgress, width: int) -> list[str]:
     """Say how much of the budget was spent before this run, if any was."""
     if not (sums.cap and sums.cap[1]):
         return []
     return [beginning(f"{money(sums.cap[1])} of the budget was spent before this run", width)]
 
 
-def trouble_line(sums: Sums, called: Mapping[str, str], now: float, width: int) -> list[str]:
+def trouble_line(sums: RunProgress, called: Mapping[str, str], now: float, width: int) -> list[str]:
     """Return the reason of the last failure or retry, if any, in at most ``width`` cells."""
     standing = sums.troubled
     if standing is None:
@@ -69,7 +69,7 @@ def trouble_line(sums: Sums, called: Mapping[str, str], now: float, width: int) 
     return [beginning(f"{head}{beginning(reason, max(room, 1))}{tail}", width)]
 
 
-def disabled_lines(sums: Sums, called: Mapping[str, str], width: int) -> list[str]:
+def disabled_lines(sums: RunProgress, called: Mapping[str, str], width: int) -> list[str]:
     """Return which judges are asked nothing more and why, one line per reason."""
     lines = []
     for reason, names in sums.disabled.items():
@@ -89,7 +89,7 @@ def dollars(amount: float, unpriced: int = 0) -> str:
 
 
 def money_of(
-    standing: Standing, cap: tuple[float, float] | None = None, *, exact: bool = True
+    standing: JudgeProgress, cap: tuple[float, float] | None = None, *, exact: bool = True
 ) -> str:
     """Return the dollars spent; under a cap, by all runs that share it, with the cap."""
     before = cap[1] if cap else 0.0

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from zelo_ray.reports.progress.figures import Standing, Sums
+from zelo_ray.reports.progress.figures import JudgeProgress, RunProgress
 from zelo_ray.reports.progress.lines import (
     cached_share,
     disabled_lines,
@@ -43,7 +43,7 @@ class _Column:
         return _GAP + max(self.least, len(self.head), *map(len, self.cells))
 
 
-def table_of(sums: Sums, width: int, height: int | None, now: float) -> Group:
+def table_of(sums: RunProgress, width: int, height: int | None, now: float) -> Group:
     """Build the table that a terminal shows.
 
     Args:
@@ -73,7 +73,7 @@ def table_of(sums: Sums, width: int, height: int | None, now: float) -> Group:
     return Group(table, *(Text(note, no_wrap=True, overflow="crop") for note in notes))
 
 
-def _shown(standings: Sequence[Standing], room: int | None) -> list[int]:
+def _shown(standings: Sequence[JudgeProgress], room: int | None) -> list[int]:
     """Return which judges have a line: where not all fit, those not done first."""
     if room is None or len(standings) <= room:
         return list(range(len(standings)))
@@ -81,7 +81,7 @@ def _shown(standings: Sequence[Standing], room: int | None) -> list[int]:
     return sorted(by_need[: max(1, room - 1)])
 
 
-def _columns(sums: Sums, width: int, names: Sequence[str]) -> tuple[list[_Column], int]:
+def _columns(sums: RunProgress, width: int, names: Sequence[str]) -> tuple[list[_Column], int]:
     """Choose the columns that fit, and return them with the width left for names.
 
     Before a column is left out, long numbers are shortened, and then names.
@@ -106,7 +106,7 @@ def _total(columns: dict[str, _Column], names: Sequence[str]) -> int:
     return sum(columns[name].width for name in names)
 
 
-def _cells(sums: Sums, *, exact: bool) -> dict[str, _Column]:
+def _cells(sums: RunProgress, *, exact: bool) -> dict[str, _Column]:
     """Build all possible columns, with a cell per judge and one for the total."""
     rows = [*sums.standings, sums.whole]
     number = (lambda n: f"{n:,}") if exact else short
@@ -131,7 +131,7 @@ def _cells(sums: Sums, *, exact: bool) -> dict[str, _Column]:
     return {head: _Column(head, cells, widths.get(head, 0)) for head, cells in columns.items()}
 
 
-def _limit(standing: Standing) -> str:
+def _limit(standing: JudgeProgress) -> str:
     """Return the calls per second that are allowed; "" if unknown."""
     limits = standing.tally.limits
     return f"{limits['rpm'] / 60:,.1f}" if "rpm" in limits else ""

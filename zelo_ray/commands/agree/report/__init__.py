@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.agree.biases import Bias
-from zelo_ray.commands.agree.leaderboards import Order, Placed
+from zelo_ray.commands.agree.leaderboards import OrderAgreement, Placed
 from zelo_ray.commands.agree.report import biases, coefficients, consensus, people
 from zelo_ray.commands.agree.report.results import AgreementTables, estimate_of
 from zelo_ray.commands.agree.report.warnings import rank_of_agreement
@@ -136,7 +136,7 @@ AGREE_REPORT = ReportKind(
         "pairs": (Agreement,),
         "precision": (Precision,),
         "ranks": (Agreement,),
-        "systems": (Order,),
+        "systems": (OrderAgreement,),
         "voting": (Bias,),
         "wins": (Win,),
     },

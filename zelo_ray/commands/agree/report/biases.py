@@ -21,7 +21,7 @@ from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.charts.labels import label
 from zelo_ray.reports.charts.slopes import slopes
-from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import estimate, number
 
 _BiasKind = tuple[tuple[str, str], str, str]
@@ -149,7 +149,7 @@ def voting_section(tables: AgreementTables) -> Section | None:
 
 def _bias_table(
     rows: Iterable[Row], columns: Mapping[tuple[str, str], tuple[str, str]], file: str
-) -> Iterator[Table]:
+) -> Iterator[ReportTable]:
     """Yield a table of judges and those biases that are known, with the items of the first."""
     by_judge = {
         judge: {(row["bias"], row["against"]): row for row in group if row["items"]}
@@ -168,10 +168,10 @@ def _bias_table(
             for row in figures
         )
         items = f"{figures[0]['items']:,}" if figures[0] else ""
-        cells.append([Text(judge), *estimates, items])
+        cells.append([TextCell(judge), *estimates, items])
     names = ("judge", *(columns[key][0] for key in keys), "items")
     caption = ". ".join(": ".join(columns[key]).capitalize() for key in keys)
-    yield Table(names, cells, f"{caption}.", frozenset(names[1:]), _ROWS, file=file)
+    yield ReportTable(names, cells, f"{caption}.", frozenset(names[1:]), _ROWS, file=file)
 
 
 def _biases(
@@ -188,7 +188,7 @@ def _biases(
             yield Chart({"": figure}, caption)
 
 
-def _votes(tables: AgreementTables) -> Iterator[Chart | Table]:
+def _votes(tables: AgreementTables) -> Iterator[Chart | ReportTable]:
     """Draw how far judges agree on pairs."""
     by_key: dict[tuple[str, ...], dict[tuple[str, str], Row]] = {}
     for row in tables.rows("pairs"):
@@ -216,9 +216,9 @@ def _votes(tables: AgreementTables) -> Iterator[Chart | Table]:
         decided = by_key.get(("agreement", SCALE_NAMES[DECIDED]), {}).get(pair)
         kappa = by_key["kappa", SCALE_NAMES[WITH_TIES]][pair]
         shown = [estimate_of(each) if each else number(None) for each in (row, decided, kappa)]
-        cells.append([*map(Text, pair), *shown, f"{row['items']:,}"])
+        cells.append([*map(TextCell, pair), *shown, f"{row['items']:,}"])
     columns = ("judge", "and", "same word", "both decided", "kappa", "pairs")
-    yield Table(columns, cells, "", frozenset(columns[2:]), _ROWS, file="pairs.parquet")
+    yield ReportTable(columns, cells, "", frozenset(columns[2:]), _ROWS, file="pairs.parquet")
 
 
 def systems_section(tables: AgreementTables) -> Section | None:
@@ -236,7 +236,7 @@ def systems_section(tables: AgreementTables) -> Section | None:
         f"How far runs stand in the same order by a judge's labels as by {whom}: 1 is the same "
         "order, 0 no relation. In tau-AP an error among the best runs weighs more."
     )
-    parts: list[Chart | Table] = [Chart({"": intervals(names, series, "tau")}, caption)]
+    parts: list[Chart | ReportTable] = [Chart({"": intervals(names, series, "tau")}, caption)]
     means: dict[str, dict[str, float]] = {}
     for row in tables.rows("leaderboards"):
         means.setdefault(row["rater"], {})[row["run"]] = row["mean"]
@@ -261,7 +261,7 @@ def systems_section(tables: AgreementTables) -> Section | None:
     columns = ("labels of", "tau-b", "tau-AP", *turned, "items", "queries")
     cells: list[Cells] = [
         [
-            Text(row["rater_b"]),
+            TextCell(row["rater_b"]),
             *(
                 estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
                 for name in ("tau_b", "tau_ap")
@@ -278,5 +278,7 @@ def systems_section(tables: AgreementTables) -> Section | None:
         f"and of those that differ significantly by {whom} (randomisation test, p < .05, Holm). "
         "Intervals are rough."
     )
-    parts.append(Table(columns, cells, note, frozenset(columns[1:]), _ROWS, file="systems.parquet"))
+    parts.append(
+        ReportTable(columns, cells, note, frozenset(columns[1:]), _ROWS, file="systems.parquet")
+    )
     return Section("systems", "The order of systems", parts)

@@ -19,7 +19,7 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import confusion, matrix
 from zelo_ray.reports.charts.labels import label
-from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
 
 _OF_TWO = ("kappa-quadratic", "kappa", "alpha-ordinal", "agreement")
 _OF_MANY = ("fleiss", "alpha-ordinal", "ac2-quadratic")
@@ -53,19 +53,19 @@ def people_section(tables: AgreementTables) -> Section | None:
     )
     scale, *cuts = tables.scales
     keys: list[_Key] = [([judge], HUMAN, judge, scale) for judge in tables.best_first]
-    parts: list[Chart | Table] = [chart]
+    parts: list[Chart | ReportTable] = [chart]
     parts.append(_table(tables, ["judge"], _of_two(tables), keys, f"On the scale {scale}."))
     if cuts:
         cells: list[Cells] = [
             [
-                Text(judge),
+                TextCell(judge),
                 *(estimate_of(tables.of(HUMAN, judge, cut, tables.leading)) for cut in cuts),
             ]
             for judge in tables.best_first
         ]
         caption = f"{tables.leading} of grades from the cut on, or below: relevant or not."
         parts.append(
-            Table(["judge", *cuts], cells, caption, frozenset(cuts), _ROWS, file=_FILE),
+            ReportTable(["judge", *cuts], cells, caption, frozenset(cuts), _ROWS, file=_FILE),
         )
     return Section("people", "Judges and people", parts)
 
@@ -81,7 +81,7 @@ def _table(
     coefficients: Sequence[str],
     keys: Iterable[_Key],
     caption: str,
-) -> Table:
+) -> ReportTable:
     """Return a table of coefficients with a row for each key.
 
     Args:
@@ -95,9 +95,11 @@ def _table(
     for texts, a, b, scale in keys:
         rows = [tables.of(a, b, scale, name) for name in coefficients]
         sizes = (f"{rows[0]['items']:,}", f"{rows[0]['queries']:,}")
-        cells.append([*map(Text, texts), *map(estimate_of, rows), *sizes])
+        cells.append([*map(TextCell, texts), *map(estimate_of, rows), *sizes])
     columns = (*labels, *coefficients, "items", "queries")
-    return Table(columns, cells, caption, frozenset(columns[len(labels) :]), _ROWS, file=_FILE)
+    return ReportTable(
+        columns, cells, caption, frozenset(columns[len(labels) :]), _ROWS, file=_FILE
+    )
 
 
 def panel_section(tables: AgreementTables) -> Section | None:
@@ -158,7 +160,7 @@ def between_section(tables: AgreementTables) -> Section | None:
     return Section("between", "Judges and each other", (chart, *_pair_tables(tables)))
 
 
-def _pair_tables(tables: AgreementTables) -> Iterator[Table]:
+def _pair_tables(tables: AgreementTables) -> Iterator[ReportTable]:
     """Yield the closest pairs of judges, and of many pairs the farthest."""
     scale = tables.scales[0]
     values = {
@@ -214,15 +216,15 @@ def confusion_section(tables: AgreementTables) -> Section | None:
 
 def _confusion_table(
     pairs: Sequence[tuple[str, str]], counts: dict[tuple[str, str], np.ndarray]
-) -> Table:
+) -> ReportTable:
     cells: list[Cells] = []
     for a, b in pairs:
         for grade, row in enumerate(counts[a, b]):
-            cells.append([Text(b), Text(a), f"{grade:,}", *(f"{n:,}" for n in row)])
+            cells.append([TextCell(b), TextCell(a), f"{grade:,}", *(f"{n:,}" for n in row)])
     grades = [f"by it {grade}" for grade in range(len(counts[pairs[0]]))] if pairs else []
     columns = ("judge", "beside", "grade", *grades)
     caption = "Items by the grade of the rater beside (rows) and by that of the judge (columns)."
-    return Table(columns, cells, caption, frozenset(columns[2:]), file="confusion.parquet")
+    return ReportTable(columns, cells, caption, frozenset(columns[2:]), file="confusion.parquet")
 
 
 def ranks_section(tables: AgreementTables) -> Section | None:
@@ -235,8 +237,10 @@ def ranks_section(tables: AgreementTables) -> Section | None:
     for (a, b, scale), group in rows_by(rows, "rater_a", "rater_b", "scale").items():
         by_name = {row["coefficient"]: row for row in group}
         estimates = [estimate_of(by_name[name]) for name in RANKS]
-        cells.append([Text(a), Text(b), scale, *estimates, f"{group[0]['items']:,}"])
+        cells.append([TextCell(a), TextCell(b), scale, *estimates, f"{group[0]['items']:,}"])
     columns = ("rater", "and", "scales", *RANKS, "items")
     caption = "Each grades on its own scale."
-    table = Table(columns, cells, caption, frozenset(columns[3:]), _ROWS, file="ranks.parquet")
+    table = ReportTable(
+        columns, cells, caption, frozenset(columns[3:]), _ROWS, file="ranks.parquet"
+    )
     return Section("ranks", "Ranks", (table,))

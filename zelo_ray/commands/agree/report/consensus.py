@@ -7,7 +7,7 @@ from math import isnan
 from zelo_ray.commands.agree.report.results import AgreementTables, Row, rows_by
 from zelo_ray.fitting.calibration.consensus import ALL, GRADES, LEVELS, ORDERS, VOTES
 from zelo_ray.reports.charts.figures import intervals, spans
-from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import estimate
 
 TRUST = 0.97
@@ -96,7 +96,13 @@ def consensus_section(rows: Sequence[Row], trust: float = TRUST, voters: int = 0
             same = estimate(row["same"], row["low"], row["high"])
             counts = (f"{row['items']:,}", "" if about == GRADES else f"{row['tied']:,}")
             cells.append(
-                [Text(title), Text(level_names[row["level"]]), f"{row['share']:.1%}", same, *counts]
+                [
+                    TextCell(title),
+                    TextCell(level_names[row["level"]]),
+                    f"{row['share']:.1%}",
+                    same,
+                    *counts,
+                ]
             )
     caption = (
         "How often people say what most judges say, by how many of the judges do; the share of all "
@@ -109,7 +115,9 @@ def consensus_section(rows: Sequence[Row], trust: float = TRUST, voters: int = 0
         "one as the other is half right; a judge that ties does not agree. Intervals are 95%, over "
         "queries."
     )
-    table = Table(columns, cells, note, frozenset(columns[2:]), _ROWS, file="consensus.parquet")
+    table = ReportTable(
+        columns, cells, note, frozenset(columns[2:]), _ROWS, file="consensus.parquet"
+    )
     return Section("consensus", "When the judges agree", (Chart(figures, caption, "of"), table))
 
 

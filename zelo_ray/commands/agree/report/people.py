@@ -14,7 +14,7 @@ from zelo_ray.evaluation.agreement.pairs import (
 )
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.reports.charts.figures import intervals, spans
-from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import estimate, number
 
 SCALE_NAMES = {
@@ -60,7 +60,7 @@ def outcomes_section(tables: AgreementTables) -> Section | None:
             others = [outcomes[key][judge] if key in outcomes else None for key in keys]
             cells.append(
                 [
-                    Text(judge),
+                    TextCell(judge),
                     SCALE_NAMES[scale],
                     _count(same),
                     *("" if row is None else estimate_of(row) for row in [same, *others]),
@@ -71,7 +71,7 @@ def outcomes_section(tables: AgreementTables) -> Section | None:
         "A judge's word on a pair is what most of its votes say; of votes, each of a judge's "
         "meets each person's. MCC with ties is of the word that A is better."
     )
-    table = Table(
+    table = ReportTable(
         columns, cells, caption, frozenset(columns[2:]), 2 * _ROWS, file="outcomes.parquet"
     )
     return Section("outcomes", "Verdicts and people", (chart, table))
@@ -115,13 +115,13 @@ def differences_section(tables: AgreementTables) -> Section | None:
             by.insert(1, number(alpha["relative"], "+z.1f"))
             values = (number(alpha[name], "z.3f") for name in ("value_a", "value_b"))
             items = f"{alpha['items']:,}"
-            cells.append([Text(a), Text(b), SCALE_NAMES[scale], *by, items, *values])
+            cells.append([TextCell(a), TextCell(b), SCALE_NAMES[scale], *by, items, *values])
     columns = (
         *("judge", "over", "of", "alpha", "in %", "same word", "mcc", "pairs"),
         *("alpha of it", "of the other"),
     )
     caption = "Of an interval above 0 the first of the two is surely nearer to the people."
-    table = Table(
+    table = ReportTable(
         columns, cells, caption, frozenset(columns[3:]), 2 * _ROWS, file="differences.parquet"
     )
     return Section("differences", "Judge against judge", (chart, table))
@@ -138,7 +138,7 @@ def wins_section(tables: AgreementTables) -> Section | None:
             of_judge = estimate(row["wins"], row["low"], row["high"])
             of_people = estimate(row["human"], row["human_low"], row["human_high"])
             cells.append(
-                [Text(judge), Text(row["doc_id"]), of_judge, of_people, f"{row['pairs']:,}"]
+                [TextCell(judge), TextCell(row["doc_id"]), of_judge, of_people, f"{row['pairs']:,}"]
             )
         if shown := rows[:_DOCUMENTS]:
             people = spans(shown, ("human", "human_low", "human_high"))
@@ -152,7 +152,7 @@ def wins_section(tables: AgreementTables) -> Section | None:
         "word of each; a tie is half a win. Documents that meet in few queries are left out."
     )
     columns = ("judge", "document", "wins by it", f"by {HUMAN}", "pairs")
-    table = Table(columns, cells, "", frozenset(columns[2:]), _ROWS, file="wins.parquet")
+    table = ReportTable(columns, cells, "", frozenset(columns[2:]), _ROWS, file="wins.parquet")
     return Section("wins", "Who wins", (Chart(figures, caption, "judge"), table))
 
 
@@ -174,8 +174,8 @@ def precision_section(tables: AgreementTables) -> Section | None:
     )
     cells: list[Cells] = [
         [
-            Text(judge),
-            Text(label),
+            TextCell(judge),
+            TextCell(label),
             *map(estimate_of, group),
             *(f"{group[0][name]:,}" for name in ("said", "right")),
         ]
@@ -183,7 +183,9 @@ def precision_section(tables: AgreementTables) -> Section | None:
     ]
     columns = ("judge", "says", "precision", "recall", "F1", "said", "right")
     caption = "Said: items by the judge; right: by the people."
-    table = Table(columns, cells, caption, frozenset(columns[2:]), _ROWS, file="precision.parquet")
+    table = ReportTable(
+        columns, cells, caption, frozenset(columns[2:]), _ROWS, file="precision.parquet"
+    )
     return Section("precision", "Precision and recall", (chart, table))
 
 

@@ -17,7 +17,7 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.records import PANEL
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.charts.grids import matrix
-from zelo_ray.reports.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import chance, number
 
 _PLACES = 30
@@ -99,7 +99,7 @@ def _agreement(tournaments: Sequence[Tournament]) -> list[Chart]:
     ]
 
 
-def _table(tournaments: Sequence[Tournament]) -> Table:
+def _table(tournaments: Sequence[Tournament]) -> ReportTable:
     repeated = alike(tournaments)[1] > 0
     rows: list[Cells] = []
     for court in sorted({tournament.court for tournament in tournaments}):
@@ -107,13 +107,13 @@ def _table(tournaments: Sequence[Tournament]) -> Table:
         won, by_chance, over = stayed(group)
         name = "the panel together" if court == PANEL else court
         cells = [f"{len(group):,}", f"{over:,}", *(_share(n, over) for n in (won, by_chance))]
-        rows.append([Text(name), *cells, *([_share(*alike(group))] if repeated else [])])
+        rows.append([TextCell(name), *cells, *([_share(*alike(group))] if repeated else [])])
     columns = ["judge", "tournaments", "with a winner", "first king won", "by chance"]
     caption = "A contest without an answer ends its tournament, which then has no winner."
     if repeated:
         columns.append("repeats agree")
         caption += " Repeats agree where all tournaments of a judge on a query have one winner."
-    return Table(columns, rows, caption, frozenset(columns[1:]))
+    return ReportTable(columns, rows, caption, frozenset(columns[1:]))
 
 
 def _share(count: float, of: int) -> str:

@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.protocols import Judgments
 from zelo_ray.records import Grade
 from zelo_ray.reports.page import packed
@@ -35,7 +35,7 @@ _FACETS, _FACET = 12, 120  # how many facets, and characters of one
 
 
 @dataclass(slots=True)
-class Entry:
+class ListedQuery:
     """One query of the list: its documents (id, text), and what is packed of it."""
 
     query_id: str
@@ -45,7 +45,9 @@ class Entry:
     packed: dict[str, str] = field(default_factory=dict)
 
 
-def entries(lines: Iterable[bytes], in_all: int, telling: Sequence[str], seed: int) -> list[Entry]:
+def entries(
+    lines: Iterable[bytes], in_all: int, telling: Sequence[str], seed: int
+) -> list[ListedQuery]:
     """Choose the queries that a page lists: all, or the most telling ones and a random sample.
 
     Args:
@@ -64,12 +66,12 @@ def entries(lines: Iterable[bytes], in_all: int, telling: Sequence[str], seed: i
     for number, line in enumerate(lines):
         if number not in drawn and _query_in(line) not in chosen:
             continue
-        parsed = parse_line("annotated.jsonl", number + 1, line, Limits())
+        parsed = parse_line("annotated.jsonl", number + 1, line, LineLimits())
         if not (pool := parsed.pool):
             raise InputError(f"annotated.jsonl:{number + 1}: is no pool ({parsed.reason})")
         room = min(_TEXT, max(80, _TEXTS // max(1, len(pool.documents))))
         documents = [(document.id, short(document.content, room)) for document in pool.documents]
-        queries.append(Entry(pool.query_id, short(pool.query, _QUERY), documents))
+        queries.append(ListedQuery(pool.query_id, short(pool.query, _QUERY), documents))
     return queries
 
 
@@ -81,7 +83,9 @@ def _query_in(line: bytes) -> str:
         return ""
 
 
-def pack(listed: list[Entry], judgments: Iterable[tuple[Judgments, Iterable[pa.Table]]]) -> int:
+def pack(
+    listed: list[ListedQuery], judgments: Iterable[tuple[Judgments, Iterable[pa.Table]]]
+) -> int:
     """Pack documents, and then judgments in order, until the room is used up.
 
     Args:
@@ -128,7 +132,7 @@ _ADDED = (
 """What of a score a query shows, and what if there is more to it."""
 
 
-def _documents(entry: Entry) -> list[list[Any]]:
+def _documents(entry: ListedQuery) -> list[list[Any]]:
     """Return, by document, its id, text, fitted values, and any further values by name."""
     rows: Mapping[str, Mapping[str, Any]] = {}
     if entry.scores is not None:
@@ -149,7 +153,7 @@ def _plain(value: float) -> float | None:
     return round(value, 4) if np.isfinite(value) else None
 
 
-def _told(entry: Entry, kind: Judgments, table: pa.Table) -> tuple[str, dict[str, Any]]:
+def _told(entry: ListedQuery, kind: Judgments, table: pa.Table) -> tuple[str, dict[str, Any]]:
     """Return the name of judgments in the page's data, and the judgments of a query, packed."""
     if kind.record is Grade:
         return "grades", _grades(entry, table)
@@ -159,7 +163,9 @@ def _told(entry: Entry, kind: Judgments, table: pa.Table) -> tuple[str, dict[str
     return "said", _said(entry, kind, rows)
 
 
-def _votes(entry: Entry, kind: Judgments, votes: pa.Table, rows: Sequence[Any]) -> dict[str, Any]:
+def _votes(
+    entry: ListedQuery, kind: Judgments, votes: pa.Table, rows: Sequence[Any]
+) -> dict[str, Any]:
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
     vote_rows = [
@@ -177,7 +183,7 @@ def _votes(entry: Entry, kind: Judgments, votes: pa.Table, rows: Sequence[Any]) 
     return {"judges": list(judges), "votes": vote_rows}
 
 
-def _said(entry: Entry, kind: Judgments, rows: Sequence[Any]) -> dict[str, Any]:
+def _said(entry: ListedQuery, kind: Judgments, rows: Sequence[Any]) -> dict[str, Any]:
     """Pack judgments of other kinds by their text."""
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
@@ -192,7 +198,7 @@ def _said(entry: Entry, kind: Judgments, rows: Sequence[Any]) -> dict[str, Any]:
     return {"judges": list(judges), "noun": kind.noun, "said": texts}
 
 
-def _grades(entry: Entry, table: pa.Table) -> dict[str, Any]:
+def _grades(entry: ListedQuery, table: pa.Table) -> dict[str, Any]:
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
     grades = [

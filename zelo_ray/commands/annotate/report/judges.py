@@ -14,7 +14,7 @@ from zelo_ray.reasons import judges_by_reason
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.instructions import build_instructions_section
-from zelo_ray.reports.parts import Cells, Chart, Section, Sentences, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, Sentences, TextCell
 from zelo_ray.reports.wording import paid
 
 
@@ -46,11 +46,16 @@ def judges_section(results: AnnotateResults) -> Section:
         spent = _spent(tallies[name]) if name in tallies else [""] * len(now)
         tables = [f"{counts.get(kind, 0):,}" for kind in (*results.kinds, *statuses)]
         rows.append(
-            [Text(name), *tables, *spent, Text(", ".join(sorted(effective.family_of(name))))]
+            [
+                TextCell(name),
+                *tables,
+                *spent,
+                TextCell(", ".join(sorted(effective.family_of(name)))),
+            ]
         )
     indices = [i for i in range(len(columns)) if any(row[i] not in ("0", "") for row in rows)]
     shown = [columns[i] for i in indices]
-    table = Table(
+    table = ReportTable(
         shown,
         [[row[i] for i in indices] for row in rows],
         _caption(results),

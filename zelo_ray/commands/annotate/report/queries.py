@@ -13,7 +13,7 @@ from zelo_ray.commands.annotate.report.tournaments import ended
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Contest, Grade, Verdict
-from zelo_ray.reports.parts import Cells, Queries, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Queries, ReportTable, Section, TextCell
 from zelo_ray.reports.source import bare
 from zelo_ray.reports.wording import number, short
 
@@ -39,7 +39,7 @@ def uncertain_section(results: AnnotateResults) -> Section | None:
     }
     measures = {name: measure for name, measure in measures.items() if measure[0]}
     columns = ("query", *measures)
-    parts: list[Table] = []
+    parts: list[ReportTable] = []
     shown: list[set[str]] = []
     for values, _, caption, sign in measures.values():
         query_ids = worst(values, sign)
@@ -53,7 +53,7 @@ def uncertain_section(results: AnnotateResults) -> Section | None:
             ]
             for query_id in query_ids
         ]
-        parts.append(Table(columns, rows, caption, frozenset(measures)))
+        parts.append(ReportTable(columns, rows, caption, frozenset(measures)))
     return Section("uncertain", "The least certain queries", parts) if parts else None
 
 
@@ -76,7 +76,7 @@ def ambiguous_section(results: AnnotateResults) -> Section | None:
             [
                 *(
                     results.link(row["query_id"]),
-                    Text(results.named(row["query_id"], row["doc_id"])),
+                    TextCell(results.named(row["query_id"], row["doc_id"])),
                 ),
                 *(texts or [counts]),
                 *(str(row["grade"]), number(row["disagreement"], ".2f")),
@@ -94,7 +94,7 @@ def ambiguous_section(results: AnnotateResults) -> Section | None:
     if split.num_rows > ROWS:
         caption += f" The first {ROWS}; scores.parquet has all."
     numbers = frozenset((*which, *columns[-2:]))
-    table = Table(columns, rows, caption, numbers, _OPEN)
+    table = ReportTable(columns, rows, caption, numbers, _OPEN)
     return Section("ambiguous", "Documents on which the judges are split", (table,))
 
 
@@ -118,19 +118,19 @@ def unscored_section(results: AnnotateResults) -> Section | None:
     """List the queries without scores, and why."""
     unscored = results.summary.unscored
     rows: list[Cells] = [
-        [short(name, 60), Text(reason.message)] for name, reason in [*unscored.items()][:ROWS]
+        [short(name, 60), TextCell(reason.message)] for name, reason in [*unscored.items()][:ROWS]
     ]
     caption = f"The first {ROWS} of {len(unscored):,}." if len(unscored) > ROWS else ""
-    table = Table(("query", "reason"), rows, caption, open_rows=_UNSCORED, file=RUN)
+    table = ReportTable(("query", "reason"), rows, caption, open_rows=_UNSCORED, file=RUN)
     return Section("unscored", "Queries without scores", (table,)) if rows else None
 
 
 def failures_section(results: AnnotateResults) -> Section | None:
     """Count the requests that gave no judgment, by the reason."""
     reasons = sorted(results.summary.reasons.items(), key=lambda item: -item[1])
-    rows: list[Cells] = [[f"{count:,}", Text(reason)] for reason, count in reasons]
+    rows: list[Cells] = [[f"{count:,}", TextCell(reason)] for reason, count in reasons]
     numbers = frozenset(("requests",))
-    table = Table(
+    table = ReportTable(
         *(("requests", "reason"), rows, "", numbers), open_rows=_REASONS, file="failures.parquet"
     )
     return Section("failures", "Requests without a judgment", (table,)) if rows else None
@@ -143,12 +143,14 @@ def rejected_section(results: AnnotateResults) -> Section | None:
         return None
     lines, _ = results.source.head("rejected", _REJECTED)
     rows: list[Cells] = [
-        [Text(line["file"]), f"{line['line']:,}", Text(short(line["reason"], 400))]
+        [TextCell(line["file"]), f"{line['line']:,}", TextCell(short(line["reason"], 400))]
         for line in lines
     ]
     caption = f"The first {len(rows)} of {in_all:,}; rejected.parquet has all."
     numbers = frozenset(("line",))
-    table = Table(("file", "line", "reason"), rows, caption if in_all > len(rows) else "", numbers)
+    table = ReportTable(
+        ("file", "line", "reason"), rows, caption if in_all > len(rows) else "", numbers
+    )
     return Section("rejected", "Input lines that were set aside", (table,)) if rows else None
 
 
@@ -160,14 +162,14 @@ def requests_section(results: AnnotateResults) -> Section | None:
     rows = [
         [
             results.link(failure["query_id"]),
-            Text(_named(results, failure["query_id"], failure["doc_ids"])),
-            *(failure["judge"], failure["status"], Text(short(failure["reason"], 400))),
+            TextCell(_named(results, failure["query_id"], failure["doc_ids"])),
+            *(failure["judge"], failure["status"], TextCell(short(failure["reason"], 400))),
         ]
         for failure in failures
     ]
     columns = ("query", "documents", "judge", "status", "reason")
     caption = f"The first {ROWS} of {in_all:,}; failures.parquet has all." if rows else ""
-    table = Table(columns, rows, caption if in_all > ROWS else "")
+    table = ReportTable(columns, rows, caption if in_all > ROWS else "")
     return Section("requests", "Failed requests one by one", (table,)) if rows else None
 
 

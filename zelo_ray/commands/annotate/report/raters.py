@@ -14,7 +14,7 @@ from zelo_ray.protocols.graded import is_plain
 from zelo_ray.reports.charts import stacks
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.charts.grids import matrix
-from zelo_ray.reports.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import Quantity, estimate, number
 
 _Z = 1.959964
@@ -47,8 +47,8 @@ def raters_section(results: AnnotateResults) -> Section | None:
     columns = ("judge", "severity", "spread", "weight", "grades", "it is")
     cells: list[Cells] = [
         [
-            *(Text(name), _cell(row, "severity", "+z.2f"), _cell(row, "spread", ".2f")),
-            *(number(row["weight"], ".1%"), f"{row['grades']:,}", Text(_describe(row))),
+            *(TextCell(name), _cell(row, "severity", "+z.2f"), _cell(row, "spread", ".2f")),
+            *(number(row["weight"], ".1%"), f"{row['grades']:,}", TextCell(_describe(row))),
         ]
         for name, row in zip(names, raters, strict=True)
     ]
@@ -68,7 +68,7 @@ def raters_section(results: AnnotateResults) -> Section | None:
                 "left is steadier. At 1 it errs as much as documents differ; a judge that is as "
                 "good as random has no point here, for its error has no end.",
             ),
-            Table(
+            ReportTable(
                 columns,
                 cells,
                 "The weight is a judge's share of what all grades tell."

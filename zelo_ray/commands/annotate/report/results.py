@@ -45,7 +45,7 @@ def worst(values: Mapping[str, float], sign: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class ScoreColumns:
     """All scores, document by document; those of a query stand together."""
 
     query_ids: list[str]
@@ -116,7 +116,7 @@ class AnnotateResults:
         return self.protocol.score.unit
 
     @cached_property
-    def listed(self) -> list[details.Entry]:
+    def listed(self) -> list[details.ListedQuery]:
         """Return the queries that the page lists, in the order of the input, with their scores."""
         telling = self._telling() if self.sampled else []
         in_all, seed = self.summary.queries, self.options.get("seed", 0)
@@ -158,7 +158,7 @@ class AnnotateResults:
         return {entry.query_id: place for place, entry in enumerate(self.listed)}
 
     @cached_property
-    def scores(self) -> Scores:
+    def scores(self) -> ScoreColumns:
         """Return all scores."""
         return self._read[0]
 
@@ -168,7 +168,7 @@ class AnnotateResults:
         return self._read[1]
 
     @cached_property
-    def _read(self) -> tuple[Scores, pa.Table]:
+    def _read(self) -> tuple[ScoreColumns, pa.Table]:
         names = self.source.columns("scores")
         numbers = [name for name in _NUMBERS if name in names]
         parts: dict[str, list[np.ndarray]] = {name: [np.empty(0)] for name in numbers}
@@ -186,7 +186,7 @@ class AnnotateResults:
             if "ambiguous" in names:
                 split.append(chunk.filter(chunk["ambiguous"]))
         columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
-        scores = Scores(query_ids, np.array(first, dtype=np.int64), columns)
+        scores = ScoreColumns(query_ids, np.array(first, dtype=np.int64), columns)
         ambiguous = (
             pa.concat_tables(split)
             if split

@@ -10,7 +10,7 @@ from zelo_ray.protocols.graded import is_plain, pooling_of
 from zelo_ray.records import Contest, Verdict, Vote
 from zelo_ray.reports.charts import stacks
 from zelo_ray.reports.charts.figures import histogram, intervals
-from zelo_ray.reports.parts import Cells, Chart, Section, Table
+from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section
 from zelo_ray.reports.wording import estimate, number, short
 
 _QUERIES = 1000
@@ -174,6 +174,6 @@ def shares_section(results: AnnotateResults) -> Section | None:
         "the documents were so. Some human grades (--human) would tell."
     )
     documents = counted(max(row["documents"] for row in rows), "document")
-    table = Table(columns, cells, caption, frozenset(columns[1:]))
+    table = ReportTable(columns, cells, caption, frozenset(columns[1:]))
     chart = Chart({"": figure}, f"How many of {documents} have at least which grade.")
     return Section("shares", "How many documents are relevant", (chart, table))

@@ -8,7 +8,7 @@ from zelo_ray.commands.annotate.report.debates import Decisions
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.records import TIE, Side
 from zelo_ray.reports.charts.figures import histogram
-from zelo_ray.reports.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import chance, number
 
 
@@ -45,7 +45,7 @@ def _gaps(by_judge: dict[tuple[str, str], Decisions]) -> Chart:
     )
 
 
-def _table(by_judge: dict[tuple[str, str], Decisions]) -> Table:
+def _table(by_judge: dict[tuple[str, str], Decisions]) -> ReportTable:
     both_orders = any(entry.both for entry in by_judge.values())
     columns = ["judge", "pairs", "model_a won", "model_b won", TIE]
     columns += ["turned round", "tie in one order"] if both_orders else []
@@ -58,11 +58,11 @@ def _table(by_judge: dict[tuple[str, str], Decisions]) -> Table:
             flips = (decisions.turned, decisions.half_tied)
             cells += [chance(n / decisions.both) if decisions.both else number(None) for n in flips]
         cells.append(number(float(np.mean(decisions.rounds)), ".2f"))
-        rows.append([Text(judge), *cells, method])
+        rows.append([TextCell(judge), *cells, method])
     caption = "model_a and model_b are doc_id_a and doc_id_b of verdicts.parquet."
     if both_orders:
         caption += (
             " Pairs were judged in both orders; where these differ the verdict is a tie: turned "
             "round if A won in one order and B in the other."
         )
-    return Table(columns, rows, caption, frozenset(columns[1:-1]))
+    return ReportTable(columns, rows, caption, frozenset(columns[1:-1]))

@@ -9,7 +9,7 @@ from zelo_ray.commands.annotate.report.tournaments import chances, ended, wins
 from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.charts.figures import intervals
-from zelo_ray.reports.parts import Cells, Chart, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import chance, estimate
 
 _NAMED, _OPEN = 30, 10
@@ -46,14 +46,14 @@ def winners_section(results: AnnotateResults) -> Section | None:
     values = np.array(share)
     ends = np.clip(wilson(values, np.array(queries)), 0, 1)
     rows: list[Cells] = [
-        [Text(name), estimate(won, low, high, ".0%"), chance(even[name]), f"{count:,}"]
+        [TextCell(name), estimate(won, low, high, ".0%"), chance(even[name]), f"{count:,}"]
         for name, won, low, high, count in zip(names, share, *ends, queries, strict=True)
     ]
     columns = ("answer", "won", "by chance", "queries")
     caption = f"The share of {unit} that it was in, the mean over queries, with a 95% interval" + (
         "." if over else "; a tie counts half."
     )
-    table = Table(columns, rows, caption, frozenset(columns[1:]), _OPEN)
+    table = ReportTable(columns, rows, caption, frozenset(columns[1:]), _OPEN)
     return Section("winners", "Who won", (_chart(best, ends, even, unit), table))
 
 

@@ -10,7 +10,7 @@ from zelo_ray.commands.bakeoff.report.results import MEAN, BakeoffResults
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.reports.charts.figures import PALETTE, band, curves, intervals, ridges, spans
 from zelo_ray.reports.charts.labels import labels
-from zelo_ray.reports.parts import Cells, Chart, Contrasts, Duel, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, Contrasts, Duel, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import short
 
 _POINTS = 3000
@@ -143,15 +143,15 @@ def difficulty_section(results: BakeoffResults) -> Section | None:
     best = np.nanargmax(values, axis=1)
     rows: list[Cells] = [
         [
-            *(Text(names[i]), f"{middle[i]:.3f}", f"{high[i]:.3f}"),
-            Text(results.rankers[best[i]] if high[i] > low[i] else "\N{EN DASH}"),
+            *(TextCell(names[i]), f"{middle[i]:.3f}", f"{high[i]:.3f}"),
+            TextCell(results.rankers[best[i]] if high[i] > low[i] else "\N{EN DASH}"),
         ]
         for i in order[:_HARDEST]
     ]
     columns: tuple[str, ...] = ("query", "mean of rankers", "best", "by")
     if not several:
         columns, rows = ("query", results.leading), [row[:2] for row in rows]
-    table = Table(columns, rows, "The hardest queries.", frozenset(columns[1:3]))
+    table = ReportTable(columns, rows, "The hardest queries.", frozenset(columns[1:3]))
     return Section("difficulty", "Difficulty", (chart, table))
 
 
@@ -205,17 +205,17 @@ def failed_queries_section(results: BakeoffResults) -> Section | None:
     failures, _ = results.source.head("failures", _FAILED)
     rows = [
         [
-            Text(row["run"]),
-            Text(row["query_id"]),
+            TextCell(row["run"]),
+            TextCell(row["query_id"]),
             row["status"],
-            Text(short(row["reason"], 400)),
+            TextCell(short(row["reason"], 400)),
             f"{row['attempts']:,}",
         ]
         for row in failures
     ]
     caption = f"The first {_FAILED} at most; failures.parquet has all."
     columns = ("ranker", "query", "status", "reason", "attempts")
-    table = Table(columns, rows, caption, frozenset({"attempts"}), _OPEN)
+    table = ReportTable(columns, rows, caption, frozenset({"attempts"}), _OPEN)
     return Section("failed", "Each query that was not ranked", (table,)) if rows else None
 
 
@@ -230,20 +230,25 @@ def unjudged_section(results: BakeoffResults) -> Section | None:
     by_ranker = sorted(counts.to_pylist(), key=lambda row: (-row["count_all"], row["run"]))
     columns = ("ranker", "unjudged documents", "queries")
     rows: list[Cells] = [
-        [Text(row["run"]), f"{row['count_all']:,}", f"{row['query_id_count_distinct']:,}"]
+        [TextCell(row["run"]), f"{row['count_all']:,}", f"{row['query_id_count_distinct']:,}"]
         for row in by_ranker
     ]
     caption = (
         "Documents high in a ranking that the truth does not know. They count as not relevant, "
         "which is unfair to the rankers that have many: have them judged."
     )
-    table = Table(columns, rows, caption, frozenset(columns[1:]))
+    table = ReportTable(columns, rows, caption, frozenset(columns[1:]))
     first = unjudged.sort_by([("rank", "ascending"), ("run", "ascending")]).slice(0, 20)
     cells: list[Cells] = [
-        [Text(row["run"]), Text(row["query_id"]), Text(row["doc_id"]), f"{row['rank']:,}"]
+        [
+            TextCell(row["run"]),
+            TextCell(row["query_id"]),
+            TextCell(row["doc_id"]),
+            f"{row['rank']:,}",
+        ]
         for row in first.to_pylist()
     ]
-    highest = Table(
+    highest = ReportTable(
         ("ranker", "query", "document", "rank"),
         cells,
         "The highest of them; holes.parquet has all.",

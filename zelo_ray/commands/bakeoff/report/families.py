@@ -6,7 +6,7 @@ from typing import Any
 
 from zelo_ray.commands.bakeoff.kinship import TRUTH
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
-from zelo_ray.reports.parts import Cells, Section, Sentences, Table, Text
+from zelo_ray.reports.parts import Cells, ReportTable, Section, Sentences, TextCell
 from zelo_ray.reports.wording import Quantity, estimate, number
 
 _NAMED = 8
@@ -37,12 +37,12 @@ def families_section(results: BakeoffResults) -> Section | None:
     if not families.get("arms"):
         return None
     lines = [f"Without {name}: {why}." for name, why in families["untold"].items()]
-    parts: list[Table | Sentences] = [*_without_each(results)]
+    parts: list[ReportTable | Sentences] = [*_without_each(results)]
     parts += [Sentences(lines)] if lines else []
     return Section("kin", "Without each family of judges", parts) if parts else None
 
 
-def _without_each(results: BakeoffResults) -> Iterator[Table]:
+def _without_each(results: BakeoffResults) -> Iterator[ReportTable]:
     has_rows = results.rankers and results.source.has("kin.parquet")
     rows = results.source.table("kin").to_pylist() if has_rows else []
     if not rows:
@@ -55,10 +55,10 @@ def _without_each(results: BakeoffResults) -> Iterator[Table]:
         mean = number(results.means[leading][ranker]["mean"])
         cells.append(
             [
-                Text(ranker),
+                TextCell(ranker),
                 Quantity(f"{mean} ({place})", mean.value),
                 *(_mean_and_place(by_ranker.get((ranker, name)), place) for name in queries),
-                Text(", ".join(families)),
+                TextCell(", ".join(families)),
             ]
         )
     numbers = ["all judges", *(f"without {name}" for name in queries)]
@@ -68,7 +68,7 @@ def _without_each(results: BakeoffResults) -> Iterator[Table]:
         "arrow where the place is another."
     )
     caption += f" Queries with labels of the others: {', '.join(fewer)}." if fewer else ""
-    yield Table(
+    yield ReportTable(
         ["ranker", *numbers, "family"], cells, caption, frozenset(numbers), file="kin.parquet"
     )
 
@@ -91,12 +91,12 @@ def judges_section(results: BakeoffResults) -> Section | None:
     rankers = families["arms"].items()
     cells: list[Cells] = [
         [
-            Text(judge),
-            Text(", ".join(names)),
-            Text(", ".join(ranker for ranker, shared in rankers if judge in shared["judges"])),
+            TextCell(judge),
+            TextCell(", ".join(names)),
+            TextCell(", ".join(ranker for ranker, shared in rankers if judge in shared["judges"])),
         ]
         for judge, names in families["judges"].items()
     ]
     caption = "Families go by names, or by the option families."
-    table = Table(["judge", "family", "rankers of this family"], cells, caption)
+    table = ReportTable(["judge", "family", "rankers of this family"], cells, caption)
     return Section("judges", "Judges of the truth", (table,))

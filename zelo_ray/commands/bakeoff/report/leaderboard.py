@@ -17,7 +17,7 @@ from zelo_ray.records import Comparison
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.charts.labels import label
-from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import Quantity, chance, estimate, number, paid, short
 
 _ROWS, _OPEN = 1000, 30
@@ -116,7 +116,7 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
     place = {name: i for i, name in enumerate(rankers)}
     cells: list[Cells] = [
         [
-            Text(ranker["name"]),
+            TextCell(ranker["name"]),
             *(_mean(results, measure, ranker["name"]) for measure in results.means),
             *([f"{ranker['answered']:,} of {results.queries:,}"] if has_gaps else []),
             *([paid(ranker["dollars"], ranker["unpriced"])] if has_costs else []),
@@ -133,7 +133,9 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
         "counts as 0, a document that nobody judged as not relevant. The truth consists of "
         f"{_KINDS.get(kind, kind)}, {errors}."
     )
-    table = Table(["ranker", *numbers], cells, caption, frozenset(numbers), file="means.parquet")
+    table = ReportTable(
+        ["ranker", *numbers], cells, caption, frozenset(numbers), file="means.parquet"
+    )
     return Section("leaderboard", "Leaderboard", (chart, table))
 
 
@@ -208,15 +210,15 @@ def _chances(rankers: Sequence[str], rows: Sequence[Comparison]) -> Figure:
     return matrix(rankers, values, hover, 0.5)
 
 
-def _comparisons_table(results: BakeoffResults) -> Table:
+def _comparisons_table(results: BakeoffResults) -> ReportTable:
     leading, rows = next(iter(results.comparisons.items()))
     place = {ranker: i for i, ranker in enumerate(results.rankers)}
     shown = sorted(rows, key=lambda row: sorted((place[row.run_a], place[row.run_b])))
     draws, has_gaps = results.summary["label_draws"], any(map(results.common, shown))
     cells: list[Cells] = [
         [
-            Text(row.run_a),
-            Text(row.run_b),
+            TextCell(row.run_a),
+            TextCell(row.run_b),
             significance_text(row),
             estimate(row.difference, row.low, row.high, "+.3f"),
             number(row.p_holm, ".3g"),
@@ -238,7 +240,9 @@ def _comparisons_table(results: BakeoffResults) -> Table:
         "has all measures."
     )
     columns = ["A", "B", "significance", *numbers]
-    return Table(columns, cells, caption, frozenset(numbers), _OPEN, file="comparisons.parquet")
+    return ReportTable(
+        columns, cells, caption, frozenset(numbers), _OPEN, file="comparisons.parquet"
+    )
 
 
 def failures_section(results: BakeoffResults) -> Section | None:
@@ -251,9 +255,9 @@ def failures_section(results: BakeoffResults) -> Section | None:
     cells = [*_notes(results)]
     cells += [
         [
-            Text(row["run"]),
+            TextCell(row["run"]),
             f"{row['count_all']:,}",
-            Text(f"{row['status']}: {short(row['reason'], 200)}"),
+            TextCell(f"{row['status']}: {short(row['reason'], 200)}"),
         ]
         for row in rows
     ]
@@ -262,7 +266,7 @@ def failures_section(results: BakeoffResults) -> Section | None:
         "both ranked. A ranker that ranked none takes no part."
     )
     columns, numbers = ("ranker", "queries", "why"), frozenset({"queries"})
-    table = Table(columns, cells, caption, numbers, _OPEN, file="failures.parquet")
+    table = ReportTable(columns, cells, caption, numbers, _OPEN, file="failures.parquet")
     return Section("failures", "Queries that were not ranked", (table,)) if cells else None
 
 
@@ -270,4 +274,4 @@ def _notes(results: BakeoffResults) -> Iterator[Cells]:
     for ranker in results.summary["arms"]:
         if ranker["note"]:
             note = short(ranker["note"], 300)
-            yield [Text(ranker["name"]), f"{ranker['missing']:,}", Text(note)]
+            yield [TextCell(ranker["name"]), f"{ranker['missing']:,}", TextCell(note)]

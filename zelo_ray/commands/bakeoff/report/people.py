@@ -12,7 +12,7 @@ from zelo_ray.commands.bakeoff.significance import significance_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison, Estimate
 from zelo_ray.reports.charts.figures import intervals
-from zelo_ray.reports.parts import Cells, Chart, Figure, Section, Sentences, Table, Text
+from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, Sentences, TextCell
 from zelo_ray.reports.wording import estimate, number
 
 _NAMES: dict[Estimate, str] = {
@@ -124,7 +124,7 @@ def _forest(groups: Mapping[Estimate, Sequence[Comparison]], measure: str, best:
     return intervals([row.run_b for row in rivals], series, title, 0.0, hollow=hollow)
 
 
-def _means_table(results: BakeoffResults, measure: str) -> Table:
+def _means_table(results: BakeoffResults, measure: str) -> ReportTable:
     """List the rankers by the corrected measure, beside what the panel alone says."""
     means = {
         (row["run"], row["estimate"]): row["mean"]
@@ -135,15 +135,17 @@ def _means_table(results: BakeoffResults, measure: str) -> Table:
     rankers = sorted(results.rankers, key=lambda ranker: -means[ranker, "corrected"])
     columns = [f"{measure} {_NAMES['corrected']}", _NAMES[alone]]
     cells: list[Cells] = [
-        [Text(ranker), *(number(means[ranker, name]) for name in ("corrected", alone))]
+        [TextCell(ranker), *(number(means[ranker, name]) for name in ("corrected", alone))]
         for ranker in rankers
     ]
-    return Table(["ranker", *columns], cells, numbers=frozenset(columns), file="means.parquet")
+    return ReportTable(
+        ["ranker", *columns], cells, numbers=frozenset(columns), file="means.parquet"
+    )
 
 
 def _comparisons_table(
     measures: Mapping[str, Mapping[Estimate, Sequence[Comparison]]], people: Mapping[str, Any]
-) -> Table:
+) -> ReportTable:
     """List every corrected comparison beside those of the panel and of people alone."""
     forecasts = {
         (frozenset((row["run_a"], row["run_b"])), row["measure"]): row["outlook"]
@@ -161,8 +163,8 @@ def _comparisons_table(
             beside = [seen_from(row.run_a, [rows[pair]])[row.run_b] for rows in of.values()]
             cells.append(
                 [
-                    Text(row.run_a),
-                    Text(row.run_b),
+                    TextCell(row.run_a),
+                    TextCell(row.run_b),
                     "too few labels" if isnan(row.low) else significance_text(row),
                     _difference(row),
                     _more_labels(row, forecasts.get((pair, measure))),
@@ -178,7 +180,9 @@ def _comparisons_table(
         "the leader if it stays so large."
     )
     columns = ["A", "B", "significance", *numbers, *(["measure"] if len(measures) > 1 else [])]
-    return Table(columns, cells, caption, frozenset(numbers), _OPEN, file="comparisons.parquet")
+    return ReportTable(
+        columns, cells, caption, frozenset(numbers), _OPEN, file="comparisons.parquet"
+    )
 
 
 def _by_pair(rows: Sequence[Comparison]) -> _BY_PAIR:
