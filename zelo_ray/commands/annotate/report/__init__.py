@@ -103,7 +103,8 @@ def _lead(results: AnnotateResults) -> Iterator[str]:
     """Yield sentences on what the judgments come to."""
     summary = results.summary
     if summary.pilot_of:
-        yield f"A pilot: {summary.queries:,} of {counted(summary.pilot_of, 'query', 'queries')}."
+        queries = counted(summary.pilot_of, "query", "queries")
+        yield f"This was a pilot, of {summary.queries:,} of {queries}."
     if results.gives(Contest):
         yield _won(results)
     if results.gives(Verdict):

@@ -107,7 +107,7 @@ def pack(
         for query_id, table in by_query(chunks):
             if query_id in by_id:
                 entry = by_id[query_id]
-                name, contents = _told(entry, kind, table)
+                name, contents = _pack_judgments(entry, kind, table)
                 blob = packed(contents)
                 room -= len(blob)
                 if room < 0:
@@ -153,7 +153,9 @@ def _plain(value: float) -> float | None:
     return round(value, 4) if np.isfinite(value) else None
 
 
-def _told(entry: ListedQuery, kind: Judgments, table: pa.Table) -> tuple[str, dict[str, Any]]:
+def _pack_judgments(
+    entry: ListedQuery, kind: Judgments, table: pa.Table
+) -> tuple[str, dict[str, Any]]:
     """Return the name of judgments in the page's data, and the judgments of a query, packed."""
     if kind.record is Grade:
         return "grades", _grades(entry, table)

@@ -33,7 +33,7 @@ LEAST = 10
 """How many of the least certain queries are named."""
 
 
-def told(name: str, text: str) -> str:
+def add_beginning(name: str, text: str) -> str:
     """Return an id and the beginning of its text, in one line."""
     begins = " ".join(text[: 4 * _TEXT].split())
     return f"{short(name, 60)}: {short(begins, _TEXT)}" if begins else short(name, 80)
@@ -246,10 +246,10 @@ class AnnotateResults:
         if query_id not in self.places:
             return short(query_id, 60)
         place = self.places[query_id]
-        return Link(told(query_id, self.listed[place].query), f"q{place}")
+        return Link(add_beginning(query_id, self.listed[place].query), f"q{place}")
 
     def named(self, query_id: str, doc_id: str) -> str:
         """Return a document's id, with the beginning of its text if the page lists its query."""
         listed = query_id in self.places
         documents = self.listed[self.places[query_id]].documents if listed else ()
-        return told(doc_id, dict(documents).get(doc_id, ""))
+        return add_beginning(doc_id, dict(documents).get(doc_id, ""))
