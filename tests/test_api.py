@@ -241,7 +241,7 @@ def test_somebody_of_the_callers_is_told(paid, run):
 
     heard = Heard()
     annotate(LINES, out=paid, judges="offline", progress=heard)
-    assert "on 6 queries stand" in heard[0]
+    assert "on 6 queries, nothing to do" in heard[0]
 
 
 def test_a_run_is_loaded_as_it_was_returned(paid, tmp_path):
