@@ -71,8 +71,8 @@ class OneRay:
 def main() -> None:
     """Start Ray; for each line, run a command and tell of it."""
     from zelo_ray import cli
-    from zelo_ray.on_ray.session import on_ray
     from zelo_ray.options import AnnotateOptions
+    from zelo_ray.ray.session import on_ray
 
     out, tell = sys.argv[1], sys.stdout
     with on_ray(AnnotateOptions(inputs=("in",), out=out)):

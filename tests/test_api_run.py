@@ -16,7 +16,7 @@ import json
 from pathlib import Path
 
 from zelo_ray import annotate, bakeoff, compare_protocols, load_run
-from zelo_ray.on_ray.session import on_ray
+from zelo_ray.ray.session import on_ray
 from zelo_ray.options import AnnotateOptions
 
 

@@ -9,11 +9,11 @@ import time
 import pytest
 
 from tests.builders import line_of, options_of, pool_of
+from zelo_ray.commands.annotate import run as job
 from zelo_ray.engine.count_input import count_input
+from zelo_ray.engine.job import Timer
+from zelo_ray.engine.preflight import nothing_known
 from zelo_ray.errors import InputError, RayTrouble, Stopped
-from zelo_ray.on_ray import annotate as job
-from zelo_ray.on_ray.begin import Timer
-from zelo_ray.on_ray.preflight import nothing_known
 
 
 class Ray:

@@ -22,7 +22,7 @@ from zelo_ray.reasons import Unscored, UnscoredReason
 @pytest.fixture
 def pipeline(monkeypatch):
     """A stand-in for the job on Ray: it notes its options, then does as the test says."""
-    module = types.ModuleType("zelo_ray.on_ray.annotate")
+    module = types.ModuleType("zelo_ray.commands.annotate.run")
     module.asked = []
 
     def annotate(options, watch):
@@ -31,7 +31,7 @@ def pipeline(monkeypatch):
         return module.run(options)
 
     module.annotate = annotate
-    monkeypatch.setitem(sys.modules, "zelo_ray.on_ray.annotate", module)
+    monkeypatch.setitem(sys.modules, "zelo_ray.commands.annotate.run", module)
     return module
 
 
@@ -285,7 +285,7 @@ def test_a_config_file_that_makes_no_sense_is_one_line(pipeline, capsys, tmp_pat
 @pytest.fixture(scope="module")
 def _ray_imported():
     pytest.importorskip("ray")
-    import zelo_ray.on_ray  # noqa: F401 - seconds that count for no test
+    import zelo_ray.ray  # noqa: F401 - seconds that count for no test
 
 
 @pytest.mark.usefixtures("_ray_imported")

@@ -12,7 +12,7 @@ import pytest
 from tests import crash
 from tests.nodes import TOKEN, Cluster, Node, await_
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.on_ray.branches import POOLS_AT_ONCE
+from zelo_ray.ray.branches import POOLS_AT_ONCE
 
 pytestmark = pytest.mark.ray
 

@@ -9,7 +9,7 @@ from tests import crash
 pytestmark = pytest.mark.ray
 ANNOTATE = """
 from zelo_ray import cli
-from zelo_ray.on_ray import few, known
+from zelo_ray.ray import few, known
 usual = few._MOST, known._MOST
 {}
 try:

@@ -3,12 +3,12 @@
 from collections import Counter
 
 from tests.builders import graded_pools, interrupted, two_speeds
+from zelo_ray.commands.annotate import recorded_replies as known
+from zelo_ray.commands.annotate.recorded_replies import KnownReplies, WatchFrom, count_known
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.on_ray import known
-from zelo_ray.on_ray.dataset import Job
-from zelo_ray.on_ray.known import KnownReplies, WatchFrom, count_known
 from zelo_ray.protocols import find
+from zelo_ray.ray.dataset import Job
 
 
 def job_at(tmp_path, **fields):

@@ -309,8 +309,8 @@ def test_a_dry_run_tells_damage_and_counts_its_price(tmp_path, capsys):
 
 
 def test_a_reply_that_is_damaged_while_it_is_settled_is_missing_and_not_fatal(tmp_path):
-    from zelo_ray.on_ray.dataset import Job
-    from zelo_ray.on_ray.sweeps import Settle
+    from zelo_ray.ray.dataset import Job
+    from zelo_ray.ray.sweeps import Settle
 
     pool = pool_of(range(4))
     panel, options = ask([pool], tmp_path, {}, judges=("offline:bm25",)).job

@@ -18,8 +18,8 @@ import yaml
 
 from tests import crash
 from zelo_ray.cli.arguments import parse
-from zelo_ray.on_ray.placement import ASKING_BYTES, ASKING_CPUS
 from zelo_ray.options import COMMANDS
+from zelo_ray.ray.placement import ASKING_BYTES, ASKING_CPUS
 
 FOLDER = crash.ROOT / "jobs" / "kubernetes"
 GIGABYTES = 2**30

@@ -424,7 +424,7 @@ def test_the_job_runs_under_ray_job_submit_and_a_cluster_of_another_version_is_t
 
 
 AMONG_THE_DEAD = """
-from zelo_ray.on_ray import session
+from zelo_ray.ray import session
 from zelo_ray.options import AnnotateOptions
 real = session.nodes_alive
 session.nodes_alive = lambda: [dict(real()[0], NodeID="ab" * 28), *real()]

@@ -5,7 +5,7 @@ from itertools import islice
 import pytest
 import ray
 
-from zelo_ray.on_ray.placement import (
+from zelo_ray.ray.placement import (
     ASKING_BYTES,
     ASKING_CPUS,
     nodes_by_turns,

@@ -10,9 +10,9 @@ from tests import crash
 from tests.builders import line_of, pool_of
 from zelo_ray import cli
 from zelo_ray.errors import LedgerError, RayTrouble
-from zelo_ray.on_ray import session
-from zelo_ray.on_ray.trouble import in_one_line, no_cluster, no_package
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.ray import session
+from zelo_ray.ray.trouble import in_one_line, no_cluster, no_package
 
 
 @pytest.fixture

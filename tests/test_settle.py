@@ -19,6 +19,12 @@ from tests.builders import (
     pool_of,
     results_of,
 )
+from zelo_ray.commands.annotate.recorded_replies import (
+    all_known,
+    may_be_known,
+    settle_known,
+    tallies_of,
+)
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.ledger import Ledger
@@ -26,9 +32,8 @@ from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats import results as results_module
 from zelo_ray.formats.pools import LineLimits, parse_line
-from zelo_ray.on_ray.dataset import Job
-from zelo_ray.on_ray.known import all_known, may_be_known, settle_known, tallies_of
 from zelo_ray.protocols import zelo
+from zelo_ray.ray.dataset import Job
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Pool
 

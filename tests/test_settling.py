@@ -15,9 +15,9 @@ from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.files import lines
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.stored import Stored
-from zelo_ray.on_ray import settling
-from zelo_ray.on_ray.dataset import Job
-from zelo_ray.on_ray.settling import SettleParts
+from zelo_ray.ray import settling
+from zelo_ray.ray.dataset import Job
+from zelo_ray.ray.settling import SettleParts
 
 POOLS = [pool_of(query_id=f"q{n}", query=f"which? é{'x' * n}") for n in range(23)]
 BAD = (b"\xef\xbb\xbf", b"{no json}\n", b"\r\n", b'{"query": {"id": "q0", "query": "again"}}\r\n')

@@ -13,10 +13,10 @@ from tests.crash import bare_environment
 from tests.test_report import page_of
 from zelo_ray import cli
 from zelo_ray.commands.compare_protocols import pools_in
+from zelo_ray.commands.compare_protocols.labelled_items import take_in
+from zelo_ray.commands.compare_protocols.run import planned
 from zelo_ray.engine.anchoring import anchored
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.on_ray.compare_protocols import planned
-from zelo_ray.on_ray.labelled_items import take_in
 from zelo_ray.protocols import load_compare
 from zelo_ray.protocols.anchors import held_out
 
@@ -63,7 +63,7 @@ DOOMED = """
 import os
 import ray
 from zelo_ray.errors import RayTrouble
-from zelo_ray.on_ray.session import on_ray
+from zelo_ray.ray.session import on_ray
 from zelo_ray.options import AnnotateOptions
 
 @ray.remote(num_cpus=0)

@@ -299,7 +299,7 @@ def test_without_the_package_it_says_what_to_install():
 ON_GPUS = """
 import sys, ray
 from zelo_ray import cli
-from zelo_ray.on_ray import few
+from zelo_ray.ray import few
 few._MOST = int(sys.argv.pop(1))  # 0: all take the long way, through Ray Data
 ray.init(num_cpus=4, num_gpus=int(sys.argv[1]), include_dashboard=False, log_to_driver=False)
 sys.exit(cli.main(sys.argv[2:]))

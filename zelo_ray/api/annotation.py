@@ -22,7 +22,7 @@ from zelo_ray.protocols import recorded_options
 from zelo_ray.reports.parts import Report
 
 if TYPE_CHECKING:
-    from zelo_ray.on_ray.begin import Watch
+    from zelo_ray.engine.job import Watch
 
 _ABSENT = "-"
 
@@ -150,7 +150,7 @@ def judged(
     settings: AnnotateOptions, progress: "Watch | bool | None" = True, told: Sequence[str] = ()
 ) -> Run:
     """Annotate as `annotate` does, by an options object; show the lines ``told`` first."""
-    from zelo_ray.on_ray.annotate import annotate as run  # noqa: PLC0415 - it takes a second
+    from zelo_ray.commands.annotate.run import annotate as run  # noqa: PLC0415 - it takes a second
 
     with watching(progress) as watch, leaving_no_trace(settings.out, settings.books):
         for line in told:

@@ -32,7 +32,7 @@ from zelo_ray.options import (
 from zelo_ray.reports.source import MemorySource
 
 if TYPE_CHECKING:
-    from zelo_ray.on_ray.begin import Watch
+    from zelo_ray.engine.job import Watch
 
 Found = TypeVar("Found", bound=Results)
 _ABSENT = "-"
@@ -123,7 +123,7 @@ def protocols_compared(
     settings: CompareProtocolsOptions, progress: "Watch | bool | None" = True
 ) -> ProtocolComparison:
     """Compare protocols as `compare_protocols` does, by an options object."""
-    from zelo_ray.on_ray import compare_protocols as on_ray  # noqa: PLC0415 - Ray takes seconds
+    from zelo_ray.commands.compare_protocols import run as on_ray  # noqa: PLC0415 - Ray takes seconds
 
     with leaving_no_trace(settings.out, settings.books):
         outcome = on_ray.protocols(settings, lambda: watching(progress))

@@ -24,8 +24,8 @@ from zelo_ray.formats.record import RUN
 from zelo_ray.options import BakeoffOptions
 
 if TYPE_CHECKING:
+    from zelo_ray.engine.job import Watch
     from zelo_ray.evaluation.gate import Gated
-    from zelo_ray.on_ray.begin import Watch
 
 _ABSENT = "-"
 _RELEVANCE = ("relevance", "score", "grade")
@@ -131,7 +131,7 @@ def run_bakeoff(
     settings: BakeoffOptions, progress: "Watch | bool | None" = True, notes: Sequence[str] = ()
 ) -> Bakeoff:
     """Compare rerankers as `bakeoff` does, by an options object; show the ``notes`` first."""
-    from zelo_ray.on_ray.bakeoff import bakeoff as measure_rankers  # noqa: PLC0415 - Ray takes seconds to import
+    from zelo_ray.commands.bakeoff.run import bakeoff as measure_rankers  # noqa: PLC0415 - Ray takes seconds to import
 
     with watching(progress) as watch, leaving_no_trace(settings.out, settings.books):
         for line in notes:

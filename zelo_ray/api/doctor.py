@@ -66,7 +66,7 @@ def doctored(options: DoctorOptions, say: Callable[[str], None] = lambda _: None
     """Check as `doctor` does, by an options object; ``say`` gets the price of calls beforehand."""
 
     def look() -> Iterator[Finding]:
-        from zelo_ray.on_ray.doctor import look_at_ray  # noqa: PLC0415 - Ray takes seconds
+        from zelo_ray.commands.doctor.ray_check import look_at_ray  # noqa: PLC0415 - Ray takes seconds
 
         return look_at_ray(options.out)
 

@@ -13,7 +13,7 @@ warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no 
 logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)
 
 if TYPE_CHECKING:
-    from zelo_ray.on_ray.begin import Watch
+    from zelo_ray.engine.job import Watch
 
 
 class SilentWatch:

@@ -38,7 +38,7 @@ def _named(name: str, reranker: Any, out: str) -> str:
             f"rerankers: {name} is a {kind}; write a name such as bm25, a function of query and "
             "documents, or what has score(query, documents)"
         )
-    from zelo_ray.on_ray.packed import packed  # noqa: PLC0415 - Ray takes seconds to import
+    from zelo_ray.ray.packed import packed  # noqa: PLC0415 - Ray takes seconds to import
 
     try:
         data = packed(reranker)

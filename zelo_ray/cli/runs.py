@@ -98,8 +98,8 @@ def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
 
 def _previews(options: "CompareProtocolsOptions", words: Words) -> int:
     from zelo_ray.cli import next_step
+    from zelo_ray.commands.compare_protocols.run import planned
     from zelo_ray.commands.dry_run import previews
-    from zelo_ray.on_ray.compare_protocols import planned
     from zelo_ray.reports.progress.display import Display
 
     with planned(options, Display()) as plans:

@@ -15,10 +15,10 @@ from zelo_ray.formats.input.keeping import noted
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json
-from zelo_ray.on_ray.dataset import Job
 from zelo_ray.own import found_again
 from zelo_ray.protocols import load
 from zelo_ray.providers.pricing import table_version
+from zelo_ray.ray.dataset import Job
 
 
 def add_up(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> None:

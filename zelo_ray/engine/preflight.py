@@ -12,6 +12,7 @@ from zelo_ray.engine.batch.parts import Parts, in_doubt
 from zelo_ray.engine.bookkeeping import maybe_billed, money
 from zelo_ray.engine.count_input import Count
 from zelo_ray.engine.exposure import uncounted
+from zelo_ray.engine.job import Watch
 from zelo_ray.engine.ledger import FOLDER as REPLIES
 from zelo_ray.engine.ledger import Spent, spent_in, told_damage
 from zelo_ray.engine.sample_input import NoReplies
@@ -21,7 +22,6 @@ from zelo_ray.formats.files import listing
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
-from zelo_ray.on_ray.begin import Watch
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import find, load
 from zelo_ray.protocols.progress import advance

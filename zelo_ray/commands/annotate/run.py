@@ -16,11 +16,29 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from zelo_ray.commands.annotate.record import add_up, begin_record, write_run
+from zelo_ray.commands.annotate.recorded_replies import (
+    WatchFrom,
+    all_known,
+    count_known,
+    settle_known,
+    tallies_of,
+)
 from zelo_ray.engine.anchoring import anchored
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.count_input import InputCount, count_input
+from zelo_ray.engine.job import Timer, Watch, absolute, claimed, new_run_id, placed
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import salt_of
+from zelo_ray.engine.preflight import (
+    counts_of,
+    joined,
+    look_before,
+    look_for_batches,
+    nothing_known,
+    refuse_small_cap,
+    warn,
+)
 from zelo_ray.engine.replacement import (
     refuse_fewer_queries,
     refuse_other_options,
@@ -34,26 +52,14 @@ from zelo_ray.errors import RayTrouble
 from zelo_ray.formats.input import brought
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.wording import counted
-from zelo_ray.on_ray.begin import Timer, Watch, absolute, claimed, new_run_id, placed
-from zelo_ray.on_ray.dataset import Job
-from zelo_ray.on_ray.kept import add_up, begin_record, write_run
-from zelo_ray.on_ray.known import WatchFrom, all_known, count_known, settle_known, tallies_of
-from zelo_ray.on_ray.preflight import (
-    counts_of,
-    joined,
-    look_before,
-    look_for_batches,
-    nothing_known,
-    refuse_small_cap,
-    warn,
-)
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load
 from zelo_ray.providers import panel_of
+from zelo_ray.ray.dataset import Job
 from zelo_ray.records import Judge
 
 if TYPE_CHECKING:
-    from zelo_ray.on_ray.sweeps import Came
+    from zelo_ray.ray.sweeps import Came
 
 
 def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = None) -> Summary:
@@ -168,7 +174,7 @@ def _at_once(
     ended, waiting = threading.Event(), _Waiting(watch)
     with ThreadPoolExecutor(1) as aside:
         looking = aside.submit(look, waiting, stopped=ended.is_set)
-        aside.submit(import_module, "zelo_ray.on_ray.sweeps")
+        aside.submit(import_module, "zelo_ray.ray.sweeps")
         try:
             with _on_ray(options, timer):
                 plan = looking.result()
@@ -223,7 +229,7 @@ def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) ->
 
 @contextmanager
 def _on_ray(options: AnnotateOptions, timer: Timer) -> Iterator[None]:
-    from zelo_ray.on_ray.session import on_ray  # noqa: PLC0415 - a second, paid where it is used
+    from zelo_ray.ray.session import on_ray  # noqa: PLC0415 - a second, paid where it is used
 
     with on_ray(options):
         timer.lap("start Ray")
@@ -232,7 +238,7 @@ def _on_ray(options: AnnotateOptions, timer: Timer) -> Iterator[None]:
 
 
 def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
-    from zelo_ray.on_ray.sweeps import Sweeps  # noqa: PLC0415 - a second, paid where it is used
+    from zelo_ray.ray.sweeps import Sweeps  # noqa: PLC0415 - a second, paid where it is used
 
     begin_record(plan.job)
     sweeps = Sweeps(plan.job, plan.shards, plan.census, watch, timer)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.bookkeeping import Tally, ledger_of
+from zelo_ray.engine.job import POOLS_AT_ONCE, Watch
 from zelo_ray.engine.ledger import Ledger, paid_in
 from zelo_ray.engine.settle import settled
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats.pools import Line, LineLimits, read_lines
-from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Watch
-from zelo_ray.on_ray.dataset import Job
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Step, advance, load
+from zelo_ray.ray.dataset import Job
 from zelo_ray.records import Judge, Reply
 
 _MOST = 20_000  # planned requests: to go over more takes this one process longer than Ray to start

@@ -20,16 +20,16 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import zelo_ray
 from zelo_ray.errors import LedgerError
-from zelo_ray.on_ray.folder import folder_for_ray
-from zelo_ray.on_ray.placement import nodes_alive
-from zelo_ray.on_ray.trouble import (
+from zelo_ray.options import AskingOptions
+from zelo_ray.ray.folder import folder_for_ray
+from zelo_ray.ray.placement import nodes_alive
+from zelo_ray.ray.trouble import (
     in_one_line,
     no_cluster,
     no_package,
     no_start,
     refuse_deaf,
 )
-from zelo_ray.options import AskingOptions
 
 _OBJECT_STORE_BYTES = 512 * 2**20
 # Where Ray waits 30 s. Its raylet is waited for so long at once: a client of servers that failed

@@ -8,15 +8,15 @@ import pyarrow as pa
 import ray
 
 from zelo_ray.engine.count_input import InputCount
+from zelo_ray.engine.job import POOLS_AT_ONCE
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_parts import PART_POOLS, InputPart, collect_parts, plan_parts, write_part
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import LedgerError
 from zelo_ray.formats.pools import Line, LineLimits, read_lines
-from zelo_ray.on_ray.begin import POOLS_AT_ONCE
-from zelo_ray.on_ray.dataset import Job, dataset_of, parsed, ray_data
 from zelo_ray.protocols import Learned, load
+from zelo_ray.ray.dataset import Job, dataset_of, parsed, ray_data
 
 _SETTLERS = 4  # of a small machine; else as many as there are processors
 

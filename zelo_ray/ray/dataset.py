@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.formats.pools import Line, LineLimits, parse_line, read_lines
-from zelo_ray.on_ray.placement import of_reading
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.own import OwnFolders
 from zelo_ray.protocols import load
+from zelo_ray.ray.placement import of_reading
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool
 

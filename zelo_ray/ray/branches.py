@@ -11,10 +11,10 @@ import ray
 from ray.exceptions import RayError
 
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.on_ray.actors import Ask
-from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Watch
-from zelo_ray.on_ray.dataset import Job, dataset_of
-from zelo_ray.on_ray.placement import gpus_of, of_asking
+from zelo_ray.engine.job import POOLS_AT_ONCE, Watch
+from zelo_ray.ray.actors import Ask
+from zelo_ray.ray.dataset import Job, dataset_of
+from zelo_ray.ray.placement import gpus_of, of_asking
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge
 

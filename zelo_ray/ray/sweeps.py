@@ -1,6 +1,6 @@
 """Run `annotate` on Ray: ask every judge and settle the results, until nothing is missing.
 
-Few pools take a short way: see `zelo_ray.on_ray.few`. No byte of the results depends on the way.
+Few pools take a short way: see `zelo_ray.ray.few`. No byte of the results depends on the way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,20 +14,20 @@ import pyarrow as pa
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import InputCount
+from zelo_ray.engine.job import Timer, Watch
 from zelo_ray.engine.learning import with_scores
 from zelo_ray.engine.write_parts import in_parts
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import Stopped
-from zelo_ray.on_ray.actors import Send
-from zelo_ray.on_ray.begin import Timer, Watch
-from zelo_ray.on_ray.branches import ask_all, asking
-from zelo_ray.on_ray.coordinator import open_coordinator
-from zelo_ray.on_ray.dataset import Job
-from zelo_ray.on_ray.few import ask_few, blocks_of, few
-from zelo_ray.on_ray.limits_actor import limits_for
-from zelo_ray.on_ray.placement import engines, nodes_by_turns, of_asking, shared_by
-from zelo_ray.on_ray.settling import Settle, learns_first, settle_in_parts, settled_on_ray
 from zelo_ray.protocols import Learned
+from zelo_ray.ray.actors import Send
+from zelo_ray.ray.branches import ask_all, asking
+from zelo_ray.ray.coordinator import open_coordinator
+from zelo_ray.ray.dataset import Job
+from zelo_ray.ray.few import ask_few, blocks_of, few
+from zelo_ray.ray.limits_actor import limits_for
+from zelo_ray.ray.placement import engines, nodes_by_turns, of_asking, shared_by
+from zelo_ray.ray.settling import Settle, learns_first, settle_in_parts, settled_on_ray
 from zelo_ray.reasons import Disabled, describe_disabled
 
 Came = tuple[Job, Summary, Mapping[str, Tally]]

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 
 from zelo_ray.commands.doctor import Finding
 from zelo_ray.errors import ZeloError
-from zelo_ray.on_ray.placement import nodes_alive
-from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AskingOptions
+from zelo_ray.ray.placement import nodes_alive
+from zelo_ray.ray.session import on_ray
 
 _TOKEN = "~/.ray/auth_token"  # noqa: S105 - where Ray keeps it
 

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import ray
 
+from zelo_ray.engine.job import POOLS_AT_ONCE
 from zelo_ray.formats.pools import Line
-from zelo_ray.on_ray.actors import Ask
-from zelo_ray.on_ray.begin import POOLS_AT_ONCE
-from zelo_ray.on_ray.dataset import Job, lines_table
-from zelo_ray.on_ray.placement import gpus_of
+from zelo_ray.ray.actors import Ask
+from zelo_ray.ray.dataset import Job, lines_table
+from zelo_ray.ray.placement import gpus_of
 from zelo_ray.records import Judge
 
 _MOST = 20_000

@@ -16,9 +16,9 @@ from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.bookkeeping import ledger_of, name_of
 from zelo_ray.engine.online import Asker
 from zelo_ray.errors import LedgerError, PanelError
-from zelo_ray.on_ray.coordinator import CoordinatorBudget
-from zelo_ray.on_ray.dataset import Job, parsed, pools_of
-from zelo_ray.on_ray.limits_actor import ClusterQuota
+from zelo_ray.ray.coordinator import CoordinatorBudget
+from zelo_ray.ray.dataset import Job, parsed, pools_of
+from zelo_ray.ray.limits_actor import ClusterQuota
 from zelo_ray.reasons import Disabled, StopReason, without_name
 from zelo_ray.records import Judge
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from zelo_ray.commands.compare_protocols import Item, People, compared, read_people
 from zelo_ray.engine.anchoring import examples_of
 from zelo_ray.engine.count_input import InputCount, count_input
+from zelo_ray.engine.job import Watch
+from zelo_ray.engine.preflight import joined
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
 from zelo_ray.formats.input import brought
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.wording import counted
-from zelo_ray.on_ray.begin import Watch
-from zelo_ray.on_ray.preflight import joined
 from zelo_ray.options import CompareProtocolsOptions
 from zelo_ray.protocols import load
 from zelo_ray.protocols.anchors import USUAL, held_out

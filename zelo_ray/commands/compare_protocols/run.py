@@ -7,6 +7,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
+from zelo_ray.commands.annotate.run import annotate
 from zelo_ray.commands.compare_protocols import (
     Bill,
     ProtocolsOutcome,
@@ -21,21 +22,20 @@ from zelo_ray.commands.compare_protocols import (
     words_of,
     write_outcome,
 )
+from zelo_ray.commands.compare_protocols.labelled_items import Field, pools_file, take_in
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.exposure import exposed
+from zelo_ray.engine.job import Timer, Watch, claimed, placed
 from zelo_ray.engine.ledger import Ledger, paid_in, read_rows, salt_of
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.record import PROTOCOLS, begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.wording import counted
-from zelo_ray.on_ray.annotate import annotate
-from zelo_ray.on_ray.begin import Timer, Watch, claimed, placed
-from zelo_ray.on_ray.labelled_items import Field, pools_file, take_in
-from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
+from zelo_ray.ray.session import on_ray
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import Judge
 

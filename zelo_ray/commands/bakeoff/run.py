@@ -14,8 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import ray
-import ray.data
 
 from zelo_ray.commands.bakeoff import (
     BakeoffOutcome,
@@ -37,8 +35,10 @@ from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import Count, InputCount, count_input
 from zelo_ray.engine.exposure import uncounted
-from zelo_ray.engine.ledger import Damaged, Ledger, salt_of
-from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
+from zelo_ray.engine.job import Timer, Watch, absolute, claimed, new_run_id, placed
+from zelo_ray.engine.ledger import Damaged, salt_of
+from zelo_ray.engine.preflight import look_before, refuse_small_cap
+from zelo_ray.errors import InputError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.input import brought
 from zelo_ray.formats.input.keeping import noted
@@ -55,23 +55,20 @@ from zelo_ray.formats.record import RUN, begin, last_record
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Timer, Watch, absolute, claimed, new_run_id, placed
-from zelo_ray.on_ray.branches import ask_all, asking
-from zelo_ray.on_ray.coordinator import open_coordinator
-from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
-from zelo_ray.on_ray.limits_actor import limits_for
-from zelo_ray.on_ray.placement import gpus_of, short_of_gpus
-from zelo_ray.on_ray.preflight import look_before, refuse_small_cap
-from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AnnotateOptions, BakeoffOptions, meant
 from zelo_ray.protocols import find
 from zelo_ray.providers.pricing import table_version
+from zelo_ray.ray.branches import ask_all, asking
+from zelo_ray.ray.coordinator import open_coordinator
+from zelo_ray.ray.dataset import Job
+from zelo_ray.ray.limits_actor import limits_for
+from zelo_ray.ray.placement import gpus_of, short_of_gpus
+from zelo_ray.ray.ranking import rank_pools
+from zelo_ray.ray.session import on_ray
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Pool, Ranked
 from zelo_ray.rerankers import Arm, arms_of, asking_options
-from zelo_ray.rerankers.ranking import fields_of, rank_lines
-
-_RANKERS = 4  # each holds the ledger's index
+from zelo_ray.rerankers.ranking import fields_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,44 +394,19 @@ def _look_for_gpus(field: _Field, options: BakeoffOptions, watch: Watch) -> None
         watch.say(says)
 
 
-class Rank:
-    """Turns replies into rankings, for whole pools."""
-
-    def __init__(
-        self,
-        arms: Mapping[str, tuple[Arm, AnnotateOptions]],
-        out: str,
-        disabled: Mapping[str, Disabled],
-    ) -> None:
-        self._arms, self._out, self._disabled = arms, out, disabled
-        self._ledger = Ledger(out)
-
-    def __call__(self, block: pa.Table) -> pa.Table:
-        """Rank the pools of a block."""
-        lines = parsed(block)
-        try:
-            return rank_lines(lines, self._arms, self._ledger, self._disabled)
-        except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
-            self._ledger = Ledger(self._out)
-            return rank_lines(lines, self._arms, self._ledger, self._disabled)
-
-
 def _gather(field: _Field, disabled: Mapping[str, Disabled]) -> _Ranked:
-    first = next(iter(field.arms))
-    dataset = dataset_of(field.job(first), field.shards).map_batches(
-        Rank,
-        fn_constructor_args=(field.arms, field.job(first).options.books, disabled),
-        batch_size=POOLS_AT_ONCE,
-        batch_format="pyarrow",
-        num_cpus=0,
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=_RANKERS),
-    )
+    """Gather what each ranker made of every pool.
+
+    Raises:
+        Stopped: replies are missing that no reranker will give.
+    """
+    job = field.job(next(iter(field.arms)))
     ranked = _Ranked([])
     parts: dict[str, list[pa.Table]] = {name: [] for name in field.arms}
     failures: dict[str, list[Unranked]] = {name: [] for name in field.arms}
-    for block in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+    for block in rank_pools(job, field.shards, field.arms, disabled):
         if missing := pc.sum(block["missing"]).as_py():
-            raise Stopped(f"{missing:,} replies are missing and no reranker will give them")
+            raise Stopped(f"{missing:,} replies could not be obtained from any reranker")
         for name in field.arms:
             rows = block.filter(pc.equal(block["run"], name))
             parts[name].append(_lines_of(rows))

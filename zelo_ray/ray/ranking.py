@@ -1,0 +1,62 @@
+"""Turn the replies of rerankers into rankings, pool by pool, in actors of Ray."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import ray.data
+
+from zelo_ray.engine.job import POOLS_AT_ONCE
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.errors import LedgerError
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.ray.dataset import Job, dataset_of, parsed
+from zelo_ray.reasons import Disabled
+from zelo_ray.rerankers import Arm
+from zelo_ray.rerankers.ranking import rank_lines
+
+Arms = Mapping[str, tuple[Arm, AnnotateOptions]]
+_ACTORS = 4  # each holds the ledger's index
+
+
+class Rank:
+    """Turns replies into rankings, for whole pools."""
+
+    def __init__(
+        self,
+        arms: Arms,
+        out: str,
+        disabled: Mapping[str, Disabled],
+    ) -> None:
+        self._arms, self._out, self._disabled = arms, out, disabled
+        self._ledger = Ledger(out)
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Rank the pools of a block."""
+        lines = parsed(block)
+        try:
+            return rank_lines(lines, self._arms, self._ledger, self._disabled)
+        except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
+            self._ledger = Ledger(self._out)
+            return rank_lines(lines, self._arms, self._ledger, self._disabled)
+
+
+def rank_pools(
+    job: Job, shards: Sequence[str], arms: Arms, disabled: Mapping[str, Disabled]
+) -> Iterator[pa.Table]:
+    """Yield blocks of rows, one for each pool and reranker: see `rank_lines`.
+
+    Args:
+        job: of one of the rerankers; the others have the same pools and ledger.
+        shards: the files of the pools.
+        arms: the rerankers that were asked, with their options.
+        disabled: rerankers that are asked nothing more, with the reason.
+    """
+    dataset = dataset_of(job, shards).map_batches(
+        Rank,
+        fn_constructor_args=(arms, job.options.books, disabled),
+        batch_size=POOLS_AT_ONCE,
+        batch_format="pyarrow",
+        num_cpus=0,
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=_ACTORS),
+    )
+    yield from dataset.iter_batches(batch_size=None, batch_format="pyarrow")
