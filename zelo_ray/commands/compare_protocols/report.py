@@ -225,7 +225,7 @@ def differences_section(results: ProtocolResults) -> Section | None:
         [
             TextCell(pair.rater_a),
             TextCell(pair.rater_b),
-            estimate(pair.difference, pair.low, pair.high, "+.3f"),
+            estimate(pair.difference, pair.low, pair.high, "+z.3f"),
             label,
             number(pair.value_a),
             number(pair.value_b),

@@ -69,7 +69,7 @@ def _judges_section(rows: Sequence[Row], *, votes: bool) -> Section:
             TextCell(row["judge"]),
             "changed" if is_significant(row["p_holm"]) else "no change seen",
             level if row["what"] == "level" else "follows the others",
-            estimate(row["change"], row["low"], row["high"], "+.3f"),
+            estimate(row["change"], row["low"], row["high"], "+z.3f"),
             number(row["p_holm"], ".2g"),
             number(row["old"]),
             number(row["new"]),

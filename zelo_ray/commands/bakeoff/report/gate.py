@@ -48,10 +48,10 @@ def _figures(result: Gated) -> Iterator[str]:
         limits = ""
         if not isnan(result.low):
             sure = f"{100 * result.confidence:g}%"
-            limits = f", one-sided {sure} limits {result.low:+.4f} and {result.high:+.4f}"
+            limits = f", one-sided {sure} limits {result.low:+z.4f} and {result.high:+z.4f}"
         label = "" if result.estimate == "panel" else f", {result.estimate}"
         yield (
-            f"{result.measure} {result.difference:+.4f}{label}{limits}, {result.queries:,} queries"
+            f"{result.measure} {result.difference:+z.4f}{label}{limits}, {result.queries:,} queries"
         )
     if not isnan(result.labels):
         yield f"not worse in {result.labels:.0%} of the draws of the labels"

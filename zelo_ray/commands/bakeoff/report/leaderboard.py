@@ -220,7 +220,7 @@ def _comparisons_table(results: BakeoffResults) -> ReportTable:
             TextCell(row.run_a),
             TextCell(row.run_b),
             significance_text(row),
-            estimate(row.difference, row.low, row.high, "+.3f"),
+            estimate(row.difference, row.low, row.high, "+z.3f"),
             number(row.p_holm, ".3g"),
             chance(row.p_better),
             *([number(row.p_labels, ".0%")] if draws else []),

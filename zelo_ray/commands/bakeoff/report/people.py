@@ -190,7 +190,7 @@ def _by_pair(rows: Sequence[Comparison]) -> _BY_PAIR:
 
 
 def _difference(comparison: Comparison) -> str:
-    return estimate(comparison.difference, comparison.low, comparison.high, "+.3f")
+    return estimate(comparison.difference, comparison.low, comparison.high, "+z.3f")
 
 
 def _more_labels(comparison: Comparison, outlook: Mapping[str, Any] | None) -> str:
