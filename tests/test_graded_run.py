@@ -89,7 +89,7 @@ def test_grades_online_and_in_batches_are_the_same(pools, run, one_ray, tmp_path
         *sorted(crash.DEFAULT_JUDGES),
         "human",
     ]
-    assert f"with {QUERIES * DOCUMENTS} human labels" in printed
+    assert f"Corrected by {QUERIES * DOCUMENTS} human grades" in printed
     for line in (tmp_path / "online" / "annotated.jsonl").read_text().splitlines():
         worth = [(worth_in(d), d["score"]) for d in json.loads(line)["documents"]]
         by_worth = [score for _, score in sorted(worth)]
