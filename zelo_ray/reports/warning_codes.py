@@ -54,7 +54,7 @@ class WarningCode(Enum):
     )
     LINES_REJECTED = (
         50,
-        "",
+        "rejected",
         "{lines} set aside{first}",
         "their queries have no labels",
         "Mend the lines that rejected.parquet names, and run the same command again",
