@@ -8,8 +8,10 @@ from dataclasses import asdict
 import orjson
 import pyarrow.parquet as pq
 
-from zelo_ray.api.comparisons import agreed
+from zelo_ray.api.comparisons import RaterAgreement
+from zelo_ray.api.progress import SilentWatch
 from zelo_ray.cli.arguments import parse
+from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.bookkeeping import Tally, retried
 from zelo_ray.engine.clock import Clock
@@ -78,7 +80,7 @@ def parsed(*words):
 
 def agreement_of(*words):
     """Return the results of `agree`, as the command line has them."""
-    return agreed(parsed("agree", *words))
+    return RaterAgreement(run_agree(parsed("agree", *words), SilentWatch()))
 
 
 def judge_of(name="openai:a-model", **options):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.builders import line_of, options_of, pool_of
-from zelo_ray.commands.annotate import run as job
+from zelo_ray.commands.annotate import job
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.job import Timer
 from zelo_ray.engine.preflight import nothing_known

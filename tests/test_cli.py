@@ -22,16 +22,16 @@ from zelo_ray.reasons import Unscored, UnscoredReason
 @pytest.fixture
 def pipeline(monkeypatch):
     """A stand-in for the job on Ray: it notes its options, then does as the test says."""
-    module = types.ModuleType("zelo_ray.commands.annotate.run")
+    module = types.ModuleType("zelo_ray.commands.annotate.job")
     module.asked = []
 
-    def annotate(options, watch):
+    def judge_pools(options, watch):
         module.asked.append(options)
         watch.say("1 query")
         return module.run(options)
 
-    module.annotate = annotate
-    monkeypatch.setitem(sys.modules, "zelo_ray.commands.annotate.run", module)
+    module.judge_pools = judge_pools
+    monkeypatch.setitem(sys.modules, "zelo_ray.commands.annotate.job", module)
     return module
 
 

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from tests.builders import PANEL, options_of, pool_of, results_of, write_run
 from zelo_ray import cli
-from zelo_ray.cli import next_step
 from zelo_ray.cli.arguments import parse
 from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.trial import find_fruitless_judges
@@ -26,6 +25,7 @@ from zelo_ray.options import (
     SizeOptions,
 )
 from zelo_ray.reasons import Disabled, StopReason
+from zelo_ray.reports import next_step
 
 WORDS = ["annotate", "my pools/*.jsonl", "--judges", "offline", "--out", "o"]
 DONE = {"out": "o", "queries": 1, "documents": 4, "scored": 4}

@@ -13,8 +13,8 @@ from tests.crash import bare_environment
 from tests.test_report import page_of
 from zelo_ray import cli
 from zelo_ray.commands.compare_protocols import pools_in
+from zelo_ray.commands.compare_protocols.job import planned
 from zelo_ray.commands.compare_protocols.labelled_items import take_in
-from zelo_ray.commands.compare_protocols.run import planned
 from zelo_ray.engine.anchoring import anchored
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.protocols import load_compare

@@ -1,20 +1,20 @@
 """`annotate` from Python: pools in, a `Run` out."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.api.given import with_pools
-from zelo_ray.api.progress import watching
+from zelo_ray.api.progress import run_watched
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, annotate_options
-from zelo_ray.api.tables import PlainText, Table, tables_in
+from zelo_ray.api.tables import PlainText
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
+from zelo_ray.commands.annotate.run import run
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
-from zelo_ray.engine.lock import leaving_no_trace
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import OptionError
 from zelo_ray.options import AnnotateOptions
@@ -38,21 +38,10 @@ class Run(Results):
         options: those that it ran with.
     """
 
-    FILES = ("annotated.jsonl", "scores.parquet")
-
-    def __init__(
-        self,
-        out: str,
-        summary: Summary,
-        options: AnnotateOptions,
-        tables: Mapping[str, Table],
-        so_far: str = "",
-    ) -> None:
-        self.summary, self.options, self.so_far = summary, options, so_far
-        complete = summary.complete and not so_far
-        super().__init__(out, tables, self._read_report, complete=complete)
-        self._files = [] if so_far else [*self.FILES]
-        self._up_to_date = summary.stands
+    def __init__(self, report: Report, options: AnnotateOptions) -> None:
+        super().__init__(report)
+        self.options, self.so_far = options, report.banner
+        self.summary = Summary.from_record(report.out, report.record["summary"])
 
     def explain(self, query: str, doc: str | None = None) -> PlainText:
         """Explain why a document has its score or, without a document, how its query was judged.
@@ -68,24 +57,17 @@ class Run(Results):
 
     def moved_to(self, out: str) -> "Run":
         """Return a copy for results moved to ``out``, with what the terminal shows of it now."""
-        run = Run(out, self.summary, self.options, self.tables, self.so_far)
         # What it reads only when it is used lies where the results were.
-        report = replace(self.report, make_details=list, find_warnings=None)
-        run._make_report = lambda: report
+        report = replace(self.report, out=out, make_details=list, find_warnings=None)
+        run = Run(report, self.options)
+        run.tables = self.tables
         return run
 
-    def _read_report(self) -> Report:
-        source = ANNOTATE_REPORT.source(self.out)
-        record = source.record(ANNOTATE_REPORT.record_name)
-        if self.summary.stands:  # the record is of the run before, which may have cost something
-            record["summary"] |= {"dollars": 0.0, "unpriced": 0, "seconds": {}}
-        return replace(ANNOTATE_REPORT.build(source, record), banner=self.so_far)
-
-    def _write_page(self) -> None:
-        if self.so_far:
-            write_report(self.out)
-        else:
-            super()._write_page()
+    def _write_page(self) -> bool:
+        if not self.so_far:
+            return super()._write_page()
+        write_report(self.out)
+        return False
 
 
 def annotate(
@@ -143,20 +125,7 @@ def annotate(
         raise OptionError("dry_run: from Python, estimate(...) with the same arguments")
     notes = list[str]()
     settings = with_pools(settings, "inputs", inputs, settings.out, notes.append)
-    return judged(settings, progress, notes)
-
-
-def judged(
-    settings: AnnotateOptions, progress: "Watch | bool | None" = True, told: Sequence[str] = ()
-) -> Run:
-    """Annotate as `annotate` does, by an options object; show the lines ``told`` first."""
-    from zelo_ray.commands.annotate.run import annotate as run  # noqa: PLC0415 - it takes a second
-
-    with watching(progress) as watch, leaving_no_trace(settings.out, settings.books):
-        for line in told:
-            watch.say(line)
-        summary = run(settings, watch)
-    return Run(settings.out, summary, settings, tables_in(settings.out))
+    return Run(run_watched(run, settings, progress, notes), settings)
 
 
 def estimate(
@@ -189,17 +158,17 @@ def estimate(
         return PlainText("\n".join([*preview(settings, os.environ), *notes]))
 
 
-def run_of(out: str, record: Mapping[str, Any], tables: Mapping[str, Table], told: str = "") -> Run:
-    """Build a `Run` from its record.
+def read_run(out: str, banner: str = "") -> Run:
+    """Read a run of `annotate`.
 
     Args:
         out: directory or URL.
-        record: what its ``run.json`` holds.
-        tables: its tables.
-        told: of a run that is not finished, how much of it is there.
+        banner: of a run that is not finished, how much of it is there.
     """
-    options = recorded_options(record).model_copy(update={"out": out})
-    return Run(out, Summary.from_record(out, record["summary"]), options, tables, told)
+    report = ANNOTATE_REPORT.read(out)
+    if banner:
+        report = replace(report, banner=banner, files=(), complete=False)
+    return Run(report, recorded_options(report.record).model_copy(update={"out": out}))
 
 
 def _settings(

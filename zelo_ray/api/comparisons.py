@@ -2,39 +2,30 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from os import fspath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from zelo_ray.api.contest import runs_in, truth_in
 from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
 from zelo_ray.api.given import keep_table, with_pools
-from zelo_ray.api.progress import watching
+from zelo_ray.api.progress import SilentWatch, run_watched
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, compare_options, is_place, options_of
-from zelo_ray.api.tables import Table, tables_in
-from zelo_ray.commands import agree as agreeing
-from zelo_ray.commands import compare_labels as comparing
-from zelo_ray.commands import drift as drifting
-from zelo_ray.commands.agree.report import AGREE_REPORT
-from zelo_ray.commands.compare_labels.report import COMPARE_LABELS_REPORT
-from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
-from zelo_ray.commands.drift.report import DRIFT_REPORT
-from zelo_ray.engine.lock import leaving_no_trace
+from zelo_ray.commands.agree.run import run as run_agree
+from zelo_ray.commands.compare_labels.run import run as run_compare_labels
+from zelo_ray.commands.compare_protocols.run import run as run_compare_protocols
+from zelo_ray.commands.drift.run import run as run_drift
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.options import (
     AgreeOptions,
     CompareLabelsOptions,
-    CompareProtocolsOptions,
     DriftOptions,
 )
-from zelo_ray.reports.source import MemorySource
 
 if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch
 
-Found = TypeVar("Found", bound=Results)
 _ABSENT = "-"
 
 
@@ -45,32 +36,27 @@ class ProtocolComparison(Results):
         best: the protocol that agrees with people most.
     """
 
-    FILES = ("trials.parquet", "differences.parquet", "costs.parquet")
-    best: str = ""
+    @property
+    def best(self) -> str:
+        """Return the protocol that agrees with people most."""
+        return next((row["protocol"] for row in self.trials), "zelo")
 
 
 class RaterAgreement(Results):
     """Results of `agree`: the table ``agreement``, and others that depend on the judgments."""
 
-    FILES = ("agree.json", "*.parquet")
-
 
 class LabelComparison(Results):
     """Results of `compare_labels`: ``leaderboards``, ``siblings`` and ``contradictions``."""
-
-    FILES = ("compare.json", "*.parquet")
 
 
 class JudgeDrift(Results):
     """Results of `drift`: the tables ``drift`` and ``changes``."""
 
-    FILES = ("drift.json", "*.parquet")
-
     @property
     def moved(self) -> bool:
         """Return whether a judge changed; the panel alone is the sum of its judges."""
-        rows = (row for row in self.drift if row["judge"] != drifting.PANEL)
-        return any(drifting.is_significant(row["p_holm"]) for row in rows)
+        return bool(self.report.record["moved"])
 
 
 def compare_protocols(
@@ -113,28 +99,8 @@ def compare_protocols(
         updates["human"] = _judgments_in(human, "human", settings.out)
     notes = list[str]()
     settings = with_pools(settings, "inputs", inputs, settings.out, notes.append)
-    for line in notes:
-        with watching(progress) as watch:
-            watch.say(line)
-    return protocols_compared(settings.model_copy(update=updates), progress)
-
-
-def protocols_compared(
-    settings: CompareProtocolsOptions, progress: "Watch | bool | None" = True
-) -> ProtocolComparison:
-    """Compare protocols as `compare_protocols` does, by an options object."""
-    from zelo_ray.commands.compare_protocols import run as on_ray  # noqa: PLC0415 - Ray takes seconds
-
-    with leaving_no_trace(settings.out, settings.books):
-        outcome = on_ray.protocols(settings, lambda: watching(progress))
-    comparison = ProtocolComparison(
-        settings.out,
-        tables_in(settings.out),
-        partial(COMPARE_PROTOCOLS_REPORT.read, settings.out),
-        complete=outcome.complete,
-    )
-    comparison.best = next((row.protocol for row in outcome.ranked), "zelo")
-    return comparison
+    settings = settings.model_copy(update=updates)
+    return ProtocolComparison(run_watched(run_compare_protocols, settings, progress, notes))
 
 
 def agree(
@@ -172,18 +138,7 @@ def agree(
             arguments["human"] = _judgments_in(human, "human", folder)
         if options.get("runs") is not None:
             arguments["runs"] = list(runs_in(options["runs"], folder))
-        return agreed(options_of(AgreeOptions, arguments))
-
-
-def agreed(settings: AgreeOptions) -> RaterAgreement:
-    """Measure agreement as `agree` does, by an options object."""
-    outcome = agreeing.agree(settings)
-    return RaterAgreement(
-        settings.out or "",
-        {name: Table(table) for name, table in outcome.tables.items()},
-        partial(AGREE_REPORT.build, MemorySource(outcome.tables), outcome.record),
-        complete=outcome.complete,
-    )
+        return RaterAgreement(run_agree(options_of(AgreeOptions, arguments), SilentWatch()))
 
 
 def compare_labels(
@@ -223,7 +178,8 @@ def compare_labels(
         }
         if runs is not None:
             arguments["runs"] = list(runs_in(runs, folder))
-        return labels_compared(options_of(CompareLabelsOptions, arguments))
+        settings = options_of(CompareLabelsOptions, arguments)
+        return LabelComparison(run_compare_labels(settings, SilentWatch()))
 
 
 def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> JudgeDrift:
@@ -240,33 +196,8 @@ def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> Ju
         InputError: what is read is wrong, or the two share too little.
     """
     places = [run.out if isinstance(run, Results) else fspath(run) for run in (old, new)]
-    return drifted(
-        options_of(DriftOptions, {"old": places[0], "new": places[1], "out": out, **options})
-    )
-
-
-def drifted(settings: DriftOptions) -> JudgeDrift:
-    """Measure drift as `drift` does, by an options object."""
-    outcome = drifting.drift(settings)
-    tables = drifting.tables_of(outcome)
-    record = drifting.record_of(outcome, settings)
-    return JudgeDrift(
-        settings.out or "",
-        {name: Table(table) for name, table in tables.items()},
-        partial(DRIFT_REPORT.build, MemorySource(tables), record),
-        complete=outcome.complete,
-    )
-
-
-def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:
-    """Compare labels as `compare_labels` does, by an options object."""
-    record, tables = comparing.compare_labels(settings)
-    return LabelComparison(
-        settings.out or "",
-        {name: Table(table) for name, table in tables.items()},
-        partial(COMPARE_LABELS_REPORT.build, MemorySource(tables), record),
-        complete=record["complete"],
-    )
+    settings = options_of(DriftOptions, {"old": places[0], "new": places[1], "out": out, **options})
+    return JudgeDrift(run_drift(settings, SilentWatch()))
 
 
 @contextmanager

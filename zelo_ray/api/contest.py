@@ -1,7 +1,6 @@
 """`bakeoff` from Python: a truth and rerankers in, a `Bakeoff` out."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from os import fspath
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +8,13 @@ import pyarrow as pa
 
 from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
 from zelo_ray.api.given import keep_table, places_of, with_pools
-from zelo_ray.api.progress import watching
+from zelo_ray.api.progress import run_watched
 from zelo_ray.api.rerankers import named_rerankers
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, is_place, options_of
-from zelo_ray.api.tables import Table, tables_in
-from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
-from zelo_ray.engine.lock import leaving_no_trace
+from zelo_ray.api.tables import Table
+from zelo_ray.commands.bakeoff.report.gate import read_gate
+from zelo_ray.commands.bakeoff.run import run as rank_and_measure
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import record
 from zelo_ray.formats.interchange.runs import read_runs
@@ -42,8 +41,10 @@ class Bakeoff(Results):
     other ranker, if there is a ``baseline``.
     """
 
-    FILES = ("metrics.parquet", "comparisons.parquet")
-    gate: "tuple[Gated, ...]" = ()
+    @property
+    def gate(self) -> "tuple[Gated, ...]":
+        """Return the decision on each other ranker, if there is a ``baseline``."""
+        return read_gate(self.report.record["summary"])
 
     @property
     def leaderboard(self) -> Table:
@@ -124,27 +125,9 @@ def bakeoff(
     updates = {n: keep[n](v, settings.out) for n, v in marks.items() if v is not None and n in keep}
     notes = list[str]()
     settings = with_pools(settings, "pools", pools, settings.out, notes.append)
-    return run_bakeoff(settings.model_copy(update=updates), progress, notes)
-
-
-def run_bakeoff(
-    settings: BakeoffOptions, progress: "Watch | bool | None" = True, notes: Sequence[str] = ()
-) -> Bakeoff:
-    """Compare rerankers as `bakeoff` does, by an options object; show the ``notes`` first."""
-    from zelo_ray.commands.bakeoff.run import bakeoff as measure_rankers  # noqa: PLC0415 - Ray takes seconds to import
-
-    with watching(progress) as watch, leaving_no_trace(settings.out, settings.books):
-        for line in notes:
-            watch.say(line)
-        outcome = measure_rankers(settings, watch)
-    results = Bakeoff(
-        settings.out,
-        tables_in(settings.out),
-        partial(BAKEOFF_REPORT.read, settings.out),
-        complete=outcome.complete and all(not candidate.reason for candidate in outcome.gate),
+    return Bakeoff(
+        run_watched(rank_and_measure, settings.model_copy(update=updates), progress, notes)
     )
-    results.gate = tuple(outcome.gate)
-    return results
 
 
 def truth_in(truth: Any, out: str) -> str:

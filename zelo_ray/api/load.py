@@ -1,30 +1,28 @@
 """Results from where they are kept, as the same objects that the commands return."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from os import fspath
 from typing import Any
 
 from pydantic import ValidationError
 
-from zelo_ray.api.annotation import run_of
+from zelo_ray.api.annotation import read_run
 from zelo_ray.api.comparisons import JudgeDrift, LabelComparison, ProtocolComparison, RaterAgreement
 from zelo_ray.api.contest import Bakeoff
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, known_place
-from zelo_ray.api.tables import tables_in
 from zelo_ray.commands.report import RECORDS, REPORTS
 from zelo_ray.engine.unfinished import Untold, so_far
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.record import RUN, is_finished, not_finished
+from zelo_ray.formats.record import is_finished, not_finished
 
-_KINDS: Mapping[str, tuple[type[Results], Callable[[Mapping[str, Any]], bool]]] = {
-    "bakeoff": (Bakeoff, lambda fields: bool(fields.get("complete"))),
-    "protocols": (ProtocolComparison, lambda fields: bool(fields.get("complete"))),
-    "agree": (RaterAgreement, lambda fields: not fields.get("missing")),
-    "compare": (LabelComparison, lambda fields: bool(fields.get("complete"))),
-    "drift": (JudgeDrift, lambda fields: bool(fields.get("complete"))),
+_RESULTS: Mapping[str, type[Results]] = {
+    "bakeoff": Bakeoff,
+    "protocols": ProtocolComparison,
+    "agree": RaterAgreement,
+    "compare": LabelComparison,
+    "drift": JudgeDrift,
 }
 
 
@@ -53,27 +51,19 @@ def load_run(out: Place) -> Any:
             return _run(place, fields)
         if not is_finished(fields):
             raise InputError(not_finished(place))
-        made, complete = _KINDS[kind]
-        kind_report = REPORTS[kind]
-        return made(
-            place,
-            tables_in(place),
-            partial(kind_report.read, place),
-            complete=complete(fields),
-        )
+        return _RESULTS[kind](REPORTS[kind].read(place))
     except (KeyError, TypeError, ValidationError):
         raise InputError(f"{place}/{name}: is of another version, or damaged") from None
 
 
-def _run(place: str, told: Mapping[str, Any]) -> Any:
-    if is_finished(told):
-        return run_of(place, told, tables_in(place))
+def _run(place: str, fields: Mapping[str, Any]) -> Any:
+    if is_finished(fields):
+        return read_run(place)
     try:
-        with so_far(place, told) as snapshot:
-            tables = tables_in(snapshot.folder)
-            for table in tables.values():
+        with so_far(place, fields) as snapshot:
+            run = read_run(snapshot.folder, snapshot.told)
+            for table in run.tables.values():
                 table.to_arrow()  # the folder goes when this ends
-            run = run_of(snapshot.folder, record(f"{snapshot.folder}/{RUN}"), tables, snapshot.told)
             return run.moved_to(place)
     except Untold as why:
         raise InputError(str(why)) from None

@@ -2,11 +2,12 @@
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.display import Display
 
 warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no widget of Ray's
@@ -14,6 +15,9 @@ logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)
 
 if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch
+
+
+Options = TypeVar("Options")
 
 
 class SilentWatch:
@@ -40,3 +44,16 @@ def watching(progress: "Watch | bool | None") -> "AbstractContextManager[Watch]"
     if progress is None or progress is False:
         return SilentWatch()
     return Display() if progress is True else nullcontext(progress)
+
+
+def run_watched(
+    run: "Callable[[Options, Watch], Report]",
+    options: Options,
+    progress: "Watch | bool | None",
+    notes: Sequence[str] = (),
+) -> Report:
+    """Run a command with the progress that a caller asks for, and show the ``notes`` first."""
+    with watching(progress) as watch:
+        for note in notes:
+            watch.say(note)
+        return run(options, watch)

@@ -1,26 +1,19 @@
 """Results of every command: tables, a report, and its text for the terminal."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator
 from html import escape
 from io import StringIO
-from pathlib import Path
-from typing import ClassVar
 
 from rich.console import Console
 
-from zelo_ray.api.tables import PlainText, Table
+from zelo_ray.api.tables import PlainText, Table, tables_in
 from zelo_ray.errors import OptionError
-from zelo_ray.formats.record import RUN
-from zelo_ray.formats.results import write_text
 from zelo_ray.formats.wording import printable
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.terminal import Line, render_lines
 
 WIDTH = 120
 """Characters of a line, where nobody says how many there are."""
-
-PAGE = "report.html"
 
 
 class Results:
@@ -30,23 +23,14 @@ class Results:
         out: directory or URL where they are; empty where nothing was written.
         complete: whether all that was asked for is there.
         tables: all tables, by name.
+        report: what the terminal and the page show: figures, sections, warnings.
     """
 
-    FILES: ClassVar[Sequence[str]] = ()
-    """The files that the last line of a command names."""
-
-    def __init__(
-        self,
-        out: str,
-        tables: Mapping[str, Table],
-        make_report: Callable[[], Report],
-        *,
-        complete: bool,
-    ) -> None:
-        self.out, self.tables, self.complete = out, dict(tables), complete
-        self._make_report, self._files = make_report, [*self.FILES]
-        self._up_to_date = False
-        self._has_warnings = False
+    def __init__(self, report: Report) -> None:
+        self.report, self.out, self.complete = report, report.out, report.complete
+        in_memory = {name: Table(table) for name, table in report.tables.items()}
+        self.tables = in_memory or tables_in(report.out)
+        self._has_page = self._has_warnings = False
 
     def __getattr__(self, name: str) -> Table:
         tables: dict[str, Table] = self.__dict__.get("tables", {})
@@ -57,16 +41,10 @@ class Results:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.tables]
 
-    @cached_property
-    def report(self) -> Report:
-        """Return what the terminal and the page show: figures, sections, warnings."""
-        return self._make_report()
-
     def lines(self, width: int) -> Iterator[Line]:
         """Yield what the terminal shows at the end, as lines and tables."""
-        yield from render_lines(self.report, width, with_warnings=self._has_warnings)
-        if self.out and self._files:
-            yield f"results: {self.out}/{', '.join(self._files)}"
+        has_page, with_warnings = self._has_page, self._has_warnings
+        yield from render_lines(self.report, width, with_warnings=with_warnings, has_page=has_page)
 
     def to_text(self, width: int = WIDTH) -> PlainText:
         """Return the text that the terminal shows at the end.
@@ -84,29 +62,20 @@ class Results:
         """
         if not self.out:
             raise OptionError("a report stands beside the results: give out=DIR")
-        if not (self._up_to_date and _is_younger(Path(self.out), PAGE, RUN)):
-            self._write_page()
-        if self._files and PAGE not in self._files:
-            self._files.append(PAGE)
-        return f"{self.out.rstrip('/')}/{PAGE}"
+        self._has_warnings |= self._write_page()
+        self._has_page = True
+        return f"{self.out.rstrip('/')}/{self.report.page}"
 
-    def _write_page(self) -> None:
-        from zelo_ray.reports.page import render_page  # noqa: PLC0415 - paid where it is used
+    def _write_page(self) -> bool:
+        from zelo_ray.reports.page import write_page  # noqa: PLC0415 - paid where it is used
 
-        write_text(self.out, PAGE, render_page(self.report))
-        self._has_warnings = True
+        return write_page(self.report)
 
     def __repr__(self) -> str:
         return str(self.to_text())
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.to_text())}</pre>"
-
-
-def _is_younger(folder: Path, page: str, record: str) -> bool:
-    """Return whether a page was written after a record, by the times of the local files."""
-    files_exist = (folder / page).exists() and (folder / record).exists()
-    return files_exist and (folder / page).stat().st_mtime_ns > (folder / record).stat().st_mtime_ns
 
 
 def text_of(lines: Iterator[Line], width: int) -> PlainText:

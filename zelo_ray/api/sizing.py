@@ -6,15 +6,11 @@ from html import escape
 from zelo_ray.api.results import WIDTH, text_of
 from zelo_ray.api.settings import Place, options_of
 from zelo_ray.api.tables import PlainText, Table
-from zelo_ray.commands.size import Sized
-from zelo_ray.commands.size import size as simulated
-from zelo_ray.commands.size.report import build_report
-from zelo_ray.formats.results import ResultsWriter, write_text
+from zelo_ray.commands.size.run import TABLE, run
 from zelo_ray.options import SizeOptions
-from zelo_ray.reports.page import render_page
+from zelo_ray.reports.page import write_page
+from zelo_ray.reports.parts import Report
 from zelo_ray.reports.terminal import Line, render_lines
-
-PAGE, TABLE = "size.html", "size"
 
 
 class Sizing(Table):
@@ -26,17 +22,14 @@ class Sizing(Table):
         report: the same as the terminal and the page show it.
     """
 
-    def __init__(self, sized: Sized, out: str = "") -> None:
-        super().__init__(sized.table())
-        self.answer, self.notes = sized.answer, list(sized.notes)
-        self.report = build_report(sized)
-        self._out = out
+    def __init__(self, report: Report) -> None:
+        super().__init__(report.tables[TABLE])
+        self.answer, self.notes = report.record["answer"], report.record["notes"]
+        self.report = report
 
     def lines(self, width: int) -> Iterator[Line]:
         """Yield what the terminal shows, as lines and a table."""
-        yield from render_lines(self.report, width)
-        if self._out:
-            yield f"results: {self._out}/{PAGE}, {TABLE}.parquet"
+        yield from render_lines(self.report, width, with_warnings=False, has_page=True)
 
     def to_text(self, width: int = WIDTH) -> PlainText:
         """Return the text that the terminal shows."""
@@ -74,18 +67,7 @@ def size(*, out: Place | None = None, config: Place | None = None, **options: ob
         >>> found.answer.startswith("A std_error of 0.9 takes")
         True
     """
-    return sized(options_of(SizeOptions, {"out": out, **options}, config))
-
-
-def sized(options: SizeOptions) -> Sizing:
-    """Size plans as `size` does, by an options object."""
-    simulation = simulated(options)
-    if options.out:
-        out = options.out.rstrip("/")
-        table = simulation.table()
-        with ResultsWriter(out, {TABLE: table.schema}) as results:
-            results.add(TABLE, table)
-        sizing = Sizing(simulation, out)
-        write_text(out, PAGE, render_page(sizing.report))
-        return sizing
-    return Sizing(simulation)
+    report = run(options_of(SizeOptions, {"out": out, **options}, config))
+    if report.out:
+        write_page(report)
+    return Sizing(report)

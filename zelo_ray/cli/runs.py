@@ -2,54 +2,59 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from zelo_ray.cli.shown import COMPLETE, INCOMPLETE, WORSE, WRONG, console, show, show_next, tell
+from zelo_ray.cli.shown import COMPLETE, INCOMPLETE, WRONG, console, show, show_next, tell
 
 Words = Sequence[str]
 """A command as it was typed, behind ``zelo-ray``."""
 
 if TYPE_CHECKING:
     from zelo_ray.options import (
-        AgreeOptions,
         AnnotateOptions,
-        BakeoffOptions,
         BatchesOptions,
         CompactOptions,
-        CompareLabelsOptions,
         CompareProtocolsOptions,
         ConvertOptions,
         DoctorOptions,
-        DriftOptions,
         ExplainOptions,
         FitOptions,
         LabelOptions,
         ReportOptions,
         SizeOptions,
     )
+    from zelo_ray.reports.parts import Report
+
+
+def _run(name: str, options: Any, words: Words) -> int:
+    """Run a command that reports; write its page, and show what it came to and what comes next."""
+    from zelo_ray.api.progress import run_watched
+
+    run = import_module(f"zelo_ray.commands.{name}.run").run
+    report = run_watched(run, options, progress=True)
+    tell(report)
+    return _end(report, words)
+
+
+def _end(report: "Report", words: Words) -> int:
+    show_next(report.next_step(words))
+    return report.status
 
 
 def _annotate(options: "AnnotateOptions", words: Words) -> int:
     if options.dry_run:
         return _preview(options, words)
-    from zelo_ray.api.annotation import judged
-    from zelo_ray.cli import next_step
-    from zelo_ray.engine.trial import find_fruitless_judges
-    from zelo_ray.protocols import load
-    from zelo_ray.records import CrownedScore
+    from zelo_ray.api.progress import run_watched
+    from zelo_ray.commands.annotate.run import run
 
-    run = judged(options)
-    status = tell(run)
-    if run.summary.pilot_of:
+    report = run_watched(run, options, progress=True)
+    tell(report)
+    if report.record["summary"]["pilot_of"]:
         _estimate(options)
         show("The same command without --pilot goes on; nothing is paid for twice.")
-    crowned = issubclass(load(options.protocol).score.record, CrownedScore)
-    fruitless = find_fruitless_judges(options.out) if run.summary.failures else []
-    step = next_step.after_annotate(
-        *(run.summary, options, words), crowned=crowned, fruitless=fruitless
-    )
-    show_next(step)
-    return status
+    return _end(report, words)
 
 
 def _estimate(options: "AnnotateOptions") -> float:
@@ -62,44 +67,20 @@ def _estimate(options: "AnnotateOptions") -> float:
 
 
 def _preview(options: "AnnotateOptions", words: Words) -> int:
-    from zelo_ray.cli import next_step
+    from zelo_ray.reports import next_step
 
     show_next(next_step.after_estimate(words, _estimate(options), options.max_usd))
     return COMPLETE
 
 
-def _bakeoff(options: "BakeoffOptions", words: Words) -> int:
-    from zelo_ray.api.contest import run_bakeoff
-    from zelo_ray.cli import next_step
-
-    results = run_bakeoff(options)
-    status = tell(results)
-    failed = results.tables.get("failures", ())
-    # What the file of a run lacks, nobody can be asked for.
-    again = not results.complete and any(row["status"] != "missing" for row in failed)
-    show_next(next_step.after_bakeoff(options, words, failed=again))
-    return WORSE if any(candidate.verdict == "worse" for candidate in results.gate) else status
-
-
 def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
-    if options.dry_run:
-        return _previews(options, words)
-    from zelo_ray.api.comparisons import protocols_compared
-    from zelo_ray.cli import next_step
-    from zelo_ray.commands.compare_protocols import plans
-
-    compared = protocols_compared(options)
-    status = tell(compared)
-    best_options = options.model_copy(update={"protocols": (compared.best,)})
-    (best,) = plans(best_options, options.inputs).values()
-    show_next(next_step.after_compare_protocols(options.out, best, words))
-    return status
+    return (_previews if options.dry_run else partial(_run, "compare_protocols"))(options, words)
 
 
 def _previews(options: "CompareProtocolsOptions", words: Words) -> int:
-    from zelo_ray.cli import next_step
-    from zelo_ray.commands.compare_protocols.run import planned
+    from zelo_ray.commands.compare_protocols.job import planned
     from zelo_ray.commands.dry_run import previews
+    from zelo_ray.reports import next_step
     from zelo_ray.reports.progress.display import Display
 
     with planned(options, Display()) as plans:
@@ -108,28 +89,7 @@ def _previews(options: "CompareProtocolsOptions", words: Words) -> int:
     return COMPLETE
 
 
-def _agree(options: "AgreeOptions", _words: Words) -> int:
-    from zelo_ray.api.comparisons import agreed
-    from zelo_ray.cli import next_step
-
-    measured = agreed(options)
-    status = tell(measured)
-    show_next(next_step.after_agree(options, grades=len(measured.grading) > 0))
-    return status
-
-
-def _compare_labels(options: "CompareLabelsOptions", _words: Words) -> int:
-    from zelo_ray.api.comparisons import labels_compared
-    from zelo_ray.cli import next_step
-
-    status = tell(labels_compared(options))
-    show_next(next_step.after_compare_labels(options))
-    return status
-
-
 def _label(options: "LabelOptions", _words: Words) -> int:
-    from functools import partial
-
     from zelo_ray.commands.label import label
     from zelo_ray.commands.label.page import labelling_page
 
@@ -138,30 +98,19 @@ def _label(options: "LabelOptions", _words: Words) -> int:
 
 
 def _fit(options: "FitOptions", words: Words) -> int:
-    from zelo_ray.cli import next_step
     from zelo_ray.commands.fit import fit
     from zelo_ray.commands.fit.report import build_report
-    from zelo_ray.reports.terminal import render_lines
+    from zelo_ray.reports import next_step
 
     fitted = fit(options)
-    show(*render_lines(build_report(fitted, options), console().width))
+    tell(build_report(fitted, options))
     show_next(next_step.after_fit(options, words))
     return INCOMPLETE if fitted.unscored else COMPLETE
 
 
-def _drift(options: "DriftOptions", _words: Words) -> int:
-    from zelo_ray.api.comparisons import drifted
-    from zelo_ray.cli import next_step
-
-    drift = drifted(options)
-    status = tell(drift)
-    show_next(next_step.after_drift(options))
-    return WORSE if drift.moved else status
-
-
 def _convert(options: "ConvertOptions", _words: Words) -> int:
-    from zelo_ray.cli import next_step
     from zelo_ray.commands.convert import convert
+    from zelo_ray.reports import next_step
 
     show(*convert(options).split("\n"))
     show_next(next_step.after_convert(options))
@@ -169,9 +118,9 @@ def _convert(options: "ConvertOptions", _words: Words) -> int:
 
 
 def _explain(options: "ExplainOptions", _words: Words) -> int:
-    from zelo_ray.cli import next_step
     from zelo_ray.commands.explain import explanation, first_ranked
     from zelo_ray.commands.explain.screen import on_screen
+    from zelo_ray.reports import next_step
     from zelo_ray.reports.shell import command_of
 
     if not options.query:
@@ -192,8 +141,8 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
 
 def _queries(options: "ExplainOptions") -> int:
     """Print the first queries and the command that explains one; return the exit status."""
-    from zelo_ray.cli import next_step
     from zelo_ray.commands.explain.queries import listed
+    from zelo_ray.reports import next_step
 
     rows, first = listed(options.dir)
     show(*rows)
@@ -201,26 +150,25 @@ def _queries(options: "ExplainOptions") -> int:
     return COMPLETE
 
 
-def _size(options: "SizeOptions", _words: Words) -> int:
-    from zelo_ray.api.sizing import sized
-    from zelo_ray.cli import next_step
+def _size(options: "SizeOptions", words: Words) -> int:
+    from zelo_ray.commands.size.run import run
 
-    sizing = sized(options)
-    show(*sizing.lines(console().width))
-    enough = [row for row in sizing if options.error and row["std_error"] <= options.error]
-    plan = min(enough or list(sizing)[-1:], key=lambda row: row["calls"])["plan"]
-    show_next(next_step.after_size(options, plan))
-    return COMPLETE
+    report = run(options)
+    tell(report)
+    return _end(report, words)
 
 
 def _doctor(options: "DoctorOptions", _words: Words) -> int:
-    from zelo_ray.api.doctor import doctored
-    from zelo_ray.cli import next_step
+    from zelo_ray.commands.doctor.report import describe_findings
+    from zelo_ray.commands.doctor.run import has_no_judge, is_wrong, run
+    from zelo_ray.reports import next_step
 
-    findings = doctored(options, show)
-    show(*findings.told(min(120, console().width)).split("\n"))
-    show_next(next_step.after_doctor(options, wrong=findings.wrong, no_judge=findings.none))
-    return WRONG if findings.wrong else COMPLETE
+    findings = run(options, show)
+    show(*describe_findings(findings, min(120, console().width)))
+    wrong = is_wrong(findings)
+    no_judge = has_no_judge(findings)
+    show_next(next_step.after_doctor(options, wrong=wrong, no_judge=no_judge))
+    return WRONG if wrong else COMPLETE
 
 
 def _batches(options: "BatchesOptions", _words: Words) -> int:
@@ -238,21 +186,21 @@ def _compact(options: "CompactOptions", _words: Words) -> int:
 
 
 def _report(options: "ReportOptions", _words: Words) -> int:
-    from zelo_ray.api.report import reported
+    from zelo_ray.commands.report.run import run
 
-    lines, _ = reported(options)
+    lines, _ = run(options)
     show(*lines)
     return COMPLETE
 
 
 RUN: Mapping[str, Callable[[Any, Words], int]] = {
     "annotate": _annotate,
-    "bakeoff": _bakeoff,
+    "bakeoff": partial(_run, "bakeoff"),
     "compare-protocols": _compare_protocols,
-    "agree": _agree,
-    "compare-labels": _compare_labels,
+    "agree": partial(_run, "agree"),
+    "compare-labels": partial(_run, "compare_labels"),
     "label": _label,
-    "drift": _drift,
+    "drift": partial(_run, "drift"),
     "fit": _fit,
     "convert": _convert,
     "explain": _explain,

@@ -7,24 +7,26 @@ from zelo_ray.formats.wording import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from zelo_ray.api.results import Results
+    from zelo_ray.reports.parts import Report
     from zelo_ray.reports.terminal import Line
 
 COMPLETE, WRONG, INCOMPLETE, WORSE = 0, 1, 3, 4
 _WIDE = 160  # characters of a line that no terminal shows
 
 
-def tell(results: "Results") -> int:
-    """Write the page of a command, and show what it came to."""
-    if results.out:
-        results.write_report()
-    show(*results.lines(console().width))
-    return COMPLETE if results.complete else INCOMPLETE
+def tell(report: "Report") -> None:
+    """Write the page of a command, if it has results, and show what it came to."""
+    from zelo_ray.reports.page import write_page
+    from zelo_ray.reports.terminal import render_lines
+
+    has_page = bool(report.out)
+    written = has_page and write_page(report)
+    show(*render_lines(report, console().width, with_warnings=written, has_page=has_page))
 
 
 def show_next(command: str | None) -> None:
     """Show the command that usually comes next, if there is one."""
-    from zelo_ray.cli.next_step import next_line
+    from zelo_ray.reports.next_step import next_line
 
     if command:
         show(next_line(command))

@@ -7,12 +7,15 @@ in its data, and by `plain` where a chart would read it as markup of its own.
 import base64
 import gzip
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from zelo_ray.formats.record import RUN
+from zelo_ray.formats.results import write_text
 from zelo_ray.reports.parts import Report
 
 _SCRIPTS = ("charts.js", "when.js", "take.js", "sort.js", "page.js")
@@ -34,6 +37,24 @@ def render_page(report: Report) -> str:
         # Only these scripts may run: another that got into the page all the same would not.
         allowed=" ".join(f"'sha256-{digest(script)}'" for script in scripts),
     )
+
+
+def write_page(report: Report) -> bool:
+    """Write the page beside the results, unless it stands there from results that still stand.
+
+    Returns:
+        Whether it was written.
+    """
+    if report.is_up_to_date and _is_younger(Path(report.out), report.page, RUN):
+        return False
+    write_text(report.out, report.page, render_page(report))
+    return True
+
+
+def _is_younger(folder: Path, page: str, record: str) -> bool:
+    """Return whether a page was written after a record, by the times of the local files."""
+    files_exist = (folder / page).exists() and (folder / record).exists()
+    return files_exist and (folder / page).stat().st_mtime_ns > (folder / record).stat().st_mtime_ns
 
 
 def asset(environment: Environment, name: str) -> str:

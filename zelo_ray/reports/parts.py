@@ -1,9 +1,12 @@
 """Define reports: sections of tables, charts and sentences, which a terminal and a page show."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from typing import Any, ClassVar
+
+import pyarrow as pa
 
 from zelo_ray.reports.warning import RankedWarnings
 
@@ -137,8 +140,22 @@ class Section:
     parts: Sequence[Sentences | Chart | Duel | ReportTable | Queries | Contrasts]
 
 
+class Status(IntEnum):
+    """How a command ended: its exit status."""
+
+    COMPLETE = 0
+    INCOMPLETE = 3
+    """something that was asked for is missing"""
+    WORSE = 4
+    """a candidate is worse than the baseline, or a judge changed"""
+
+
 def _no_sections() -> Sequence[Section | None]:
     return ()
+
+
+def _no_next_step(_words: Sequence[str]) -> str | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -156,6 +173,15 @@ class Report:
         made: how the results were made; only the page shows it.
         banner: what stands above all of it.
         kind: what kind of page it is.
+        out: directory or URL of the results; empty where nothing was written.
+        page: the name of the page that is written there.
+        files: which of its files the last line names, beside the page.
+        record: what its JSON file holds, such as ``run.json``.
+        tables: the tables of a command, where they are in memory.
+        complete: whether all that was asked for is there.
+        is_worse: whether a candidate is worse than the baseline, or a judge changed.
+        is_up_to_date: whether these are the results of an earlier run, since nothing had changed.
+        next_step: returns the command that usually comes next, from what was typed.
     """
 
     title: str
@@ -168,6 +194,22 @@ class Report:
     made: str = ""
     banner: str = ""
     kind: str = "report"
+    out: str = ""
+    page: str = "report.html"
+    files: Sequence[str] = ()
+    record: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    complete: bool = True
+    is_worse: bool = False
+    is_up_to_date: bool = False
+    next_step: Callable[[Sequence[str]], str | None] = _no_next_step
+
+    @property
+    def status(self) -> Status:
+        """Return the exit status of the command."""
+        if self.is_worse:
+            return Status.WORSE
+        return Status.COMPLETE if self.complete else Status.INCOMPLETE
 
     @cached_property
     def warnings(self) -> RankedWarnings | None:

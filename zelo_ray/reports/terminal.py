@@ -30,13 +30,16 @@ _FEWEST = 2  # columns that are shown, however narrow the terminal is
 _GAP = 2
 
 
-def render_lines(report: Report, width: int, *, with_warnings: bool = True) -> Iterator[Line]:
+def render_lines(
+    report: Report, width: int, *, with_warnings: bool = True, has_page: bool = False
+) -> Iterator[Line]:
     """Yield a report as lines and tables; charts, and what only the page shows, are left out.
 
     Args:
         report: what to show.
         width: characters of a line.
         with_warnings: whether to find and show the warnings, which may take long.
+        has_page: whether its page has been written, and is to be named among the files.
     """
     if report.banner:
         yield from _wrapped(report.banner, width)
@@ -57,6 +60,9 @@ def render_lines(report: Report, width: int, *, with_warnings: bool = True) -> I
         yield from _wrapped(note, width)
     if with_warnings:
         yield from terminal_lines(report.warnings)
+    if report.out and report.files:
+        files = [*report.files, *([report.page] if has_page else [])]
+        yield f"results: {report.out}/{', '.join(files)}"
 
 
 def _section_lines(section: Section, width: int) -> Iterator[Line]:

@@ -341,6 +341,7 @@ SECTIONS = (leaderboards_section, siblings_section, contradictions_section)
 
 COMPARE_LABELS_REPORT = ReportKind(
     "compare.json",
+    ("compare.json", "*.parquet"),
     frozenset({"counts", "options", "taus"}),
     {
         "contradictions": (Contradiction,),
@@ -349,5 +350,6 @@ COMPARE_LABELS_REPORT = ReportKind(
     },
     build_report,
     _headline,
+    lambda record: bool(record["complete"]),
 )
 """How results of `compare-labels` become a report."""

@@ -78,6 +78,11 @@ class ProtocolsOutcome:
         return "dollars" if priced else "calls"
 
     @property
+    def best(self) -> str:
+        """Return the protocol that agrees with people most."""
+        return next((trial.protocol for trial in self.ranked), "zelo")
+
+    @property
     def ranked(self) -> list[ProtocolTrial]:
         """Return the trials by agreement with people, the closest first; equal ones by name.
 

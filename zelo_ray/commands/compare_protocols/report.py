@@ -334,9 +334,11 @@ SECTIONS = (protocols_section, differences_section)
 
 COMPARE_PROTOCOLS_REPORT = ReportKind(
     PROTOCOLS,
+    ("trials.parquet", "differences.parquet", "costs.parquet"),
     frozenset({"options", "unit"}),
     {"costs": (Cost,), "differences": (Difference,)},
     build_report,
     lambda source, record: _tiles(ProtocolResults(source, record))[0],
+    lambda record: bool(record["complete"]),
 )
 """How results of `compare-protocols` become a report."""

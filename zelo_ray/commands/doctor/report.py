@@ -9,7 +9,7 @@ from zelo_ray.formats.wording import counted, printable
 _WHAT = 28
 
 
-def told(findings: Sequence[Finding], width: int) -> Iterator[str]:
+def describe_findings(findings: Sequence[Finding], width: int) -> Iterator[str]:
     """Yield a line for each check, with what to do below it, and how many are wrong."""
     wide = min(_WHAT, max((len(printable(check.what)) for check in findings), default=0))
     for finding in findings:

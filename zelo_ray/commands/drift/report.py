@@ -116,9 +116,11 @@ def _changes_section(source: Source) -> Section | None:
 
 DRIFT_REPORT = ReportKind(
     "drift.json",
+    ("drift.json", "*.parquet"),
     frozenset({"judges", "options"}),
     {"drift": (JudgeMovement,), "changes": (Change,)},
     build_report,
     headline,
+    lambda record: bool(record["complete"]),
 )
 """How results of `drift` become a report."""

@@ -33,6 +33,7 @@ def build_report(sized: Sized) -> Report:
             Section("figures", "Error and distance", [_chart(sized)]),
         ],
         notes=list(sized.notes),
+        record={"answer": sized.answer, "notes": list(sized.notes)},
     )
 
 

@@ -33,6 +33,10 @@ class Display:
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with nothing shown."""
         self._live: Live | None = None
         self._sums: RunProgress | None = None
         self._paces: dict[str, Pace] = {}
@@ -41,6 +45,7 @@ class Display:
         self._done, self._told = False, set[tuple[str, str]]()
 
     def __enter__(self) -> Self:
+        self._begin()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -48,6 +53,7 @@ class Display:
             table = table_of(self._sums, self._console.width, None, time.time())
             self._live.update(table, refresh=True)
             self._live.stop()
+        self._begin()
 
     def say(self, line: str) -> None:
         """Print one line."""

@@ -124,6 +124,7 @@ def _made(record: Mapping[str, Any]) -> str:
 
 AGREE_REPORT = ReportKind(
     "agree.json",
+    ("agree.json", "*.parquet"),
     frozenset({"counts", "judges", "options"}),
     {
         "agreement": (Agreement,),
@@ -142,5 +143,6 @@ AGREE_REPORT = ReportKind(
     },
     build_report,
     lambda source, record: make_tiles(AgreementTables(source, record))[0],
+    lambda record: not record["missing"],
 )
 """How results of `agree` become a report."""

@@ -9,6 +9,7 @@ from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.commands.annotate.report.tournaments import ended, stayed
 from zelo_ray.commands.annotate.report.warnings import rank_of_annotation
 from zelo_ray.commands.annotate.report.wins import winners_section
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import (
@@ -185,6 +186,7 @@ def _headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
 
 ANNOTATE_REPORT = ReportKind(
     RUN,
+    ("annotated.jsonl", "scores.parquet"),
     frozenset({"options", "summary"}),
     {
         "consensus": (Consensus,),
@@ -200,5 +202,6 @@ ANNOTATE_REPORT = ReportKind(
     },
     build_report,
     _headline,
+    lambda record: Summary.from_record("", record["summary"]).complete,
 )
 """How results of `annotate` become a report."""

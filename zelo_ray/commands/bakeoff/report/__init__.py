@@ -104,8 +104,14 @@ def _made(run: Mapping[str, Any]) -> str:
     )
 
 
+def _is_complete(run: Mapping[str, Any]) -> bool:
+    """Return whether every ranker ranked every query, and the gate could decide."""
+    return run["complete"] and not any(row["reason"] for row in run["summary"]["gate"])
+
+
 BAKEOFF_REPORT = ReportKind(
     RUN,
+    ("metrics.parquet", "comparisons.parquet"),
     frozenset({"options", "summary"}),
     {
         "comparisons": (Comparison,),
@@ -119,5 +125,6 @@ BAKEOFF_REPORT = ReportKind(
     },
     build_report,
     lambda source, record: _tiles(BakeoffResults(source, record))[0],
+    _is_complete,
 )
 """How results of a bake-off become a report."""

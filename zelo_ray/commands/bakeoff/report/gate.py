@@ -1,6 +1,6 @@
 """Show which rankers may replace the baseline, in lines that a script can read."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan, nan
 from typing import Any
 
@@ -11,18 +11,18 @@ from zelo_ray.reports.parts import Section, Sentences
 
 def gate_section(results: BakeoffResults) -> Section | None:
     """Compare each candidate with the baseline; None if there is no baseline."""
-    rows = results.summary.get("gate", ())
-    gates = [_read(row) for row in rows]
+    gates = read_gate(results.summary)
     if not gates:
         return None
     lines = Sentences([*gate_lines(gates)])
     return Section("gate", "May they replace the baseline?", (lines,))
 
 
-def _read(row: Mapping[str, Any]) -> Gated:
-    """Read the decision on a candidate, with null as NaN."""
-    fields: dict[str, Any] = {k: nan if v is None else v for k, v in row.items()}
-    return Gated(**fields)
+def read_gate(summary: Mapping[str, Any]) -> tuple[Gated, ...]:
+    """Read the decision on each candidate, with null as NaN."""
+    rows: Sequence[dict[str, Any]] = summary.get("gate", ())
+    nulls: list[dict[str, Any]] = [{k: nan for k, v in row.items() if v is None} for row in rows]
+    return tuple(Gated(**{**row, **unknown}) for row, unknown in zip(rows, nulls, strict=True))
 
 
 def gate_lines(results: Iterable[Gated]) -> Iterator[str]:

@@ -1,0 +1,245 @@
+"""The whole of `annotate`: census, ask, fit, write; with Ray only where something is to be asked.
+
+Ray takes seconds to start, in processes of its own. So where nothing is known yet it starts at
+once, and the census is taken meanwhile.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from zelo_ray.commands.annotate.record import add_up, begin_record, write_run
+from zelo_ray.commands.annotate.recorded_replies import (
+    WatchFrom,
+    all_known,
+    count_known,
+    settle_known,
+    tallies_of,
+)
+from zelo_ray.engine.anchoring import anchored
+from zelo_ray.engine.batch import in_batches
+from zelo_ray.engine.count_input import InputCount, count_input
+from zelo_ray.engine.job import Timer, Watch, absolute, claimed, new_run_id, placed
+from zelo_ray.engine.learning import human_grades, with_scores
+from zelo_ray.engine.ledger import salt_of
+from zelo_ray.engine.preflight import (
+    counts_of,
+    joined,
+    look_before,
+    look_for_batches,
+    nothing_known,
+    refuse_small_cap,
+    warn,
+)
+from zelo_ray.engine.replacement import (
+    refuse_fewer_queries,
+    refuse_other_options,
+    warn_of_other_questions,
+)
+from zelo_ray.engine.sample_input import pilot_lines
+from zelo_ray.engine.standing import RunFingerprint
+from zelo_ray.engine.write_parts import in_parts
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.errors import RayTrouble
+from zelo_ray.formats.input import brought
+from zelo_ray.formats.pools import find_shards
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import load
+from zelo_ray.providers import panel_of
+from zelo_ray.ray.dataset import Job
+from zelo_ray.records import Judge
+
+if TYPE_CHECKING:
+    from zelo_ray.ray.sweeps import Came
+
+
+def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None = None) -> Summary:
+    """Run the whole job.
+
+    Args:
+        options: of the job.
+        watch: who is told how it goes.
+        spent: dollars of its budget that are spent; None: all that the ledger tells.
+
+    Raises:
+        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    timer = Timer()
+    load(options.protocol)
+    options = placed(brought(options, absolute(options.out), watch.say))
+    shards = find_shards(options.inputs, options.out)
+    panel = panel_of(options, os.environ)
+    human = human_grades(options)
+    with claimed(options, watch, "annotate"):
+        salt_of(options.books)  # refused now, or kept there before anybody asks
+        options = anchored(options, shards, watch.say)
+        refuse_other_options(options, panel)
+        for line in warn_of_other_questions(options):
+            watch.say(line)
+        standing = RunFingerprint(options, panel, shards)
+        if summary := standing.found():
+            timer.lap("look")
+            summary.seconds = timer.laps
+            watch.say(
+                f"Up to date: {counted(summary.judgments, load(options.protocol).noun)} on "
+                f"{counted(summary.queries, 'query', 'queries')}, nothing to do."
+            )
+            return summary
+        shards, set_aside = joined(options, shards, watch)
+        look = partial(_look, options, panel, shards, spent=spent)
+        if nothing_known(options, shards):
+            plan, (job, summary, tallies) = _at_once(look, options, watch, timer, human)
+        else:
+            plan = look(watch)
+            timer.lap("read")
+            job, summary, tallies = _come_by(plan, watch, timer, human)
+        summary.rejected, summary.disabled = set_aside + plan.census.rejected, dict(job.disabled)
+        summary.pilot_of = plan.pilot_of
+        summary.notes += plan.census.own
+        add_up(summary, job, tallies)
+        summary.seconds = timer.laps
+        write_run(job, summary, tallies, standing.told(summary))
+    return summary
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Plan of what is to be done."""
+
+    job: Job
+    shards: Sequence[str]
+    census: InputCount
+    spent: float
+    """dollars of the budget"""
+    pilot_of: int
+    """how many pools there are, of which only some are to be judged; else 0"""
+
+
+def _look(
+    options: AnnotateOptions,
+    panel: tuple[Judge, ...],
+    shards: Sequence[str],
+    watch: Watch,
+    *,
+    spent: float | None,
+    stopped: Callable[[], bool] = bool,
+) -> _Plan:
+    """Take the census, and say what is to be done."""
+    keep = options.blocks == "query"  # else it is told by now what is bad
+    counts = counts_of(options, panel)
+    count = partial(count_input, shards, counts, options.out, keep=keep, stopped=stopped)
+    in_all = census = count(show=options.show_query, metadata=options.show_metadata)
+    only = None
+    if options.pilot is not None and options.pilot < census.pools:
+        only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
+        census = count(only=Job(options, panel, "", frozenset(), only).takes)
+    refuse_fewer_queries(options, (query_id for _, _, query_id in census.places))
+    prefix = "up to " if load(options.protocol).max_rounds != 1 else ""
+    planned = f"{prefix}{counted(sum(census.planned.values()), 'request')}"
+    watch.say(
+        f"{counted(census.pools, 'query', 'queries')}, "
+        f"{counted(census.documents, 'document')}: {planned} to "
+        f"{', '.join(judge.name for judge in panel)}"
+    )
+    for line in (*in_all.told, *in_all.own):
+        watch.say(line)
+    look_for_batches(options, panel, watch)
+    warn(options, panel, watch)
+    away = {judge.name for judge in panel if in_batches(judge, options)}
+    paid = look_before(options, {judge.name: judge for judge in panel}, watch, away)
+    spent = paid.dollars if spent is None else spent + paid.of_damage
+    refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
+    job = Job(options, panel, new_run_id(), frozenset(census.repeated), only)
+    return _Plan(job, shards, census, spent, in_all.pools if only else 0)
+
+
+def _at_once(
+    look: Callable[..., _Plan],
+    options: AnnotateOptions,
+    watch: Watch,
+    timer: Timer,
+    human: pa.Table | None,
+) -> tuple[_Plan, "Came"]:
+    """Start Ray, and look meanwhile at what is to be done."""
+    ended, waiting = threading.Event(), _Waiting(watch)
+    with ThreadPoolExecutor(1) as aside:
+        looking = aside.submit(look, waiting, stopped=ended.is_set)
+        aside.submit(import_module, "zelo_ray.ray.sweeps")
+        try:
+            with _on_ray(options, timer):
+                plan = looking.result()
+                waiting.tell()
+                timer.lap("read")
+                return plan, _ask(plan, watch, timer, human)
+        except RayTrouble:
+            looking.result()  # if that fails as well, it is what to tell
+            waiting.tell()
+            raise
+        finally:
+            ended.set()
+
+
+class _Waiting:
+    """Keeps lines until Ray has started, which silences all that is printed meanwhile."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._lines = list[str]()
+        self.say = self._lines.append
+        self.budget, self.show, self._watch = watch.budget, watch.show, watch
+
+    def tell(self) -> None:
+        """Say them, each once."""
+        while self._lines:
+            self._watch.say(self._lines.pop(0))
+
+
+def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
+    """Ask, settle and write; without Ray where nothing is to be asked."""
+    job, census = plan.job, plan.census
+    by_parts = in_parts(census.pools)
+    steps = None if by_parts else all_known(job, plan.shards, census.planned)
+    timer.lap("look for replies")
+    if steps and len(steps) == census.pools:
+        begin_record(job)
+        tallies = tallies_of(job, steps)
+        replies = sum(tally.known for tally in tallies.values())
+        watch.say(f"All {replies:,} responses are already in the ledger.")
+        summary = settle_known(job, steps)
+        summary = with_scores(summary, job.options, human, partial(settle_known, job, steps))
+        timer.lap("fit and write")
+        return job, summary, tallies
+    known_replies = count_known(job, plan.shards, census.planned)
+    if says := known_replies.describe(census.planned):
+        watch.say(says)
+        watch = WatchFrom(watch, known_replies.by_judge if known_replies.is_exact else {})
+        watch.show({}, census.planned)
+    with _on_ray(job.options, timer):
+        return _ask(plan, watch, timer, human)
+
+
+@contextmanager
+def _on_ray(options: AnnotateOptions, timer: Timer) -> Iterator[None]:
+    from zelo_ray.ray.session import on_ray  # noqa: PLC0415 - a second, paid where it is used
+
+    with on_ray(options):
+        timer.lap("start Ray")
+        yield
+    timer.lap("end Ray")
+
+
+def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
+    from zelo_ray.ray.sweeps import Sweeps  # noqa: PLC0415 - a second, paid where it is used
+
+    begin_record(plan.job)
+    sweeps = Sweeps(plan.job, plan.shards, plan.census, watch, timer)
+    return sweeps.run(human, plan.spent)

@@ -1,0 +1,479 @@
+"""The bake-off on Ray: read pools, let every reranker order them side by side, measure, write.
+
+Each arm has an actor pool of its own, and its answers go through the ledger as a judge's do. Run
+files alone take no Ray at all.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.commands.bakeoff import (
+    BakeoffOutcome,
+    MeasuredRanker,
+    Unranked,
+    contrasting,
+    contrasts,
+    describe,
+    measure,
+    write_annotated,
+    write_outcome,
+)
+from zelo_ray.commands.bakeoff.kin import guard
+from zelo_ray.commands.bakeoff.kinship import Kinship, kinship_of
+from zelo_ray.commands.bakeoff.outcome import Caution
+from zelo_ray.commands.bakeoff.own_queries import TextPlaces, without_own_queries
+from zelo_ray.commands.bakeoff.rest import annotated
+from zelo_ray.engine.batch.parts import in_doubt
+from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.engine.count_input import Count, InputCount, count_input
+from zelo_ray.engine.exposure import uncounted
+from zelo_ray.engine.job import Timer, Watch, absolute, claimed, new_run_id, placed
+from zelo_ray.engine.ledger import Damaged, salt_of
+from zelo_ray.engine.preflight import look_before, refuse_small_cap
+from zelo_ray.errors import InputError, OptionError, Stopped
+from zelo_ray.evaluation.measures import Truth, parse_measures
+from zelo_ray.formats.input import brought
+from zelo_ray.formats.input.keeping import noted
+from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.truth import (
+    digest_judgments,
+    holds_texts,
+    pools_of_truth,
+    read_truth,
+)
+from zelo_ray.formats.labels import PeoplesLabels, read_labels
+from zelo_ray.formats.pools import Line, LineLimits, find_shards, read_lines
+from zelo_ray.formats.record import RUN, begin, last_record
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import AnnotateOptions, BakeoffOptions, meant
+from zelo_ray.protocols import find
+from zelo_ray.providers.pricing import table_version
+from zelo_ray.ray.branches import ask_all, asking
+from zelo_ray.ray.coordinator import open_coordinator
+from zelo_ray.ray.dataset import Job
+from zelo_ray.ray.limits_actor import limits_for
+from zelo_ray.ray.placement import gpus_of, short_of_gpus
+from zelo_ray.ray.ranking import rank_pools
+from zelo_ray.ray.session import on_ray
+from zelo_ray.reasons import Disabled
+from zelo_ray.records import Pool, Ranked
+from zelo_ray.rerankers import Arm, arms_of, asking_options
+from zelo_ray.rerankers.ranking import fields_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """The arms that are asked, each with its options, and the pools that they order."""
+
+    arms: Mapping[str, tuple[Arm, AnnotateOptions]]
+    shards: Sequence[str]
+    places: frozenset[tuple[str, int]]
+    run_id: str
+
+    def job(self, name: str) -> Job:
+        """Return the job of one arm."""
+        arm, options = self.arms[name]
+        panel = (arm.judge,) if arm.judge else ()
+        return Job(options, panel, self.run_id, frozenset(), self.places, label=name)
+
+
+@dataclass(slots=True)
+class _Ranked:
+    """Results of asking the arms."""
+
+    entries: list[MeasuredRanker]
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    damaged: list[Damaged] = field(default_factory=list)
+
+
+def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
+    """Run the whole contest: rank, measure, compare, write.
+
+    Raises:
+        OptionError, InputError, PanelError, LockError, LedgerError: before anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    timer, run_id, raw_options = Timer(), new_run_id(), options
+    options = brought(_with_pools(options), absolute(options.out), watch.say, "pools")
+    options = placed(options)
+    parse_measures(options.measures)
+    arms = {arm.name: arm for arm in arms_of(options, os.environ, run_id=run_id)}
+    if not arms and not options.runs:
+        raise OptionError("no arm: name --rerankers, such as original bm25, or --runs FILE")
+    with claimed(options, watch, "bakeoff"):
+        table = read_truth(options.truth)
+        labels = read_labels(options.human) if options.human else None
+        digest, changed = _changes(options, table, labels)
+        runs = [
+            MeasuredRanker(name, run) for name, run in read_runs(options.runs, ranks=True).items()
+        ]
+        baseline_name, baseline = (
+            options.baseline,
+            _baseline(options, [*arms, *(e.name for e in runs)]),
+        )
+        runs.extend(baseline)
+        baseline_name = baseline[0].name if baseline else baseline_name
+        _refuse_twins([*arms], [entry.name for entry in runs])
+        judged = annotated(options.truth)
+        kinship = _kinship(judged.judges if judged else (), arms, runs, options)
+        wants_pools = arms or options.pools or options.slices or options.write_annotated
+        shards = _shards(options) if wants_pools else []
+        arm_options = {name: (arm, _asked(arm, options)) for name, arm in arms.items()}
+        fields: dict[str, dict[str, str]] = {}
+        census = _census(table, shards, arm_options, options, fields) if shards else InputCount()
+        timer.lap("read")
+        if shards:
+            table = _among(table, census, watch)
+        if arms:
+            salt_of(options.books)  # refused now, or kept there before anybody asks
+            begin(options.out, RUN, _record(options, run_id))
+            places = frozenset((file, number) for file, number, _ in census.places)
+            contestants = _Field(arm_options, shards, places, run_id)
+            ranked = _rank_all(contestants, options, census.planned, watch, timer)
+        else:
+            ranked = _Ranked([])
+        ranked.entries.extend(runs)
+        measured = options.model_copy(update={"baseline": baseline_name})
+        table, own_cautions = _without_own(
+            table, ranked.entries, (raw_options, options), shards, watch
+        )
+        cautions = own_cautions + changed
+        outcome = measure(Truth(table), ranked.entries, measured, fields, labels, cautions=cautions)
+        guard(outcome, kinship, judged, measured)
+        outcome.digest, outcome.damaged = digest, ranked.damaged
+        outcome.maybe_dollars, outcome.uncounted = in_doubt(options.books), uncounted(options.books)
+        timer.lap("measure")
+        write_outcome(options.out, outcome)
+        if options.write_annotated:
+            write_annotated(options.out, _good_lines(shards, census), outcome.entries)
+        contrasted = contrasts(outcome, _pools(options, shards, contrasting(outcome)))
+        timer.lap("write")
+        _write_run(options, run_id, describe(outcome, contrasted, timer.laps), ranked.tallies)
+    return outcome
+
+
+_OWN: Mapping[str, str] = {
+    "own_query": "left out of runs and truth, as BEIR's evaluation does, the query itself, by id "
+    "and text: of {}",
+    "own_id": "kept a document that has the id of its query, and another text or none that is "
+    "known: of {}",
+}
+
+
+def _kinship(
+    judges: Iterable[str],
+    arms: Mapping[str, Arm],
+    runs: Sequence[MeasuredRanker],
+    options: BakeoffOptions,
+) -> Kinship:
+    """Find out which arms have kin among the judges of the truth."""
+    who = {name: arm.judge.name if arm.judge else arm.protocol for name, arm in arms.items()}
+    who |= {entry.name: entry.name for entry in runs}
+    return kinship_of(judges, who, options.families)
+
+
+def _changes(
+    options: BakeoffOptions, table: pa.Table, labels: PeoplesLabels | None
+) -> tuple[str, list[Caution]]:
+    """Warn where the truth is another one than the last contest here, or labels, went by.
+
+    Returns:
+        The digest of the truth, and the warnings.
+    """
+    digest, last = digest_judgments(table), last_record(options.out)
+    same = (last.get("options") or {}).get("truth") == options.truth
+    new = same and last["summary"]["truth"].get("digest", digest) != digest
+    old = labels is not None and labels.truth not in ("", digest)
+    return digest, [Caution("new_truth")] * new + [Caution("old_labels")] * old
+
+
+def _without_own(
+    table: pa.Table,
+    entries: Sequence[MeasuredRanker],
+    options: tuple[BakeoffOptions, BakeoffOptions],
+    shards: Sequence[str],
+    watch: Watch,
+) -> tuple[pa.Table, list[Caution]]:
+    """Leave queries that are their own candidates out of the runs and the truth, and say so.
+
+    Args:
+        table: the truth.
+        entries: the arms.
+        options: as they were given, which name a corpus, and as they are read.
+        shards: the files of the pools, where they were read.
+        watch: who is told how it goes.
+    """
+    raw_options, read = options
+    texts = TextPlaces(
+        partial(_any_shards, read, shards), raw_options.corpus, raw_options.queries, read.truth
+    )
+    table, cautions = without_own_queries(table, entries, texts)
+    for caution in cautions:
+        watch.say(_OWN[caution.code].format(counted(caution.queries, "query", "queries")))
+    return table, cautions
+
+
+def _asked(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
+    """Return the options to ask an arm with; one that has to stop does not stop the others."""
+    return asking_options(arm, options).model_copy(update={"allow_missing_judges": True})
+
+
+def _with_pools(options: BakeoffOptions) -> BakeoffOptions:
+    """Use the truth as its own pools, where pools are needed and it holds texts in another form.
+
+    Raises:
+        OptionError: there are no pools, and an option says how to read them.
+    """
+    wanted = options.rerankers or options.slices or options.write_annotated
+    pools, texts = options.pools, wanted and not options.pools and not pools_of_truth(options.truth)
+    if texts and holds_texts(options.truth):
+        pools = (options.truth,)
+    for name in ("columns", "corpus", "queries"):
+        if getattr(options, name) and not pools:
+            raise OptionError(f"--{name} is for --pools, and none are given; leave it out")
+    return options if pools == options.pools else options.model_copy(update={"pools": pools})
+
+
+def _shards(options: BakeoffOptions) -> list[str]:
+    """Return the files of the pools, which may lie beside the truth."""
+    truth_pools = () if options.pools else (pools_of_truth(options.truth) or "",)
+    if truth_pools == ("",):
+        raise OptionError(f"--pools: name the documents to rank; {options.truth} holds none")
+    return find_shards(options.pools or truth_pools)
+
+
+def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[MeasuredRanker]:
+    """Return the baseline as a further arm, if it is none of the arms but the file of a run.
+
+    Raises:
+        OptionError: it is neither, or there is no other arm.
+        InputError: it is no run.
+    """
+    name = options.baseline
+    if name is None or name in arms:
+        if name and len(arms) == 1:
+            raise OptionError(f"--baseline: there is no arm but {name}; name --runs or --rerankers")
+        return []
+    try:
+        runs = read_runs([name], ranks=True)
+    except InputError as error:
+        hint = f"there are {', '.join(arms)}{meant(name, arms)}"
+        raise OptionError(f"--baseline: no arm is {name} ({hint}), nor a run: {error}") from None
+    if len(runs) > 1:
+        raise OptionError(f"--baseline: {name} holds {len(runs):,} runs; it takes one")
+    return [MeasuredRanker(*pair) for pair in runs.items()]
+
+
+def _refuse_twins(arms: Sequence[str], runs: Sequence[str]) -> None:
+    names = [*arms, *runs]
+    if twins := sorted({name for name in names if names.count(name) > 1}):
+        do = "--runs NAME=FILE" if twins[0] in runs else "--rerankers NAME=RERANKER"
+        raise OptionError(f"two arms are named {twins[0]}; name one of them, as {do}")
+
+
+def _census(
+    table: pa.Table,
+    shards: Sequence[str],
+    arms: Mapping[str, tuple[Arm, AnnotateOptions]],
+    options: BakeoffOptions,
+    fields: dict[str, dict[str, str]],
+) -> InputCount:
+    """Count the pools whose query the truth knows; nothing is asked about others.
+
+    For slices, ``fields`` gets what is known of each query.
+    """
+    query_ids = set(pc.unique(table["query_id"]).to_pylist())
+    counts = {name: _count(*arm) for name, arm in arms.items() if arm[0].judge}
+
+    def wanted(line: Line) -> bool:
+        if line.pool is None or line.pool.query_id not in query_ids:
+            return False
+        if options.slices:
+            fields[line.pool.query_id] = fields_of(line)
+        return True
+
+    try:
+        census = count_input(
+            *(shards, counts, options.out),
+            only=wanted,
+            show=options.show_query,
+            metadata=options.show_metadata,
+        )
+    except InputError as error:
+        example = f"{len(query_ids):,} queries, such as {min(query_ids)!r}"
+        raise InputError(f"{error}; none that the truth knows: it has {example}") from None
+    names = sorted({name for record in fields.values() for name in record})
+    if unknown := [name for name in options.slices if name not in names]:
+        has = f"they have {', '.join(names)}" if names else "they have none"
+        raise OptionError(f"--slices {unknown[0]}: no query has this field; {has}")
+    return census
+
+
+def _count(arm: Arm, options: AnnotateOptions) -> Count:
+    protocol, panel = find(arm.protocol), (arm.judge,) if arm.judge else ()
+    return lambda pool: sum(protocol.count(pool, panel, options).values())
+
+
+def _among(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
+    """Return the truth about the queries that have pools."""
+    held = len(pc.unique(table["query_id"]))
+    watch.say(
+        f"{counted(census.pools, 'query', 'queries')}, "
+        f"{counted(census.documents, 'document')}; requests: "
+        + (", ".join(f"{name} {n:,}" for name, n in census.planned.items()) or "none")
+    )
+    for line in (*census.told, *census.own):
+        watch.say(line)
+    if census.rejected:
+        bad = counted(census.rejected, "bad input line was", "bad input lines were")
+        watch.say(f"{bad} set aside: see rejected.parquet")
+    if held > census.pools:
+        watch.say(f"{held - census.pools:,} queries of the truth have no pool and are left out")
+    ids = pa.array([query_id for *_, query_id in census.places], pa.string())
+    return table.filter(pc.is_in(table["query_id"], ids))
+
+
+def _rank_all(
+    field: _Field,
+    options: BakeoffOptions,
+    planned: Mapping[str, int],
+    watch: Watch,
+    timer: Timer,
+) -> _Ranked:
+    """Ask every arm, then gather what each made of every pool."""
+    with on_ray(options), limits_for(field.run_id):
+        timer.lap("start Ray")
+        _look_for_gpus(field, options, watch)
+        judges = {name: arm.judge for name, (arm, _) in field.arms.items() if arm.judge}
+        paid = look_before(options, judges, watch)
+        panels = [
+            (arm_options, (arm.judge,)) for arm, arm_options in field.arms.values() if arm.judge
+        ]
+        refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
+        desk = open_coordinator(options, paid.dollars, watch.budget)
+        online = [
+            asking(field.job(name), field.shards, desk, [judge], options.num_gpus.get(name, 0))
+            for name, judge in judges.items()
+        ]
+        tallies, reason, disabled = ask_all(online, (), desk, planned, watch)
+        timer.lap("ask")
+        if reason:
+            replies = sum(tally.answered for tally in tallies.values())
+            raise Stopped(f"{reason} ({replies:,} replies of this run are kept)")
+        ranked = _gather(field, disabled)
+        timer.lap("gather")
+    for entry in ranked.entries:
+        tally = tallies.get(entry.name, Tally())
+        entry.dollars, entry.unpriced = tally.dollars, tally.unpriced
+        if entry.name in disabled:
+            entry.note = disabled[entry.name].message
+    ranked.tallies, ranked.damaged = tallies, paid.damaged
+    return ranked
+
+
+def _look_for_gpus(field: _Field, options: BakeoffOptions, watch: Watch) -> None:
+    """Check that there are enough GPUs: Ray would wait for them without a word.
+
+    Raises:
+        OptionError: this machine has too few; a cluster may still grow.
+    """
+    judges = {name: arm.judge for name, (arm, _) in field.arms.items() if arm.judge}
+    needs = {name: gpus_of(judge) for name, judge in judges.items()} | dict(options.num_gpus)
+    wanted = options.actors * sum(needs.values())
+    if says := short_of_gpus("num_gpus: the arms", wanted):
+        watch.say(says)
+
+
+def _gather(field: _Field, disabled: Mapping[str, Disabled]) -> _Ranked:
+    """Gather what each ranker made of every pool.
+
+    Raises:
+        Stopped: replies are missing that no reranker will give.
+    """
+    job = field.job(next(iter(field.arms)))
+    ranked = _Ranked([])
+    parts: dict[str, list[pa.Table]] = {name: [] for name in field.arms}
+    failures: dict[str, list[Unranked]] = {name: [] for name in field.arms}
+    for block in rank_pools(job, field.shards, field.arms, disabled):
+        if missing := pc.sum(block["missing"]).as_py():
+            raise Stopped(f"{missing:,} replies could not be obtained from any reranker")
+        for name in field.arms:
+            rows = block.filter(pc.equal(block["run"], name))
+            parts[name].append(_lines_of(rows))
+            failures[name].extend(_failures_of(rows))
+    for name in field.arms:
+        ranked.entries.append(MeasuredRanker(name, pa.concat_tables(parts[name]), failures[name]))
+    return ranked
+
+
+def _lines_of(rows: pa.Table) -> pa.Table:
+    """Return the lines of a run from rows of one arm: a query each, with documents and scores."""
+    rows = rows.combine_chunks()
+    query_ids = rows["query_id"].take(pc.list_parent_indices(rows["doc_ids"]))
+    columns = [query_ids, pc.list_flatten(rows["doc_ids"]), pc.list_flatten(rows["scores"])]
+    return pa.table(columns, schema=schema_of(Ranked))
+
+
+def _failures_of(rows: pa.Table) -> Iterator[Unranked]:
+    names = ["run", "query_id", "status", "reason", "attempts"]
+    for row in rows.filter(pc.not_equal(rows["status"], "ok")).select(names).to_pylist():
+        yield Unranked(**row)
+
+
+def _good_lines(shards: Sequence[str], census: InputCount) -> Iterator[Line]:
+    """Yield the lines of the pools that were ranked."""
+    places = {(file, number) for file, number, _ in census.places}
+    for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
+        if (line.file, line.number) in places:
+            yield line
+
+
+def _any_shards(options: BakeoffOptions, shards: Sequence[str]) -> Sequence[str]:
+    """Return the files of the pools, even if nothing needed them so far."""
+    if not shards and (options.pools or pools_of_truth(options.truth)):
+        return _shards(options)
+    return shards
+
+
+def _pools(options: BakeoffOptions, shards: Sequence[str], wanted: set[str]) -> dict[str, Pool]:
+    """Read the pools of some queries again, for their texts."""
+    pools: dict[str, Pool] = {}
+    for shard in _any_shards(options, shards):
+        for line in read_lines(shard, LineLimits()):
+            if line.pool and line.pool.query_id in wanted:
+                pools.setdefault(line.pool.query_id, line.pool)
+            if len(pools) == len(wanted):
+                return pools
+    return pools
+
+
+def _write_run(
+    options: BakeoffOptions, run_id: str, told: Mapping[str, Any], tallies: Mapping[str, Tally]
+) -> None:
+    packages = ("zelo-ray", "ray", "pydantic", "numpy")
+    versions = {name: version(name) for name in packages}
+    record = {
+        **_record(options, run_id),
+        "finished": True,
+        "versions": versions | {"prices": table_version(options.prices)},
+        "judges": {name: asdict(tally) for name, tally in tallies.items()},
+        "notes": noted(options.pools, options.out),
+        **told,
+    }
+    write_json(options.out, RUN, record)
+
+
+def _record(options: BakeoffOptions, run_id: str) -> dict[str, Any]:
+    """Return the record of the run; relative paths of the options are relative to its folder."""
+    record = {"kind": "bakeoff", "run_id": run_id, "folder": str(Path.cwd())}
+    return {**record, "options": options.model_dump(mode="json")}

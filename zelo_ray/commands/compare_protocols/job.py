@@ -1,0 +1,244 @@
+"""Protocols at equal money, on Ray: each runs as `annotate` does, all out of one ledger."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from tempfile import TemporaryDirectory
+
+from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.compare_protocols import (
+    Bill,
+    ProtocolsOutcome,
+    bills_of,
+    by_query,
+    measure,
+    plans,
+    pools_in,
+    requests_of,
+    spent_on,
+    unused_by_all,
+    words_of,
+    write_outcome,
+)
+from zelo_ray.commands.compare_protocols.labelled_items import Field, pools_file, take_in
+from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.exposure import exposed
+from zelo_ray.engine.job import Timer, Watch, anew, claimed, placed
+from zelo_ray.engine.ledger import Ledger, paid_in, read_rows, salt_of
+from zelo_ray.engine.replacement import refuse_other_options
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.formats.record import PROTOCOLS, begin
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
+from zelo_ray.providers import panel_of
+from zelo_ray.providers.pricing import table_version
+from zelo_ray.ray.session import on_ray
+from zelo_ray.reasons import describe_disabled
+from zelo_ray.records import Judge
+
+_KIND = "protocols"
+
+
+def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> ProtocolsOutcome:
+    """Run every protocol on what people labelled, and measure them all.
+
+    Args:
+        options: of the command.
+        watch: who is told how it goes, protocol by protocol.
+
+    Raises:
+        InputError, OptionError, PanelError, UnknownProtocol, LockError, LedgerError: before
+            anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    timer = Timer()
+    options = placed(options)
+    panel = panel_of(options, os.environ)
+    pools = pools_file(options.out)
+    jobs = plans(options, (pools,))
+    with anew(watch), claimed(options, watch, _KIND):
+        salt_of(options.books)
+        field = take_in(options, options.out, watch)
+        jobs = plans(options, (pools,), field.examples)
+        for job in jobs.values():
+            refuse_other_options(job, panel)
+        _tell(options, jobs, field, watch)
+        begin(options.out, PROTOCOLS, {"kind": _KIND, "options": options.model_dump(mode="json")})
+    timer.lap("read")
+    ledger, summaries = Ledger(options.books), dict[str, Summary]()
+    with on_ray(options):
+        for name, job in jobs.items():
+            with anew(watch):
+                watch.say("")
+                watch.say(name)
+                spent = _spent(job, panel, ledger)
+                summaries[name] = judge_pools(job, watch, spent=spent)
+            ledger.refresh()
+            timer.lap(name)
+    with anew(watch), claimed(options, watch, _KIND):
+        outcome = _measure(options, jobs, panel, ledger, field)
+        outcome.notes = [*_notes(options, outcome, field, summaries)]
+        outcome.complete = not field.rejected and all(s.complete for s in summaries.values())
+        write_outcome(options.out, outcome)
+        timer.lap("measure")
+        _write_record(options, outcome, field, summaries, timer)
+    return outcome
+
+
+@contextmanager
+def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str, AnnotateOptions]]:
+    """Yield the options of each protocol's run, with the rest of its budget, for an estimate.
+
+    The pools that they name are there until the context ends. Nothing else is written.
+
+    Raises:
+        InputError, OptionError, PanelError, UnknownProtocol: as `measure_protocols` would.
+    """
+    panel, ledger = panel_of(options, os.environ, keys=False), Ledger(options.books)
+    with TemporaryDirectory() as folder:
+        pools = pools_file(folder)
+        field = take_in(options, folder, watch, choose=False)
+        yield {
+            name: _raised(job, spent_on(job, panel, ledger, pools_in(pools), ()))
+            for name, job in plans(options, (pools,), field.examples).items()
+        }
+
+
+def _spent(options: AnnotateOptions, panel: Sequence[Judge], ledger: Ledger) -> float | None:
+    """Return the US dollars that a protocol has spent of its budget; None without a budget."""
+    judges = {judge.name for judge in panel}
+    parts = (part for part in Parts(options.books) if part.is_open and part.judge in judges)
+    lying = [(part.dollars, part.keys) for part in parts]
+    spent = spent_on(options, panel, ledger, pools_in(options.inputs[0]), lying)
+    return spent if spent is None else spent + exposed(options.books, options.out)
+
+
+def _raised(options: AnnotateOptions, spent: float | None) -> AnnotateOptions:
+    """Raise the budget by what others have spent, as estimates count the whole ledger."""
+    if options.max_usd is None or spent is None:
+        return options
+    others = paid_in(options.books).dollars() - spent
+    return options.model_copy(update={"max_usd": options.max_usd + others})
+
+
+def _tell(
+    options: CompareProtocolsOptions,
+    jobs: Mapping[str, AnnotateOptions],
+    field: Field,
+    watch: Watch,
+) -> None:
+    """Say what will be asked about, and what not."""
+    watch.say(
+        f"{len(field.items):,} pairs of documents of {field.queries:,} queries on which "
+        f"people have a word; protocols: {', '.join(jobs)}"
+    )
+    if flags := [f"--{name.replace('_', '-')}" for name in unused_by_all(options, jobs)]:
+        watch.say(f"none of these protocols uses {', '.join(flags)}")
+
+
+def _measure(
+    options: CompareProtocolsOptions,
+    jobs: Mapping[str, AnnotateOptions],
+    panel: tuple[Judge, ...],
+    ledger: Ledger,
+    field: Field,
+) -> ProtocolsOutcome:
+    requests = {
+        name: dict(requests_of(pools_in(field.pools), panel, job, ledger))
+        for name, job in jobs.items()
+    }
+    keys = {key for queries in requests.values() for keys in queries.values() for key in keys}
+    every = keys | {row.key for row in read_rows(options.books)}
+    bills, together, paid = bills_of(read_rows(options.books), every), Bill(), Bill()
+    for key, bill in bills.items():
+        paid.add(bill)
+        if key in keys:
+            together.add(bill)
+    outcome = measure(
+        field.items,
+        {name: words_of(job.out, field.items) for name, job in jobs.items()},
+        {name: by_query(queries, bills) for name, queries in requests.items()},
+        together,
+        resamples=options.resamples,
+        seed=options.seed,
+    )
+    outcome.paid = paid
+    return outcome
+
+
+def _notes(
+    options: CompareProtocolsOptions,
+    outcome: ProtocolsOutcome,
+    field: Field,
+    summaries: Mapping[str, Summary],
+) -> Iterator[str]:
+    """Yield what is missing and why, and whether the budgets were equal."""
+    if options.max_usd is None and len(outcome.trials) > 1:
+        yield "without --max-usd nothing makes the money equal: each protocol took what it takes"
+    for trial in outcome.trials:
+        summary = summaries[trial.protocol]
+        if unjudged := trial.items - trial.judged:
+            why = "; ".join(_reasons(summary))
+            yield f"{trial.protocol} gave no word on {unjudged:,} of {trial.items:,} items: {why}"
+        elif summary.disabled:
+            yield f"{trial.protocol}: {'; '.join(describe_disabled(summary.disabled))}"
+    if alone := field.people.said - field.known:
+        what = "pairs" if field.people.kind == "votes" else "documents"
+        limit = options.document_limit
+        where = f"among the first {limit} documents of a query" if limit else "in the input"
+        yield f"{alone:,} of {field.people.said:,} {what} in {options.human} are not {where}"
+    if field.left_out:
+        yield field.left_out
+    if field.rejected:
+        yield f"{field.rejected:,} bad input lines were set aside: see rejected.parquet"
+
+
+def _reasons(summary: Summary) -> Iterator[str]:
+    """Yield why judges were stopped, and why else most requests gave no judgment."""
+    yield from describe_disabled(summary.disabled)
+    if reasons := summary.reasons:
+        commonest = max(reasons, key=lambda reason: reasons[reason])
+        yield f"{counted(reasons[commonest], 'time')} {commonest}"
+    if reasons or not summary.disabled:
+        yield f"see {summary.out}/failures.parquet"
+
+
+def _write_record(
+    options: CompareProtocolsOptions,
+    outcome: ProtocolsOutcome,
+    field: Field,
+    summaries: Mapping[str, Summary],
+    timer: Timer,
+) -> None:
+    runs = {
+        name: {
+            "complete": summary.complete,
+            "failures": summary.failures,
+            "disabled": {name: asdict(why) for name, why in summary.disabled.items()},
+            "sweeps": summary.sweeps,
+            "dollars": summary.dollars,
+        }
+        for name, summary in summaries.items()
+    }
+    names = ("zelo-ray", "ray", "numpy", "scipy", "pyarrow")
+    record = {
+        "kind": _KIND,
+        "finished": True,
+        "complete": outcome.complete,
+        "options": options.model_dump(mode="json"),
+        "versions": {package: version(package) for package in names}
+        | {"prices": table_version(options.prices)},
+        "items": len(field.items),
+        "queries": field.queries,
+        "people": {"kind": field.people.kind, "said": field.people.said, "known": field.known},
+        "unit": outcome.unit,
+        "together": asdict(outcome.together),
+        "paid": asdict(outcome.paid),
+        "runs": runs,
+        "notes": outcome.notes,
+        "seconds": timer.laps,
+    }
+    write_json(options.out, PROTOCOLS, record)

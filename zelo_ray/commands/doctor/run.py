@@ -1,0 +1,36 @@
+"""Run `doctor`: check this machine, its keys and judges."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+
+from zelo_ray.commands.doctor import Finding, examined
+from zelo_ray.options.doctor import DoctorOptions
+
+
+def run(options: DoctorOptions, say: Callable[[str], None] = lambda _: None) -> list[Finding]:
+    """Check what a run would need, without any call unless ``options.ask``.
+
+    Args:
+        options: of the command.
+        say: gets the price of calls beforehand.
+    """
+
+    def look() -> Iterator[Finding]:
+        from zelo_ray.commands.doctor.ray_check import (  # noqa: PLC0415 - Ray takes seconds
+            look_at_ray,
+        )
+
+        return look_at_ray(options.out)
+
+    return [*examined(options, os.environ, version("zelo-ray"), look, say)]
+
+
+def is_wrong(findings: Sequence[Finding]) -> bool:
+    """Return whether a check found something wrong."""
+    return any(finding.state == "wrong" for finding in findings)
+
+
+def has_no_judge(findings: Sequence[Finding]) -> bool:
+    """Return whether no judge was named and there is no key for one."""
+    return any(finding.what == "judges" and finding.state == "warn" for finding in findings)

@@ -1,0 +1,45 @@
+"""Run `size`: simulate plans of calls, and report what they cost and reach."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from zelo_ray.commands.size import size
+from zelo_ray.commands.size.report import build_report
+from zelo_ray.formats.results import ResultsWriter
+from zelo_ray.options import SizeOptions
+from zelo_ray.reports import next_step
+from zelo_ray.reports.parts import Report
+
+PAGE, TABLE = "size.html", "size"
+
+
+def run(options: SizeOptions) -> Report:
+    """Simulate plans of calls, and report what each costs and how close it comes to all pairs.
+
+    Raises:
+        InputError: the pilot cannot be read.
+    """
+    sized = size(options)
+    table, out = sized.table(), (options.out or "").rstrip("/")
+    if out:
+        with ResultsWriter(out, {TABLE: table.schema}) as results:
+            results.add(TABLE, table)
+    return replace(
+        build_report(sized),
+        out=out,
+        page=PAGE,
+        files=(f"{TABLE}.parquet",),
+        tables={TABLE: table},
+        next_step=partial(_next_step, table.to_pylist(), options),
+    )
+
+
+def _next_step(
+    rows: Sequence[Mapping[str, Any]], options: SizeOptions, _words: Sequence[str]
+) -> str:
+    """Return a run by the cheapest plan that is enough; else by the largest."""
+    enough = [row for row in rows if options.error and row["std_error"] <= options.error]
+    plan = min(enough or rows[-1:], key=lambda row: row["calls"])["plan"]
+    return next_step.after_size(options, plan)
