@@ -10,11 +10,13 @@ import pytest
 from scipy.stats import kendalltau
 
 from tests.builders import parsed
-from zelo_ray.api.comparisons import labels_compared
+from zelo_ray.api.comparisons import LabelComparison
+from zelo_ray.api.progress import SilentWatch
 from zelo_ray.cli import main
 from zelo_ray.commands.compare_labels import compare_labels
 from zelo_ray.commands.compare_labels.contradictions import contradictions
 from zelo_ray.commands.compare_labels.neighbours import cohens_d, median_size
+from zelo_ray.commands.compare_labels.run import run as run_compare_labels
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, MeasureError, OptionError
 from zelo_ray.formats.interchange.pooling import judgments
@@ -29,7 +31,7 @@ def run(*words):
 
 
 def report(*words):
-    return labels_compared(parsed("compare-labels", *words)).report
+    return run_compare_labels(parsed("compare-labels", *words), SilentWatch())
 
 
 def notes_of(*words):
@@ -128,7 +130,8 @@ def test_a_benchmark_that_is_graded_anew(place):
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_terminal_shows_leaderboards_gaps_and_contradictions(place, width):
-    lines = labels_compared(parsed("compare-labels", *words_of(place))).to_text(width).split("\n")
+    report = run_compare_labels(parsed("compare-labels", *words_of(place)), SilentWatch())
+    lines = LabelComparison(report).to_text(width).split("\n")
     assert max(map(len, lines)) <= width
     titles = ("Leaderboards side by side", "Gaps between neighbours", "Documents on which")
     assert all(any(line.startswith(title) for line in lines) for title in titles)

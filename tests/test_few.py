@@ -9,7 +9,8 @@ from tests import crash
 pytestmark = pytest.mark.ray
 ANNOTATE = """
 from zelo_ray import cli
-from zelo_ray.ray import few, known
+from zelo_ray.commands.annotate import recorded_replies as known
+from zelo_ray.ray import few
 usual = few._MOST, known._MOST
 {}
 try:

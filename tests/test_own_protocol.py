@@ -210,7 +210,7 @@ def test_it_runs_resumes_and_is_compared_on_ray(one_ray, tmp_path):
     words = ["--judges", "offline", "--protocol", THUMBS]
     job = ["annotate", str(tmp_path / "pools.jsonl"), "--out", str(tmp_path / "out"), *words]
     environ = {n: v for n, v in crash.environment({}).items() if n != "ZELO_RAY_LIMITS"}
-    for told in ("thumbs 36", "all 36 requests are known"):
+    for told in ("thumbs 36", "All 36 responses are already in the ledger."):
         status, printed = one_ray.run(environ, *job)
         assert status == 0, printed
         assert told in printed

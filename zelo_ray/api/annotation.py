@@ -158,14 +158,15 @@ def estimate(
         return PlainText("\n".join([*preview(settings, os.environ), *notes]))
 
 
-def read_run(out: str, banner: str = "") -> Run:
+def read_run(out: str, banner: str = "", shown: str = "") -> Run:
     """Read a run of `annotate`.
 
     Args:
         out: directory or URL.
         banner: of a run that is not finished, how much of it is there.
+        shown: what the place is called, if not so.
     """
-    report = ANNOTATE_REPORT.read(out)
+    report = ANNOTATE_REPORT.read(out, shown=shown)
     if banner:
         report = replace(report, banner=banner, files=(), complete=False)
     return Run(report, recorded_options(report.record).model_copy(update={"out": out}))

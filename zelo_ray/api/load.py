@@ -61,7 +61,7 @@ def _run(place: str, fields: Mapping[str, Any]) -> Any:
         return read_run(place)
     try:
         with so_far(place, fields) as snapshot:
-            run = read_run(snapshot.folder, snapshot.told)
+            run = read_run(snapshot.folder, snapshot.told, place)
             for table in run.tables.values():
                 table.to_arrow()  # the folder goes when this ends
             return run.moved_to(place)

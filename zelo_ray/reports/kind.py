@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from zelo_ray.errors import InputError
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.source import MemorySource, Source
 
@@ -38,18 +39,21 @@ class ReportKind:
         """Return the tables in a directory or URL; ``shown`` is what it is called, if not so."""
         return Source(out, shown, self.rows)
 
-    def read(self, out: str, updates: Record | None = None) -> Report:
+    def read(self, out: str, updates: Record | None = None, shown: str = "") -> Report:
         """Read the results in a directory or URL.
 
         Args:
             out: where they are.
             updates: what stands in the place of fields of the record.
+            shown: what the place is called, if not so.
 
         Raises:
             InputError: a file is missing, damaged, or lacks what it should hold.
         """
-        source = self.source(out)
+        source = self.source(out, shown)
         record = {**source.record(self.record_name), **(updates or {})}
+        if lacking := self.fields - record.keys():
+            raise InputError(f"{source.shown}/{self.record_name}: holds no {min(lacking)}")
         return self._report(source, record, out)
 
     def report(self, tables: Mapping[str, pa.Table], record: Record, out: str | None) -> Report:

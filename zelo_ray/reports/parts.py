@@ -95,6 +95,7 @@ class ReportTable:
         open_rows: how many rows stand open; a page folds the others away.
         sortable: whether a page sorts it by a click on a heading.
         file: which of the result's files holds all rows; empty if there is none.
+        total: how many rows there are in all, where these are only the first.
     """
 
     form: ClassVar[str] = "table"
@@ -105,6 +106,7 @@ class ReportTable:
     open_rows: int | None = None
     sortable: bool = False
     file: str = ""
+    total: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

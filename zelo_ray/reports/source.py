@@ -96,6 +96,9 @@ class MemorySource(Source):
         """Return the names of a table's columns."""
         return list(self._tables[name].column_names)
 
+    def _stored(self, name: str) -> Stored:
+        raise NotImplementedError(f"{name} is in memory, and read as a whole")
+
 
 def _undivided(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the same rows, in tables that begin where a query begins."""

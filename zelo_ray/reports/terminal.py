@@ -49,23 +49,21 @@ def render_lines(
     for sentence in report.lead:
         yield from _wrapped(sentence, width)
     for section in report.sections:
-        lines = [*_section_lines(section, width)] if section else []
+        lines = [*_section_lines(section, width, bool(report.out))] if section else []
         if section and lines:
             yield ""
             yield RichText(printable(section.title), style="bold")
             yield from lines
-    if report.notes or report.find_warnings:
-        yield ""
-    for note in report.notes:
-        yield from _wrapped(note, width)
-    if with_warnings:
-        yield from terminal_lines(report.warnings)
+    remarks = [line for note in report.notes for line in _wrapped(note, width)]
+    remarks += terminal_lines(report.warnings) if with_warnings else ()
+    yield from ["", *remarks] if remarks else []
     if report.out and report.files:
         files = [*report.files, *([report.page] if has_page else [])]
+        yield from [] if remarks else [""]
         yield f"results: {report.out}/{', '.join(files)}"
 
 
-def _section_lines(section: Section, width: int) -> Iterator[Line]:
+def _section_lines(section: Section, width: int, has_files: bool) -> Iterator[Line]:
     has_table = False
     for part in section.parts:
         match part:
@@ -73,60 +71,67 @@ def _section_lines(section: Section, width: int) -> Iterator[Line]:
                 yield from map(printable, part.lines)
             case ReportTable():
                 yield from [""] if has_table else []
-                yield from render_table(part, width)
+                yield from render_table(part, width, has_files=has_files)
                 has_table = True
             case Chart() | Duel() | Queries() | Contrasts():
                 pass
 
 
-def render_table(table: ReportTable, width: int) -> Iterator[Line]:
+def render_table(table: ReportTable, width: int, *, has_files: bool = True) -> Iterator[Line]:
     """Yield a table's first rows, its caption, and what was left out.
 
     Where there is no room, intervals are left out from the right, and then columns.
+
+    Args:
+        table: to show; of one without rows only the caption is.
+        width: characters of a line.
+        has_files: whether the file is there that has all rows.
     """
     limit = min(table.open_rows or _ROWS, _ROWS)
     rows = [
         [cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows[:limit]
     ]
-    columns, cells = _fit(table, rows, width)
-    shown = RichTable(box=None, pad_edge=False, header_style="dim")
-    for column, texts in zip(columns, zip(*cells, strict=True), strict=False):
-        is_number = column in table.numbers
-        narrowest = max(cell_len(column), min(_TEXT, max(map(cell_len, texts))))
-        shown.add_column(
-            column,
-            justify="right" if is_number else "left",
-            no_wrap=is_number,
-            overflow="fold",
-            min_width=None if is_number else narrowest,
+    if rows:
+        names, is_number = (
+            [*map(printable, table.columns)],
+            [n in table.numbers for n in table.columns],
         )
-    for row in cells:
-        shown.add_row(*map(RichText, row))
-    yield shown
-    if (more := len(table.rows) - limit) > 0:
-        where = f": see {table.file}" if table.file else ""
-        yield f"… and {counted(more, 'more row')}{where}"
-    if missing := table.columns[len(columns) :]:
-        yield from _wrapped(f"Not shown for lack of room: {', '.join(missing)}.", width)
+        count, cells = _fit(names, is_number, rows, width)
+        shown = RichTable(box=None, pad_edge=False)
+        for n, name in enumerate(names[:count]):
+            narrowest = max(cell_len(name), min(_TEXT, max(cell_len(row[n]) for row in cells)))
+            shown.add_column(
+                RichText(name, style="dim"),
+                justify="right" if is_number[n] else "left",
+                no_wrap=is_number[n],
+                overflow="fold",
+                min_width=None if is_number[n] else narrowest,
+            )
+        for row in cells:
+            shown.add_row(*map(RichText, row))
+        yield shown
+        if (more := (table.total or len(table.rows)) - limit) > 0:
+            where = f": see {table.file}" if table.file and has_files else ""
+            yield f"… and {counted(more, 'more row')}{where}"
+        if missing := names[count:]:
+            yield from _wrapped(f"Not shown for lack of room: {', '.join(missing)}.", width)
     if table.caption:
         yield from _wrapped(table.caption, width)
 
 
 def _fit(
-    table: ReportTable, rows: Sequence[Sequence[str]], width: int
-) -> tuple[list[str], list[list[str]]]:
-    """Return the columns, and the texts of cells, that fit a width."""
-    for columns in range(len(table.columns), _FEWEST - 1, -1):
-        names = [*table.columns[:columns]]
-        with_interval = range(columns, -1, -1)
-        for detailed in with_interval:
+    names: Sequence[str], is_number: Sequence[bool], rows: Sequence[Sequence[str]], width: int
+) -> tuple[int, list[list[str]]]:
+    """Return how many columns fit a width, at least two, and the texts of their cells."""
+    for count in range(len(names), 0, -1):
+        for detailed in range(count, -1, -1):
             cells = [
-                [_text(cell, complete=n < detailed) for n, cell in enumerate(row[:columns])]
+                [_text(cell, complete=n < detailed) for n, cell in enumerate(row[:count])]
                 for row in rows
             ]
-            if _width(names, cells, table.numbers) <= width:
-                return names, cells
-    return names, cells
+            if (count <= _FEWEST and not detailed) or _width(names, is_number, cells) <= width:
+                return count, cells
+    return 0, [[] for _ in rows]
 
 
 def _text(cell: str, *, complete: bool) -> str:
@@ -135,14 +140,14 @@ def _text(cell: str, *, complete: bool) -> str:
     return printable(cell)
 
 
-def _width(names: Sequence[str], cells: Sequence[Sequence[str]], numbers: frozenset[str]) -> int:
+def _width(names: Sequence[str], is_number: Sequence[bool], cells: Sequence[Sequence[str]]) -> int:
     """Return the narrowest width that the columns take with the gaps between them."""
-    total = 0
-    for n, name in enumerate(names):
-        widest = max((cell_len(row[n]) for row in cells), default=0)
-        room = widest if name in numbers else min(_TEXT, widest)
-        total += max(cell_len(name), room) + _GAP
-    return total - _GAP
+    total = -_GAP
+    for n, column in enumerate(zip(*cells, strict=True)):
+        widest = max(map(cell_len, column))
+        room = widest if is_number[n] else min(_TEXT, widest)
+        total += max(cell_len(names[n]), room) + _GAP
+    return total
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -266,7 +266,10 @@ class WarningCode(Enum):
     LEAD_UNSURE_BY_LABELS = (
         64,
         "differences",
-        "The lead of {best} over {others} is not significant by these labels",
+        (
+            "The lead of {best} over {others} is significant, but other answers of the judges "
+            "could turn it"
+        ),
         "who decides by it alone may decide wrongly",
         "Ask more of these documents (cycles, repeats, judges), or let people label them",
     )

@@ -27,7 +27,10 @@ def run(options: AnnotateOptions, watch: Watch) -> Report:
 
     with leaving_no_trace(options.out, options.books):
         summary = judge_pools(options, watch)
-    figures = asdict(summary) | ({"seconds": {}} if summary.stands else {})
+    figures = asdict(summary)
+    if summary.stands:  # what the record says of the run before is still so
+        record = ANNOTATE_REPORT.source(options.out).record(ANNOTATE_REPORT.record_name)
+        figures = record["summary"] | {"stands": True}
     report = ANNOTATE_REPORT.read(options.out, {"summary": figures})
     return replace(
         report, is_up_to_date=summary.stands, next_step=partial(_next_step, summary, options)

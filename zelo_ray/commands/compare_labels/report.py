@@ -198,7 +198,7 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
                 caption,
                 frozenset(columns[1:]),
                 _OPEN,
-                file=_file(results, "leaderboards"),
+                file="leaderboards.parquet",
             ),
         ),
     )
@@ -247,7 +247,7 @@ def siblings_section(results: LabelComparisonResults) -> Section | None:
                 f"{number(counts['median_d_new'], '.2f')} by the new.",
                 frozenset({"old d", "new d", "queries"}),
                 _OPEN,
-                file=_file(results, "siblings"),
+                file="siblings.parquet",
             ),
         ),
     )
@@ -289,14 +289,10 @@ def contradictions_section(results: LabelComparisonResults) -> Section | None:
         caption,
         frozenset({"now"}),
         _CONTRADICTIONS_OPEN,
-        file=_file(results, "contradictions"),
+        file="contradictions.parquet",
+        total=len(rows),
     )
     return Section("contradictions", "Documents on which the labels contradict", (table,))
-
-
-def _file(results: LabelComparisonResults, name: str) -> str:
-    """Return the name of a table's file; empty if none was written."""
-    return f"{name}.parquet" if results.record["options"]["out"] else ""
 
 
 def _find_warnings(results: LabelComparisonResults) -> RankedWarnings:
@@ -350,6 +346,6 @@ COMPARE_LABELS_REPORT = ReportKind(
     },
     build_report,
     _headline,
-    lambda record: bool(record["complete"]),
+    lambda record: bool(record.get("complete")),
 )
 """How results of `compare-labels` become a report."""

@@ -79,7 +79,7 @@ def build_report(source: Source, record: Record) -> Report:
         find_warnings=lambda: rank_warnings_of(record, results.rows, results.alike),
         notes=record["notes"],
         made=(
-            f"zelo-ray {record['versions']['zelo-ray']} protocols: people "
+            f"zelo-ray {record['versions']['zelo-ray']} compare-protocols: people "
             f"{bare(options['human'])}, seed {options['seed']}, {options['resamples']:,} resamples "
             "of queries."
         ),
@@ -339,6 +339,6 @@ COMPARE_PROTOCOLS_REPORT = ReportKind(
     {"costs": (Cost,), "differences": (Difference,)},
     build_report,
     lambda source, record: _tiles(ProtocolResults(source, record))[0],
-    lambda record: bool(record["complete"]),
+    lambda record: bool(record.get("complete")),
 )
 """How results of `compare-protocols` become a report."""

@@ -96,7 +96,8 @@ def _judges_section(rows: Sequence[Row], *, votes: bool) -> Section:
 
 
 def _changes_section(source: Source) -> Section | None:
-    rows = source.table("changes").slice(0, _OPEN * _CHANGES).to_pylist()
+    changes = source.table("changes")
+    rows = changes.slice(0, _OPEN * _CHANGES).to_pylist()
     if not rows:
         return None
     cells: list[Cells] = [
@@ -109,7 +110,13 @@ def _changes_section(source: Source) -> Section | None:
     ]
     columns = ("judge", "query", "item", "old", "new")
     table = ReportTable(
-        columns, cells, "", frozenset(columns[3:]), open_rows=_CHANGES, file="changes.parquet"
+        columns,
+        cells,
+        "",
+        frozenset(columns[3:]),
+        open_rows=_CHANGES,
+        file="changes.parquet",
+        total=len(changes),
     )
     return Section("changes", "Judgments that changed most", (table,))
 
@@ -117,10 +124,10 @@ def _changes_section(source: Source) -> Section | None:
 DRIFT_REPORT = ReportKind(
     "drift.json",
     ("drift.json", "*.parquet"),
-    frozenset({"judges", "options"}),
+    frozenset({"judges", "needed", "options", "votes"}),
     {"drift": (JudgeMovement,), "changes": (Change,)},
     build_report,
     headline,
-    lambda record: bool(record["complete"]),
+    lambda record: bool(record.get("complete")),
 )
 """How results of `drift` become a report."""

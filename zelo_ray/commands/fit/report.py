@@ -70,9 +70,7 @@ def _scores_section(
         ]
         for row in rows
     ]
-    table = ReportTable(
-        _COLUMNS, cells, numbers=frozenset(_COLUMNS[1:]), file=options.out or "--out FILE"
-    )
+    table = ReportTable(_COLUMNS, cells, numbers=_NUMBERS, file=options.out or "--out FILE")
     title = f"Query {query}" if "query_id" in rows[0] else "Scores"
     return Section("scores", title, (table, Sentences([_effect(effect) for effect in effects])))
 

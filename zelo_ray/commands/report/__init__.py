@@ -12,13 +12,12 @@ from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
 from zelo_ray.commands.drift.report import DRIFT_REPORT
 from zelo_ray.engine.unfinished import Untold, so_far
 from zelo_ray.errors import InputError, NothingToReport
-from zelo_ray.formats.record import RUN, is_finished
+from zelo_ray.formats.record import is_finished
 from zelo_ray.formats.results import write_text
 from zelo_ray.reports.page import render_page
 from zelo_ray.reports.source import Source
-from zelo_ray.reports.warning import RankedWarnings
 
-__all__ = ["NothingToReport", "reported", "write_report"]
+__all__ = ["NothingToReport", "write_report"]
 
 REPORTS = {
     "annotate": ANNOTATE_REPORT,
@@ -43,15 +42,6 @@ def write_report(out: str) -> str:
         What it says there; empty for what is finished.
 
     Raises:
-        NothingToReport, InputError: as `reported`.
-    """
-    return reported(out)[0]
-
-
-def reported(out: str) -> tuple[str, RankedWarnings | None]:
-    """Write the same; return what it says on top, and its warnings.
-
-    Raises:
         NothingToReport: nothing there is finished, nor can be told of.
         InputError: a file does not hold what it should.
     """
@@ -61,20 +51,18 @@ def reported(out: str) -> tuple[str, RankedWarnings | None]:
         raise NothingToReport(f"{out} holds no run.json: is it the --out of a finished run?")
     record = source.record(name)
     if not is_finished(record):
-        return _write_so_far(out, record), None
-    kind = REPORTS[str(record.get("kind"))]
-    if lacking := kind.fields - record.keys():
-        raise InputError(f"{out}/{name}: holds no {min(lacking)}")
-    report = kind.build(kind.source(out), record)
-    write_text(out, "report.html", render_page(report))
-    return "", report.warnings
+        return _write_so_far(out, record)
+    kind = REPORTS.get(str(record.get("kind")))
+    if kind is None:
+        raise InputError(f"{out}/{name}: is of another version, or damaged")
+    write_text(out, "report.html", render_page(kind.read(out)))
+    return ""
 
 
 def _write_so_far(out: str, record: Mapping[str, Any]) -> str:
     try:
         with so_far(out, record) as snapshot:
-            source = ANNOTATE_REPORT.source(snapshot.folder, out)
-            report = ANNOTATE_REPORT.build(source, source.record(RUN))
+            report = ANNOTATE_REPORT.read(snapshot.folder, shown=out)
             write_text(out, "report.html", render_page(replace(report, banner=snapshot.told)))
             return snapshot.told
     except Untold as why:

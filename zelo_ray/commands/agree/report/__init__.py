@@ -1,4 +1,4 @@
-"""The page of ``agree``: how far judges agree with people, and with each other."""
+"""The report of `agree`: how far judges agree with people, and with each other."""
 
 from collections.abc import Iterator, Mapping
 from math import isnan

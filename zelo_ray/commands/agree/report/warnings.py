@@ -138,7 +138,7 @@ def rank_of_agreement(tables: AgreementTables) -> RankedWarnings:
         [
             *_beside_people(tables),
             *warn_of_biases(tables.rows("grading"), tables.rows("voting")),
-            *warn_of_demonstration(tables.judges, "", "that is measured", "Annotate again with"),
+            *warn_of_demonstration(tables.judges, "", "measured here", "Annotate again with"),
         ],
         f"{comparison}severity, length, order and repeats were looked at",
     )

@@ -10,7 +10,7 @@ from zelo_ray.commands.annotate.report.tournaments import ended, stayed
 from zelo_ray.commands.annotate.report.warnings import rank_of_annotation
 from zelo_ray.commands.annotate.report.wins import winners_section
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.record import RUN
+from zelo_ray.formats.record import RUN, is_finished
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import (
     TIE,
@@ -92,10 +92,13 @@ def _tiles(results: AnnotateResults) -> Iterator[tuple[str, str]]:
         ("sweeps over the input", summary.sweeps if summary.sweeps > 1 else 0),
     ):
         yield name, f"{count:,}" if count else ""
+    in_all = _spent(summary.dollars_in_all, summary.unpriced)
+    if summary.stands or not is_finished(results.run):  # no process of now judged this
+        yield "spent in all", in_all
+        return
     took = sum(summary.seconds.values())
     yield "judged", f"in {duration(took)}" if summary.seconds else ""
     spent = _spent(summary.dollars, summary.unpriced)
-    in_all = _spent(summary.dollars_in_all, summary.unpriced)
     yield "spent", spent
     yield "spent in all", in_all if in_all != spent else ""
 
@@ -187,7 +190,7 @@ def _headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
 ANNOTATE_REPORT = ReportKind(
     RUN,
     ("annotated.jsonl", "scores.parquet"),
-    frozenset({"options", "summary"}),
+    frozenset({"judges", "options", "summary"}),
     {
         "consensus": (Consensus,),
         "contests": (Contest,),

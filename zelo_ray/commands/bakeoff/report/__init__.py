@@ -106,7 +106,8 @@ def _made(run: Mapping[str, Any]) -> str:
 
 def _is_complete(run: Mapping[str, Any]) -> bool:
     """Return whether every ranker ranked every query, and the gate could decide."""
-    return run["complete"] and not any(row["reason"] for row in run["summary"]["gate"])
+    gate = run["summary"].get("gate", ())
+    return bool(run.get("complete")) and not any(row["reason"] for row in gate)
 
 
 BAKEOFF_REPORT = ReportKind(

@@ -45,7 +45,7 @@ def significance_text(comparison: Comparison) -> str:
         case Significance.NOT_SIGNIFICANT:
             return "not significant"
         case Significance.LABELS_COULD_TURN_IT:
-            return "not significant by these labels"
+            return "significant, but other answers of the judges could turn it"
         case Significance.ONLY_BY_KIN:
             return f"only by judges of {comparison.kin}"
         case Significance.TOO_FEW_QUERIES:
@@ -241,7 +241,13 @@ def _comparisons_table(results: BakeoffResults) -> ReportTable:
     )
     columns = ["A", "B", "significance", *numbers]
     return ReportTable(
-        columns, cells, caption, frozenset(numbers), _OPEN, file="comparisons.parquet"
+        columns,
+        cells,
+        caption,
+        frozenset(numbers),
+        _OPEN,
+        file="comparisons.parquet",
+        total=len(rows),
     )
 
 
@@ -252,7 +258,7 @@ def failures_section(results: BakeoffResults) -> Section | None:
         failures = results.source.table("failures").group_by(["run", "status", "reason"])
         rows = failures.aggregate([([], "count_all")]).to_pylist()
         rows.sort(key=lambda row: (row["run"], -row["count_all"], row["reason"]))
-    cells = [*_notes(results)]
+    cells = [*_notes(results, {row["run"] for row in rows})]
     cells += [
         [
             TextCell(row["run"]),
@@ -270,8 +276,8 @@ def failures_section(results: BakeoffResults) -> Section | None:
     return Section("failures", "Queries that were not ranked", (table,)) if cells else None
 
 
-def _notes(results: BakeoffResults) -> Iterator[Cells]:
+def _notes(results: BakeoffResults, counted_rankers: set[str]) -> Iterator[Cells]:
     for ranker in results.summary["arms"]:
-        if ranker["note"]:
+        if ranker["note"] and ranker["name"] not in counted_rankers:
             note = short(ranker["note"], 300)
             yield [TextCell(ranker["name"]), f"{ranker['missing']:,}", TextCell(note)]
