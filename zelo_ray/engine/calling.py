@@ -357,7 +357,10 @@ class JudgeCaller(Filler[Channel]):
     async def _back_off(
         self, request: Request, line: Channel, trouble: Retry, effort: Effort
     ) -> float:
-        """Return the seconds to wait; after a 429 all calls wait, in the gate."""
+        """Return the seconds before the next call of this request: the server's delay, or a random one.
+
+        It is 0 where the gate (after a 429) or the breaker (in an outage) holds the call back.
+        """
         jitter = random.Random(f"{request.key}:{effort.calls}").random()
         throttled = trouble.kind is RetryKind.THROTTLED
         longest_wait = _LONGEST_WAIT if throttled else max(_LONGEST_WAIT, line.patience.most)

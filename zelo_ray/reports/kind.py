@@ -1,4 +1,4 @@
-"""Say for each command how its results become a report, and read them."""
+"""Define what a kind of report is, and read the results that it is built from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
