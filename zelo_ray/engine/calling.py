@@ -357,7 +357,7 @@ class JudgeCaller(Filler[Channel]):
     async def _back_off(
         self, request: Request, line: Channel, trouble: Retry, effort: Effort
     ) -> float:
-        """Return the seconds before the next call of this request: the server's delay, or a random one.
+        """Return the seconds before the request's next call: the server's delay, or a random one.
 
         It is 0 where the gate (after a 429) or the breaker (in an outage) holds the call back.
         """

@@ -6,7 +6,7 @@ higher score; none understands a paraphrase. How common a word is they know from
 package, as a language model does from its training. A document by itself they grade by how much of
 the query it covers: the more of its words and the rarer these are, whatever is said about them. To
 argue is beyond them. What becomes of what they see, the model of the answer says
-(`zelo_ray.records.Seen`).
+(`zelo_ray.records.SyntheticFeatures`).
 """
 
 import math

@@ -5,7 +5,8 @@
 
 An opinion on the very pair counts first. Without one, two documents are compared by their worth:
 the preference is the tanh of the difference. What becomes of it, the model of the answer says
-(`zelo_ray.records.Seen`). Where there is no opinion, the request fails: nothing is made up.
+(`zelo_ray.records.SyntheticFeatures`). Where there is no opinion, the request fails: nothing is
+made up.
 
 A judge's options hold the digest of its recording. They are part of every key, so no ledger mixes
 two versions of a file.

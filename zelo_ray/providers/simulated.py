@@ -11,7 +11,8 @@ and the same for all simulated judges, since real ones err together. Its prefere
 half of that. So with noise 1 and nothing else the second document wins with probability
 1 / (1 + exp(-slope (difference of truths))): the model of Bradley & Terry (1952, Biometrika
 39:324), whose scores then estimate slope times truth. How a preference becomes a winner or points
-is said by the model of the answer (see `zelo_ray.records.Seen`). A single document it sees as
+is said by the model of the answer (see `zelo_ray.records.SyntheticFeatures`). A single document it
+sees as
 
     slope (truth) - severity + shared_noise z + noise e
 

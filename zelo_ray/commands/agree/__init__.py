@@ -1,8 +1,8 @@
 """``agree``: judges against people, and against each other.
 
-A measurement is a function of the judgments and the options that returns a `section.Section`:
-tables for ``--out``. A new one is a module here, a line in ``SECTIONS``, its options in
-`AgreeOptions`, and a section of the report (`report/`).
+A measurement is a function of the judgments and the options that returns
+`section.MeasuredTables`: tables for ``--out``. A new one is a module here, a line in ``SECTIONS``,
+its options in `AgreeOptions`, and a section of the report (`report/`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
