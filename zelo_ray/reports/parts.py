@@ -143,7 +143,7 @@ class Section:
 
 
 class Status(IntEnum):
-    """How a command ended: its exit status."""
+    """Exit status of a command."""
 
     COMPLETE = 0
     INCOMPLETE = 3
