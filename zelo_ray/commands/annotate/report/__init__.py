@@ -94,7 +94,8 @@ def _tiles(results: AnnotateResults) -> Iterator[tuple[str, str]]:
         yield name, f"{count:,}" if count else ""
     in_all = _spent(summary.dollars_in_all, summary.unpriced)
     if summary.stands or not is_finished(results.run):  # no process of now judged this
-        yield "spent in all", in_all
+        has_cost = summary.dollars_in_all or summary.unpriced
+        yield "spent in all" if has_cost else "spent", in_all
         return
     took = sum(summary.seconds.values())
     yield "judged", f"in {duration(took)}" if summary.seconds else ""
