@@ -161,9 +161,10 @@ def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
 FULL = """
 import resource, sys
 from zelo_ray.commands.label.store import Answers
-from zelo_ray.formats.answers import Answer
+from zelo_ray.formats.answers import PersonsAnswer
 answers = Answers(sys.argv[1], print)
-one, two = ([Answer("now", who, "q", f"d{n}", 2.0) for n in range(3)] for who in ("ann", "bob"))
+names = ("ann", "bob")
+one, two = ([PersonsAnswer("now", who, "q", f"d{n}", 2.0) for n in range(3)] for who in names)
 answers.keep(one)
 size = sum(len(each.line()) for each in one)
 least, most = resource.getrlimit(resource.RLIMIT_FSIZE)

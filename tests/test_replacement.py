@@ -154,7 +154,7 @@ def test_a_contest_says_that_its_truth_has_changed(contest, tmp_path):
     assert "changed" not in told
     change(tmp_path)
     _, told = run(*measure)
-    assert "The truth has changed since the last contest in this folder" in told
+    assert "The truth has changed since the last bake-off in this folder" in told
     assert warnings(tmp_path) == ["new_truth"]
     run(*measure)
     assert warnings(tmp_path) == []

@@ -1,0 +1,1 @@
+"""`annotate`: judges score pools of documents, and the scores are reported."""
