@@ -25,7 +25,19 @@ options that make no sense, 1 for anything else. All else that is raised is a bu
     └── NothingToReport      there is nothing to show
 """
 
+from enum import IntEnum
 from typing import ClassVar
+
+
+class Status(IntEnum):
+    """Exit status of a command."""
+
+    COMPLETE = 0
+    WRONG = 1
+    INCOMPLETE = 3
+    """something that was asked for is missing"""
+    WORSE = 4
+    """a candidate is worse than the baseline, or a judge changed"""
 
 
 class ZeloError(Exception):

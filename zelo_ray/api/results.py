@@ -29,7 +29,7 @@ class Results:
     def __init__(self, report: Report) -> None:
         self.report, self.out, self.complete = report, report.out, report.complete
         in_memory = {name: Table(table) for name, table in report.tables.items()}
-        self.tables = in_memory or tables_in(report.out)
+        self.tables = in_memory or (tables_in(report.out) if report.out else {})
         self._has_page = self._has_warnings = False
 
     def __getattr__(self, name: str) -> Table:

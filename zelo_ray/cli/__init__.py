@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import zelo_ray
 from zelo_ray.cli.runs import RUN
-from zelo_ray.cli.shown import COMPLETE, WRONG, show
-from zelo_ray.errors import OptionError, ZeloError
+from zelo_ray.cli.shown import show
+from zelo_ray.errors import OptionError, Status, ZeloError
 from zelo_ray.formats.wording import is_utf8, no_utf8, printable
 
 GROUPS = {
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:  # as in `| head`: who read this has read enough, and needs no line
-        return WRONG
+        return Status.WRONG
     finally:
         try:
             print(end="", flush=True)
@@ -74,7 +74,7 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 def _leave(_number: int, _frame: object) -> None:
     os.write(2, b"zelo-ray: interrupted again: ended at once\n")
-    os._exit(WRONG)
+    os._exit(Status.WRONG)
 
 
 def _run(words: Sequence[str]) -> int:
@@ -89,10 +89,10 @@ def _run(words: Sequence[str]) -> int:
     except OSError as error:
         if error.filename and error.errno in (errno.ENOSPC, errno.EDQUOT):
             do = "the disk is full; make room and run the same command again"
-            return _complain(f"{error.filename}: {do}", WRONG)
-        return _complain(f"{error.filename or 'output'}: {error.strerror or error}", WRONG)
+            return _complain(f"{error.filename}: {do}", Status.WRONG)
+        return _complain(f"{error.filename or 'output'}: {error.strerror or error}", Status.WRONG)
     except KeyboardInterrupt:
-        return _complain("interrupted; calls in flight were lost, all else is kept", WRONG)
+        return _complain("interrupted; calls in flight were lost, all else is kept", Status.WRONG)
     return status
 
 
@@ -108,7 +108,7 @@ def _command(words: Sequence[str]) -> int:
 
         name, options = parse(words, _warn)
         return RUN[name](options, [name, *words[1:]])
-    return COMPLETE
+    return Status.COMPLETE
 
 
 def _refuse_odd_bytes(words: Sequence[str]) -> None:

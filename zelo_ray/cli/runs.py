@@ -6,7 +6,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from zelo_ray.cli.shown import COMPLETE, INCOMPLETE, WRONG, console, show, show_next, tell
+from zelo_ray.cli.shown import console, show, show_next, tell
+from zelo_ray.errors import Status
 
 Words = Sequence[str]
 """A command as it was typed, behind ``zelo-ray``."""
@@ -70,7 +71,7 @@ def _preview(options: "AnnotateOptions", words: Words) -> int:
     from zelo_ray.reports import next_step
 
     show_next(next_step.after_estimate(words, _estimate(options), options.max_usd))
-    return COMPLETE
+    return Status.COMPLETE
 
 
 def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
@@ -86,7 +87,7 @@ def _previews(options: "CompareProtocolsOptions", words: Words) -> int:
     with planned(options, Display()) as plans:
         show(*previews(plans, os.environ))
     show_next(next_step.after_estimate(words, 0.0, options.max_usd))
-    return COMPLETE
+    return Status.COMPLETE
 
 
 def _label(options: "LabelOptions", _words: Words) -> int:
@@ -94,7 +95,7 @@ def _label(options: "LabelOptions", _words: Words) -> int:
     from zelo_ray.commands.label.page import labelling_page
 
     label(options, show, lambda work: partial(labelling_page, work))
-    return COMPLETE
+    return Status.COMPLETE
 
 
 def _fit(options: "FitOptions", words: Words) -> int:
@@ -105,7 +106,7 @@ def _fit(options: "FitOptions", words: Words) -> int:
     fitted = fit(options)
     tell(build_report(fitted, options))
     show_next(next_step.after_fit(options, words))
-    return INCOMPLETE if fitted.unscored else COMPLETE
+    return Status.INCOMPLETE if fitted.unscored else Status.COMPLETE
 
 
 def _convert(options: "ConvertOptions", _words: Words) -> int:
@@ -114,7 +115,7 @@ def _convert(options: "ConvertOptions", _words: Words) -> int:
 
     show(*convert(options).split("\n"))
     show_next(next_step.after_convert(options))
-    return COMPLETE
+    return Status.COMPLETE
 
 
 def _explain(options: "ExplainOptions", _words: Words) -> int:
@@ -136,7 +137,7 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
     doc_id = first_ranked(parts)
     if doc_id and not options.doc:
         show_next(next_step.after_explain(options.dir, options.query, doc_id))
-    return COMPLETE
+    return Status.COMPLETE
 
 
 def _queries(options: "ExplainOptions") -> int:
@@ -147,7 +148,7 @@ def _queries(options: "ExplainOptions") -> int:
     rows, first = listed(options.dir)
     show(*rows)
     show_next(next_step.after_explain(options.dir, first))
-    return COMPLETE
+    return Status.COMPLETE
 
 
 def _size(options: "SizeOptions", words: Words) -> int:
@@ -159,8 +160,8 @@ def _size(options: "SizeOptions", words: Words) -> int:
 
 
 def _doctor(options: "DoctorOptions", _words: Words) -> int:
-    from zelo_ray.commands.doctor.report import describe_findings
     from zelo_ray.commands.doctor.run import has_no_judge, is_wrong, run
+    from zelo_ray.commands.doctor.screen import describe_findings
     from zelo_ray.reports import next_step
 
     findings = run(options, show)
@@ -168,21 +169,21 @@ def _doctor(options: "DoctorOptions", _words: Words) -> int:
     wrong = is_wrong(findings)
     no_judge = has_no_judge(findings)
     show_next(next_step.after_doctor(options, wrong=wrong, no_judge=no_judge))
-    return WRONG if wrong else COMPLETE
+    return Status.WRONG if wrong else Status.COMPLETE
 
 
 def _batches(options: "BatchesOptions", _words: Words) -> int:
     from zelo_ray.commands.batches import list_batches
 
     show(list_batches(options.dir, os.environ, cancel=options.cancel))
-    return COMPLETE
+    return Status.COMPLETE
 
 
 def _compact(options: "CompactOptions", _words: Words) -> int:
     from zelo_ray.commands.compact import compacted
 
     show(compacted(options.dir, show))
-    return COMPLETE
+    return Status.COMPLETE
 
 
 def _report(options: "ReportOptions", _words: Words) -> int:
@@ -190,7 +191,7 @@ def _report(options: "ReportOptions", _words: Words) -> int:
 
     lines, _ = run(options)
     show(*lines)
-    return COMPLETE
+    return Status.COMPLETE
 
 
 RUN: Mapping[str, Callable[[Any, Words], int]] = {

@@ -1,4 +1,4 @@
-"""Printing of commands, and the exit statuses that they return."""
+"""Show what commands print."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from zelo_ray.reports.parts import Report
     from zelo_ray.reports.terminal import Line
 
-COMPLETE, WRONG, INCOMPLETE, WORSE = 0, 1, 3, 4
 _WIDE = 160  # characters of a line that no terminal shows
 
 

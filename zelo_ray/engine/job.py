@@ -31,13 +31,6 @@ class Watch(Protocol):
         """Show figures by judge, about twice a second while judges are asked."""
 
 
-def anew(watch: Watch) -> contextlib.AbstractContextManager[object]:
-    """Return a context in which a watch shows one job of several, if it can begin anew."""
-    return (
-        watch if isinstance(watch, contextlib.AbstractContextManager) else contextlib.nullcontext()
-    )
-
-
 def placed(options: Asking) -> Asking:
     """Return the options with absolute places; see `absolute`."""
     places = {"out": absolute(options.out), "ledger": absolute(options.books)}

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from zelo_ray.errors import Status
 from zelo_ray.reports.warning import RankedWarnings
 
 Figure = Mapping[str, Any]
@@ -140,16 +140,6 @@ class Section:
     name: str
     title: str
     parts: Sequence[Sentences | Chart | Duel | ReportTable | Queries | Contrasts]
-
-
-class Status(IntEnum):
-    """Exit status of a command."""
-
-    COMPLETE = 0
-    INCOMPLETE = 3
-    """something that was asked for is missing"""
-    WORSE = 4
-    """a candidate is worse than the baseline, or a judge changed"""
 
 
 def _no_sections() -> Sequence[Section | None]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
@@ -25,7 +25,7 @@ from zelo_ray.commands.compare_protocols import (
 from zelo_ray.commands.compare_protocols.labelled_items import Field, pools_file, take_in
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.exposure import exposed
-from zelo_ray.engine.job import Timer, Watch, anew, claimed, placed
+from zelo_ray.engine.job import Timer, Watch, claimed, placed
 from zelo_ray.engine.ledger import Ledger, paid_in, read_rows, salt_of
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
@@ -38,6 +38,7 @@ from zelo_ray.providers.pricing import table_version
 from zelo_ray.ray.session import on_ray
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import Judge
+from zelo_ray.reports.progress.display import Display
 
 _KIND = "protocols"
 
@@ -59,7 +60,7 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
     panel = panel_of(options, os.environ)
     pools = pools_file(options.out)
     jobs = plans(options, (pools,))
-    with anew(watch), claimed(options, watch, _KIND):
+    with _anew(watch), claimed(options, watch, _KIND):
         salt_of(options.books)
         field = take_in(options, options.out, watch)
         jobs = plans(options, (pools,), field.examples)
@@ -71,14 +72,14 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
     ledger, summaries = Ledger(options.books), dict[str, Summary]()
     with on_ray(options):
         for name, job in jobs.items():
-            with anew(watch):
+            with _anew(watch):
                 watch.say("")
                 watch.say(name)
                 spent = _spent(job, panel, ledger)
                 summaries[name] = judge_pools(job, watch, spent=spent)
             ledger.refresh()
             timer.lap(name)
-    with anew(watch), claimed(options, watch, _KIND):
+    with _anew(watch), claimed(options, watch, _KIND):
         outcome = _measure(options, jobs, panel, ledger, field)
         outcome.notes = [*_notes(options, outcome, field, summaries)]
         outcome.complete = not field.rejected and all(s.complete for s in summaries.values())
@@ -86,6 +87,11 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
         timer.lap("measure")
         _write_record(options, outcome, field, summaries, timer)
     return outcome
+
+
+def _anew(watch: Watch) -> AbstractContextManager[object]:
+    """Return a context for one protocol of several, in which the terminal's display begins anew."""
+    return watch if isinstance(watch, Display) else nullcontext()
 
 
 @contextmanager

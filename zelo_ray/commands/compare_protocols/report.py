@@ -236,13 +236,13 @@ def differences_section(results: ProtocolResults) -> Section | None:
     ]
     if not cells:
         return None
-    known = len(groups.significant) + len(groups.others)
+    tested = len(groups.significant) + len(groups.others)
     caption = (
         "By how much the first agrees more with people than the second, on the items that both "
         "judged; first's and second's: their agreement. "
-        f"{len(groups.significant):,} of {counted(known, 'pair differs', 'pairs differ')} "
+        f"{len(groups.significant):,} of {counted(tested, 'pair differs', 'pairs differ')} "
         "significantly"
-        + (f", with intervals widened for {known:,} pairs (Bonferroni)." if known > 1 else ".")
+        + (f", with intervals widened for {tested:,} pairs (Bonferroni)." if tested > 1 else ".")
     )
     table = ReportTable(
         ("first", "second", "difference", "significant", "first's", "second's", "items"),

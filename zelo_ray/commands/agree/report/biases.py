@@ -215,7 +215,8 @@ def _votes(tables: AgreementTables) -> Iterator[Chart | ReportTable]:
     for pair, row in by_key["agreement", SCALE_NAMES[WITH_TIES]].items():
         decided = by_key.get(("agreement", SCALE_NAMES[DECIDED]), {}).get(pair)
         kappa = by_key["kappa", SCALE_NAMES[WITH_TIES]][pair]
-        shown = [estimate_of(each) if each else number(None) for each in (row, decided, kappa)]
+        measured = (row, decided, kappa)
+        shown = [estimate_of(figure) if figure else number(None) for figure in measured]
         cells.append([*map(TextCell, pair), *shown, f"{row['items']:,}"])
     columns = ("judge", "and", "same word", "both decided", "kappa", "pairs")
     yield ReportTable(columns, cells, "", frozenset(columns[2:]), _ROWS, file="pairs.parquet")
