@@ -10,7 +10,7 @@ import pytest
 from tests import crash
 from zelo_ray import cli, doctor
 from zelo_ray.cli.arguments import parse
-from zelo_ray.errors import OptionError
+from zelo_ray.errors import OptionError, Status
 from zelo_ray.providers import Settings, connect, find_key, parse_judge, with_options
 from zelo_ray.providers.dotenv import DotenvFile
 
@@ -239,7 +239,7 @@ def test_what_this_user_alone_has_not_written_is_not_read(folder, capsys, make, 
     assert line.startswith(".env: not read: it ")
     assert says in line
     assert "OPENAI_API_KEY" not in os.environ
-    assert cli.main(["report", "o"]) == cli.WRONG
+    assert cli.main(["report", "o"]) == Status.WRONG
     assert capsys.readouterr().err.splitlines()[0] == f"zelo-ray: {line}"
 
 

@@ -9,7 +9,7 @@ from ray import exceptions
 from tests import crash
 from tests.builders import line_of, pool_of
 from zelo_ray import cli
-from zelo_ray.errors import LedgerError, RayTrouble
+from zelo_ray.errors import LedgerError, RayTrouble, Status
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.ray import session
 from zelo_ray.ray.trouble import in_one_line, no_cluster, no_package
@@ -39,7 +39,7 @@ def full_disk(folder):
 
 def line(capsys, argv):
     """What is said in the one line of a job that fails."""
-    assert cli.main(argv) == cli.WRONG
+    assert cli.main(argv) == Status.WRONG
     out, err = capsys.readouterr()
     first, *told = err.splitlines()
     assert (out, first[:9], len(told)) == ("", "1 query, ", 1), err
