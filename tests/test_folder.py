@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.crash import ROOT
-from zelo_ray.ray.folder import folder_for_ray
+from zelo_ray.ray.session import folder_for_ray
 
 HOLD = """
 import sys
-from zelo_ray.ray.folder import folder_for_ray
+from zelo_ray.ray.session import folder_for_ray
 with folder_for_ray() as folder:
     print(folder, flush=True)
     sys.stdin.read()

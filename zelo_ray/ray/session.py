@@ -1,9 +1,13 @@
 """Ray itself: join a cluster or start a private one, quietly."""
 
 import contextlib
+import fcntl
 import logging
 import os
+import shutil
 import signal
+import stat
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -21,7 +25,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 import zelo_ray
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AskingOptions
-from zelo_ray.ray.folder import folder_for_ray
 from zelo_ray.ray.placement import nodes_alive
 from zelo_ray.ray.trouble import (
     in_one_line,
@@ -30,6 +33,61 @@ from zelo_ray.ray.trouble import (
     no_start,
     refuse_deaf,
 )
+
+_PREFIX = "zelo-"
+_LOCK = "lock"
+_OF_RAY = "r"  # one letter: Ray makes sockets below it, and the path of a socket has to be short
+
+
+@contextlib.contextmanager
+def folder_for_ray() -> Iterator[str]:
+    """Yield a folder for Ray inside a private one, as Ray opens its own to all users.
+
+    A run holds a lock in its folder, which the system releases however the process ends. So the
+    next run can tell which folders killed runs left behind, and removes them.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    for leftover in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        _remove_if_left(leftover)
+    folder, lock = _locked_folder()
+    try:
+        yield str(folder / _OF_RAY)
+    finally:
+        _remove(folder)
+        os.close(lock)
+
+
+def _locked_folder() -> tuple[Path, int]:
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.fstat(lock).st_nlink:
+            return folder, lock
+        os.close(lock)  # between these two calls another run took the folder for one left behind
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Remove a folder of this user's, if it is certain that its run has ended."""
+    with contextlib.suppress(OSError):  # locked, being made, or somebody else is removing it
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            return
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(folder)
+        finally:
+            os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the lock last, so that a removal that is cut off is taken up by the next run."""
+    shutil.rmtree(folder / _OF_RAY, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
 
 _OBJECT_STORE_BYTES = 512 * 2**20
 # Where Ray waits 30 s. Its raylet is waited for so long at once: a client of servers that failed
