@@ -439,7 +439,7 @@ def test_failures_of_judges_are_told_of_an_interrupted_run_and_missing_answers_a
 def test_a_run_that_is_still_at_work_is_told_apart(tmp_path):
     out = interrupted(tmp_path, graded_pools(2), 8)
     with claim(str(out)):
-        assert write_report(str(out)).startswith("This run is still at work: ")
+        assert write_report(str(out)).startswith("This run is still in progress: ")
     assert write_report(str(out)).startswith("This run was interrupted: ")
 
 

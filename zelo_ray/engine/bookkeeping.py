@@ -75,7 +75,7 @@ class Tally:
     trouble: Trouble = Trouble()
     """the last failure or retry"""
     disabled: Disabled | None = None
-    """why it is asked nothing more, as the desk knows; None while it is"""
+    """why it is asked nothing more, as the coordinator knows; None while it is asked"""
 
     def end(
         self, status: str, reason: str = "", at: float = 0.0, wraps: Sequence[str] = ()
@@ -96,7 +96,7 @@ class Tally:
             self.wrapped[wrap] = self.wrapped.get(wrap, 0) + 1
 
     def retry(self, reason: str, at: float) -> None:
-        """Count a request that is to be repeated, likewise."""
+        """Count a request that is to be repeated, with the reason and the time as in `end`."""
         self.retries += 1
         self.trouble = Trouble(at, reason)
 
@@ -145,7 +145,7 @@ def over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
 
 
 class LedgerWriter:
-    """Turns answers into the ledger's rows and keeps them.
+    """Writer that turns answers into rows of the ledger.
 
     Replies that come in while the ledger writes go in together next.
 
@@ -162,7 +162,7 @@ class LedgerWriter:
         self._ledger, self._run_id, self._prices, self._clock = ledger, run_id, prices, clock
         self._waiting: list[tuple[Reply, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._writer = ThreadPoolExecutor(1)  # of its own, so that no reply waits behind a plan
+        self._writer = ThreadPoolExecutor(1)  # its own thread, so that no reply waits behind a plan
         self.exhausted = ledger.exhausted
         """whether storage was so full at the last look that no further call may be made"""
 
@@ -331,7 +331,7 @@ def maybe_billed(dollars: float, uncounted: Mapping[str, float]) -> str:
     if (cut_off := dollars - sum(uncounted.values())) > NOTHING:
         lines.append(f"up to {money(cut_off)} more may have been billed for interrupted calls")
     for judge, part in sorted(uncounted.items()):
-        reckoned = f"each call is reckoned at its limit, {money(part)} in all"
+        reckoned = f"each call is counted at its limit, {money(part)} in all"
         lines.append(f"{judge} {_NO_TOKENS}: {reckoned}")
     return "; ".join(lines)
 
@@ -349,7 +349,7 @@ def ledger_of(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = ""
         LedgerError: it cannot be read or written.
     """
     limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
-    alone = bool(run_id) and find(options.protocol).alone(options)  # who looks sees all damage
+    alone = bool(run_id) and find(options.protocol).alone(options)  # a reader sees all damage
     return Ledger(
         options.books, run_id, retried(options), limits, judges=[*limits] if alone else None
     )

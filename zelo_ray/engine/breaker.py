@@ -23,7 +23,7 @@ _LONG_DELAY = 120.0  # seconds: a server that asks for more is away, whatever it
 
 
 class CircuitBreaker:
-    """Lets the calls of one judge go while it answers, and else one at a time.
+    """Circuit breaker of one judge: lets its calls go while it answers, else one at a time.
 
     Args:
         slots: calls that may be in flight.
@@ -42,7 +42,7 @@ class CircuitBreaker:
         self.is_open = False
         """whether calls are held back"""
         self.answers = 0
-        """how often something came back"""
+        """responses so far, of any kind"""
 
     @property
     def is_sure(self) -> bool:
@@ -79,13 +79,13 @@ class CircuitBreaker:
         is_probe: bool,
         suspect: bool = False,
     ) -> None:
-        """Count a call that nothing came of, and hold calls back after too many in a row.
+        """Count a failed call, and hold calls back after too many in a row.
 
         Args:
-            trouble: what came in place of an answer.
+            trouble: why the call failed.
             key: of its request.
             is_probe: whether it went as a probe.
-            suspect: whether others were answered since this request came to nothing before.
+            suspect: whether other requests were answered since this one failed before.
         """
         delay = trouble.delay or 0.0
         self._failing[key] += 1

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 NOTHING = 1e-9  # dollars that rounding may leave
-_SILENT_SECONDS = 30.0  # after which a spender is taken for dead; what it held counts as spent
+_SILENT_SECONDS = 30.0
+"""After so long a silence a spender counts as dead, and what it had reserved as spent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The number of the amounts asked for that may be spent, from the first on.
+    """The answer to a spender: how many of the amounts it asked for may be spent.
 
     ``over``: the next one never will be, since nobody holds money that could come back.
     """
@@ -27,7 +28,7 @@ class _Spender:
 
 
 class Budget:
-    """The money that all spenders together may spend.
+    """Budget that all spenders share.
 
     Each tells its own figures so far with every call, so nothing is lost when this object is made
     anew after a crash.
@@ -49,7 +50,7 @@ class Budget:
     def reserve(
         self, spender: str, settled: float, held: float, wants: Sequence[float], now: float
     ) -> Grant:
-        """Take money for as many amounts as there is, in their order.
+        """Reserve as many of the wanted amounts as the budget has room for, in their order.
 
         Args:
             spender: who asks.

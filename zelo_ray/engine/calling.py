@@ -1,4 +1,4 @@
-"""Make the calls of one request: reserve for each, keep its answer, and wait before the next."""
+"""Call a judge until a request has its last answer: reserve, call, keep, wait, call again."""
 
 import random
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from zelo_ray.reasons import Disabled, StopReason, without_name
 from zelo_ray.records import Answer, Request, Usage, model_name
 
 _LONGEST_WAIT = 120.0
-_THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
+_THROTTLED_COST = 0.1  # of an attempt: a 429 says nothing against the request
 _DOUBTFUL_COST = 0.1
 """The same of a probe where few requests wait: it may be about them, or the judge may be away."""
 _SPENT_DAY = Disabled(
@@ -36,13 +36,13 @@ _STARTING_BACKOFF = 4.0  # the longest while a judge was never reached
 
 
 class JudgeCaller(Filler[Channel]):
-    """Calls judges until each request has its last answer.
+    """Client that calls judges until each request has its last answer.
 
     Args:
         options: the job's options.
-        lines: the judges that it calls.
-        books: where replies are kept.
-        purse: the money for their calls.
+        lines: a channel for each judge that it calls.
+        books: the writer that keeps replies.
+        purse: the budget of their calls.
         clock: the time.
         ledger: open for writing.
         exposure: what calls in flight may cost.
@@ -156,7 +156,7 @@ class JudgeCaller(Filler[Channel]):
             line.tally.waiting -= 1
 
     async def _admit(self, line: Channel) -> bool:
-        """Wait until something comes back from a judge; return whether this call goes as a probe.
+        """Wait until the circuit breaker lets a call go; return whether it goes as a probe.
 
         The slot is left to others meanwhile: where there is but one, it is still another request
         that goes as the next probe, and no prompt alone decides whether the judge is there.
@@ -170,7 +170,7 @@ class JudgeCaller(Filler[Channel]):
             await line.slots.acquire()
 
     async def _reserve(self, request: Request, line: Channel, effort: Effort) -> bool:
-        """Reserve money and leave for a call; return False when none may be made any more."""
+        """Reserve money and a place in the rate limit; return False when no call may be made."""
         effort.size = size = effort.size or size_of(request)
         effort.limit = self._limit_of(request, line, effort)
         if self.purse.capped and effort.limit:
@@ -194,7 +194,7 @@ class JudgeCaller(Filler[Channel]):
         return False
 
     async def _once(self, request: Request, line: Channel, effort: Effort) -> float:
-        """Make one call; return the seconds to wait before another, if it takes one."""
+        """Make one call; return the seconds to wait before the next, if another is needed."""
         effort.calls += 1
         line.patience.asked(self.clock.now())
         wait, billed = 0.0, True
@@ -276,7 +276,7 @@ class JudgeCaller(Filler[Channel]):
         self._give_up(line, line.patience.missed(trouble, now, away=breaker.is_open))
 
     def _cost(self, line: Channel, trouble: Retry, effort: Effort, *, suspect: bool) -> float:
-        """Count as how many attempts of its request a call stands that nothing came of.
+        """Return how many attempts of its request a failed call counts for.
 
         A prompt that is `suspect`, as others were answered meanwhile, never holds up the run.
         """
@@ -359,7 +359,8 @@ class JudgeCaller(Filler[Channel]):
     ) -> float:
         """Return the seconds before the request's next call: the server's delay, or a random one.
 
-        It is 0 where the gate (after a 429) or the breaker (in an outage) holds the call back.
+        It is 0 where the rate limiter (after a 429) or the circuit breaker (in an outage) holds the
+        call back.
         """
         jitter = random.Random(f"{request.key}:{effort.calls}").random()
         throttled = trouble.kind is RetryKind.THROTTLED
@@ -373,7 +374,7 @@ class JudgeCaller(Filler[Channel]):
             line.tally.retry(
                 f"{trouble.detail}; its calls wait until it answers", self.clock.date()
             )
-            return 0.0  # the breaker holds it back
+            return 0.0  # the circuit breaker holds it back
         line.tally.retry(trouble.detail, self.clock.date())
         if line.patience.is_starting(trouble):
             return min(_STARTING_BACKOFF, _FIRST_BACKOFF * 2.0 ** (effort.calls - 1))

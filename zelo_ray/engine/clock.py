@@ -1,4 +1,4 @@
-"""The time, and waiting: passed in to all that looks at a clock, so that tests need not wait."""
+"""A clock that is passed in wherever time is read or waited for, so that tests need not wait."""
 
 import asyncio
 import contextlib
@@ -44,4 +44,4 @@ class Clock:
 
 
 CLOCK = Clock()
-"""The machine's."""
+"""the clock of this machine"""

@@ -1,4 +1,4 @@
-"""Small files that are whole and durable when they are written, on a disk or in an object store."""
+"""Write small files whole and durably, on a disk or in an object store."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ FULL = "the disk of the output directory is full; make room and run again"
 
 
 def keep_file(fs: fsspec.AbstractFileSystem, name: str, data: bytes) -> None:
-    """Write a file anew; it is durable at the end, and never half there.
+    """Replace a file; readers see the old or the new content, and the new one is durable.
 
     Raises:
         LedgerError: it could not be written.
@@ -28,7 +28,7 @@ def keep_file(fs: fsspec.AbstractFileSystem, name: str, data: bytes) -> None:
 
 @contextmanager
 def telling(name: str) -> Iterator[None]:
-    """Say in a line why a file, or the folder of one, cannot be written or read.
+    """Turn errors of the storage about a file, or its folder, into one line that says what to do.
 
     Raises:
         LedgerError: whatever the storage says.

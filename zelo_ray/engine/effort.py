@@ -1,4 +1,4 @@
-"""Keep the state of asking: a channel for each judge, and the effort made for each request."""
+"""State of asking online: a channel for each judge, and the effort made for each request."""
 
 import asyncio
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ NO_BOUND = Bound(0, 0, 0)
 
 @dataclass(slots=True)
 class Channel:
-    """One judge's connection: the calls that share it, and what holds them back."""
+    """Channel to one judge: its connection, and what holds its calls back."""
 
     judge: Judge
     provider: Provider
@@ -72,9 +72,9 @@ class Effort:
     last: Answer | None = None
     """what the server answered last"""
     unsettled: bool = False
-    """whether the last call may have been billed though nothing tells so"""
+    """whether the last call may have been billed although no response confirmed it"""
     uncounted: bool = False
-    """whether its answer came, and reported no tokens"""
+    """whether its answer came without a count of tokens"""
 
 
 def with_limit(request: Request, effort: Effort) -> Request:

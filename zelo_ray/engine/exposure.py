@@ -1,4 +1,4 @@
-"""Record what calls without a reply may cost at most, in the folder ``exposure`` by the ledger.
+"""Keep an upper bound on the cost of calls in flight, in the folder ``exposure`` by the ledger.
 
 A provider may bill a call whose answer never reached us: because we were killed, or stopped
 waiting. So a writer says in a file of its own how much its calls may come to before it sends them,
@@ -21,12 +21,12 @@ from zelo_ray.engine.durable import keep_file, telling
 from zelo_ray.errors import LedgerError
 
 FOLDER = "exposure"
-_LESS = 0.75  # of what was said: so little is out when it is said anew
-_AWHILE = 2.0  # seconds between two lines that say less
+_LESS = 0.75  # of the recorded amount: below that share a smaller one is recorded
+_AWHILE = 2.0  # seconds between two lines that lower the amount
 
 
 class Exposure:
-    """The amount that the calls of one process may still be billed.
+    """Record of what the calls of one process may still cost.
 
     Args:
         books: directory or URL of the ledger.
@@ -71,7 +71,7 @@ class Exposure:
         """Keep the possible cost of a call whose reply will never come.
 
         Args:
-            dollars: how much was said for it.
+            dollars: how much was recorded for it.
             uncounted: the judge whose answer came, and reported no tokens; empty if none came.
         """
         self.settle(dollars)

@@ -1,4 +1,4 @@
-"""Hold what asking online and asking in batches share: judges, money, and the stop."""
+"""Base class of the online and the batch client: their judges, their budget, and the stop."""
 
 import asyncio
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from zelo_ray.records import Judge
 
 
 class AskedJudge(Protocol):
-    """A judge that is asked."""
+    """Any judge that a runner asks."""
 
     judge: Judge
     tally: Tally
@@ -25,13 +25,13 @@ L = TypeVar("L", bound=AskedJudge)
 
 
 class Filler(Generic[L]):
-    """The state of one that fills the ledger.
+    """Runner that fills the ledger with replies: what asking online and in batches share.
 
     Args:
         options: the job's.
-        lines: the judges that it asks.
-        books: where replies are kept.
-        purse: the money for their calls.
+        lines: a channel for each judge that it asks.
+        books: the writer that keeps replies.
+        purse: the budget of their calls.
         clock: the time.
     """
 
@@ -68,5 +68,5 @@ class Filler(Generic[L]):
                 self.stop(reason.of(name))
 
     async def rest(self, seconds: float) -> None:
-        """Wait, but no longer than until the run is stopped."""
+        """Wait, or return early when the run is stopped."""
         await self.clock.wait_for(self.halt.wait(), seconds)

@@ -1,7 +1,7 @@
-"""The caller's side of limits: calls wait here until their account allows them.
+"""Client of the rate limiters: calls wait here until their account allows them.
 
-Far below every limit nobody waits: the gate holds leave for some calls in hand, and asks for more
-while that is being used up. Near a limit each call is told its own moment.
+Far below every limit nobody waits: the client holds permits for some calls in advance, and leases
+more while these are being used up. Near a limit each call is told its own moment.
 """
 
 import asyncio
@@ -18,23 +18,23 @@ from zelo_ray.engine.quota import Quota
 _LINGER = 0.005  # seconds in which calls gather, to be leased together
 _MOST = 200  # calls in one lease
 _ALIKE = 1.5  # times what a call usually takes
-_TELL_SECONDS = 1.0  # between two words that an account answers
+_TELL_SECONDS = 1.0  # seconds between two reports that an account answers
 
 
 @dataclass(slots=True)
 class _Ready:
-    """Calls that may go at once, as they were leased ahead, for as long as that is fresh."""
+    """Permits for calls that were leased in advance, and when they expire."""
 
     cost: Mapping[str, float] = field(default_factory=dict)
     """what each of them reserved"""
     count: int = 0
     low: int = 0
-    """at how many there is to be asked for more"""
+    """how few of them are left when more are leased"""
     until: float = 0.0
 
 
 class LimiterClient:
-    """Lets one judge's calls pass at the pace of its account.
+    """Client that lets one judge's calls go at the pace of its account.
 
     Args:
         account: whose limits hold.
@@ -55,7 +55,7 @@ class LimiterClient:
         self._heard_at = -math.inf
         self._telling: asyncio.Task[None] | None = None
         self.lease: Lease | None = None
-        """the last one, for those who want to see the limits"""
+        """the last one, which tells the limits in force"""
         self.spent_day = False
         """whether the requests of the day are used up"""
 
@@ -105,7 +105,7 @@ class LimiterClient:
         return await self._quota.pause(self._account, seconds)
 
     def close(self) -> None:
-        """Let nothing pass any more, and no caller wait."""
+        """Refuse all calls from now on; nobody waits any more."""
         self._closed = True
         for granted in self._soon:
             answer(granted, passed=False)
@@ -171,7 +171,7 @@ class LimiterClient:
                 loop.call_later(self._clock.real(delay), _pass, granted)
 
     def _take_ready(self, cost: Mapping[str, float]) -> bool:
-        """Take leave in hand for a call and return True, or return False if there is none."""
+        """Use a permit that was leased in advance; return False if there is none."""
         ready = self._ready
         if not ready.count:
             return False
@@ -190,7 +190,7 @@ class LimiterClient:
         return True
 
     def _give_back_ready(self) -> None:
-        """Report with the next lease what of the last one was not used."""
+        """Give unused permits back with the next lease."""
         for name, amount in self._ready.cost.items() if self._ready.count else ():
             self._more[name] = self._more.get(name, 0.0) - amount * self._ready.count
         self._ready.count = 0

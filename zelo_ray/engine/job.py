@@ -1,4 +1,4 @@
-"""Begin every job, before Ray is there: its places, its claim, its name, its watch."""
+"""Set up a job before Ray starts: absolute places, the lock on the output, run id, watcher."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ def placed(options: Asking) -> Asking:
 
 @contextlib.contextmanager
 def claimed(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
-    """Hold the only right to write results, and replies to the ledger.
+    """Lock the output directory and the ledger while the context lasts.
 
     Raises:
         LockError: another run holds it, or another command than ``kind`` left its results there.
@@ -74,7 +74,7 @@ def new_run_id() -> str:
 
 
 class Timer:
-    """Seconds by the name of what took them."""
+    """Timer that counts seconds by the name of what took them."""
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}

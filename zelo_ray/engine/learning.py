@@ -1,4 +1,4 @@
-"""Learn what takes all of a run's judgments, between two passes over them."""
+"""Learn the judges' errors from all judgments of a run, between two passes over them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,7 @@ def human_grades(options: AnnotateOptions) -> pa.Table | None:
     Raises:
         InputError: they cannot be read.
     """
-    human = getattr(options, "human", None)  # few protocols take them
+    human = getattr(options, "human", None)  # not every protocol takes them
     return None if human is None else grades_at(human)
 
 

@@ -1,4 +1,4 @@
-"""Limits by time that all callers of an account share: requests and tokens a minute, and a day.
+"""Rate limits that all callers of an account share: requests and tokens a minute, and a day.
 
 A `Limiter` answers at once and never waits: it tells each call how long to wait. It does so by
 virtual scheduling (the generic cell rate algorithm of ATM Forum TM 4.0, for several limits at
@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 
 _PERIODS = {"rpm": 60.0, "tpm": 60.0, "itpm": 60.0, "otpm": 60.0, "rpd": 86_400.0}
 _HEADROOM = 0.99  # of a limit is used: the server's clock and network are not ours
-_BURST = 1.0  # seconds' worth that a rested account may spend at once; a day's limit, all of it
-_HORIZON = 1.0  # seconds that a lease looks ahead; what a caller that dies had leased is soon over
+_BURST = 1.0  # seconds' worth that an idle account may spend at once; of a day's limit, all of it
+_HORIZON = 1.0  # seconds that a lease looks ahead: a caller that dies wastes no more
 _CUT, _LEAST = 0.8, 0.02  # at each 429, and the smallest share of the limits that is left
 _GROWTH, _WARY_GROWTH = 0.02, 0.001  # a second; the latter past a guess that met a 429
 _RETREAT = 0.95  # of a guess, at each 429
 _SOONEST = 0.05  # seconds before a caller asks again
 _RESTED = 0.5  # seconds' worth that an account must have left, for calls to be leased ahead
 READY_SECONDS = 0.2
-"""How long leave may be used that was leased ahead: so much more may go at once than is leased."""
+"""How long permits that were leased in advance are valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Limiter:
         self._alike_since = None
 
     def pause(self, seconds: float, now: float) -> float:
-        """Obey a 429: nothing goes for so long, and from then on at a lower rate.
+        """Obey a 429: no call goes for so long, and from then on at a lower rate.
 
         Returns:
             For how many seconds 429s are all that the account has to say.
@@ -176,7 +176,7 @@ class Limiter:
 
     def _rested(self, cost: Mapping[str, float], rates: Mapping[str, float], now: float) -> bool:
         """Return whether the account is far below every limit, also after a call of this cost."""
-        return "rpd" not in rates and all(  # a day's leave in one hand is lacking in another
+        return "rpd" not in rates and all(  # others lack what one caller hoards of a day
             self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate < now - _RESTED
             for name, rate in rates.items()
         )
@@ -195,5 +195,5 @@ class Limiter:
             self._share = min(1.0, self._share * (1 + _GROWTH * seconds))
         elif (
             self.guessed and self._pressed
-        ):  # else somebody else sets the pace, and nothing is learned
+        ):  # else another program sets the pace, and nothing is learned
             self._reach *= 1 + (_WARY_GROWTH if self._met else _GROWTH) * seconds

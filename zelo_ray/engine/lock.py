@@ -1,4 +1,4 @@
-"""One run at a time on one output directory.
+"""Allow one run at a time on an output directory.
 
 On a local disk two file locks do it, which the system lets go of however a process ends: the run
 holds one, and each process that writes replies shares another, so that a new run waits for the
@@ -46,7 +46,7 @@ def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str
 def claim(
     out: str, say: Callable[[str], None] = print, kind: str | None = "annotate"
 ) -> Iterator[None]:
-    """Hold the only right to run on ``out``.
+    """Lock ``out`` while the context lasts.
 
     Args:
         out: output directory (made if missing) or URL.
@@ -165,14 +165,14 @@ def _claim_object(
             holder = json.loads(held)
             return {name: str(holder[name]) for name in ("owner", "who", "beat")}
         except (ValueError, KeyError, TypeError):
-            return {"owner": "?", "who": "a run that cannot be told", "beat": repr(held)}
+            return {"owner": "?", "who": "an unknown run", "beat": repr(held)}
 
     try:
         beat("create")
     except FileExistsError:
         _await_silence(look, out, say)
         beat()
-        time.sleep(2)  # of two that take over at once, the later one stays
+        time.sleep(2)  # of two that take over at once, the later one keeps it
         if look()["owner"] != me:
             raise LockError(f"{out} is locked by another run") from None
     ended = threading.Event()
@@ -187,7 +187,7 @@ def _claim_object(
                     beat()
                     beat_at = time.monotonic()
             if is_taken or time.monotonic() - beat_at > _STALE_SECONDS / 2:
-                say(f"{out}: the claim on it is lost, so this run stops")
+                say(f"{out}: another run has taken its lock, so this run stops")
                 os.kill(os.getpid(), signal.SIGTERM)
                 return
 
@@ -205,9 +205,11 @@ def _claim_object(
 def _await_silence(
     look: Callable[[], dict[str, str]], out: str, say: Callable[[str], None]
 ) -> None:
-    """Return when the holder of a claim has not beaten for long enough to be dead."""
+    """Return when the holder's heartbeat has been silent for long enough that it must be dead."""
     first = look()
-    say(f"{out} was in use by {first['who']}; looking for {_STALE_SECONDS:.0f} s if it lives")
+    say(
+        f"{out} was in use by {first['who']}; watching for {_STALE_SECONDS:.0f} s whether that still runs"
+    )
     until = time.monotonic() + _STALE_SECONDS
     while time.monotonic() < until and (now := look())["owner"]:
         if now["beat"] != first["beat"]:

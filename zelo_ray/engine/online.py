@@ -1,4 +1,4 @@
-"""Fill the ledger by calls that are answered at once: many in flight, each reply kept before use.
+"""Ask judges online: many calls in flight, and each reply is in the ledger before it is used.
 
 An `Asker` holds the connections of some judges. It drives each pool's protocol as far as its judges
 can carry it; its calls, of which replies are seen only when they are durable, are in `calling`.
@@ -40,7 +40,7 @@ _COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one
 
 
 class Asker(JudgeCaller):
-    """Asks some of a panel's judges, on the event loop that it was made on.
+    """Client that asks some of a panel's judges, on the event loop that it was made on.
 
     Args:
         options: the job's options.
@@ -49,10 +49,11 @@ class Asker(JudgeCaller):
         ledger: open for writing.
         environ: where keys are found.
         run_id: the run that pays.
-        quota: who shares out the accounts' limits; else this process alone uses them.
-        till: who keeps the budget, if there is one.
+        quota: the rate limiters, if they are shared; else this process has its own.
+        till: the budget shared with others, if there is a cap.
         disabled: judges of the panel that are asked nothing more, with the reason.
-        again: the same run has been over all pools before; what is known is counted anew.
+        again: whether the same run has asked about all pools before; recorded replies are counted
+            anew.
         clock: the time; a quota goes by the same.
 
     Raises:
@@ -217,12 +218,12 @@ class Asker(JudgeCaller):
             self._roomy.set()
 
     async def tell(self) -> None:
-        """Tell the till what is spent and held, and a later run what may still be billed."""
+        """Report what is spent and reserved to the budget, and to disk what may still be billed."""
         await self._ease()
         await self.purse.tell()
 
     async def _ease(self) -> None:
-        with contextlib.suppress(LedgerError):  # what stands there is more than enough
+        with contextlib.suppress(LedgerError):  # the amount on record is high enough
             await self._exposure.ease()
 
     async def aclose(self) -> None:

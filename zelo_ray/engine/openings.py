@@ -1,4 +1,4 @@
-"""Requests that begin alike, and which of them goes first, so that a provider's cache helps.
+"""Order requests that share a beginning, so that the provider's prompt cache serves them.
 
 A cache holds a beginning only when the answer to a first request with it has begun. So of those
 that share one the first goes alone, and the others wait until it is answered, or for some seconds.
@@ -25,7 +25,7 @@ GoOn = Callable[[bool], None]
 
 
 class Openings:
-    """Some requests that are to be asked now, about one query.
+    """Scheduler of the requests about one query that are to be asked now.
 
     Args:
         requests: the requests, not yet marked.
@@ -46,7 +46,7 @@ class Openings:
 
     @asynccontextmanager
     async def turn(self, request: Request) -> AsyncIterator[GoOn]:
-        """Wait while another goes first with a beginning of this request.
+        """Wait while another request goes first with a beginning that this one shares.
 
         What it gives is to be called when a call has ended, with whether it was answered. If it was
         not, one of the others goes first. Beginnings are waited for in the order of their lengths,

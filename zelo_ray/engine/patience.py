@@ -1,4 +1,4 @@
-"""Decide when to give up a silent judge. Time is passed in, in seconds of any clock."""
+"""Detect that a judge has failed for good. Time is passed in, in seconds of any clock."""
 
 from zelo_ray.providers import Retry, RetryKind
 from zelo_ray.reasons import Disabled, StopReason
@@ -12,7 +12,7 @@ _UNREACHED_SECONDS = 15.0  # in which no connection to a provider can be made
 
 
 class Patience:
-    """The signs of life of one judge, and when to give it up.
+    """Failure detector of one judge: notes its signs of life, and says when to give it up.
 
     Args:
         judge: who is asked.
@@ -47,9 +47,9 @@ class Patience:
         """Note a failed call; return why to give the judge up, if that is so.
 
         Args:
-            trouble: what came of it.
+            trouble: why the call failed.
             now: the time.
-            away: whether nothing came of all the calls before it.
+            away: whether all the calls before it failed as well.
         """
         if trouble.kind is not RetryKind.UNREACHED:
             self._reached = True

@@ -1,4 +1,4 @@
-"""Check, and say, what there is to know before a run asks anything."""
+"""Check what could go wrong before a run asks anything, and warn or refuse."""
 
 import os
 from collections import Counter
@@ -73,7 +73,7 @@ def look_before(
     watch: Watch,
     own_judges: Collection[str] = (),
 ) -> Spent:
-    """Return what is spent before a run asks anything, and say what is not as it should be.
+    """Return the dollars spent before a run asks anything; warn of what else is wrong.
 
     Spent is what the ledger holds, what may have been billed besides, and what lies in batches of
     other judges than ``own_judges``, which this run will not collect.
@@ -112,7 +112,7 @@ def refuse_small_cap(
     plans: Iterable[tuple[AnnotateOptions, Sequence[Judge]]],
     shards: Sequence[str],
 ) -> None:
-    """Refuse a cap by which nothing could ever be asked, and that would be said to be used up.
+    """Refuse a cap that is too small for a single call: the run would stop at once.
 
     Args:
         cap: dollars that all runs may cost, if there is a cap.
@@ -145,7 +145,7 @@ def refuse_small_cap(
 
 
 def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
-    """Say what will not be as one might think."""
+    """Warn of settings with a surprising effect: unknown prices, no prompt, slow batches."""
     for name in unpriced(panel, options.prices):
         watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
     names = heedless(judge.name for judge in panel)
@@ -183,7 +183,7 @@ def nothing_known(options: AnnotateOptions, shards: Sequence[str]) -> bool:
 
 
 def counts_of(options: AnnotateOptions, panel: Sequence[Judge]) -> dict[str, Count]:
-    """Return, by judge, a function that counts its requests about a pool, planned once for all."""
+    """Return for each judge a function that counts its requests about a pool."""
     protocol, last = load(options.protocol), list[tuple[Pool, Mapping[str, int]]]()
 
     def count(name: str, pool: Pool) -> int:

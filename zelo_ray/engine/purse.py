@@ -1,4 +1,4 @@
-"""Money for calls: they queue here until the budget allows them."""
+"""Client of the shared budget: calls queue here until it has room for them."""
 
 import asyncio
 from collections import deque
@@ -13,7 +13,7 @@ _DENIED_WAIT = 0.2  # seconds before money is asked for again that others may gi
 
 
 class BudgetClient:
-    """Holds what the calls of one process may cost. Without a till there is no cap."""
+    """Budget of the calls of one process. Without a shared budget there is no cap."""
 
     def __init__(
         self, spender: str, till: SharedBudget | None, settled: float = 0.0, clock: Clock = CLOCK
@@ -32,14 +32,14 @@ class BudgetClient:
         return self._till is not None
 
     async def hold(self, dollars: float) -> None:
-        """Take over money that an earlier run had reserved, whether there is enough or not."""
+        """Reserve what open batches of an earlier run may cost, whether there is room or not."""
         if self._till is not None:
             async with self._asking:
                 self._held += dollars
                 await self._till.reserve(self._spender, self._settled, self._held, ())
 
     async def tell(self) -> None:
-        """Report what is spent and held, so that others may have what came back."""
+        """Report what is spent and reserved, so that others may have what was given back."""
         await self.hold(0.0)
 
     async def take(self, dollars: float) -> bool:
@@ -53,13 +53,13 @@ class BudgetClient:
         self._granting = self._granting or asyncio.create_task(self._grant(self._till))
         try:
             return bool(await waiter)
-        except asyncio.CancelledError:  # perhaps in the moment in which it was granted
+        except asyncio.CancelledError:  # perhaps just after it was granted
             if not waiter.cancelled():
                 self.give_back(dollars if waiter.result() else 0.0, 0.0)
             raise
 
     def give_back(self, reserved: float, spent: float) -> None:
-        """Report what a call has cost of what was taken for it."""
+        """Replace what was reserved for a call by what it has cost."""
         self._held -= reserved if self.capped else 0.0
         self._settled += spent
 

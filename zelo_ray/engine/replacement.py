@@ -1,4 +1,4 @@
-"""Keep the results of a finished run from being replaced in silence by other ones.
+"""Refuse to replace the results of a finished run by different ones unless the user says so.
 
 A contest, a gate and people's labels name results by their place. So what stands there is replaced
 only by the same with more input, or where the user says so.

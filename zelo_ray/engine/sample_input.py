@@ -1,4 +1,4 @@
-"""A look at all of the input before anything is paid for: it counts requests and keeps a sample."""
+"""Count the requests of all the input and keep a sample of pools, before anything is paid for."""
 
 import hashlib
 import heapq
@@ -42,7 +42,7 @@ def pilot_lines(
 
 @dataclass(slots=True)
 class Sampled:
-    """A pool, as far as its replies carry: what is asked, and how long it is."""
+    """A sampled pool: the requests that follow from its recorded replies, and their lengths."""
 
     query_id: str
     counts: dict[str, int]
@@ -156,7 +156,7 @@ def _mean(samples: Iterable[Sequence[tuple[str, float]]]) -> float:
 
 
 class NoReplies:
-    """A ledger in which there is nothing."""
+    """A ledger without any reply."""
 
     def there(self, keys: Sequence[str]) -> list[bool]:
         """Return False for each key: no reply is there."""

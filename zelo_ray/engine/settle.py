@@ -1,4 +1,4 @@
-"""Replies to judgments, judgments to scores. It costs no call."""
+"""Build results from the ledger: replies become judgments, judgments become scores. No calls."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Check whether a finished run's results still stand: then nothing is planned, read or written.
+"""Check whether a finished run is up to date: then nothing is planned, read or written.
 
 The record of a run (``run.json``), which is written last, holds two digests: of all that it was
 made of (options, panel, code, bytes of the input), and of the files that it left, with those of the
@@ -41,7 +41,7 @@ _AS_WRITTEN = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
 
 
 class RunFingerprint:
-    """The inputs that a run is made of, as it begins.
+    """Fingerprint of all that a run is made of, taken as it begins.
 
     Args:
         options: of the job, with absolute places.
@@ -67,7 +67,7 @@ class RunFingerprint:
             self._made_of = digest.hexdigest()
 
     def found(self) -> Summary | None:
-        """Return the summary of the last run, if its results stand."""
+        """Return the summary of the last run if its results are up to date, else None."""
         out = self._options.out
         if not self._made_of or not (Path(out) / RUN).exists():
             return None

@@ -1,4 +1,4 @@
-"""Tokens of calls before they are made: how many they may take at most, and will probably take."""
+"""Predict the tokens of a call before it is made: the most it can take, and the likely number."""
 
 import math
 import re

@@ -14,7 +14,7 @@ from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Answer, Judge, Status
 
 FIRST = 20
-"""Requests that tell: where none of them gives a judgment, the others will not either."""
+"""First requests of a judge: where none of them gives a judgment, the others will not either."""
 _HELP: dict[Status, dict[str, str]] = {
     "truncated": {
         "max_output_tokens": "raise max_output_tokens",

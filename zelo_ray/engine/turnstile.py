@@ -1,4 +1,4 @@
-"""Calls begin one in a turn of the event loop, which so looks at its sockets in between.
+"""Start at most one call in each turn of the event loop, so that replies are read in between.
 
 To begin a call takes the SDK a millisecond. Replies are kept in groups, so hundreds of slots may
 come free in one turn. If all began their next call in the turn after, no reply would be read
@@ -11,7 +11,7 @@ from collections import deque
 
 
 class Turnstile:
-    """Lets one pass in a turn of the event loop, in the order in which they come."""
+    """Queue that lets one caller go in each turn of the event loop, first come, first served."""
 
     def __init__(self) -> None:
         self._waiting = deque[asyncio.Future[None]]()

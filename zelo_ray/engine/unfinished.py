@@ -1,4 +1,4 @@
-"""Settle an unfinished run from the replies it has so far, without a call and in another place.
+"""Build the results of an unfinished run from the replies it has so far, in another place.
 
 Nothing is written where the run writes: the results there may be an earlier run's.
 """
@@ -37,22 +37,22 @@ _POOLS_AT_ONCE = 32
 
 
 class Untold(Exception):  # noqa: N818 - it names what is the matter
-    """Nothing can be told of a run that is not finished; the message is one line that says why."""
+    """There are no partial results of an unfinished run; the message is one line that says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """Results of an unfinished run, for as long as somebody looks at them."""
+    """Results of an unfinished run, in a folder that is removed afterwards."""
 
     folder: str
-    """where they lie, as if the run were over"""
+    """the folder, which looks like that of a finished run"""
     told: str
-    """what to say before anything else: how much is there"""
+    """one line on how much of the run they rest on, to be shown first"""
 
 
 @contextlib.contextmanager
 def so_far(out: str, record: Mapping[str, Any], query_id: str | None = None) -> Iterator[SoFar]:
-    """Settle what the ledger holds into a folder that is there until the context ends.
+    """Build results from what the ledger holds, in a folder that lasts as long as the context.
 
     Args:
         out: directory or URL of the run.
@@ -80,7 +80,7 @@ def so_far(out: str, record: Mapping[str, Any], query_id: str | None = None) -> 
 
 
 class _Replay:
-    """A run of annotate gone over again, as far as its replies carry."""
+    """Replay of an annotate run as far as its recorded replies reach."""
 
     def __init__(
         self, out: str, record: Mapping[str, Any], folder: str, query_id: str | None
@@ -144,7 +144,7 @@ class _Replay:
             yield settled([line for line, _ in part], steps, self.options, learned)
 
     def _step(self, pool: Pool) -> Step:
-        """Return the state of a pool so far. What is not there is missing, and no failure."""
+        """Return the state of a pool so far. A reply that is missing is no failure."""
         progress = Progress(self.protocol.rounds(pool, self.panel, self.options))
         step = progress.step(self._ledger)
         if self._query_id in (None, pool.query_id):
@@ -182,7 +182,7 @@ def _told(out: str, replay: _Replay, query_id: str | None) -> str:
     have = "has" if replies == 1 else "have"
     count = f"{replies:,} of {qualifier}{planned:,} requests{about} {have} a reply"
     if at_work(out):
-        return f"This run is still at work: {count} so far. Scores rest on these alone."
+        return f"This run is still in progress: {count} so far. Scores rest on these alone."
     return (
         f"This run was interrupted: {count}. Scores rest on these alone; the same command goes on."
     )

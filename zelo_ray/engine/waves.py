@@ -20,7 +20,7 @@ _MOST = 50
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """US dollars that are held for some requests in batches: at first, and when some are known."""
+    """US dollars reserved for requests in batches: at first, and after the first replies."""
 
     first: float = 0.0
     later: float = 0.0

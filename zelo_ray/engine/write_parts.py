@@ -1,4 +1,4 @@
-"""Results of many pools in parts: each written by the worker that settled its pools."""
+"""Write the results of many pools in parts, each by the worker that built them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Write settled pools to files, and sum them up in figures."""
+"""Write the results of pools to files, and sum them up in figures."""
 
 import math
 from collections import Counter
@@ -133,7 +133,7 @@ class Written:
 
 @dataclass(slots=True)
 class Counted:
-    """The figures of settled pools."""
+    """Figures summed over the results of pools."""
 
     queries: int = 0
     documents: int = 0
@@ -165,7 +165,7 @@ class Counted:
         return orjson.dumps(asdict(self)).decode()
 
     def add(self, block: pa.Table, written: Written) -> None:
-        """Count in a block of what `settle` gave."""
+        """Add the figures of a block of results."""
         sizes = {name: pc.sum(pc.list_value_length(block[name])).as_py() for name in written.tables}
         counts = {name: size or 0 for name, size in sizes.items()}
         errors, beyond = list[float](), list[float]()
@@ -195,7 +195,7 @@ class Counted:
         self.unscored |= _unscored_in({query_id: row for query_id, row in rows if row})
 
     def join(self, later: "Counted") -> None:
-        """Count in what comes behind."""
+        """Add the figures of later blocks."""
         for figure in fields(self):
             if isinstance(value := getattr(later, figure.name), int):
                 setattr(self, figure.name, getattr(self, figure.name) + value)

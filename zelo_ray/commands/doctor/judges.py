@@ -148,7 +148,7 @@ async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
     cost = "unknown dollars" if dollars is None else f"${dollars:.5f}"
     tokens = f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out, {cost}"
     if not (used.told or load_provider(judge.provider).free):
-        tokens = "it reports no tokens: under --max-usd each call is reckoned at its limit"
+        tokens = "it reports no tokens: under --max-usd each call is counted at its limit"
     summary = f"{answer.status} in {took:.1f} s, {tokens}"
     if answer.status == "ok":
         return Finding(what, "ok", summary)

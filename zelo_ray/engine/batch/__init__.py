@@ -58,7 +58,7 @@ def connect(
 
 
 class Batcher:
-    """Asks the judges of one provider through its batch API.
+    """Client that asks the judges of one provider through its batch API.
 
     Args:
         options: the job's options.
@@ -67,7 +67,7 @@ class Batcher:
         ledger: open for writing.
         environ: where keys are found.
         run_id: the run that pays.
-        till: who keeps the budget, if there is one.
+        till: the budget shared with others, if there is a cap.
         disabled: judges of the panel that are asked nothing more, with the reason.
         clock: the time.
 
@@ -94,7 +94,7 @@ class Batcher:
         self._panel = self._protocol.heeded(judges, panel, options)
         lines = [_line(judge, options, environ) for judge in judges]
         books = LedgerWriter(ledger, run_id, options.prices, clock)
-        # When this comes back from the dead, it is the same spender, who has spent what it had.
+        # An actor that Ray restarts counts as the same spender, with all it had reserved as spent.
         spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
         spent = paid_in(options.books).dollars(run_id, names) if till else 0.0
         self._station = BatchState(
@@ -129,7 +129,7 @@ class Batcher:
         self._station.disable_judge(name, reason)
 
     async def tell(self) -> None:
-        """Tell the till what is spent and held."""
+        """Report to the shared budget what is spent and what is reserved."""
         await self._station.purse.tell()
 
     async def run(self, pools: Callable[[], Iterable[Pool]]) -> None:
@@ -167,7 +167,7 @@ class Batcher:
         """
         submitted, lines = 0, self._station.lines
         passed = {name: Tally() for name in lines}
-        # What comes home meanwhile is asked again with all else that is then missing, in one batch.
+        # What fails meanwhile is asked again in one batch, with all else that is then missing.
         away = {name: frozenset(line.asked) for name, line in lines.items()}
         pending = iter(pools())
         while not self.stopped and (pool := await asyncio.to_thread(next, pending, None)):

@@ -1,4 +1,4 @@
-"""Collect what batches hold: look ever less often, and keep the results of those that ended."""
+"""Poll the open batches, ever less often, and keep the results of those that have ended."""
 
 import asyncio
 from collections import defaultdict
@@ -20,7 +20,7 @@ from zelo_ray.records import Answer, Usage, model_name
 _FIRST_LOOK = 2.0  # seconds; each further wait is half as long again
 AT_ONCE = 500  # results that are kept together
 _FULL_TRIES, _LONGEST_FULL = 2, 600.0  # refusals at one size, and seconds between them
-_BARREN = 3  # batches of a judge in a row that brought nothing: a fourth will not either
+_BARREN = 3  # batches of a judge in a row without any result: a fourth would have none either
 
 
 class Harvester:
@@ -36,7 +36,7 @@ class Harvester:
         self._prompts: dict[str, list[int]] = defaultdict(list)
 
     async def watch(self, line: BatchedJudge) -> None:
-        """Look at the judge's batches until nothing can come of them; harvest what has ended."""
+        """Poll the judge's batches until none is open; harvest those that have ended."""
         station, longest = self._station, self._station.options.batch_poll
         wait = first = min(_FIRST_LOOK, longest)
         while not station.stopped:  # also for a judge that is lost: a batch may be on its way
@@ -95,7 +95,7 @@ class Harvester:
                 if self._ledger.exhausted:
                     self._station.stop(FULL)
                     return
-        except Refused as gone:  # the provider has dropped the results, and was paid for them
+        except Refused as gone:  # the provider dropped results that were paid for
             why = str(gone)
             part.lost = part.dollars * len(keys - recorded_keys) / part.requests
         if not recorded_keys and (foreign or part.candidates):
@@ -120,7 +120,7 @@ class Harvester:
         if not (reason or line.proven):
             reason = without_judgment(line.judge, line.fruitless)
         if not reason and line.barren >= _BARREN:
-            what = f"{_BARREN} batches brought nothing: {batch.reason or why}"
+            what = f"{_BARREN} batches gave no result: {batch.reason or why}"
             reason = Disabled(StopReason.NO_BATCH, what)
         if not reason and self._station.purse.capped and spent > part.dollars + NOTHING:
             reason = excess("a batch", spent, part.dollars)
@@ -146,7 +146,7 @@ class Harvester:
             await self._station.close(line, part, "void")
 
     async def _take(self, line: BatchedJudge, part: BatchPart, key: str, outcome: Outcome) -> None:
-        """Keep one result; one that may come better next time only if it was billed."""
+        """Keep one result; if a retry may succeed, keep it only where it was billed."""
         if isinstance(outcome, Fatal):
             return
         options = self._station.options
@@ -164,7 +164,7 @@ class Harvester:
             line.reasks[key] += not final
             cut = answer.status == "truncated"
             if cut and 0 < part.limit < (line.judge.options.get("max_output_tokens") or 0):
-                final = False  # the limit was ours, and it is asked again with the judge's own
+                final = False  # cut off at our own limit: it is asked again with the judge's
             line.estimates.learn(part.size / part.requests, answer.usage, part.verdict, cut=cut)
             self._prompts[part.batch].append(answer.usage.input_tokens)
             line.proven |= answer.status == "ok"

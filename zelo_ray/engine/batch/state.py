@@ -35,7 +35,7 @@ class Spool:
     tokens: int = 0
     dollars: float = 0.0
     first: "Spool | None" = None
-    """how it stood when it held the requests of a judge's trial, and no more"""
+    """its bytes, tokens and dollars when it held the requests of the judge's trial alone"""
 
 
 @dataclass(slots=True)
@@ -47,9 +47,9 @@ class BatchedJudge:
     limits: BatchLimits
     estimates: Estimates
     given_room: int | None
-    """tokens that may be enqueued at once, in the user's word"""
+    """tokens that may be enqueued at once, as the user says"""
     room: int | None
-    """the same as learned; None where nothing is known"""
+    """the same as learned from refusals; None while nothing is known"""
     full: int = 0
     """refusals in a row because the queue is full of others' batches"""
     full_until: float = 0.0
@@ -62,18 +62,18 @@ class BatchedJudge:
     asked: set[str] = field(default_factory=set)
     """keys that are in spools and open parts"""
     tries: Counter[str] = field(default_factory=Counter)
-    """by key: how often it travelled and came to an end"""
+    """by key: how often it was sent and answered"""
     reasks: Counter[str] = field(default_factory=Counter)
     credit: float = 0.0
-    """dollars that are taken from the purse and not yet reserved for a request"""
+    """dollars taken from the budget and not yet reserved for a request"""
     barren: int = 0
-    """batches in a row that brought nothing"""
+    """batches in a row without any result"""
     proven: bool = False
     """whether it is known to give judgments, or is to be asked though it gives none"""
     on_trial: bool = False
     """whether nothing more is sent while its open batches have not proven that"""
     fruitless: list[Answer] = field(default_factory=list)
-    """what it answered before that"""
+    """what it answered until then"""
     created: bool = False
     """whether a batch of this run was created or found"""
     disabled: Disabled | None = None
@@ -130,7 +130,7 @@ class BatchState(Filler[BatchedJudge]):
             self._changed.notify_all()
 
     async def wait_until(self, enough: Callable[[], bool]) -> None:
-        """Wait until harvests have brought this about, or the run is stopped."""
+        """Wait until this is true, which harvests bring about, or until the run is stopped."""
         while not self.stopped and not enough():
             async with self._changed:
                 await self.clock.wait_for(self._changed.wait(), 1.0)

@@ -20,11 +20,11 @@ from zelo_ray.records import Answer, Request, Usage, model_name
 
 GRACE = 60.0  # seconds in which a batch whose creation was cut off may still come to be
 _SKEW = 120.0  # seconds that a provider's clock may be behind
-_CREATIONS = 6  # tries to create a batch; from the second one on there is more patience
-_LARGE = 100  # requests of a batch that are too many for a judge that may give no judgment
-_FULL_WAIT, _LONGEST_WAIT = 5.0, 600.0  # seconds, where somebody else's batches fill the queue
+_CREATIONS = 6  # tries to create a batch; the waits between them grow
+_LARGE = 100  # requests: a larger batch is not sent to a judge that has given no judgment yet
+_FULL_WAIT, _LONGEST_WAIT = 5.0, 600.0  # seconds, while somebody else's batches fill the queue
 _CREDIT_SHARE = 0.01  # of the budget is taken at a time
-_WORTH_SENDING = 0.1  # of the budget: so much must come home before more is sent after it
+_WORTH_SENDING = 0.1  # of the budget: so much must be given back before more is sent
 _PATIENCE = 1.0  # seconds to wait for money before what is gathered is sent away
 
 
@@ -184,7 +184,7 @@ class Sender:
         with contextlib.closing(spool.file):
             await station.rest(line.full_until - station.clock.now())
             await station.wait_until(has_room)
-            async with self._submitting:  # of one unfinished intent it can be told what became
+            async with self._submitting:  # of a single open record it can be found out
                 created = await self._create(line, part, Path(spool.file.name))
             if not created:
                 line.asked.difference_update(part.keys)
@@ -239,7 +239,7 @@ class Sender:
             line = station.lines[part.judge]
             line.asked.update(part.keys)
             await station.purse.hold(part.dollars)
-            line.on_trial = True  # what it brings tells as well
+            line.on_trial = True  # its results show as well whether the judge gives judgments
             if part.state == "submitted":
                 line.open[part.mark] = part
                 station.kept[part.batch] = set()
@@ -249,7 +249,7 @@ class Sender:
             await asyncio.to_thread(self._recall)
 
     def _recall(self) -> None:
-        """Find what earlier runs recorded of batches that they did not finish."""
+        """Return the open parts that earlier runs recorded and did not finish."""
         for row in read_rows(self._station.options.books):
             if row.batch in self._station.kept:
                 self._station.kept[row.batch].add(row.key)
@@ -257,7 +257,7 @@ class Sender:
     async def _find(self, line: BatchedJudge, part: BatchPart) -> bool:
         """Look for a part's batch at the provider, and adopt it."""
         station = self._station
-        await station.rest(GRACE)  # from now on: an upload takes long, and so may what follows it
+        await station.rest(GRACE)  # from now: an upload takes long
         wait = _PATIENCE
         while not station.stopped and not line.disabled:
             try:

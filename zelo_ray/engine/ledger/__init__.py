@@ -106,7 +106,7 @@ class Ledger:
         if run_id:
             name = f"{self._folder}/{self._known.mine}"
             self._writer = writer_of(self._fs, name, clock)
-            _ = self.salt  # now, and not among calls
+            _ = self.salt  # done now rather than between calls
         self.refresh()
 
     @cached_property
@@ -259,7 +259,7 @@ class Ledger:
         self._known.refresh()
 
     def close(self) -> None:
-        """Let go of files. What was appended is durable already."""
+        """Close files. What was appended is durable already."""
         if self._writer is None:
             return
         self._writer.close()

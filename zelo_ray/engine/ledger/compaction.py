@@ -1,7 +1,7 @@
-"""Few large segments made of many small ones, so that at every moment each line counts once.
+"""Merge many small segments into few large ones, so that each line counts once at any moment.
 
 What a new segment replaces is written down before it is there, and the old ones are removed after
-it was read back. Who lists the ledger in between takes one side alone: see `listing`.
+it was read back. A reader in between counts only one of the two: see `listing`.
 """
 
 import uuid
@@ -29,7 +29,7 @@ from zelo_ray.errors import LedgerError
 from zelo_ray.formats.segments import ENDING
 
 _LARGE_BYTES = 64 * 2**20
-_LOOKED_SECONDS = 86_400.0  # nobody who listed the ledger this long ago reads it still
+_LOOKED_SECONDS = 86_400.0  # seconds after which no reader works from an older listing
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Replies as they come in, before they are a table."""
+"""Index of replies in memory while they come in, before it is frozen into a table."""
 
 from array import array
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _CODES = {2: "H", 4: "I", 8: "Q"}
 
 
 class Draft:
-    """Replies as they come in. It is made into a table when there are many."""
+    """Growing index of replies, which becomes a table when there are many."""
 
     def __init__(self) -> None:
         self.segments: list[Covered] = []
@@ -60,7 +60,7 @@ class Draft:
         payer = self._payer(self._sums[number].add(row))
         status, at = _STATUS[row["status"]], len(self.columns["prefix"])
         if not row["final"] and status != TRUNCATED:
-            return  # it has been paid for, and answers nothing
+            return  # it was paid for, but answers nothing
         size = length | (status | FINAL * row["final"]) << LENGTH_BITS
         if status == TRUNCATED:
             self._cuts[at] = min(row["limit"] or row["output_tokens"], 2**32 - 1)

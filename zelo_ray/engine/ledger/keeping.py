@@ -1,4 +1,4 @@
-"""The index that lies beside a ledger: which of it holds, and how it is kept small and whole.
+"""Keep the index beside a ledger valid and small: choose its tables, add to them, merge them.
 
 A table names segments with the size and the last change that they had when it was made. Of one that
 has changed since, nothing is taken from it.
@@ -59,7 +59,7 @@ def covering(
 
 
 def doubt(fs: fsspec.AbstractFileSystem, folder: str, name: str, segment: Segment) -> None:
-    """Note that a segment is not what its index says: it is to be read anew, here and elsewhere."""
+    """Mark a segment that does not match its index, so that all processes read it again."""
     _DOUBTED.add((f"{folder}/{name}", segment.stamp))
     with contextlib.suppress(Exception):  # where nothing may be written, others find out as well
         if "file" in fs.protocol:

@@ -1,4 +1,4 @@
-"""Lines read from where they lie: few large reads for many of them."""
+"""Read many lines at given places with few large reads."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _GAPS = {True: 2**14, False: 2**16}
-"""Bytes that are read though nobody wants them, to spare another read: on a disk, and elsewhere."""
+"""Gap in bytes up to which two reads become one: on a disk, and elsewhere."""
 
 _Spans = list[tuple[str, int, int]]
 

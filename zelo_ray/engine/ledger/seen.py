@@ -1,4 +1,4 @@
-"""Tables as one looks into them: which of their replies count, for whom."""
+"""Views of tables: which of their replies count for the judges and options of one ledger."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ Takes = Callable[[Payer, int, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Of many keys where their replies lie."""
+    """Where the replies of many keys lie, as columns."""
 
     segment: NDArray[np.int64]
     """by key the number of its segment; -1: there is no reply"""
@@ -56,7 +56,7 @@ class Found:
 
 @dataclass(slots=True, eq=False)
 class TableSnapshot:
-    """A table, as one sees it."""
+    """A table, and which of its segments and replies count here."""
 
     table: ReplyTable
     valid: NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""Tables in files: written whole beside the ledger, and mapped, so that a node holds each once.
+"""Write tables to files beside the ledger, and map them, so that a node holds each only once.
 
 A file has a preamble, the columns, and a footer of JSON, each with a checksum. Its name is a hash
 of the footer, which has the checksums of all else. It can be lost at any time: what is broken,

@@ -20,7 +20,7 @@ _UPLOAD_DELAYS = (0.5, 1, 2, 4, 8)  # seconds before another try
 
 
 class Writer(Protocol):
-    """Keeps lines in segments of its own, one after another."""
+    """Writer that keeps lines in segments of its own, one after another."""
 
     @property
     def exhausted(self) -> bool:
