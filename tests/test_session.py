@@ -178,8 +178,8 @@ DEATHS = {
     "memory": (exceptions.OutOfMemoryError("Task was killed\ndue to\nmemory"), "out of memory"),
     "store": (exceptions.ObjectStoreFullError("full"), "out of memory"),
     "disk": (exceptions.OutOfDiskError("full"), "set TMPDIR"),
-    "actor": (exceptions.ActorDiedError(), "most often for want of memory"),
-    "worker": (exceptions.WorkerCrashedError(), "most often for want of memory"),
+    "actor": (exceptions.ActorDiedError(), "usually because memory ran out"),
+    "worker": (exceptions.WorkerCrashedError(), "usually because memory ran out"),
 }
 
 

@@ -82,7 +82,7 @@ except RayTrouble as trouble:
 @pytest.mark.ray
 def test_an_actor_that_dies_is_told_of_in_a_line(one_ray):
     _, said = one_ray.run(bare_environment(), "-c", DOOMED)
-    assert said.startswith("a process of Ray died or was killed, most often for want of memory")
+    assert said.startswith("a process of Ray died or was killed, usually because memory ran out")
 
 
 @pytest.fixture

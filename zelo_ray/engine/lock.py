@@ -207,9 +207,7 @@ def _await_silence(
 ) -> None:
     """Return when the holder's heartbeat has been silent for long enough that it must be dead."""
     first = look()
-    say(
-        f"{out} was in use by {first['who']}; watching for {_STALE_SECONDS:.0f} s whether that still runs"
-    )
+    say(f"{out} was in use by {first['who']}; waiting {_STALE_SECONDS:.0f} s for a sign of life")
     until = time.monotonic() + _STALE_SECONDS
     while time.monotonic() < until and (now := look())["owner"]:
         if now["beat"] != first["beat"]:

@@ -22,7 +22,7 @@ from zelo_ray.protocols.zelo import Ballot, ballot_of, in_turn, shown_of
 from zelo_ray.records import Failure, Grade, Judge, Pool, Vote
 
 _LARGE = 50  # documents from which a second later round pays
-_LEAST_GAIN = 0.1  # of the expected loss, by a round after which another one is asked
+_LEAST_GAIN = 0.1  # of the expected loss: a round that lowers it by so much is followed by another
 
 
 def _model_at(place: str) -> str:

@@ -78,7 +78,7 @@ class RoundsOptions(PairingOptions):
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Two answers, A and B, before one judge, in one order."""
+    """Comparison of two answers, A and B, by one judge in one order."""
 
     pool: Pool
     pair: tuple[Document, Document]

@@ -14,7 +14,7 @@ from zelo_ray.records import Failure, Reply, Request
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Parts of a protocol that run in parallel, each as soon as its own replies are present.
+    """Parts of a protocol that run in parallel: each goes on as soon as its own replies are there.
 
     What they return is sent back as a list, when all have come to their end.
     """
@@ -46,10 +46,10 @@ class Step:
     judgments: tuple[Any, ...] = ()
     failures: tuple[Failure, ...] = ()
     unheard: tuple[Failure, ...] = ()
-    """what gave no judgment as nobody has answered yet, where that is not waited for"""
+    """failures so far, of requests without a reply that are not waited for"""
     missing: tuple[Request, ...] = ()
     heard: Mapping[str, int] = field(default_factory=dict)
-    """how many replies to it are there, by judge: also of rounds that wait for others"""
+    """recorded replies by judge, also in rounds that still wait for other judges"""
 
 
 class Progress:
@@ -103,7 +103,7 @@ class Progress:
 
 
 class _Part:
-    """A running generator, which waits for replies, or for parts of its own."""
+    """Running generator of a protocol, which waits for replies or for parallel parts."""
 
     def __init__(self, rounds: Rounds, note: Callable[[Sequence[Request]], None]) -> None:
         self._rounds, self._note = rounds, note

@@ -1,7 +1,7 @@
 """Define a protocol as one frozen object that describes itself to all other code.
 
 It judges by a generator of rounds (see `zelo_ray.protocols.progress`), and gives the words and
-units of its judgments and scores. What it does not give is not used: a judgment without votes is in
+units of its judgments and scores. What it leaves out is not used: a judgment without votes is in
 no table of agreement, and is shown as its fields.
 """
 
@@ -191,7 +191,7 @@ class Learned:
     notes: tuple[str, ...] = ()
     """what a user should know of how it was learned"""
     kept: Mapping[str, Any] = field(default_factory=dict)
-    """what a later run may go by, as JSON; empty for nothing"""
+    """JSON from which a later run may take the judges as measured here; empty: none"""
     shared: float | None = None
     """how far judges err together, in the terms of the protocol's fit; None: as far as usual"""
 

@@ -63,7 +63,7 @@ it nor against it. Where you give reasons, name the passages that they rest on b
 
 
 class Prompt:
-    """A text with places to fill, in the syntax of `string.Template`."""
+    """Prompt template with places to fill, in the syntax of `string.Template`."""
 
     def __init__(self, template: str) -> None:
         self.template = template

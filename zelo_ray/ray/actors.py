@@ -1,4 +1,4 @@
-"""The actors that fill the ledger: a provider's judges online, or one judge through batches."""
+"""Actors that fill the ledger: one for a provider's judges online, one for a judge in batches."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from zelo_ray.records import Judge
 
 
 class Ask:
-    """One provider's judges: calls on an event loop in a thread of its own.
+    """Actor that asks one provider's judges online, on an event loop in a thread of its own.
 
     Ray Data's own asynchronous functions freeze their loop under back-pressure, and lose rows of an
     actor that dies if rows come out as they finish; so this is a plain callable that returns a
@@ -104,13 +104,13 @@ class Ask:
             for judge in self._judges:
                 reason = Disabled(StopReason.ERROR, f"unexpected {name_of(error)}")
                 self._asker.disable_judge(judge.name, reason)
-        await asyncio.gather(*fills, return_exceptions=True)  # calls in flight come home
+        await asyncio.gather(*fills, return_exceptions=True)  # calls in flight are still answered
         await _exchange(self._desk, self._name, self._asker, self._job)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD")
 class Send:
-    """One judge, through its provider's batch API: plan, submit, wait, collect."""
+    """Actor that asks one judge through its provider's batch API: plan, submit, wait, collect."""
 
     def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
         self._job, self._judges, self._desk = job, judges, desk
@@ -153,8 +153,8 @@ async def _keep_exchanging(desk: Any, name: str, filler: Asker | Batcher, job: J
 
 
 async def _exchange(desk: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
-    """Exchange news between the desk and what fills the ledger in this actor."""
-    with contextlib.suppress(RayError):  # the desk is on its way back
+    """Report this actor's figures to the coordinator, and obey what it answers."""
+    with contextlib.suppress(RayError):  # Ray is restarting the coordinator
         await filler.tell()
         tallies = {job.called(judge): tally for judge, tally in filler.tallies.items()}
         reasons = {job.called(judge): why for judge, why in filler.disabled.items()}

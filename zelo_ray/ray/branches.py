@@ -1,4 +1,4 @@
-"""Build both jobs: branches that ask, and the watch over all branches."""
+"""Build the branches of both jobs that ask, and watch them while they run."""
 
 import contextlib
 import os
@@ -59,7 +59,7 @@ def ask_all(
     Args:
         online: datasets whose execution asks.
         sent: what actors that wait for batches will return.
-        desk: where they report.
+        desk: the coordinator, to which they report.
         planned: requests by judge.
         watch: who is told.
         handed: what actors will return that were handed their lines.
@@ -88,7 +88,7 @@ def ask_all(
 def _watching(
     desk: Any, planned: Mapping[str, int], watch: Watch, *, batches: bool
 ) -> Iterator[None]:
-    """Show how it goes; turn an interrupt into a stop that lets calls in flight come home."""
+    """Show progress; turn an interrupt into a stop that still waits for calls in flight."""
     ended, interrupted = threading.Event(), threading.Event()
     on_terminal = [stream for stream in (1, 2) if os.isatty(stream)]
 
@@ -102,7 +102,7 @@ def _watching(
         interrupted.set()
         name = signal.Signals(number).name
         watch.say(f"{name}: waiting for the calls in flight; once more to abandon them")
-        if batches:  # what lies there is not in flight
+        if batches:  # what lies in batches is not in flight
             watch.say(
                 "batches stay at their providers: the same command collects them, and zelo-ray "
                 "batches DIR lists them, or cancels them with --cancel"
@@ -132,7 +132,7 @@ def _watching(
 
 
 def _leave_terminal(streams: Sequence[int]) -> None:
-    """Write to nowhere from now on: a terminal that was closed takes nothing more."""
+    """Discard all output from now on: the terminal was closed."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in streams:
         os.dup2(nowhere, stream)

@@ -1,4 +1,4 @@
-"""The desk of a run: where its actors report, reserve money, and learn that they are to stop."""
+"""Coordinate the actors of a run: they report here, reserve money, and learn when to stop."""
 
 import asyncio
 import time
@@ -16,15 +16,15 @@ from zelo_ray.engine.budget import Budget, Grant
 from zelo_ray.options import AskingOptions
 from zelo_ray.reasons import Disabled
 
-_REJOINING_SECONDS = 2.0  # in which spenders tell a desk that died what they have spent
-_REBIRTHS = 4  # of an actor in a row without an answer: what kills it will kill it again
+_REJOINING_SECONDS = 2.0  # seconds in which spenders report anew to a restarted coordinator
+_REBIRTHS = 4  # starts of an actor in a row without an answer: what kills it will kill it again
 _NO_NUMBERS = ("statuses", "wrapped", "limits", "trouble", "disabled")  # of a tally
-_SILENT_SECONDS = 5.0  # after which an actor that reports twice a second is not there any more
+_SILENT_SECONDS = 5.0  # seconds of silence after which an actor is gone
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class Coordinator:
-    """Coordinator to which actors report, reserve money, and learn that the run is to stop."""
+    """Coordinator of a run. Ray restarts it if it dies; its actors then report all again."""
 
     def __init__(self, cap: float | None, spent: float) -> None:
         self._tallies: dict[str, dict[str, Tally]] = {}
@@ -83,7 +83,7 @@ class Coordinator:
         for actor, tallies in self._tallies.items():
             for name, tally in tallies.items():
                 if time.monotonic() - self._heard[actor] > _SILENT_SECONDS:
-                    # it has died, or has done its work
+                    # it has died or is done
                     tally.in_flight = tally.waiting = tally.batched = 0
                 sweeps = by_judge.setdefault(name, {})
                 sweeps.setdefault(self._sweeps[actor], Tally()).add(tally)
@@ -135,7 +135,7 @@ def open_coordinator(
 
 
 class CoordinatorBudget:
-    """The desk's budget, for the spenders of one actor."""
+    """Client of the coordinator's budget, for the spenders of one actor."""
 
     def __init__(self, desk: Any) -> None:
         self._desk = desk

@@ -1,4 +1,4 @@
-"""The job, and its input as rows of a dataset: one line of JSON each, whole from end to end."""
+"""Define the job as it is sent to actors, and read its input as rows: a line of JSON each."""
 
 import logging
 import warnings
@@ -32,11 +32,11 @@ class Job:
     only: frozenset[tuple[str, int]] | None = None
     """the lines to take, such as a pilot's; None: all"""
     label: str = ""
-    """what its one judge is called where figures are told; empty: by the judge's own name"""
+    """the name of its one judge where figures are shown; empty: the judge's own name"""
     disabled: Mapping[str, Disabled] = field(default_factory=dict)
     """judges of the panel that are asked nothing more, with the reason"""
     sweep: int = 1
-    """how often this run goes over all pools, with this time"""
+    """how often this run has gone over all pools, this time included"""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Send options as values: no other process has the class of a user's own protocol."""

@@ -1,7 +1,7 @@
-"""Few pools: the actors of a large job, handed the lines that the census has read.
+"""Run a small job without Ray Data: hand its lines to the same actors that a large job has.
 
-Ray Data takes seconds to begin, for its own imports and for processes that read; what it is there
-for, back-pressure and blocks that are read where they are used, few lines do not need.
+Ray Data takes seconds to begin, for its imports and its reading processes. What it is for,
+back-pressure and reading blocks where they are used, few lines do not need.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from zelo_ray.ray.placement import gpus_of
 from zelo_ray.records import Judge
 
 _MOST = 20_000
-"""Planned requests: to settle more takes this one process longer than Ray Data takes to begin."""
+"""Planned requests: of more, this one process would take longer than Ray Data takes to begin."""
 _BLOCKS_AT_ONCE = 4
 
 
@@ -59,7 +59,7 @@ def ask_few(
     Args:
         job: what is to be judged.
         lines: the pools.
-        desk: where the actors report.
+        desk: the coordinator, to which the actors report.
         judges: of one provider.
         places: for each actor, where it is to be; see ``nodes_by_turns``.
 

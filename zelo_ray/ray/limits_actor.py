@@ -1,4 +1,4 @@
-"""The cluster's rate limits: one named actor for all of its runs, and how actors reach it."""
+"""Share rate limits in a cluster: one named actor for all runs, and the client of it."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from zelo_ray.engine.limiter import Account, Lease, Want
 from zelo_ray.engine.quota import RateLimiters
 
 _NAME, _NAMESPACE = f"limits-{version('zelo-ray')}", "zelo_ray"
-_LEFT_SECONDS = 60.0  # after which a run that leases nothing has gone
+_LEFT_SECONDS = 60.0  # seconds after which a run that leases nothing has ended
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
@@ -36,7 +36,7 @@ class SharedLimits(RateLimiters):
 
 
 class ClusterQuota:
-    """The cluster's limits, for one actor of a run; they are made anew when they are gone."""
+    """Client of the cluster's limiters for one actor of a run; restarts them when they are gone."""
 
     def __init__(self, run: str) -> None:
         self._run, self._limits = run, None

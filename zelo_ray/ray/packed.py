@@ -1,4 +1,4 @@
-"""Pack a caller's objects in bytes, from which another process of Ray can make them again."""
+"""Serialize a caller's objects for another process of Ray."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import ray.cloudpickle
 
 
 def packed(value: Any) -> bytes:
-    """Pack a class, function or object with all that it needs of the module it was written in.
+    """Serialize a class, function or object, with all that it needs of its own module.
 
     What stands in a module that can be imported is named, and imported where it is unpacked.
     """

@@ -1,7 +1,7 @@
 """Declare to a cluster what actors that ask need, for its scheduler and autoscaler.
 
-A private Ray is told of nothing: there the machine is the only one, and what it does not have no
-declaration brings.
+To a private Ray nothing is declared: there is only one machine, and a declaration adds nothing to
+it.
 """
 
 import os
@@ -20,7 +20,7 @@ ASKING_CPUS = 0.25
 """Of an actor: a hundred calls a second. Nothing keeps it from more where more is there."""
 ASKING_BYTES = 512 * 2**20
 """Of an actor: Python, Ray and the provider's SDK, the pools on hand, and the ledger's index."""
-_OF_A_NODE = 4  # actors that the largest holds, however little memory it says it has
+_OF_A_NODE = 4  # actors that the largest node gets, however little memory it reports
 
 
 def nodes_alive() -> list[dict[str, Any]]:
@@ -93,7 +93,7 @@ def short_of_gpus(who: str, wanted: float) -> str:
 
 
 def engines(judges: Iterable[Judge], actors: int) -> Iterator[str]:
-    """Yield what to say of judges that run on GPUs here, before they are asked.
+    """Yield a message about each judge that runs on GPUs here, before they are asked.
 
     Raises:
         OptionError: this machine has too few GPUs.

@@ -35,7 +35,7 @@ class Rank:
         lines = parsed(block)
         try:
             return rank_lines(lines, self._arms, self._ledger, self._disabled)
-        except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
+        except LedgerError:  # what was damaged since then counts as missing
             self._ledger = Ledger(self._out)
             return rank_lines(lines, self._arms, self._ledger, self._disabled)
 

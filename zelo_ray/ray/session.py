@@ -1,4 +1,4 @@
-"""Ray itself: join a cluster or start a private one, quietly."""
+"""Join a Ray cluster, or start a private Ray, without its noise on the terminal."""
 
 import contextlib
 import fcntl
@@ -95,7 +95,7 @@ _OBJECT_STORE_BYTES = 512 * 2**20
 _PATIENCE = {"RAY_raylet_start_wait_time_s": "75", "RAY_agent_register_timeout_ms": "75000"}
 _MORE_PATIENCE = {"RAY_gcs_server_port_wait_time_s": "75"}
 _GONE = (NodeDiedError, TaskUnschedulableError, WorkerCrashedError)
-"""What becomes of a task for a node that Ray took for alive, and that is dead."""
+"""errors of a task that Ray sent to a node that had died"""
 
 
 @contextlib.contextmanager
@@ -141,7 +141,7 @@ def _private(options: AskingOptions) -> Iterator[None]:
         try:
             _start(ending, options)
             again = False
-        except RayError as error:  # patience does not help
+        except RayError as error:  # waiting longer does not help
             raise no_start(error) from error
         except RuntimeError:  # the first server named no port in time: nothing has called it yet
             again = True
@@ -182,7 +182,7 @@ def _start(ending: contextlib.ExitStack, options: AskingOptions) -> None:
 
 @contextlib.contextmanager
 def _deaf_to_hangups() -> Iterator[None]:
-    """Let processes that are started here ignore a terminal's end, which is told to all of them.
+    """Let processes that are started here ignore hang-ups, which a closing terminal sends to all.
 
     This process decides what it means; without them, calls in flight would be lost.
     """
@@ -269,7 +269,7 @@ def _hushed() -> Iterator[None]:
 
 
 def _refuse_unlike_nodes(options: AskingOptions) -> None:
-    """Refuse cluster nodes that lack something, before anything is asked.
+    """Refuse a cluster whose nodes lack something, before anything is asked.
 
     Raises:
         RayTrouble: some node has no zelo_ray, or another version of it.

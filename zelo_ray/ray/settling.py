@@ -22,21 +22,21 @@ _SETTLERS = 4  # of a small machine; else as many as there are processors
 
 
 class Settle:
-    """Turns replies into judgments and scores, for whole pools."""
+    """Actor that builds the results of whole pools: judgments, failures and scores."""
 
     def __init__(self, job: Job, learned: Learned | None) -> None:
         self._job, self._learned = job, learned
         self._ledger = Ledger(job.options.books)
 
     def __call__(self, block: pa.Table) -> pa.Table:
-        """Settle the pools of a block."""
+        """Build the results of the pools of a block."""
         return self.settled(parsed(block))
 
     def settled(self, lines: Sequence[Line]) -> pa.Table:
-        """Settle good lines."""
+        """Build the results of good lines."""
         try:
             return self._settled(lines)
-        except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
+        except LedgerError:  # what was damaged since then counts as missing
             self._ledger = Ledger(self._job.options.books)
             return self._settled(lines)
 
@@ -50,7 +50,7 @@ class Settle:
 
 
 class SettleParts:
-    """Reads, settles and writes groups of pools; only figures leave it."""
+    """Actor that reads groups of pools, and builds and writes their results; returns figures."""
 
     def __init__(self, job: Job, learned: Learned | None, groups: Sequence[InputPart]) -> None:
         self._job, self._groups = job, groups
@@ -73,7 +73,7 @@ def learns_first(job: Job, learned: Learned | None) -> bool:
 
 
 def settled_on_ray(job: Job, shards: Sequence[str], learned: Learned | None) -> Any:
-    """Yield settled pools in the order of the input, in blocks."""
+    """Yield the results of pools in the order of the input, in blocks."""
     from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
 
     dataset = dataset_of(job, shards).map_batches(
@@ -88,7 +88,7 @@ def settled_on_ray(job: Job, shards: Sequence[str], learned: Learned | None) -> 
 
 
 def settle_in_parts(job: Job, census: InputCount, learned: Learned | None) -> Summary:
-    """Settle all pools, where they are so many that results are in parts."""
+    """Build and write all results in parts, where pools are many."""
     from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
 
     groups = plan_parts(census)

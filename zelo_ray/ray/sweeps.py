@@ -1,4 +1,4 @@
-"""Run `annotate` on Ray: ask every judge and settle the results, until nothing is missing.
+"""Run `annotate` on Ray: ask every judge and build results, until nothing is missing.
 
 Few pools take a short way: see `zelo_ray.ray.few`. No byte of the results depends on the way.
 """
@@ -35,7 +35,7 @@ Came = tuple[Job, Summary, Mapping[str, Tally]]
 
 
 class Sweeps:
-    """A job on Ray, which is there.
+    """Job on a Ray that has started: sweeps over all pools until nothing is missing.
 
     Args:
         job: what is to be judged.
@@ -53,7 +53,7 @@ class Sweeps:
         self._few = None if in_parts(census.pools) else few(census.held, census.planned)
 
     def run(self, human: pa.Table | None, spent: float) -> Came:
-        """Ask, settle, and learn and score.
+        """Ask all judges, build results, learn the judges' errors, and score.
 
         Args:
             human: human grades, if there are any.
@@ -66,7 +66,7 @@ class Sweeps:
         return job, summary, tallies
 
     def _sweep(self, spent: float) -> Came:
-        """Ask and settle until nothing is missing: in turn while questions wait for others."""
+        """Ask and build results by turns until no question waits for the answer to another."""
         job, census, timer = self._job, self._census, self._timer
         desk, sweeps = open_coordinator(job.options, spent, self._watch.budget), 0
         came = (-1, 0)
@@ -106,7 +106,7 @@ class Sweeps:
         for _, group in groupby(sorted(panel, key=shared_by), shared_by):
             judges = list(group)
             away = [judge for judge in judges if in_batches(judge, job.options)]
-            for judge in away:  # an actor each, so that no judge's full queue holds up another
+            for judge in away:  # an actor each: one judge's full queue holds up no other
                 actor: Any = Send
                 placed = actor.options(**of_asking()).remote(job, [judge], desk)
                 sent.append(placed.run.remote(self._shards))

@@ -1,4 +1,4 @@
-"""Ray's errors, in words that say what to do: one line each, as all of a user's errors are."""
+"""Explain Ray's errors in one line each that says what to do."""
 
 import contextlib
 import errno
@@ -28,7 +28,7 @@ _GO_ON = "nothing paid for is lost, and the same command goes on from here"
 
 @contextlib.contextmanager
 def in_one_line(*, verbose: bool) -> Iterator[None]:
-    """Tell in one line what goes wrong on Ray while it works.
+    """Replace errors of Ray in this context by one line that says what to do.
 
     Args:
         verbose: leave its traceback to an error that is ours.
@@ -46,14 +46,14 @@ def in_one_line(*, verbose: bool) -> Iterator[None]:
 
 
 def _died(error: RayError) -> str:
-    """Say what to do about a worker that died; empty for any other error."""
+    """Explain what to do about a worker that died; empty for any other error."""
     if isinstance(error, OutOfDiskError):
         return f"{tempfile.gettempdir()} is full; make room, or set TMPDIR; {_GO_ON}"
     if isinstance(error, ObjectStoreFullError | OutOfMemoryError):
         return f"Ray ran out of memory; use a larger machine, or fewer --actors; {_GO_ON}"
     if isinstance(error, RayActorError | WorkerCrashedError) and not _NAMED.search(str(error)):
         return (
-            "a process of Ray died or was killed, most often for want of memory; if it happens "
+            "a process of Ray died or was killed, usually because memory ran out; if it happens "
             f"again, use a larger machine, or fewer --actors; {_GO_ON}"
         )
     return ""
@@ -74,7 +74,7 @@ def _plain(error: BaseException) -> str:
 
 
 def refuse_deaf(address: str) -> None:
-    """Knock at a cluster's door first, for Ray takes 13 minutes to find it shut.
+    """Check that something listens at a cluster's address: Ray itself would try for 13 minutes.
 
     Raises:
         RayTrouble: nobody listens there.
@@ -100,7 +100,7 @@ def no_cluster(address: str, error: Exception) -> RayTrouble:
             "RAY_AUTH_TOKEN to the cluster's (or put it into ~/.ray/auth_token)"
         )
     reason = error.strerror if isinstance(error, OSError) and error.strerror else _plain(error)
-    if "Failed to connect" in reason:  # somebody listened there when this process knocked
+    if "Failed to connect" in reason:  # something listens there, as was checked before
         reason += (
             ": it is not a Ray cluster, or it requires RAY_AUTH_TOKEN, with RAY_AUTH_MODE=token"
         )

@@ -30,7 +30,7 @@ _Text = Annotated[str, Field(min_length=1)]
 
 
 class GradedExample(BaseModel):
-    """A document, and why it has its grade; people's labels give no reason."""
+    """Example document with the reason for its grade; labels by people have no reason."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", str_strip_whitespace=True)
 
@@ -39,7 +39,7 @@ class GradedExample(BaseModel):
 
 
 class Anchor(BaseModel):
-    """A query with an example of each grade; ``query_id``, if it is one of the input."""
+    """Query with an example of each grade; ``query_id`` if it is one of the input."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", str_strip_whitespace=True)
 
