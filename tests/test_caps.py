@@ -62,7 +62,13 @@ def server(monkeypatch):
 
 def away(out, cap, **fields):
     # In the machine's time: what waits for money waits for the server, which has no other.
-    job = {"till": Shared(cap), "max_usd": cap, "clock": Clock(), "batch_poll": 0.05, **fields}
+    job = {
+        "shared_budget": Shared(cap),
+        "max_usd": cap,
+        "clock": Clock(),
+        "batch_poll": 0.05,
+        **fields,
+    }
     return send_away(POOLS, out, OPENAI, **job)["openai"]
 
 
@@ -132,7 +138,7 @@ def test_a_server_that_ignores_limits_is_asked_nothing_more(server, tmp_path):
         POOLS,
         tmp_path,
         OPENAI,
-        till=Shared(cap),
+        shared_budget=Shared(cap),
         max_usd=cap,
         limits={"openai:gpt-6-luna": {"concurrency": 4}},
     )
@@ -145,7 +151,7 @@ def test_a_call_that_our_patience_ended_counts_as_spent(server, tmp_path):
     fakes = server(Fault("timeout_billed", total=3))
     cap = 0.4
     till = Shared(cap)
-    asker = ask(POOLS[:1], tmp_path, OPENAI, till=till, max_usd=cap, timeout=0.5)
+    asker = ask(POOLS[:1], tmp_path, OPENAI, shared_budget=till, max_usd=cap, timeout=0.5)
     assert asker.stopped == ""
     known = sum(row.dollars for row in asker.books)
     unknown = exposed(str(tmp_path))
@@ -162,7 +168,7 @@ def test_a_capped_run_makes_headway_on_a_bad_day(server, tmp_path):
         POOLS,
         tmp_path,
         OPENAI,
-        till=Shared(cap),
+        shared_budget=Shared(cap),
         max_usd=cap,
         limits={"openai:gpt-6-luna": {"concurrency": 4}},
     )

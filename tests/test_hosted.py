@@ -266,7 +266,7 @@ class OwnTill:
 def test_a_budget_holds(server, environ, tmp_path):
     pools, cap = [pool(query_id=f"q{i}") for i in range(40)], 2.0
     fields = {"max_usd": cap, "prices": {"jina:m": {"input": 1000.0, "output": 0}}}
-    found = rank(pools, tmp_path, environ, "jina:m", till=OwnTill(cap), **fields)
+    found = rank(pools, tmp_path, environ, "jina:m", shared_budget=OwnTill(cap), **fields)
     assert 0 < sum(row.dollars for row in found.books) <= cap
     assert 0 < len(found.scores) < 40
     assert len(found.scores) + len(found.failures) == 40
@@ -297,7 +297,7 @@ def test_a_budget_holds_for_large_pools(
 ):
     server.token_bytes = token_bytes
     fields = {"max_usd": cap, "prices": {spec: price}}
-    found = rank(pools, tmp_path, environ, spec, till=OwnTill(cap), **fields)
+    found = rank(pools, tmp_path, environ, spec, shared_budget=OwnTill(cap), **fields)
     assert 0 < sum(row.dollars for row in found.books) <= cap + 1e-9
     assert len(found.scores) + len(found.failures) == len(pools)
 

@@ -196,7 +196,7 @@ def test_a_reply_costs_what_the_tier_costs_that_served_it(
         key_for(environ, "openai"),
         judge_options={NAMES["openai"]: {"extra_body": {"service_tier": "flex"}}},
         max_usd=1.0,
-        till=OwnTill(1.0),
+        shared_budget=OwnTill(1.0),
     )
     (reply,) = asker.books
     assert (exposed(str(tmp_path)) > 0) == (factor is None)  # later runs count it at its highest

@@ -103,7 +103,7 @@ def test_a_budget_that_ends_in_a_later_round_leaves_scores_of_every_pool_that_wa
     first = sum(len(advance(lean.rounds(p, panel, options), Shelf()).missing) for p in pools)
     cap = sum(row.dollars for row in whole.books) * (0.5 + 0.5 * first / len(whole.books))
     out = tmp_path / "out"
-    asker = ask(pools, out, {}, till=OwnTill(cap), max_usd=cap, clock=Clock(), **job)
+    asker = ask(pools, out, {}, shared_budget=OwnTill(cap), max_usd=cap, clock=Clock(), **job)
     assert sum(row.dollars for row in asker.books) <= cap
     steps = came_to(asker.job, out, pools, {judge: over_budget(cap)})
     late = [step for step in steps if step.failures]

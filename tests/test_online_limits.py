@@ -49,7 +49,7 @@ def test_a_budget_holds_and_the_next_run_goes_on(fakes, environ, tmp_path):
     one = ask(pools[:1], tmp_path / "one", key_for(environ, "openai")).books
     cap = 2.5 * sum(row.dollars for row in one)
     till = OwnTill(cap)
-    spent = ask(pools, tmp_path, key_for(environ, "openai"), till=till, max_usd=cap)
+    spent = ask(pools, tmp_path, key_for(environ, "openai"), shared_budget=till, max_usd=cap)
     assert spent.stopped == ""  # no fault, and no stop
     assert spent.disabled == {"openai:gpt-6-luna": over_budget(cap)}
     paid = sum(row.dollars for row in spent.books)
@@ -235,7 +235,7 @@ def test_a_budget_buys_whole_debates_not_a_beginning_of_each(tmp_path, cap):
         pools,
         tmp_path,
         {},
-        till=OwnTill(cap),
+        shared_budget=OwnTill(cap),
         prices={judge: {"input": 1.0, "output": 1.0}},
         limits={judge: {"concurrency": 4}},
         judge_options={judge: {"latency": 0.002, "noise": 0.0}},

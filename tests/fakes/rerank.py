@@ -165,7 +165,7 @@ class Ranking:
     books: list
 
 
-def rank(pools, out, environ, reranker, *, run_id="run", till=None, **fields):
+def rank(pools, out, environ, reranker, *, run_id="run", shared_budget=None, **fields):
     """Ask one arm about pools, side by side, and read what the ledger then holds."""
     name = reranker.partition("=")[0]
     fields = {"limits": {name: {"rpm": 1e6}}, "truth": "none", "out": str(out), **fields}
@@ -175,7 +175,12 @@ def rank(pools, out, environ, reranker, *, run_id="run", till=None, **fields):
 
     async def run():
         ledger = Ledger(asked.out, run_id, ("failed",))
-        given = {"ledger": ledger, "environ": environ, "run_id": run_id, "till": till}
+        given = {
+            "ledger": ledger,
+            "environ": environ,
+            "run_id": run_id,
+            "shared_budget": shared_budget,
+        }
         asker = Asker(asked, panel, panel, clock=HURRIED, **given)
         try:
             await asyncio.gather(*(asker.fill(each) for each in pools))

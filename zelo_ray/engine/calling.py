@@ -41,8 +41,8 @@ class JudgeCaller(Filler[Channel]):
     Args:
         options: the job's options.
         lines: a channel for each judge that it calls.
-        books: the writer that keeps replies.
-        purse: the budget of their calls.
+        writer: the writer that keeps replies.
+        budget: the budget of their calls.
         clock: the time.
         ledger: open for writing.
         exposure: what calls in flight may cost.
@@ -52,22 +52,22 @@ class JudgeCaller(Filler[Channel]):
         self,
         options: AnnotateOptions,
         lines: Iterable[Channel],
-        books: LedgerWriter,
-        purse: BudgetClient,
+        writer: LedgerWriter,
+        budget: BudgetClient,
         clock: Clock,
         *,
         ledger: Ledger,
         exposure: Exposure,
     ) -> None:
-        super().__init__(options, lines, books, purse, clock)
+        super().__init__(options, lines, writer, budget, clock)
         self._ledger, self._exposure = ledger, exposure
         self._turnstile = Turnstile()
 
     def stop(self, reason: str) -> None:
         """Make no new call. What is in flight is still kept."""
         super().stop(reason)
-        for line in self.lines.values():
-            line.close()
+        for channel in self.lines.values():
+            channel.close()
 
     def disable_judge(self, name: str, reason: Disabled) -> None:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""
@@ -77,126 +77,126 @@ class JudgeCaller(Filler[Channel]):
 
     async def call(self, request: Request, go_on: GoOn) -> None:
         """Ask until the last reply is kept; an unforeseen error ends the judge or the run."""
-        line = self.lines[request.judge.name]
+        channel = self.lines[request.judge.name]
         try:
-            await self._in_turn(request, line, go_on)
+            await self._in_turn(request, channel, go_on)
         except LedgerError as error:
             self.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            self._disable(line, StopReason.ERROR, f"unexpected {name_of(error)}")
+            self._disable(channel, StopReason.ERROR, f"unexpected {name_of(error)}")
 
-    async def _in_turn(self, request: Request, line: Channel, go_on: GoOn) -> None:
+    async def _in_turn(self, request: Request, channel: Channel, go_on: GoOn) -> None:
         """Call in turn: the first call to a server named by its URL goes alone."""
-        if line.patience.alone:
-            async with line.opening:
-                if line.patience.alone:
-                    await self._call(request, line, go_on)
-                    line.patience.alone = False
+        if channel.patience.alone:
+            async with channel.opening:
+                if channel.patience.alone:
+                    await self._call(request, channel, go_on)
+                    channel.patience.alone = False
                     return
-        await self._call(request, line, go_on)
+        await self._call(request, channel, go_on)
 
-    async def _call(self, request: Request, line: Channel, go_on: GoOn) -> None:
+    async def _call(self, request: Request, channel: Channel, go_on: GoOn) -> None:
         """Call until there is a last answer; keep it, and every billed one before it.
 
         One of the judge's slots is held until it is kept: so a kill costs no more.
         """
-        await line.trial.begin()  # without a slot: who has one goes on
+        await channel.trial.begin()  # without a slot: who has one goes on
         effort, request = Effort(), request.marked(self._ledger.salt)
         try:
-            async with line.slots:
-                while not effort.ended and await self._turn(request, line, effort):
+            async with channel.slots:
+                while not effort.ended and await self._turn(request, channel, effort):
                     request = with_limit(request, effort)
-                    line.tally.in_flight += 1
+                    channel.tally.in_flight += 1
                     try:
-                        wait = await self._once(request, line, effort)
+                        wait = await self._once(request, channel, effort)
                     finally:
-                        line.tally.in_flight -= 1
+                        channel.tally.in_flight -= 1
                     go_on(effort.answered)
                     if wait:
                         await self.rest(wait)
         finally:
-            self._give_up(line, line.trial.end(effort.last))
+            self._give_up(channel, channel.trial.end(effort.last))
 
-    def _limit_of(self, request: Request, line: Channel, effort: Effort) -> int:
+    def _limit_of(self, request: Request, channel: Channel, effort: Effort) -> int:
         """Return the number of tokens that an answer may have.
 
         Where money is capped it is what answers of this kind keep to, for so much is reserved. One
         that was cut off is asked again with the judge's own limit, or twice that if it was so then.
         """
-        judge_limit = line.judge.options.get("max_output_tokens")
+        judge_limit = channel.judge.options.get("max_output_tokens")
         if judge_limit is None:
             return request.output_limit or 0
         if effort.cut:
             return int(judge_limit)
         cut_at = self._ledger.cut_at(request.key)
         if self.purse.capped:
-            return line.estimates.limit_for(model_name(request.response_model), cut_at)
+            return channel.estimates.limit_for(model_name(request.response_model), cut_at)
         return longer(int(judge_limit), cut_at) if cut_at else int(judge_limit)
 
-    async def _turn(self, request: Request, line: Channel, effort: Effort) -> bool:
+    async def _turn(self, request: Request, channel: Channel, effort: Effort) -> bool:
         """Wait until judge, budget and limits allow a call; return False when none may be made.
 
         Nothing is reserved while nothing comes back from the judge.
         """
-        line.tally.waiting += 1
+        channel.tally.waiting += 1
         try:
-            while not (self.stopped or line.disabled):
-                effort.is_probe = await self._admit(line)
-                if self.stopped or line.disabled:
+            while not (self.stopped or channel.disabled):
+                effort.is_probe = await self._admit(channel)
+                if self.stopped or channel.disabled:
                     break
-                if not await self._reserve(request, line, effort):
+                if not await self._reserve(request, channel, effort):
                     return False
-                if effort.is_probe or not line.breaker.is_open:
+                if effort.is_probe or not channel.breaker.is_open:
                     await self._exposure.send(effort.dollars)
                     return True
                 self.purse.give_back(effort.dollars, 0.0)  # it went away meanwhile
-                line.gate.settle(effort.cost, dict.fromkeys(effort.cost, 0.0))
+                channel.gate.settle(effort.cost, dict.fromkeys(effort.cost, 0.0))
             return False
         finally:
-            line.tally.waiting -= 1
+            channel.tally.waiting -= 1
 
-    async def _admit(self, line: Channel) -> bool:
+    async def _admit(self, channel: Channel) -> bool:
         """Wait until the circuit breaker lets a call go; return whether it goes as a probe.
 
         The slot is left to others meanwhile: where there is but one, it is still another request
         that goes as the next probe, and no prompt alone decides whether the judge is there.
         """
-        if not line.breaker.is_open:
+        if not channel.breaker.is_open:
             return False
-        line.slots.release()
+        channel.slots.release()
         try:
-            return await line.breaker.admit()
+            return await channel.breaker.admit()
         finally:
-            await line.slots.acquire()
+            await channel.slots.acquire()
 
-    async def _reserve(self, request: Request, line: Channel, effort: Effort) -> bool:
+    async def _reserve(self, request: Request, channel: Channel, effort: Effort) -> bool:
         """Reserve money and a place in the rate limit; return False when no call may be made."""
         effort.size = size = effort.size or size_of(request)
-        effort.limit = self._limit_of(request, line, effort)
+        effort.limit = self._limit_of(request, channel, effort)
         if self.purse.capped and effort.limit:
             effort.bound = bound_of(request) if effort.bound is NO_BOUND else effort.bound
-            usage = line.estimates.most_known(size, effort.bound, effort.limit)
+            usage = channel.estimates.most_known(size, effort.bound, effort.limit)
         else:
-            usage = line.estimates.most(size, effort.limit or None)
-        effort.dollars = dearest(line.judge, usage, self.options.prices)
+            usage = channel.estimates.most(size, effort.limit or None)
+        effort.dollars = dearest(channel.judge, usage, self.options.prices)
         if not await self.purse.take(effort.dollars):
-            self._run_dry(line)
+            self._run_dry(channel)
             return False
-        expected = line.provider.limit_tokens(line.estimates.expected(size))
+        expected = channel.provider.limit_tokens(channel.estimates.expected(size))
         effort.cost = {"rpm": 1, "rpd": 1, **expected}
-        if await line.gate.admit(effort.cost):
+        if await channel.gate.admit(effort.cost):
             await self._turnstile.step()
-            if line.gate.spent_day or not (self.stopped or line.disabled):
+            if channel.gate.spent_day or not (self.stopped or channel.disabled):
                 return True
         self.purse.give_back(effort.dollars, 0.0)
-        if line.gate.spent_day:
-            self.disable_judge(line.judge.name, _SPENT_DAY)
+        if channel.gate.spent_day:
+            self.disable_judge(channel.judge.name, _SPENT_DAY)
         return False
 
-    async def _once(self, request: Request, line: Channel, effort: Effort) -> float:
+    async def _once(self, request: Request, channel: Channel, effort: Effort) -> float:
         """Make one call; return the seconds to wait before the next, if another is needed."""
         effort.calls += 1
-        line.patience.asked(self.clock.now())
+        channel.patience.asked(self.clock.now())
         wait, billed = 0.0, True
         spent: float | None = 0.0
         effort.unsettled = effort.answered = effort.uncounted = False
@@ -204,49 +204,49 @@ class JudgeCaller(Filler[Channel]):
         try:
             if effort.reasks:
                 request = replace(request, reask=effort.reasks, known_as=request.key)
-            reply = await line.connection.send(request)
+            reply = await channel.connection.send(request)
             effort.answered = True
             checked = check_answer(request.response_model, reply, request.user)
             answer, error, effort.wraps = checked.answer, checked.error, checked.wraps
-            self._hear(line)
-            self._end_or_ask_again(line, answer, effort)
+            self._hear(channel)
+            self._end_or_ask_again(channel, answer, effort)
         except Retry as trouble:
-            self._count(request, line, trouble, effort)
+            self._count(request, channel, trouble, effort)
             status = trouble.status if effort.ended else "failed"
             answer = Answer(status, "", trouble.billed or Usage(), reason=str(trouble))
             effort.last = None if status == "failed" else answer
             billed, effort.unsettled = trouble.billed is not None, trouble.unsettled
-            if not (effort.ended or line.disabled):
-                wait = await self._back_off(request, line, trouble, effort)
+            if not (effort.ended or channel.disabled):
+                wait = await self._back_off(request, channel, trouble, effort)
         except Refused as refusal:
             effort.ended = effort.answered = True
             answer = effort.last = Answer(refusal.status, "", Usage(), reason=str(refusal))
-            self._hear(line)
+            self._hear(channel)
         except Fatal as fatal:
-            self._disable(line, StopReason.FATAL, fatal.detail)
+            self._disable(channel, StopReason.FATAL, fatal.detail)
             answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
         except Exception:  # whatever it is, the call may have been billed
             effort.unsettled = True
-            self._let_go(line, effort, None)
+            self._let_go(channel, effort, None)
             raise
         try:
-            if billed or (effort.ended and not line.disabled):
-                spent = await self._keep(request, line, answer, effort)
+            if billed or (effort.ended and not channel.disabled):
+                spent = await self._keep(request, channel, answer, effort)
                 effort.unsettled |= spent is None and self.purse.capped
                 effort.uncounted = spent is None and not answer.usage.told
         except Exception:  # a billed answer that is not kept still counts as spent
             effort.unsettled = True
             raise
         finally:
-            self._let_go(line, effort, spent)
-        self._refuse_excess(request, line, answer, effort, spent)
+            self._let_go(channel, effort, spent)
+        self._refuse_excess(request, channel, answer, effort, spent)
         if error:
-            self._disable(line, StopReason.ERROR, error)
+            self._disable(channel, StopReason.ERROR, error)
         return wait
 
-    def _end_or_ask_again(self, line: Channel, answer: Answer, effort: Effort) -> None:
+    def _end_or_ask_again(self, channel: Channel, answer: Answer, effort: Effort) -> None:
         """Decide whether an answer is the last one to its request."""
-        judge_limit = line.judge.options.get("max_output_tokens") or 0
+        judge_limit = channel.judge.options.get("max_output_tokens") or 0
         if answer.status == "truncated" and 0 < effort.limit < judge_limit:
             effort.cut = True  # the limit was ours
         elif answer.status == "invalid" and effort.reasks < self.options.reasks:
@@ -254,13 +254,13 @@ class JudgeCaller(Filler[Channel]):
         else:
             effort.ended, effort.last = True, answer
 
-    def _count(self, request: Request, line: Channel, trouble: Retry, effort: Effort) -> None:
+    def _count(self, request: Request, channel: Channel, trouble: Retry, effort: Effort) -> None:
         """Count a call that came to nothing, for its request and for its judge.
 
         It is no attempt of its request where it says nothing of it: its judge was never reached,
         or nothing comes back from it, whatever it is asked.
         """
-        breaker = line.breaker
+        breaker = channel.breaker
         throttled = trouble.kind is RetryKind.THROTTLED
         if throttled or trouble.status != "failed":  # something came back
             breaker.record_answer()
@@ -270,92 +270,97 @@ class JudgeCaller(Filler[Channel]):
                 effort.missed_after = breaker.answers
             suspect = breaker.answers > effort.missed_after
             breaker.record_failure(trouble, request.key, is_probe=effort.is_probe, suspect=suspect)
-            effort.troubles += self._cost(line, trouble, effort, suspect=suspect)
+            effort.troubles += self._cost(channel, trouble, effort, suspect=suspect)
         effort.ended = effort.troubles >= self.options.attempts
         now = self.clock.now()
-        self._give_up(line, line.patience.missed(trouble, now, away=breaker.is_open))
+        self._give_up(channel, channel.patience.missed(trouble, now, away=breaker.is_open))
 
-    def _cost(self, line: Channel, trouble: Retry, effort: Effort, *, suspect: bool) -> float:
+    def _cost(self, channel: Channel, trouble: Retry, effort: Effort, *, suspect: bool) -> float:
         """Return how many attempts of its request a failed call counts for.
 
         A prompt that is `suspect`, as others were answered meanwhile, never holds up the run.
         """
-        breaker = line.breaker
+        breaker = channel.breaker
         unreached = trouble.kind is RetryKind.UNREACHED
         away = unreached or (breaker.is_open and not effort.is_probe)
-        if away or line.patience.is_starting(trouble):
+        if away or channel.patience.is_starting(trouble):
             return 0.0
         if suspect or trouble.kind is not RetryKind.UNAVAILABLE:
             return 1.0
-        if line.patience.alone or (breaker.is_open and breaker.is_sure):
+        if channel.patience.alone or (breaker.is_open and breaker.is_sure):
             return 0.0
         return _DOUBTFUL_COST if breaker.is_open else 1.0
 
-    def _let_go(self, line: Channel, effort: Effort, spent: float | None) -> None:
+    def _let_go(self, channel: Channel, effort: Effort, spent: float | None) -> None:
         """Give back what was reserved for a call, but for what it may have cost."""
         if effort.unsettled:
-            line.tally.unsettled += effort.dollars
-            self._exposure.lose(effort.dollars, line.judge.name if effort.uncounted else "")
+            channel.tally.unsettled += effort.dollars
+            self._exposure.lose(effort.dollars, channel.judge.name if effort.uncounted else "")
         else:
             self._exposure.settle(effort.dollars)
         unknown = spent is None or effort.unsettled
         self.purse.give_back(effort.dollars, effort.dollars if unknown else spent or 0.0)
 
     def _refuse_excess(
-        self, request: Request, line: Channel, answer: Answer, effort: Effort, spent: float | None
+        self,
+        request: Request,
+        channel: Channel,
+        answer: Answer,
+        effort: Effort,
+        spent: float | None,
     ) -> None:
         """Disable a judge that costs more than was reserved, since no cap can be kept then."""
         if self.purse.capped and spent is not None and spent > effort.dollars + NOTHING:
             tokens, limit = answer.usage.output_tokens, request.output_limit or 0
             what = f"an answer of {tokens:,} tokens (limit {limit:,})"
-            self.disable_judge(line.judge.name, excess(what, spent, effort.dollars))
+            self.disable_judge(channel.judge.name, excess(what, spent, effort.dollars))
 
     async def _keep(
-        self, request: Request, line: Channel, answer: Answer, effort: Effort
+        self, request: Request, channel: Channel, answer: Answer, effort: Effort
     ) -> float | None:
         """Keep an answer, and learn from it; return what it cost."""
-        line.gate.learn(answer.rates)
+        channel.gate.learn(answer.rates)
         if answer.usage.input_tokens:
-            line.gate.settle(effort.cost, line.provider.limit_tokens(answer.usage))
+            channel.gate.settle(effort.cost, channel.provider.limit_tokens(answer.usage))
             kind, cut = model_name(request.response_model), answer.status == "truncated"
-            line.estimates.learn(effort.size or size_of(request), answer.usage, kind, cut=cut)
+            channel.estimates.learn(effort.size or size_of(request), answer.usage, kind, cut=cut)
             if effort.bound.tokens:
-                line.estimates.learn_prompt(answer.usage.input_tokens, effort.bound)
+                channel.estimates.learn_prompt(answer.usage.input_tokens, effort.bound)
         spent = await self.books.keep(
-            *(request.key, line.judge, answer, line.tally),
+            *(request.key, channel.judge, answer, channel.tally),
             attempts=effort.calls,
             final=effort.ended,
             limit=request.output_limit or 0,
         )
         if effort.ended:
-            reason = without_name(answer.reason, line.judge.name)
-            line.tally.end(answer.status, reason, self.clock.date(), effort.wraps)
+            reason = without_name(answer.reason, channel.judge.name)
+            channel.tally.end(answer.status, reason, self.clock.date(), effort.wraps)
         if self.books.exhausted:
             self.stop(FULL)
         return spent
 
-    def _hear(self, line: Channel) -> None:
+    def _hear(self, channel: Channel) -> None:
         """Record that a judge replied: its server is up, and its account alive."""
-        line.patience.replied()
-        line.breaker.record_answer()
-        line.gate.hear()
+        channel.patience.replied()
+        channel.breaker.record_answer()
+        channel.gate.hear()
 
-    def _disable(self, line: Channel, code: StopReason, message: str) -> None:
+    def _disable(self, channel: Channel, code: StopReason, message: str) -> None:
         """Ask a judge nothing more, for this reason."""
-        self.disable_judge(line.judge.name, Disabled(code, message))
+        self.disable_judge(channel.judge.name, Disabled(code, message))
 
-    def _give_up(self, line: Channel, reason: Disabled | None) -> None:
+    def _give_up(self, channel: Channel, reason: Disabled | None) -> None:
         """Ask a judge nothing more, if there is a reason for it."""
         if reason:
-            self.disable_judge(line.judge.name, reason)
+            self.disable_judge(channel.judge.name, reason)
 
-    def _run_dry(self, line: Channel) -> None:
+    def _run_dry(self, channel: Channel) -> None:
         """Ask a judge nothing more, as the budget is used up. This is no fault, and no stop."""
         if self.purse.over:
-            self.disable_judge(line.judge.name, over_budget(self.options.max_usd or 0.0))
+            self.disable_judge(channel.judge.name, over_budget(self.options.max_usd or 0.0))
 
     async def _back_off(
-        self, request: Request, line: Channel, trouble: Retry, effort: Effort
+        self, request: Request, channel: Channel, trouble: Retry, effort: Effort
     ) -> float:
         """Return the seconds before the request's next call: the server's delay, or a random one.
 
@@ -364,25 +369,25 @@ class JudgeCaller(Filler[Channel]):
         """
         jitter = random.Random(f"{request.key}:{effort.calls}").random()
         throttled = trouble.kind is RetryKind.THROTTLED
-        longest_wait = _LONGEST_WAIT if throttled else max(_LONGEST_WAIT, line.patience.most)
+        longest_wait = _LONGEST_WAIT if throttled else max(_LONGEST_WAIT, channel.patience.most)
         if trouble.delay is not None and trouble.delay > longest_wait:
             wait = f"{trouble.delay / 60:.0f} minutes"
             what = f"{trouble.detail}; the server asks to wait {wait}: go on later"
-            self._disable(line, StopReason.THROTTLED if throttled else StopReason.SILENT, what)
+            self._disable(channel, StopReason.THROTTLED if throttled else StopReason.SILENT, what)
             return 0.0
-        if line.breaker.is_open and not throttled:
-            line.tally.retry(
+        if channel.breaker.is_open and not throttled:
+            channel.tally.retry(
                 f"{trouble.detail}; its calls wait until it answers", self.clock.date()
             )
             return 0.0  # the circuit breaker holds it back
-        line.tally.retry(trouble.detail, self.clock.date())
-        if line.patience.is_starting(trouble):
+        channel.tally.retry(trouble.detail, self.clock.date())
+        if channel.patience.is_starting(trouble):
             return min(_STARTING_BACKOFF, _FIRST_BACKOFF * 2.0 ** (effort.calls - 1))
         backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (effort.calls - 1))
         delay = trouble.delay * (1 + 0.1 * jitter) if trouble.delay else backoff
         if not throttled:
             return delay
-        line.tally.throttled += 1
-        lasting = await line.gate.pause(delay)
-        self._give_up(line, line.patience.throttled(lasting, self.clock.now()))
+        channel.tally.throttled += 1
+        lasting = await channel.gate.pause(delay)
+        self._give_up(channel, channel.patience.throttled(lasting, self.clock.now()))
         return 0.0

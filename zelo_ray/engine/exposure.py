@@ -29,14 +29,14 @@ class Exposure:
     """Record of what the calls of one process may still cost.
 
     Args:
-        books: directory or URL of the ledger.
+        ledger_dir: directory or URL of the ledger.
         out: where the results of its run go.
         run_id: the run that pays.
         clock: the time.
     """
 
-    def __init__(self, books: str, out: str, run_id: str, clock: Clock = CLOCK) -> None:
-        self._fs, root = fsspec.url_to_fs(books)
+    def __init__(self, ledger_dir: str, out: str, run_id: str, clock: Clock = CLOCK) -> None:
+        self._fs, root = fsspec.url_to_fs(ledger_dir)
         self._name = f"{root.rstrip('/')}/{FOLDER}/{run_id}-{uuid.uuid4().hex[:8]}.json"
         self._record = {"out": out, "run_id": run_id}
         self._calls, self._flying, self._lost, self._said = 0, 0.0, 0.0, 0.0
@@ -104,38 +104,38 @@ class Exposure:
         self._said, self._said_at = dollars, self._clock.now()
 
 
-def exposed(books: str, out: str | None = None) -> float:
+def exposed(ledger_dir: str, out: str | None = None) -> float:
     """Return the US dollars perhaps billed for calls without a reply or without token counts.
 
     Args:
-        books: directory or URL of a ledger at which nobody is at work.
+        ledger_dir: directory or URL of a ledger at which nobody is at work.
         out: those of runs with these results only; None: of all.
 
     Raises:
         LedgerError: a record cannot be read.
     """
-    return sum(dollars for where, dollars, _ in _records(books) if out in (None, where))
+    return sum(dollars for where, dollars, _ in _records(ledger_dir) if out in (None, where))
 
 
-def uncounted(books: str) -> dict[str, float]:
+def uncounted(ledger_dir: str) -> dict[str, float]:
     """Sum, by judge, the part of these dollars that is of answers that reported no tokens.
 
     Args:
-        books: directory or URL of a ledger at which nobody is at work.
+        ledger_dir: directory or URL of a ledger at which nobody is at work.
 
     Raises:
         LedgerError: a record cannot be read.
     """
     sums: dict[str, float] = {}
-    for _, _, by_judge in _records(books):
+    for _, _, by_judge in _records(ledger_dir):
         for judge, dollars in by_judge.items():
             sums[judge] = sums.get(judge, 0.0) + dollars
     return sums
 
 
-def _records(books: str) -> Iterator[tuple[str, float, dict[str, float]]]:
+def _records(ledger_dir: str) -> Iterator[tuple[str, float, dict[str, float]]]:
     """Read where results go, what calls may have cost, and what of it was answered uncounted."""
-    fs, root = fsspec.url_to_fs(books)
+    fs, root = fsspec.url_to_fs(ledger_dir)
     folder = f"{root.rstrip('/')}/{FOLDER}"
     fs.invalidate_cache()
     for name in sorted(fs.find(folder)) if fs.exists(folder) else ():

@@ -30,8 +30,8 @@ class Filler(Generic[L]):
     Args:
         options: the job's.
         lines: a channel for each judge that it asks.
-        books: the writer that keeps replies.
-        purse: the budget of their calls.
+        writer: the writer that keeps replies.
+        budget: the budget of their calls.
         clock: the time.
     """
 
@@ -39,12 +39,12 @@ class Filler(Generic[L]):
         self,
         options: AnnotateOptions,
         lines: Iterable[L],
-        books: LedgerWriter,
-        purse: BudgetClient,
+        writer: LedgerWriter,
+        budget: BudgetClient,
         clock: Clock,
     ) -> None:
-        self.options, self.books, self.purse, self.clock = options, books, purse, clock
-        self.lines = {line.judge.name: line for line in lines}
+        self.options, self.books, self.purse, self.clock = options, writer, budget, clock
+        self.lines = {channel.judge.name: channel for channel in lines}
         self.halt = asyncio.Event()
         self.stopped = ""
         """why nothing new is asked or waited for; empty while it is"""
@@ -52,7 +52,7 @@ class Filler(Generic[L]):
     @property
     def disabled(self) -> dict[str, Disabled]:
         """Return the judges that are asked nothing more, with the reason."""
-        return {name: line.disabled for name, line in self.lines.items() if line.disabled}
+        return {name: channel.disabled for name, channel in self.lines.items() if channel.disabled}
 
     def stop(self, reason: str) -> None:
         """Ask nothing new. What is in flight is still kept; batches stay at the provider."""

@@ -50,7 +50,7 @@ class Asker(JudgeCaller):
         environ: where keys are found.
         run_id: the run that pays.
         quota: the rate limiters, if they are shared; else this process has its own.
-        till: the budget shared with others, if there is a cap.
+        shared_budget: the budget shared with others, if there is a cap.
         disabled: judges of the panel that are asked nothing more, with the reason.
         again: whether the same run has asked about all pools before; recorded replies are counted
             anew.
@@ -70,7 +70,7 @@ class Asker(JudgeCaller):
         environ: Mapping[str, str],
         run_id: str,
         quota: Quota | None = None,
-        till: SharedBudget | None = None,
+        shared_budget: SharedBudget | None = None,
         disabled: Mapping[str, Disabled] | None = None,
         again: bool = False,
         clock: Clock = CLOCK,
@@ -78,18 +78,18 @@ class Asker(JudgeCaller):
         self._disabled, self._again = disabled or {}, again
         self._quota = quota or OwnQuota(clock)
         self._connections: dict[tuple[str, Settings], Connection] = {}
-        books = LedgerWriter(ledger, run_id, options.prices, clock)
-        purse = BudgetClient(uuid.uuid4().hex, till, clock=clock)
+        writer = LedgerWriter(ledger, run_id, options.prices, clock)
+        budget = BudgetClient(uuid.uuid4().hex, shared_budget, clock=clock)
         lines = [self._connect(judge, options, environ, clock) for judge in judges]
         exposure = Exposure(options.books, options.out, run_id, clock)
-        super().__init__(options, lines, books, purse, clock, ledger=ledger, exposure=exposure)
+        super().__init__(options, lines, writer, budget, clock, ledger=ledger, exposure=exposure)
         self._protocol = find(options.protocol)
         self._panel = self._protocol.heeded(judges, panel, options)
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
         self._roomy = asyncio.Event()
         self._roomy.set()
-        self._slots = sum(line.concurrency for line in self.lines.values())
+        self._slots = sum(channel.concurrency for channel in self.lines.values())
         self._begun, self._pending = set[Progress](), 0  # pools on their way, and their requests
 
     def _connect(
@@ -121,10 +121,10 @@ class Asker(JudgeCaller):
     @property
     def tallies(self) -> dict[str, Tally]:
         """Return each judge's figures so far."""
-        for line in self.lines.values():
-            if line.gate.lease:
-                line.tally.limits = dict(line.gate.lease.rates)
-        return {name: line.tally for name, line in self.lines.items()}
+        for channel in self.lines.values():
+            if channel.gate.lease:
+                channel.tally.limits = dict(channel.gate.lease.rates)
+        return {name: channel.tally for name, channel in self.lines.items()}
 
     def stop(self, reason: str) -> None:
         """Make no new call. What is in flight is still kept."""
@@ -155,10 +155,10 @@ class Asker(JudgeCaller):
                 counts = Counter(
                     {n: sum(map(self._ledger.own, set(answered_keys[n]))) for n in answered_keys}
                 )
-            for name, line in (
+            for name, channel in (
                 (n, channel) for n, channel in self.lines.items() if not channel.disabled
             ):
-                line.tally.pass_over(name, planned[name], counts[name], steps[-1])
+                channel.tally.pass_over(name, planned[name], counts[name], steps[-1])
 
     async def _plan(
         self, progress: Progress, asked_keys: set[str], steps: list[Step]
@@ -178,11 +178,11 @@ class Asker(JudgeCaller):
             self._begun.add(progress)
             step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
             steps[1:] = [step]
-            for line in (channel for channel in self.lines.values() if not channel.trial.passed):
-                keys = progress.heard().get(line.judge.name, ())
+            for channel in (channel for channel in self.lines.values() if not channel.trial.passed):
+                keys = progress.heard().get(channel.judge.name, ())
                 if await asyncio.to_thread(has_judged, self._ledger, keys):
-                    line.trial.skip()
-            open_to = {name for name, line in self.lines.items() if not line.disabled}
+                    channel.trial.skip()
+            open_to = {name for name, channel in self.lines.items() if not channel.disabled}
             requests = [
                 r for r in step.missing if r.judge.name in open_to and r.key not in asked_keys
             ]

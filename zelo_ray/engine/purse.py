@@ -16,9 +16,13 @@ class BudgetClient:
     """Budget of the calls of one process. Without a shared budget there is no cap."""
 
     def __init__(
-        self, spender: str, till: SharedBudget | None, settled: float = 0.0, clock: Clock = CLOCK
+        self,
+        spender: str,
+        shared_budget: SharedBudget | None,
+        settled: float = 0.0,
+        clock: Clock = CLOCK,
     ) -> None:
-        self._spender, self._till, self._clock = spender, till, clock
+        self._spender, self._till, self._clock = spender, shared_budget, clock
         self._queue = deque[tuple[float, asyncio.Future[bool]]]()
         self._settled, self._held, self._closed = settled, 0.0, False
         self._granting: asyncio.Task[None] | None = None
@@ -73,7 +77,7 @@ class BudgetClient:
             _, waiter = self._queue.popleft()
             answer(waiter, passed=False)
 
-    async def _grant(self, till: SharedBudget) -> None:
+    async def _grant(self, shared_budget: SharedBudget) -> None:
         try:
             await self._clock.sleep(_LINGER)
             while self._queue:
@@ -81,7 +85,9 @@ class BudgetClient:
                     self._queue.popleft()
                 wants = [dollars for dollars, _ in list(self._queue)[:_MOST]]
                 async with self._asking:
-                    grant = await till.reserve(self._spender, self._settled, self._held, wants)
+                    grant = await shared_budget.reserve(
+                        self._spender, self._settled, self._held, wants
+                    )
                     for _ in range(min(grant.count, len(self._queue))):
                         dollars, waiter = self._queue.popleft()
                         self._held += 0.0 if waiter.cancelled() else dollars

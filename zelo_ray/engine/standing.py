@@ -118,15 +118,15 @@ def _in_doubt(options: AnnotateOptions, panel: Sequence[Judge], shards: Sequence
     )
 
 
-def _left(out: Path, books: Path) -> Iterator[Path]:
+def _left(out: Path, ledger_dir: Path) -> Iterator[Path]:
     """Yield the files of results and of the ledger, in a fixed order."""
     for path in sorted(out.rglob("*")):
         within = path.relative_to(out).parts
         ours = within[0] in (REPLIES, BATCHES, *_NOT_RESULTS) or path.name.startswith(".")
         if not ours and path.is_file():
             yield path
-    yield from sorted((books / REPLIES).rglob("*.jsonl"))
-    yield from sorted((books / BATCHES).glob("*.json"))
+    yield from sorted((ledger_dir / REPLIES).rglob("*.jsonl"))
+    yield from sorted((ledger_dir / BATCHES).glob("*.json"))
 
 
 def _bytes_of(shards: Sequence[str]) -> Iterator[bytes]:

@@ -31,8 +31,8 @@ class Ask:
     block's rows at once, in their order. It never raises: what goes wrong stops the run.
     """
 
-    def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
-        self._job, self._judges, self._desk = job, judges, desk
+    def __init__(self, job: Job, judges: Sequence[Judge], coordinator: Any) -> None:
+        self._job, self._judges, self._desk = job, judges, coordinator
         self._name = uuid.uuid4().hex
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
@@ -62,7 +62,9 @@ class Ask:
                 environ=os.environ,
                 run_id=self._job.run_id,
                 quota=ClusterQuota(self._job.run_id),
-                till=CoordinatorBudget(self._desk) if options.max_usd is not None else None,
+                shared_budget=CoordinatorBudget(self._desk)
+                if options.max_usd is not None
+                else None,
                 disabled=self._job.disabled,
                 again=self._job.sweep > 1,
             )
@@ -112,8 +114,8 @@ class Ask:
 class Send:
     """Actor that asks one judge through its provider's batch API: plan, submit, wait, collect."""
 
-    def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
-        self._job, self._judges, self._desk = job, judges, desk
+    def __init__(self, job: Job, judges: Sequence[Judge], coordinator: Any) -> None:
+        self._job, self._judges, self._desk = job, judges, coordinator
         self._name = uuid.uuid4().hex
 
     async def run(self, shards: Sequence[str]) -> None:
@@ -128,7 +130,9 @@ class Send:
                 ledger=ledger,
                 environ=os.environ,
                 run_id=self._job.run_id,
-                till=CoordinatorBudget(self._desk) if options.max_usd is not None else None,
+                shared_budget=CoordinatorBudget(self._desk)
+                if options.max_usd is not None
+                else None,
                 disabled=self._job.disabled,
             )
         except (LedgerError, PanelError) as error:
@@ -146,20 +150,20 @@ class Send:
         ledger.close()
 
 
-async def _keep_exchanging(desk: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
+async def _keep_exchanging(coordinator: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
     while True:
-        await _exchange(desk, name, filler, job)
+        await _exchange(coordinator, name, filler, job)
         await asyncio.sleep(0.5)
 
 
-async def _exchange(desk: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
+async def _exchange(coordinator: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
     """Report this actor's figures to the coordinator, and obey what it answers."""
     with contextlib.suppress(RayError):  # Ray is restarting the coordinator
         await filler.tell()
         tallies = {job.called(judge): tally for judge, tally in filler.tallies.items()}
         reasons = {job.called(judge): why for judge, why in filler.disabled.items()}
         report = (name, tallies, filler.stopped, reasons, job.sweep)
-        reason, disabled = await desk.report.remote(*report)
+        reason, disabled = await coordinator.report.remote(*report)
         if reason:
             filler.stop(reason)
         for judge in filler.tallies:

@@ -22,7 +22,7 @@ _BLOCKS_AT_ONCE = 4
 
 
 def asking(
-    job: Job, shards: Sequence[str], desk: Any, judges: Sequence[Judge], num_gpus: float = 0
+    job: Job, shards: Sequence[str], coordinator: Any, judges: Sequence[Judge], num_gpus: float = 0
 ) -> Any:
     """Return the branch of judges that share an actor pool, and are asked online.
 
@@ -32,7 +32,7 @@ def asking(
 
     return dataset_of(job, shards).map_batches(
         Ask,
-        fn_constructor_args=(job, judges, desk),
+        fn_constructor_args=(job, judges, coordinator),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_gpus=num_gpus or gpus_of(judges[0]),
@@ -48,7 +48,7 @@ def asking(
 def ask_all(
     online: Sequence[Any],
     sent: Sequence[Any],
-    desk: Any,
+    coordinator: Any,
     planned: Mapping[str, int],
     watch: Watch,
     *,
@@ -59,7 +59,7 @@ def ask_all(
     Args:
         online: datasets whose execution asks.
         sent: what actors that wait for batches will return.
-        desk: the coordinator, to which they report.
+        coordinator: the coordinator, to which they report.
         planned: requests by judge.
         watch: who is told.
         handed: what actors will return that were handed their lines.
@@ -69,7 +69,7 @@ def ask_all(
         more, with the reason.
     """
     waiting = [*sent, *handed]
-    with _watching(desk, planned, watch, batches=bool(sent)):
+    with _watching(coordinator, planned, watch, batches=bool(sent)):
         if online:
             dataset = online[0].union(*online[1:]) if len(online) > 1 else online[0]
             for _ in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
@@ -79,14 +79,14 @@ def ask_all(
             ray.get(ended)
     tallies: dict[str, Tally]
     disabled: dict[str, Disabled]
-    tallies, reason, disabled = ray.get(desk.look.remote())
+    tallies, reason, disabled = ray.get(coordinator.look.remote())
     watch.show(tallies, planned)
     return tallies, reason, disabled
 
 
 @contextlib.contextmanager
 def _watching(
-    desk: Any, planned: Mapping[str, int], watch: Watch, *, batches: bool
+    coordinator: Any, planned: Mapping[str, int], watch: Watch, *, batches: bool
 ) -> Iterator[None]:
     """Show progress; turn an interrupt into a stop that still waits for calls in flight."""
     ended, interrupted = threading.Event(), threading.Event()
@@ -111,9 +111,9 @@ def _watching(
     def look() -> None:
         while not ended.wait(0.5):
             if interrupted.is_set():
-                desk.stop.remote("interrupted; the same command goes on from here")
+                coordinator.stop.remote("interrupted; the same command goes on from here")
             with contextlib.suppress(RayError, OSError):  # a terminal that was closed is no file
-                watch.show(ray.get(desk.look.remote())[0], planned)
+                watch.show(ray.get(coordinator.look.remote())[0], planned)
 
     main = threading.current_thread() is threading.main_thread()
     signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] if main else []

@@ -137,8 +137,8 @@ def open_coordinator(
 class CoordinatorBudget:
     """Client of the coordinator's budget, for the spenders of one actor."""
 
-    def __init__(self, desk: Any) -> None:
-        self._desk = desk
+    def __init__(self, coordinator: Any) -> None:
+        self._desk = coordinator
 
     async def reserve(
         self, spender: str, settled: float, held: float, wants: Sequence[float]

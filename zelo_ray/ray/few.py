@@ -39,8 +39,8 @@ def blocks_of(lines: Sequence[Line]) -> Iterator[pa.Table]:
 class AskFew:
     """`Ask`, as an actor of its own: a block whose actor died is asked again, as by Ray Data."""
 
-    def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
-        self._ask = Ask(job, judges, desk)
+    def __init__(self, job: Job, judges: Sequence[Judge], coordinator: Any) -> None:
+        self._ask = Ask(job, judges, coordinator)
 
     def ask(self, block: pa.Table) -> int:
         """Ask about the pools of a block; return how many they are."""
@@ -50,7 +50,7 @@ class AskFew:
 def ask_few(
     job: Job,
     lines: Sequence[Line],
-    desk: Any,
+    coordinator: Any,
     judges: Sequence[Judge],
     places: Iterator[dict[str, Any]],
 ) -> tuple[list[Any], list[Any]]:
@@ -59,7 +59,7 @@ def ask_few(
     Args:
         job: what is to be judged.
         lines: the pools.
-        desk: the coordinator, to which the actors report.
+        coordinator: the coordinator, to which the actors report.
         judges: of one provider.
         places: for each actor, where it is to be; see ``nodes_by_turns``.
 
@@ -72,7 +72,7 @@ def ask_few(
     gpus = gpus_of(judges[0])
     where = repeat({"num_gpus": gpus}) if gpus else places
     actors = [
-        kind.options(max_concurrency=_BLOCKS_AT_ONCE, **place).remote(job, judges, desk)
+        kind.options(max_concurrency=_BLOCKS_AT_ONCE, **place).remote(job, judges, coordinator)
         for place in islice(where, job.options.actors)
     ]
     blocks = enumerate(blocks_of(lines))

@@ -68,10 +68,10 @@ class Sweeps:
     def _sweep(self, spent: float) -> Came:
         """Ask and build results by turns until no question waits for the answer to another."""
         job, census, timer = self._job, self._census, self._timer
-        desk, sweeps = open_coordinator(job.options, spent, self._watch.budget), 0
+        coordinator, sweeps = open_coordinator(job.options, spent, self._watch.budget), 0
         came = (-1, 0)
         while True:
-            tallies, disabled = self._ask(job, desk)
+            tallies, disabled = self._ask(job, coordinator)
             timer.lap("ask")
             job = replace(job, disabled=disabled, sweep=job.sweep + 1)
             summary = self._settle(job)
@@ -88,7 +88,7 @@ class Sweeps:
             if came == before:
                 raise Stopped(f"{summary.missing:,} replies could not be obtained from any judge")
 
-    def _ask(self, job: Job, desk: Any) -> tuple[dict[str, Tally], dict[str, Disabled]]:
+    def _ask(self, job: Job, coordinator: Any) -> tuple[dict[str, Tally], dict[str, Disabled]]:
         """Ask every judge what the ledger does not hold, the providers side by side.
 
         Those that are disabled already are asked nothing.
@@ -108,17 +108,19 @@ class Sweeps:
             away = [judge for judge in judges if in_batches(judge, job.options)]
             for judge in away:  # an actor each: one judge's full queue holds up no other
                 actor: Any = Send
-                placed = actor.options(**of_asking()).remote(job, [judge], desk)
+                placed = actor.options(**of_asking()).remote(job, [judge], coordinator)
                 sent.append(placed.run.remote(self._shards))
             if not (online_judges := [judge for judge in judges if judge not in away]):
                 continue
             if self._few is None:
-                online.append(asking(job, self._shards, desk, online_judges))
+                online.append(asking(job, self._shards, coordinator, online_judges))
             else:
-                actors, refs = ask_few(job, self._few, desk, online_judges, places)
+                actors, refs = ask_few(job, self._few, coordinator, online_judges, places)
                 alive, handed = [*alive, *actors], [*handed, *refs]
         planned = self._census.planned
-        tallies, reason, disabled = ask_all(online, sent, desk, planned, self._watch, handed=handed)
+        tallies, reason, disabled = ask_all(
+            online, sent, coordinator, planned, self._watch, handed=handed
+        )
         over = any(entry.is_over_budget for entry in disabled.values())
         nobody = len(disabled) == len(job.panel) and not over
         if reason or nobody:

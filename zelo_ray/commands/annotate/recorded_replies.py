@@ -43,9 +43,9 @@ class Answered:
         return self._all.read(keys)
 
 
-def may_be_known(books: str, planned: Mapping[str, int]) -> bool:
+def may_be_known(ledger_dir: str, planned: Mapping[str, int]) -> bool:
     """Return whether it is worth a look: the job is small, and no judge has open batches."""
-    lying = any(part.is_open and part.judge in planned for part in Parts(books))
+    lying = any(part.is_open and part.judge in planned for part in Parts(ledger_dir))
     return sum(planned.values()) <= _MOST and not lying
 
 

@@ -54,7 +54,7 @@ def spent_in_all(runs: Sequence[Past]) -> tuple[float, int]:
     """Sum US dollars and calls of unknown price, counting each ledger once."""
     books = defaultdict[str, list[tuple[float, int]]](list)
     for run in runs:
-        books[whole_path(run.books)].append(run.spent)
+        books[whole_path(run.ledger_dir)].append(run.spent)
     return sum(max(amounts)[0] for amounts in books.values()), sum(
         max(u for _, u in e) for e in books.values()
     )

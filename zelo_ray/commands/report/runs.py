@@ -137,10 +137,10 @@ class Past:
             return dollars, int(_first(self._summary, paid, of="unpriced") or 0)
         if self.finished:
             return 0.0, 0
-        return _known(_paid, self.books) or (0.0, 0)
+        return _known(_paid, self.ledger_dir) or (0.0, 0)
 
     @property
-    def books(self) -> str:
+    def ledger_dir(self) -> str:
         """Return where replies are kept: runs with the same ledger share what they spent."""
         ledger = self.options.get("ledger")
         is_local = not ledger or ledger == self.options.get("out")
@@ -197,8 +197,8 @@ def _known(find: Any, *given: Any) -> Any:
         return None
 
 
-def _paid(books: str) -> tuple[float, int]:
-    paid = paid_in(books)
+def _paid(ledger_dir: str) -> tuple[float, int]:
+    paid = paid_in(ledger_dir)
     return paid.dollars(), paid.unpriced()
 
 

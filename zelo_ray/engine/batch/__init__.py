@@ -67,7 +67,7 @@ class Batcher:
         ledger: open for writing.
         environ: where keys are found.
         run_id: the run that pays.
-        till: the budget shared with others, if there is a cap.
+        shared_budget: the budget shared with others, if there is a cap.
         disabled: judges of the panel that are asked nothing more, with the reason.
         clock: the time.
 
@@ -84,7 +84,7 @@ class Batcher:
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
-        till: SharedBudget | None = None,
+        shared_budget: SharedBudget | None = None,
         disabled: Mapping[str, Disabled] | None = None,
         clock: Clock = CLOCK,
     ) -> None:
@@ -93,12 +93,12 @@ class Batcher:
         self._protocol = find(options.protocol)
         self._panel = self._protocol.heeded(judges, panel, options)
         lines = [_line(judge, options, environ) for judge in judges]
-        books = LedgerWriter(ledger, run_id, options.prices, clock)
+        writer = LedgerWriter(ledger, run_id, options.prices, clock)
         # An actor that Ray restarts counts as the same spender, with all it had reserved as spent.
         spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
-        spent = paid_in(options.books).dollars(run_id, names) if till else 0.0
+        spent = paid_in(options.books).dollars(run_id, names) if shared_budget else 0.0
         self._station = BatchState(
-            options, lines, books, BudgetClient(spender, till, spent, clock), clock
+            options, lines, writer, BudgetClient(spender, shared_budget, spent, clock), clock
         )
         self._sender = Sender(self._station, ledger, run_id)
         self._harvester = Harvester(self._station, ledger, self._protocol)
@@ -106,9 +106,9 @@ class Batcher:
     @property
     def tallies(self) -> dict[str, Tally]:
         """Return each judge's figures so far."""
-        for line in self._station.lines.values():
-            line.tally.batched = sum(part.requests for part in line.open.values())
-        return {name: line.tally for name, line in self._station.lines.items()}
+        for channel in self._station.lines.values():
+            channel.tally.batched = sum(part.requests for part in channel.open.values())
+        return {name: channel.tally for name, channel in self._station.lines.items()}
 
     @property
     def stopped(self) -> str:
@@ -138,27 +138,27 @@ class Batcher:
         Args:
             pools: gives all pools anew at each call.
         """
-        station, watching = self._station, list[asyncio.Task[None]]()
+        state, watching = self._station, list[asyncio.Task[None]]()
         try:
             await self._sender.adopt()
-            lines = station.lines.values()
-            watching = [asyncio.create_task(self._harvester.watch(line)) for line in lines]
-            while not station.stopped:
-                waited = bool(station.open)
+            lines = state.lines.values()
+            watching = [asyncio.create_task(self._harvester.watch(channel)) for channel in lines]
+            while not state.stopped:
+                waited = bool(state.open)
                 submitted = await self._plan(pools)
-                await station.wait_until(lambda: not station.open)
+                await state.wait_until(lambda: not state.open)
                 if not (submitted or waited):
                     break
         except LedgerError as error:
-            station.stop(str(error))
+            state.stop(str(error))
         finally:
             for task in watching:
                 task.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
-            for line in station.lines.values():
-                for spool in line.spools.values():
+            for channel in state.lines.values():
+                for spool in channel.spools.values():
                     spool.file.close()
-                await line.client.aclose()
+                await channel.client.aclose()
 
     async def _plan(self, pools: Callable[[], Iterable[Pool]]) -> int:
         """Submit all requests that are missing and not yet sent; return how many.
@@ -168,7 +168,7 @@ class Batcher:
         submitted, lines = 0, self._station.lines
         passed = {name: Tally() for name in lines}
         # What fails meanwhile is asked again in one batch, with all else that is then missing.
-        away = {name: frozenset(line.asked) for name, line in lines.items()}
+        away = {name: frozenset(channel.asked) for name, channel in lines.items()}
         pending = iter(pools())
         while not self.stopped and (pool := await asyncio.to_thread(next, pending, None)):
             progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
@@ -180,18 +180,22 @@ class Batcher:
                 ):
                     judge_line.proven = has_judged(self._ledger, judge_keys)
             for request in step.missing:
-                line = lines.get(request.judge.name)
-                sent = (away[request.judge.name], line.asked) if line else ()
-                if line and not line.disabled and not any(request.key in keys for keys in sent):
-                    submitted += await self._sender.spool(line, request)
+                channel = lines.get(request.judge.name)
+                sent = (away[request.judge.name], channel.asked) if channel else ()
+                if (
+                    channel
+                    and not channel.disabled
+                    and not any(request.key in keys for keys in sent)
+                ):
+                    submitted += await self._sender.spool(channel, request)
             planned = self._protocol.count(pool, self._panel, self._options)
-            for name, line in lines.items():
+            for name, channel in lines.items():
                 paid_replies = sum(map(self._ledger.own, set(answered_keys.get(name, ()))))
                 passed[name].pass_over(name, planned[name], paid_replies, step)
-                line.tally.known = max(line.tally.known, passed[name].known)
-                line.tally.spared = max(line.tally.spared, passed[name].spared)
-        for line in lines.values():
-            await self._sender.flush(line)
+                channel.tally.known = max(channel.tally.known, passed[name].known)
+                channel.tally.spared = max(channel.tally.spared, passed[name].spared)
+        for channel in lines.values():
+            await self._sender.flush(channel)
         return submitted
 
 

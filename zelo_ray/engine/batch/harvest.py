@@ -26,8 +26,8 @@ _BARREN = 3  # batches of a judge in a row without any result: a fourth would ha
 class Harvester:
     """Watches the open batches of all judges."""
 
-    def __init__(self, station: BatchState, ledger: Ledger, protocol: Ranker) -> None:
-        self._station, self._ledger = station, ledger
+    def __init__(self, state: BatchState, ledger: Ledger, protocol: Ranker) -> None:
+        self._station, self._ledger = state, ledger
         rankers = [find(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
         self._verdicts = {
             model_name(model): model for ranker in rankers for model in ranker.response_models
@@ -35,41 +35,41 @@ class Harvester:
         self._spent: dict[str, float] = defaultdict(float)
         self._prompts: dict[str, list[int]] = defaultdict(list)
 
-    async def watch(self, line: BatchedJudge) -> None:
+    async def watch(self, channel: BatchedJudge) -> None:
         """Poll the judge's batches until none is open; harvest those that have ended."""
-        station, longest = self._station, self._station.options.batch_poll
+        state, longest = self._station, self._station.options.batch_poll
         wait = first = min(_FIRST_LOOK, longest)
-        while not station.stopped:  # also for a judge that is lost: a batch may be on its way
-            await station.rest(wait)
+        while not state.stopped:  # also for a judge that is lost: a batch may be on its way
+            await state.rest(wait)
             wait = min(1.5 * wait, longest)
-            for part in list(line.open.values()):
-                if station.stopped:
+            for part in list(channel.open.values()):
+                if state.stopped:
                     return
-                if await self._look(line, part):
+                if await self._look(channel, part):
                     wait = first
-            await station.tell()
+            await state.tell()
 
-    async def _look(self, line: BatchedJudge, part: BatchPart) -> bool:
+    async def _look(self, channel: BatchedJudge, part: BatchPart) -> bool:
         """Check one batch, and harvest it if it has ended; return whether it had."""
         try:
-            batch = await line.client.look(part.batch)
+            batch = await channel.client.look(part.batch)
             if batch.ended:
-                await self._harvest(line, part, batch)
+                await self._harvest(channel, part, batch)
                 return True
         except Retry as trouble:
-            line.tally.retry(trouble.detail, self._station.clock.date())
+            channel.tally.retry(trouble.detail, self._station.clock.date())
         except (Refused, Fatal) as error:
-            line.open.pop(part.mark)  # its record stays open for a later run
+            channel.open.pop(part.mark)  # its record stays open for a later run
             advice = f"if the batch is gone for good, remove batches/{part.mark}.json and run again"
             reason = Disabled(StopReason.FATAL, f"{error.detail}; {advice}")
-            self._station.disable_judge(line.judge.name, reason)
+            self._station.disable_judge(channel.judge.name, reason)
         except LedgerError as error:
             self._station.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            self._station.stop(f"{line.judge.name}: unexpected {name_of(error)}")
+            self._station.stop(f"{channel.judge.name}: unexpected {name_of(error)}")
         return False
 
-    async def _harvest(self, line: BatchedJudge, part: BatchPart, batch: Batch) -> None:
+    async def _harvest(self, channel: BatchedJudge, part: BatchPart, batch: Batch) -> None:
         """Keep all that a batch that has ended holds, and close its part.
 
         Raises:
@@ -78,7 +78,7 @@ class Harvester:
         keys, recorded_keys = set(part.keys), self._station.kept.setdefault(batch.id, set())
         fatal, foreign, why = "", 0, f"the batch ended ({batch.state}) without an answer"
         try:
-            async for results in _in_blocks(line.client.results(batch.id)):
+            async for results in _in_blocks(channel.client.results(batch.id)):
                 matches = [
                     (key, result)
                     for key, result in results
@@ -86,7 +86,7 @@ class Harvester:
                 ]
                 foreign += sum(key not in keys for key, _ in results)
                 await asyncio.gather(
-                    *(self._take(line, part, key, result) for key, result in matches)
+                    *(self._take(channel, part, key, result) for key, result in matches)
                 )
                 recorded_keys.update(key for key, _ in matches)
                 fatal = next(
@@ -99,58 +99,65 @@ class Harvester:
             why = str(gone)
             part.lost = part.dollars * len(keys - recorded_keys) / part.requests
         if not recorded_keys and (foreign or part.candidates):
-            await self._give_up(line, part)
+            await self._give_up(channel, part)
             return
         if batch.full:
-            self._make_room(line, part)
+            self._make_room(channel, part)
         else:
-            if recorded_keys and line.room is not None:
-                line.full, line.room = 0, min(line.given_room or 2 * line.room, 2 * line.room)
+            if recorded_keys and channel.room is not None:
+                channel.full, channel.room = (
+                    0,
+                    min(channel.given_room or 2 * channel.room, 2 * channel.room),
+                )
             lacking = Retry(f"{why}: {batch.reason}" if batch.reason else why)
             await asyncio.gather(
-                *(self._take(line, part, key, lacking) for key in keys - recorded_keys)
+                *(self._take(channel, part, key, lacking) for key in keys - recorded_keys)
             )
-            line.barren = 0 if recorded_keys else line.barren + 1
+            channel.barren = 0 if recorded_keys else channel.barren + 1
         spent, prompts = self._spent.pop(batch.id, 0.0), self._prompts.pop(batch.id, [])
         share = len(prompts) / part.requests
-        line.estimates.learn_prompts(part.opening, prompts, part.bound * share)
-        await self._station.close(line, part, "harvested", spent)
+        channel.estimates.learn_prompts(part.opening, prompts, part.bound * share)
+        await self._station.close(channel, part, "harvested", spent)
         del self._station.kept[batch.id]
         reason = Disabled(StopReason.FATAL, fatal) if fatal else None
-        if not (reason or line.proven):
-            reason = without_judgment(line.judge, line.fruitless)
-        if not reason and line.barren >= _BARREN:
+        if not (reason or channel.proven):
+            reason = without_judgment(channel.judge, channel.fruitless)
+        if not reason and channel.barren >= _BARREN:
             what = f"{_BARREN} batches gave no result: {batch.reason or why}"
             reason = Disabled(StopReason.NO_BATCH, what)
         if not reason and self._station.purse.capped and spent > part.dollars + NOTHING:
             reason = excess("a batch", spent, part.dollars)
         if reason:
-            self._station.disable_judge(line.judge.name, reason)
+            self._station.disable_judge(channel.judge.name, reason)
 
-    def _make_room(self, line: BatchedJudge, part: BatchPart) -> None:
+    def _make_room(self, channel: BatchedJudge, part: BatchPart) -> None:
         """Make room after a batch was refused because too many tokens are enqueued, by anyone."""
-        if others := line.enqueued - part.tokens:
-            line.room = others
+        if others := channel.enqueued - part.tokens:
+            channel.room = others
             return
-        line.full += 1
-        if line.full % _FULL_TRIES == 0:
-            line.room = max(1, part.tokens // 2)
-        wait = min(_LONGEST_FULL, self._station.options.batch_poll * 2.0 ** min(line.full - 1, 10))
-        line.full_until = self._station.clock.now() + wait
+        channel.full += 1
+        if channel.full % _FULL_TRIES == 0:
+            channel.room = max(1, part.tokens // 2)
+        wait = min(
+            _LONGEST_FULL, self._station.options.batch_poll * 2.0 ** min(channel.full - 1, 10)
+        )
+        channel.full_until = self._station.clock.now() + wait
 
-    async def _give_up(self, line: BatchedJudge, part: BatchPart) -> None:
+    async def _give_up(self, channel: BatchedJudge, part: BatchPart) -> None:
         """Give up a batch that is another program's; try the next candidate, if any."""
         if part.candidates:
-            await self._station.enter(line, part, part.candidates.pop(0))
+            await self._station.enter(channel, part, part.candidates.pop(0))
         else:
-            await self._station.close(line, part, "void")
+            await self._station.close(channel, part, "void")
 
-    async def _take(self, line: BatchedJudge, part: BatchPart, key: str, outcome: Outcome) -> None:
+    async def _take(
+        self, channel: BatchedJudge, part: BatchPart, key: str, outcome: Outcome
+    ) -> None:
         """Keep one result; if a retry may succeed, keep it only where it was billed."""
         if isinstance(outcome, Fatal):
             return
         options = self._station.options
-        line.tries[key] += 1
+        channel.tries[key] += 1
         final, billed, error, wraps = True, True, "", tuple[str, ...]()
         if isinstance(outcome, Answer):
             try:
@@ -160,28 +167,28 @@ class Harvester:
                 outcome = trouble
         if isinstance(outcome, Answer):
             answer = outcome
-            final = answer.status != "invalid" or line.reasks[key] >= options.reasks
-            line.reasks[key] += not final
+            final = answer.status != "invalid" or channel.reasks[key] >= options.reasks
+            channel.reasks[key] += not final
             cut = answer.status == "truncated"
-            if cut and 0 < part.limit < (line.judge.options.get("max_output_tokens") or 0):
+            if cut and 0 < part.limit < (channel.judge.options.get("max_output_tokens") or 0):
                 final = False  # cut off at our own limit: it is asked again with the judge's
-            line.estimates.learn(part.size / part.requests, answer.usage, part.verdict, cut=cut)
+            channel.estimates.learn(part.size / part.requests, answer.usage, part.verdict, cut=cut)
             self._prompts[part.batch].append(answer.usage.input_tokens)
-            line.proven |= answer.status == "ok"
-            line.fruitless += [] if line.proven else [answer]
+            channel.proven |= answer.status == "ok"
+            channel.fruitless += [] if channel.proven else [answer]
         elif isinstance(outcome, Refused):
             answer = Answer(outcome.status, "", Usage(), reason=str(outcome))
-            line.fruitless += [] if line.proven else [answer]
+            channel.fruitless += [] if channel.proven else [answer]
         else:
-            final, billed = line.tries[key] >= options.attempts, outcome.billed is not None
+            final, billed = channel.tries[key] >= options.attempts, outcome.billed is not None
             status = outcome.status if final else "failed"
             answer = Answer(status, "", outcome.billed or Usage(), reason=str(outcome))
             if not final:
-                line.tally.retry(outcome.detail, self._station.clock.date())
+                channel.tally.retry(outcome.detail, self._station.clock.date())
         if final or billed:
             spent = await self._station.books.keep(
-                *(key, line.judge, answer, line.tally),
-                attempts=line.tries[key],
+                *(key, channel.judge, answer, channel.tally),
+                attempts=channel.tries[key],
                 final=final,
                 batch=part.batch,
                 limit=part.limit,
@@ -190,10 +197,10 @@ class Harvester:
             # not in one statement with the await: others add to it meanwhile
             self._spent[part.batch] += likely if spent is None else spent
         if error:
-            self._station.disable_judge(line.judge.name, Disabled(StopReason.ERROR, error))
+            self._station.disable_judge(channel.judge.name, Disabled(StopReason.ERROR, error))
         if final:
-            reason = without_name(answer.reason, line.judge.name, line.judge.provider)
-            line.tally.end(answer.status, reason, self._station.clock.date(), wraps)
+            reason = without_name(answer.reason, channel.judge.name, channel.judge.provider)
+            channel.tally.end(answer.status, reason, self._station.clock.date(), wraps)
 
 
 async def _in_blocks(

@@ -114,13 +114,13 @@ def _part(name: str, data: bytes) -> BatchPart:
     return part
 
 
-def in_doubt(books: str) -> float:
+def in_doubt(ledger_dir: str) -> float:
     """Return the US dollars perhaps billed for answers that never came, in calls or batches.
 
     Args:
-        books: directory or URL of a ledger at which nobody is at work.
+        ledger_dir: directory or URL of a ledger at which nobody is at work.
 
     Raises:
         LedgerError: a record cannot be read.
     """
-    return exposed(books) + sum(part.lost for part in Parts(books))
+    return exposed(ledger_dir) + sum(part.lost for part in Parts(ledger_dir))

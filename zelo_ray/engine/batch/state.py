@@ -92,11 +92,11 @@ class BatchState(Filler[BatchedJudge]):
         self,
         options: AnnotateOptions,
         lines: Sequence[BatchedJudge],
-        books: LedgerWriter,
-        purse: BudgetClient,
+        writer: LedgerWriter,
+        budget: BudgetClient,
         clock: Clock,
     ) -> None:
-        super().__init__(options, lines, books, purse, clock)
+        super().__init__(options, lines, writer, budget, clock)
         self.parts = Parts(options.books)
         self.kept: dict[str, set[str]] = {}
         """by batch: keys of results that are in the ledger, of batches not wholly harvested"""
@@ -105,23 +105,23 @@ class BatchState(Filler[BatchedJudge]):
     @property
     def open(self) -> list[BatchPart]:
         """Return the open parts of all judges."""
-        return [part for line in self.lines.values() for part in line.open.values()]
+        return [part for channel in self.lines.values() for part in channel.open.values()]
 
-    async def enter(self, line: BatchedJudge, part: BatchPart, batch: str) -> None:
+    async def enter(self, channel: BatchedJudge, part: BatchPart, batch: str) -> None:
         """Record durably that a part's batch is known, and watch it."""
         part.batch, part.state = batch, "submitted"
         await asyncio.to_thread(self.parts.keep, part)
-        line.open[part.mark], line.created = part, True
+        channel.open[part.mark], channel.created = part, True
 
     async def close(
-        self, line: BatchedJudge, part: BatchPart, state: State, spent: float = 0.0
+        self, channel: BatchedJudge, part: BatchPart, state: State, spent: float = 0.0
     ) -> None:
         """Record durably that a part gets no more answers; its keys may be asked again."""
         part.state = state
         await asyncio.to_thread(self.parts.keep, part)
-        line.open.pop(part.mark, None)
-        line.asked.difference_update(part.keys)
-        line.tally.unsettled += part.lost
+        channel.open.pop(part.mark, None)
+        channel.asked.difference_update(part.keys)
+        channel.tally.unsettled += part.lost
         self.purse.give_back(part.dollars, spent + part.lost)
 
     async def tell(self) -> None:

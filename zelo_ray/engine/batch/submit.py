@@ -31,14 +31,14 @@ _PATIENCE = 1.0  # seconds to wait for money before what is gathered is sent awa
 class Sender:
     """Spools requests and submits them."""
 
-    def __init__(self, station: BatchState, ledger: Ledger, run_id: str) -> None:
-        self._station, self._ledger, self._run_id = station, ledger, run_id
+    def __init__(self, state: BatchState, ledger: Ledger, run_id: str) -> None:
+        self._station, self._ledger, self._run_id = state, ledger, run_id
         self._submitting = asyncio.Lock()
         self._last_part = 0
 
     # -- Gather ---------------------------------------------------------------------------------
 
-    async def spool(self, line: BatchedJudge, request: Request) -> bool:
+    async def spool(self, channel: BatchedJudge, request: Request) -> bool:
         """Put a request into the judge's next part; submit that first if it is full.
 
         Returns:
@@ -46,38 +46,38 @@ class Sender:
         """
         # A batch's lines are answered in any order, so nothing says that a cache would be read.
         request = replace(request.marked(self._ledger.salt), starts=())
-        station, size = self._station, size_of(request)
-        capped = station.purse.capped
+        state, size = self._station, size_of(request)
+        capped = state.purse.capped
         bound = bound_of(request) if capped else Bound(0, 0, 0)
         while True:
-            tried = line.on_trial and line.open and not line.proven
-            if station.stopped or line.disabled or tried:
+            tried = channel.on_trial and channel.open and not channel.proven
+            if state.stopped or channel.disabled or tried:
                 return False
-            request = self._limited(line, request)
-            usage = line.estimates.most_known(size, bound, request.output_limit or 0)
-            dollars = dearest(line.judge, usage, station.options.prices, batch=True)
-            if not capped or line.credit >= dollars:
+            request = self._limited(channel, request)
+            usage = channel.estimates.most_known(size, bound, request.output_limit or 0)
+            dollars = dearest(channel.judge, usage, state.options.prices, batch=True)
+            if not capped or channel.credit >= dollars:
                 break
-            if not await self._afford(line, dollars):
+            if not await self._afford(channel, dollars):
                 return False
             # while it waited, batches came home: they may have taught a lower limit
         try:
-            data = line.client.line(request)
+            data = channel.client.line(request)
         except Refused as refusal:
             answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
-            await station.books.keep(
-                *(request.key, line.judge, answer, line.tally), attempts=1, final=True
+            await state.books.keep(
+                *(request.key, channel.judge, answer, channel.tally), attempts=1, final=True
             )
-            line.tally.end(answer.status, refusal.detail, station.clock.date())
+            channel.tally.end(answer.status, refusal.detail, state.clock.date())
             return False
-        tokens = line.estimates.expected(size).input_tokens
+        tokens = channel.estimates.expected(size).input_tokens
         alike = (model_name(request.response_model), request.output_limit or 0)
-        if (full := line.spools.get(alike)) and _is_full(line, full, len(data), tokens):
-            await self._submit(line, full)
-        if alike not in line.spools:
+        if (full := channel.spools.get(alike)) and _is_full(channel, full, len(data), tokens):
+            await self._submit(channel, full)
+        if alike not in channel.spools:
             file = tempfile.NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - `_submit` closes it
-            line.spools[alike] = Spool(*alike, file, bound.opening)
-        spool = line.spools[alike]
+            channel.spools[alike] = Spool(*alike, file, bound.opening)
+        spool = channel.spools[alike]
         spool.file.write(data)
         spool.keys.append(request.key)
         spool.bytes += len(data)
@@ -86,85 +86,87 @@ class Sender:
         spool.opening *= spool.opening == bound.opening
         spool.tokens += tokens
         spool.dollars += dollars
-        line.credit -= dollars if capped else 0.0
-        line.asked.add(request.key)
+        channel.credit -= dollars if capped else 0.0
+        channel.asked.add(request.key)
         if len(spool.keys) == FIRST:
             spool.first = replace(spool, keys=list(spool.keys))
         return True
 
-    def _limited(self, line: BatchedJudge, request: Request) -> Request:
+    def _limited(self, channel: BatchedJudge, request: Request) -> Request:
         """Return the request with the usual output limit of its kind, where money is short.
 
         One that was cut off is asked again with the judge's own, or twice that if it was so before.
         """
-        judge_limit = line.judge.options.get("max_output_tokens")
+        judge_limit = channel.judge.options.get("max_output_tokens")
         cut_at = self._ledger.cut_at(request.key)
         if judge_limit is None or not (cut_at or self._station.purse.capped):
             return request
-        limit = line.estimates.limit_for(model_name(request.response_model), cut_at)
+        limit = channel.estimates.limit_for(model_name(request.response_model), cut_at)
         return request if limit == request.output_limit else replace(request, limit=limit)
 
-    async def flush(self, line: BatchedJudge) -> None:
+    async def flush(self, channel: BatchedJudge) -> None:
         """Submit what is gathered, and give back money that nothing is reserved with."""
-        for spool in list(line.spools.values()):
-            await self._submit(line, spool)
-        self._station.purse.give_back(line.credit, 0.0)
-        line.credit = 0.0
+        for spool in list(channel.spools.values()):
+            await self._submit(channel, spool)
+        self._station.purse.give_back(channel.credit, 0.0)
+        channel.credit = 0.0
         await self._station.purse.tell()
 
-    async def _afford(self, line: BatchedJudge, dollars: float) -> bool:
+    async def _afford(self, channel: BatchedJudge, dollars: float) -> bool:
         """Take money for a request; while others hold it, submit what is gathered.
 
         Then more is sent only when a good part of the budget has come home, or nothing more can: a
         batch may take a day, however small it is.
         """
-        station = self._station
-        cap = station.options.max_usd or 0.0
+        state = self._station
+        cap = state.options.max_usd or 0.0
         for share in (_CREDIT_SHARE, 0.0):
-            if await self._take(line, max(dollars, share * cap), _PATIENCE):
+            if await self._take(channel, max(dollars, share * cap), _PATIENCE):
                 return True
-        for judge_line in station.lines.values():
+        for judge_line in state.lines.values():
             await self.flush(judge_line)
         for share in (_WORTH_SENDING, 0.0):
-            if await self._take(line, max(dollars, share * cap)):
+            if await self._take(channel, max(dollars, share * cap)):
                 return True
-        if not station.stopped:
-            station.disable_judge(line.judge.name, over_budget(cap))
+        if not state.stopped:
+            state.disable_judge(channel.judge.name, over_budget(cap))
         return False
 
-    async def _take(self, line: BatchedJudge, amount: float, seconds: float | None = None) -> bool:
+    async def _take(
+        self, channel: BatchedJudge, amount: float, seconds: float | None = None
+    ) -> bool:
         """Take this amount in place of the credit that is left; wait for it so long."""
-        station = self._station
-        station.purse.give_back(line.credit, 0.0)
-        line.credit = 0.0
-        taking = asyncio.create_task(station.purse.take(amount))
-        await asyncio.wait({taking}, timeout=seconds and station.clock.real(seconds))
+        state = self._station
+        state.purse.give_back(channel.credit, 0.0)
+        channel.credit = 0.0
+        taking = asyncio.create_task(state.purse.take(amount))
+        await asyncio.wait({taking}, timeout=seconds and state.clock.real(seconds))
         if not taking.done():
             taking.cancel()
         elif await taking:
-            line.credit = amount
-        return bool(line.credit)
+            channel.credit = amount
+        return bool(channel.credit)
 
     # -- Create ---------------------------------------------------------------------------------
 
-    async def _submit(self, line: BatchedJudge, spool: Spool) -> None:
+    async def _submit(self, channel: BatchedJudge, spool: Spool) -> None:
         """Send a part away, once the provider has room for it.
 
         Of a large one of a judge that is not known to give judgments, a small part goes first.
         """
-        station = self._station
-        del line.spools[spool.verdict, spool.limit]
+        state = self._station
+        del channel.spools[spool.verdict, spool.limit]
         spool.file.flush()
-        if not line.proven and spool.first and len(spool.keys) > _LARGE:
-            line.on_trial = True
-            line.asked.difference_update(spool.keys[FIRST:])
-            station.purse.give_back(spool.dollars - spool.first.dollars, 0.0)
+        if not channel.proven and spool.first and len(spool.keys) > _LARGE:
+            channel.on_trial = True
+            channel.asked.difference_update(spool.keys[FIRST:])
+            state.purse.give_back(spool.dollars - spool.first.dollars, 0.0)
             spool = spool.first
             spool.file.truncate(spool.bytes)
         self._last_part += 1
         part = BatchPart(
             mark=f"{self._run_id}-{uuid.uuid4().hex[:8]}-{self._last_part:05}",
-            judge=line.judge.name,
+            judge=channel.judge.name,
             verdict=spool.verdict,
             keys=spool.keys,
             size=spool.size,
@@ -174,58 +176,58 @@ class Sender:
             limit=spool.limit,
             bound=spool.bound,
             intended_at=0.0,
-            key_variable=station.options.api_key_env.get(line.judge.name, ""),
+            key_variable=state.options.api_key_env.get(channel.judge.name, ""),
         )
 
         def has_room() -> bool:
-            enough = line.room is None or line.enqueued + part.tokens <= line.room
-            return enough or not line.open or bool(line.disabled)
+            enough = channel.room is None or channel.enqueued + part.tokens <= channel.room
+            return enough or not channel.open or bool(channel.disabled)
 
         with contextlib.closing(spool.file):
-            await station.rest(line.full_until - station.clock.now())
-            await station.wait_until(has_room)
+            await state.rest(channel.full_until - state.clock.now())
+            await state.wait_until(has_room)
             async with self._submitting:  # of a single open record it can be found out
-                created = await self._create(line, part, Path(spool.file.name))
+                created = await self._create(channel, part, Path(spool.file.name))
             if not created:
-                line.asked.difference_update(part.keys)
-                station.purse.give_back(part.dollars, 0.0)
+                channel.asked.difference_update(part.keys)
+                state.purse.give_back(part.dollars, 0.0)
 
-    async def _create(self, line: BatchedJudge, part: BatchPart, lines: Path) -> bool:
+    async def _create(self, channel: BatchedJudge, part: BatchPart, lines: Path) -> bool:
         """Create the batch; where it is not sure whether that worked, look for it first."""
-        station, troubles, throttled, began = self._station, 0, 0, 0.0
-        while not station.stopped and not line.disabled:
-            part.intended_at = station.clock.date()
-            await asyncio.to_thread(station.parts.keep, part)
+        state, troubles, throttled, began = self._station, 0, 0, 0.0
+        while not state.stopped and not channel.disabled:
+            part.intended_at = state.clock.date()
+            await asyncio.to_thread(state.parts.keep, part)
             try:
-                batch = await line.client.create(lines, line.judge.model, part.mark)
+                batch = await channel.client.create(lines, channel.judge.model, part.mark)
             except Retry as trouble:
                 if trouble.kind is not RetryKind.THROTTLED:
                     reached = trouble.kind is not RetryKind.UNREACHED
-                    if reached and await self._find(line, part):
+                    if reached and await self._find(channel, part):
                         return True
-                    if station.stopped or line.disabled:  # not known: the next run looks for it
+                    if state.stopped or channel.disabled:  # not known: the next run looks for it
                         return False
                     troubles += 1
-                    began = station.clock.now() if troubles == 1 else began
-                    silent = station.clock.now() - began > station.options.patience
-                    if troubles >= _CREATIONS and (silent or not line.created):
+                    began = state.clock.now() if troubles == 1 else began
+                    silent = state.clock.now() - began > state.options.patience
+                    if troubles >= _CREATIONS and (silent or not channel.created):
                         what = f"no batch could be created: {trouble.detail}"
                         reason = Disabled(StopReason.NO_BATCH, what)
-                        station.disable_judge(line.judge.name, reason)
+                        state.disable_judge(channel.judge.name, reason)
                     wait = min(_LONGEST_WAIT, 2.0 ** min(troubles, 10))
-                    await station.rest(trouble.delay or wait)
+                    await state.rest(trouble.delay or wait)
                 else:  # a queue that is full will not be so for ever, whosever batches fill it
-                    line.tally.throttled += 1
+                    channel.tally.throttled += 1
                     wait = min(_LONGEST_WAIT, _FULL_WAIT * 2.0 ** min(throttled, 10))
                     throttled += 1
-                    await station.rest(trouble.delay or wait)
+                    await state.rest(trouble.delay or wait)
             except (Refused, Fatal) as error:
-                station.disable_judge(line.judge.name, Disabled(StopReason.FATAL, error.detail))
+                state.disable_judge(channel.judge.name, Disabled(StopReason.FATAL, error.detail))
             else:
-                await station.enter(line, part, batch.id)
+                await state.enter(channel, part, batch.id)
                 return True
             part.state = "void"
-            await asyncio.to_thread(station.parts.keep, part)
+            await asyncio.to_thread(state.parts.keep, part)
             part.state = "intended"
         return False
 
@@ -233,19 +235,19 @@ class Sender:
 
     async def adopt(self) -> None:
         """Take over what earlier runs sent away and did not collect."""
-        station = self._station
-        parts = [part for part in station.parts if part.is_open and part.judge in station.lines]
+        state = self._station
+        parts = [part for part in state.parts if part.is_open and part.judge in state.lines]
         for part in sorted(parts, key=lambda p: p.state, reverse=True):  # submitted ones first
-            line = station.lines[part.judge]
-            line.asked.update(part.keys)
-            await station.purse.hold(part.dollars)
-            line.on_trial = True  # its results show as well whether the judge gives judgments
+            channel = state.lines[part.judge]
+            channel.asked.update(part.keys)
+            await state.purse.hold(part.dollars)
+            channel.on_trial = True  # its results show as well whether the judge gives judgments
             if part.state == "submitted":
-                line.open[part.mark] = part
-                station.kept[part.batch] = set()
-            elif not await self._find(line, part) and not (station.stopped or line.disabled):
-                await station.close(line, part, "void")
-        if station.kept:
+                channel.open[part.mark] = part
+                state.kept[part.batch] = set()
+            elif not await self._find(channel, part) and not (state.stopped or channel.disabled):
+                await state.close(channel, part, "void")
+        if state.kept:
             await asyncio.to_thread(self._recall)
 
     def _recall(self) -> None:
@@ -254,28 +256,28 @@ class Sender:
             if row.batch in self._station.kept:
                 self._station.kept[row.batch].add(row.key)
 
-    async def _find(self, line: BatchedJudge, part: BatchPart) -> bool:
+    async def _find(self, channel: BatchedJudge, part: BatchPart) -> bool:
         """Look for a part's batch at the provider, and adopt it."""
-        station = self._station
-        await station.rest(GRACE)  # from now: an upload takes long
+        state = self._station
+        await state.rest(GRACE)  # from now: an upload takes long
         wait = _PATIENCE
-        while not station.stopped and not line.disabled:
+        while not state.stopped and not channel.disabled:
             try:
-                candidates = await line.client.find(part.intended_at - _SKEW)
+                candidates = await channel.client.find(part.intended_at - _SKEW)
             except Retry as trouble:
-                await station.rest(trouble.delay or wait)
+                await state.rest(trouble.delay or wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
             except (Refused, Fatal) as error:
-                station.disable_judge(line.judge.name, Disabled(StopReason.FATAL, error.detail))
+                state.disable_judge(channel.judge.name, Disabled(StopReason.FATAL, error.detail))
             else:
-                batch_ids = {entry.batch for entry in station.parts}
-                marks = line.client.KEEPS_MARKS
+                batch_ids = {entry.batch for entry in state.parts}
+                marks = channel.client.KEEPS_MARKS
                 batches = [
                     b.id for b in candidates if b.id not in batch_ids and _may_be(b, part, marks)
                 ]
                 if batches:
                     part.candidates = batches[1:]
-                    await station.enter(line, part, batches[0])
+                    await state.enter(channel, part, batches[0])
                 return bool(batches)
         return False
 
@@ -285,9 +287,9 @@ def _may_be(batch: Batch, part: BatchPart, marks: bool) -> bool:
     return batch.mark == part.mark if marks else batch.requests == part.requests
 
 
-def _is_full(line: BatchedJudge, spool: Spool, more_bytes: int, more_tokens: int) -> bool:
+def _is_full(channel: BatchedJudge, spool: Spool, more_bytes: int, more_tokens: int) -> bool:
     return (
-        len(spool.keys) >= line.limits.requests
-        or spool.bytes + more_bytes > line.limits.bytes
-        or (line.room is not None and spool.tokens + more_tokens > line.room)
+        len(spool.keys) >= channel.limits.requests
+        or spool.bytes + more_bytes > channel.limits.bytes
+        or (channel.room is not None and spool.tokens + more_tokens > channel.room)
     )

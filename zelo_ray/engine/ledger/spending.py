@@ -77,13 +77,13 @@ class Paid:
         return sum(total.unpriced for (run, _), total in totals if run_id in (None, run))
 
 
-def paid_in(books: str) -> Paid:
+def paid_in(ledger_dir: str) -> Paid:
     """Return what was paid, from the totals in the index; read rows only where there are none.
 
     Raises:
         LedgerError: another version of this program wrote here.
     """
-    fs, folder = folder_of(books)
+    fs, folder = folder_of(ledger_dir)
     for retries in reversed(range(_LOOKS)):
         try:
             return _paid(folder, _covered(fs, folder, look(fs, folder)))
@@ -125,11 +125,13 @@ def _paid(folder: str, covered: Iterator[Covered]) -> Paid:
     return Paid({payer: Total.of(totals) for payer, totals in parts.items()}, sorted(damaged))
 
 
-def spent_in(books: str, run_id: str = "", look: Callable[[Reply], object] | None = None) -> Spent:
+def spent_in(
+    ledger_dir: str, run_id: str = "", look: Callable[[Reply], object] | None = None
+) -> Spent:
     """Return what was spent on a ledger.
 
     Args:
-        books: directory or URL of the ledger.
+        ledger_dir: directory or URL of the ledger.
         run_id: the run whose own share is wanted.
         look: called with each row, which are then all read.
 
@@ -137,9 +139,9 @@ def spent_in(books: str, run_id: str = "", look: Callable[[Reply], object] | Non
         LedgerError: another version of this program wrote here.
     """
     if look:
-        for reply in read_rows(books):
+        for reply in read_rows(ledger_dir):
             look(reply)
-    paid = paid_in(books)
+    paid = paid_in(ledger_dir)
     dearest = max((total.dearest for total in paid.totals.values()), default=0.0)
     of_damage = dearest * sum(line.replies for line in paid.damaged)
     return Spent(
