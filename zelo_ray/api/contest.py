@@ -1,31 +1,33 @@
 """`bakeoff` from Python: a truth and rerankers in, a `Bakeoff` out."""
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from os import fspath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
-from zelo_ray.api.given import keep_table, places_of, with_pools
+from zelo_ray.api.given import keep, keep_table, places_of, with_pools
 from zelo_ray.api.progress import run_watched
-from zelo_ray.api.rerankers import named_rerankers
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, is_place, options_of
 from zelo_ray.api.tables import Table
 from zelo_ray.commands.bakeoff.report.gate import read_gate
 from zelo_ray.commands.bakeoff.run import run as rank_and_measure
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import record
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import with_error
 from zelo_ray.formats.record import RUN
 from zelo_ray.options import BakeoffOptions
+from zelo_ray.rerankers.custom import PACKED
 
 if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch
     from zelo_ray.evaluation.gate import Gated
 
+_NO_LABEL = str.maketrans(dict.fromkeys(":/=@", "_"))
 _ABSENT = "-"
 _RELEVANCE = ("relevance", "score", "grade")
 RANKED = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())])
@@ -166,6 +168,50 @@ def runs_in(runs: Any, out: str) -> tuple[str, ...]:
             raise InputError("runs: write paths, or a mapping from names to paths or frames")
         return places
     return tuple(_kept_run(str(name), run, out) for name, run in runs.items())
+
+
+def named_rerankers(rerankers: Any, out: str) -> tuple[str, ...]:
+    """Return the arms as the command line would write them.
+
+    Args:
+        rerankers: one or several: texts, classes, objects or functions; or a mapping from names.
+        out: directory or URL of the results.
+
+    Raises:
+        OptionError: something is none of these, or cannot be sent to another process.
+    """
+    if isinstance(rerankers, Mapping):
+        return tuple(_named(str(name), reranker, out) for name, reranker in rerankers.items())
+    is_single = isinstance(rerankers, str) or callable(rerankers) or hasattr(rerankers, "score")
+    arms: Iterable[Any] = (rerankers,) if is_single else rerankers
+    return tuple(r if isinstance(r, str) else _named(_name_of(r), r, out) for r in arms)
+
+
+def _named(name: str, reranker: Any, out: str) -> str:
+    label = name.translate(_NO_LABEL)
+    if isinstance(reranker, str):
+        return f"{label}={reranker}"
+    if not (callable(reranker) or hasattr(reranker, "score")):
+        kind = type(reranker).__name__
+        raise OptionError(
+            f"rerankers: {name} is a {kind}; write a name such as bm25, a function of query and "
+            "documents, or what has score(query, documents)"
+        )
+    from zelo_ray.ray.packed import packed  # noqa: PLC0415 - Ray takes seconds to import
+
+    try:
+        data = packed(reranker)
+    except Exception as error:  # noqa: BLE001 - whatever the caller's own objects raise
+        raise OptionError(
+            f"rerankers: {name} cannot be sent to another process ({error}); make what cannot be "
+            "copied where it is first used, or name it module:Class"
+        ) from None
+    return f"{label}=custom:{keep(out, label, PACKED, data)}"
+
+
+def _name_of(reranker: Any) -> str:
+    plain = inspect.isclass(reranker) or inspect.isroutine(reranker)
+    return str(getattr(reranker if plain else type(reranker), "__name__", "reranker"))
 
 
 def run_of(run: Any, what: str) -> pa.Table:

@@ -1,6 +1,6 @@
 """Read qrels, grades and votes of judges and people from any mixture of files."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import stem
+from zelo_ray.formats.files import listing, stem
 from zelo_ray.formats.interchange.judgments import JudgmentsFile, judged_by, read_judgments
 from zelo_ray.formats.interchange.scales import (
     GRADES,
@@ -18,11 +18,18 @@ from zelo_ray.formats.interchange.scales import (
     own_scales,
     preferences,
 )
-from zelo_ray.formats.interchange.sources import opened
 from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
+from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.wording import counted, printable
+from zelo_ray.options.places import split_name
 from zelo_ray.options.scales import Scale
 
+_OF_ANNOTATE = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")
+_NO_DATA = (
+    *(".md", ".rst", ".html", ".pdf", ".ipynb", ".png", ".svg", ".log"),
+    *(".py", ".sh", ".toml", ".yaml", ".yml", ".run", ".zip"),
+)
+"""How files end that lie beside judgments, and are none."""
 __all__ = [
     "GRADES",
     "HUMAN",
@@ -35,13 +42,10 @@ __all__ = [
     "read_people",
     "read_verdicts",
 ]
-
 HUMAN = "human"
 """What the people are called beside the judges."""
-
 PANEL, WITH_HUMAN, OTHERS = "all judges", "all judges and human", "others"
 """What several are called together; no judge can have one of these names."""
-
 NO_TURN = "--turn chooses among FastChat's rows, and there are none here"
 _ROWS = "a table that names its judges"
 
@@ -258,3 +262,30 @@ def _alone(queries: Mapping[str, set[str]]) -> Sequence[str]:
             queried = counted(len(alone), "query is", "queries are")
             notes.append(f"{url}: {queried} in no other source ({few})")
     return notes
+
+
+def opened(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name that the user gave (or "") and the place of each source, files in folders."""
+    for source in sources:
+        name, url = split_name(source)
+        names = listing(url)
+        refuse_unfinished(url)
+        if names is None:
+            yield name, url
+            continue
+        root = url.rstrip("/")
+        files = [entry for entry in _OF_ANNOTATE if entry in names]
+        if not files and any(entry.split(".")[0] == "qrels" for entry in names):
+            yield name, url  # a collection
+            continue
+        if name:
+            raise InputError(f"{source}: a directory has no one judge; name its files instead")
+        if not files:
+            shown = [entry for entry in names if not entry.startswith((".", "_"))]
+            files = [entry for entry in shown if not entry.lower().endswith(_NO_DATA)]
+            if others := [entry for entry in shown if entry not in files]:
+                notes.append(f"{url}: passed over {', '.join(others)}")
+        if not files or "run.json" in files:
+            raise InputError(f"{url}: holds neither grades nor votes")
+        for file in files:
+            yield "", f"{root}/{file}"
