@@ -7,7 +7,7 @@ from typing import Self
 
 
 class StopReason(StrEnum):
-    """Why a judge is disabled, that is asked nothing more."""
+    """Kinds of reasons for disabling a judge, that is for asking it nothing more."""
 
     BUDGET = "budget"
     """the budget is used up, which is not the judge's fault"""
@@ -70,7 +70,7 @@ def describe_disabled(disabled: Mapping[str, Disabled]) -> Iterator[str]:
 
 
 class UnscoredReason(StrEnum):
-    """Why a query has no scores."""
+    """Kinds of reasons for a query without scores."""
 
     NO_DOCUMENTS = "no documents"
     TOO_FEW_DOCUMENTS = "too few documents"

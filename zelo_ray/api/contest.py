@@ -1,4 +1,4 @@
-"""`bakeoff` from Python: a truth and rerankers in, a `Bakeoff` out."""
+"""Provide `bakeoff`, and the `Bakeoff` that it returns."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -85,21 +85,21 @@ def bakeoff(
     config: Place | None = None,
     **options: Any,
 ) -> Bakeoff:
-    """Let rerankers order the same documents, and say which differences are significant.
+    """Compare rerankers on the same documents, and test which differences are significant.
 
     Any option of ``zelo-ray bakeoff`` is a keyword: ``measures``, ``resamples``, ``slices``,
-    ``write_annotated`` ...; one that is misspelt is refused.
+    ``write_annotated`` ...; unknown ones are refused.
 
     Args:
-        truth: what is relevant: a `Run`, a path or URL, a frame (query_id, doc_id, relevance or
+        truth: relevance judgments: a `Run`, a path or URL, a frame (query_id, doc_id, relevance or
             score, and perhaps std_error), or a mapping of queries to documents to numbers.
-        pools: the documents to order, as the inputs of `annotate`; those beside the truth if None.
-        rerankers: what is compared: names such as ``"bm25"``, classes or objects with
+        pools: the documents to rank, as the inputs of `annotate`; those of the truth if None.
+        rerankers: to compare: names such as ``"bm25"``, classes or objects with
             ``score(query, documents)``, functions ``(query, documents) -> scores``; a list of them,
             or a mapping from their names.
-        runs: orders made elsewhere: paths, or a mapping from names to paths or frames (query_id,
+        runs: rankings made elsewhere: paths, or a mapping from names to paths or frames (query_id,
             doc_id, score).
-        human: labels that people gave, to correct the truth by: a path or URL, such as that of
+        human: people's labels, by which the truth is corrected: a path or URL, such as that of
             ``zelo-ray label``, or a frame (query_id, doc_id, grade; perhaps person, probability).
         out: directory or URL for the results and the ledger.
         progress: True shows it on the terminal; None is silent; or an object with the methods
@@ -111,9 +111,9 @@ def bakeoff(
         Leaderboard, comparisons and metrics, as tables.
 
     Raises:
-        OptionError, PanelError: an option makes no sense, or a reranker cannot be made.
+        OptionError, PanelError: an option is invalid, or a reranker cannot be created.
         InputError: the truth, the pools or a run cannot be read.
-        Stopped: while asking; what was paid for is kept, and the same call goes on.
+        Stopped: the run stopped early; paid replies are kept, and the same call resumes.
     """
     marks = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs, "human": human}
     placeholders: dict[str, Any] = {n: None if v is None else _ABSENT for n, v in marks.items()}
@@ -133,10 +133,10 @@ def bakeoff(
 
 
 def truth_in(truth: Any, out: str) -> str:
-    """Return the path of a truth: the one given, or that of a file written here.
+    """Return the path of a truth: the given one, or that of the file to which it is written.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a truth.
     """
     if isinstance(truth, Results):
         return truth.out
@@ -146,10 +146,10 @@ def truth_in(truth: Any, out: str) -> str:
 
 
 def labels_in(labels: Any, out: str) -> str:
-    """Return the path of people's labels: the one given, or that of a file written here.
+    """Return the path of people's labels: the given one, or that of the file that is written.
 
     Raises:
-        InputError: they are none.
+        InputError: they are not labels.
     """
     if is_place(labels):
         return fspath(labels)
@@ -157,10 +157,10 @@ def labels_in(labels: Any, out: str) -> str:
 
 
 def runs_in(runs: Any, out: str) -> tuple[str, ...]:
-    """Return the paths of runs: those given, or those of files written here.
+    """Return the paths of runs: the given ones, or those of the files that are written.
 
     Raises:
-        InputError: one is none.
+        InputError: one is not a run.
     """
     if not isinstance(runs, Mapping):
         places = places_of(runs)
@@ -171,20 +171,20 @@ def runs_in(runs: Any, out: str) -> tuple[str, ...]:
 
 
 def named_rerankers(rerankers: Any, out: str) -> tuple[str, ...]:
-    """Return the arms as the command line would write them.
+    """Return rerankers as the command line takes them; write those in memory to files.
 
     Args:
-        rerankers: one or several: texts, classes, objects or functions; or a mapping from names.
+        rerankers: one or several names, classes, objects or functions; or a mapping from names.
         out: directory or URL of the results.
 
     Raises:
-        OptionError: something is none of these, or cannot be sent to another process.
+        OptionError: one is none of these, or cannot be sent to another process.
     """
     if isinstance(rerankers, Mapping):
         return tuple(_named(str(name), reranker, out) for name, reranker in rerankers.items())
     is_single = isinstance(rerankers, str) or callable(rerankers) or hasattr(rerankers, "score")
-    arms: Iterable[Any] = (rerankers,) if is_single else rerankers
-    return tuple(r if isinstance(r, str) else _named(_name_of(r), r, out) for r in arms)
+    several: Iterable[Any] = (rerankers,) if is_single else rerankers
+    return tuple(r if isinstance(r, str) else _named(_name_of(r), r, out) for r in several)
 
 
 def _named(name: str, reranker: Any, out: str) -> str:
@@ -195,7 +195,7 @@ def _named(name: str, reranker: Any, out: str) -> str:
         kind = type(reranker).__name__
         raise OptionError(
             f"rerankers: {name} is a {kind}; write a name such as bm25, a function of query and "
-            "documents, or what has score(query, documents)"
+            "documents, or an object with score(query, documents)"
         )
     from zelo_ray.ray.packed import packed  # noqa: PLC0415 - Ray takes seconds to import
 
@@ -203,8 +203,8 @@ def _named(name: str, reranker: Any, out: str) -> str:
         data = packed(reranker)
     except Exception as error:  # noqa: BLE001 - whatever the caller's own objects raise
         raise OptionError(
-            f"rerankers: {name} cannot be sent to another process ({error}); make what cannot be "
-            "copied where it is first used, or name it module:Class"
+            f"rerankers: {name} cannot be sent to another process ({error}); create what cannot "
+            "be pickled on first use, or name it module:Class"
         ) from None
     return f"{label}=custom:{keep(out, label, PACKED, data)}"
 
@@ -215,10 +215,10 @@ def _name_of(reranker: Any) -> str:
 
 
 def run_of(run: Any, what: str) -> pa.Table:
-    """Return a frame, a nested mapping or a file of one run as a table of `RANKED`.
+    """Return a run (a frame, a nested mapping or a file) as a table of `RANKED`.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a run.
     """
     if is_place(run):
         runs = read_runs([fspath(run)])
@@ -231,12 +231,12 @@ def run_of(run: Any, what: str) -> pa.Table:
 
 
 def qrels_of(truth: Any, what: str) -> pa.Table:
-    """Return qrels as a table: query_id, doc_id, relevance, and std_error where it is known.
+    """Return qrels as a table: query_id, doc_id, relevance, and std_error if known.
 
     The error is that about people, ``truth_error``, where the frame has it.
 
     Raises:
-        InputError: they are none.
+        InputError: they are not qrels.
     """
     if is_nested(truth):
         return nested_table(truth, "relevance")

@@ -1,4 +1,4 @@
-"""Parse the words of a command line."""
+"""Parse the command line to options."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ from zelo_ray.providers.dotenv import DotenvFile
 
 _ALIASES = {"protocols": "compare-protocols"}
 _LOAD = {"annotate": "load_annotate", "compare-protocols": "load_compare"}
-"""The commands whose options are those of protocols, too, and what loads them."""
+"""Functions that load the options of commands which include those of protocols."""
 
 
 def parse(
@@ -27,10 +27,10 @@ def parse(
 
     Args:
         words: the command line.
-        warn: told what a file ``.env`` holds that is not taken.
+        warn: called with each line of a file ``.env`` that is not used.
 
     Raises:
-        OptionError: a command or an option is unknown, or its value makes no sense.
+        OptionError: a command or an option is unknown, or a value is invalid.
     """
     dotenv = DotenvFile(os.environ)
     dotenv.take()
@@ -59,13 +59,13 @@ def parse(
     else:
         options = load_options(kind, flags, os.environ, text)
     dotenv.take_named(options)
-    for line in dotenv.left_out() if name != "doctor" else ():  # which has a line for it
+    for line in dotenv.left_out() if name != "doctor" else ():  # doctor reports it itself
         warn(f".env: {line}")
     return name, options
 
 
 def _own_protocols(words: Sequence[str]) -> list[str]:
-    """Return the user's own protocols among the words; their options are flags as well."""
+    """Return the user's own protocols among the words, as their options are flags as well."""
     protocols, within = list[str](), False
     for word in words:
         flag, _, value = word.partition("=")
@@ -89,7 +89,7 @@ def _chosen(words: Sequence[str], prog: str, commands: Sequence[str]) -> str:
 
 
 def known_values(command: str) -> Mapping[str, Collection[str]]:
-    """Return, by option, the values that its help lists."""
+    """Return the values of options that help lists, by option."""
     if command in ("annotate", "compare-protocols"):
         from zelo_ray.protocols import PROTOCOLS
 
@@ -108,13 +108,13 @@ def parse_flags(
     choices: Mapping[str, Collection[str]],
     only: Collection[str],
 ) -> dict[str, Any]:
-    """Parse the words of a command line: values by option, and ``config``.
+    """Parse the arguments of a command: values by option, and ``config``.
 
     Args:
         kind: the options of the command.
-        prog: how the command is called.
-        words: what follows it.
-        choices: by option, the values that its help names.
+        prog: the command, such as ``zelo-ray annotate``.
+        words: the arguments after it.
+        choices: by option, the values that its help lists.
         only: the options that have flags.
 
     Raises:
@@ -133,19 +133,19 @@ def parse_flags(
     _refuse_twice(words, prog)
     values = vars(namespace)
     for name in (*kind.positional, "config"):
-        if not values.get(name):  # argparse has a value for a positional that is not there
+        if not values.get(name):  # argparse gives missing positionals a value
             values.pop(name, None)
     return values
 
 
 def _refuse_twice(words: Sequence[str], prog: str) -> None:
-    """Refuse a flag that is given twice, since the last one would silently win."""
+    """Refuse a flag that is given twice, of which argparse would take the last."""
     flags = [word.partition("=")[0] for word in words if word.startswith("--") and word != "--"]
     for flag in flags:
         if flags.count(flag) > 1:
             command = prog.partition(" ")[2]
             raise OptionError(
-                f"{command}: {flag} is given twice; give it once, with all its values behind it"
+                f"{command}: {flag} is given twice; give it once, followed by all its values"
             )
 
 
@@ -157,13 +157,13 @@ def add_options(
     choices: Mapping[str, Collection[str]],
     only: Collection[str] = (),
 ) -> None:
-    """Add a flag for each option that a flag can hold, in groups; pydantic does the rest.
+    """Add a flag for each option that is not a mapping, in groups; pydantic checks the values.
 
     Args:
         parser: of a command.
         kind: its options, or a protocol's own.
-        title: of the group of options that name none.
-        choices: by option, the values that its help names.
+        title: of the group of options that declare none.
+        choices: by option, the values that its help lists.
         only: the options to add; all if empty.
     """
     groups: dict[str, Any] = {OTHERS.title: parser}
@@ -189,14 +189,14 @@ def _stands_last(field: FieldInfo) -> bool:
 
 
 def _strange(words: Sequence[str], kind: type[CommandOptions]) -> str:
-    """Name the word that means nothing, and what it may have been meant to be."""
+    """Name the first unknown argument, and suggest a flag."""
     flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
     flags = [f"--{name.replace('_', '-')}" for name in kind.model_fields]
     return f"no such option {flag}{meant(flag, flags)}" if flag else f"unexpected {words[0]!r}"
 
 
 def _shape(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
-    """Return how many values an option takes, and the placeholder for one of them."""
+    """Return argparse's arguments for the number of values and their placeholder."""
     plain = {field.annotation, *get_args(field.annotation)}
     if field.annotation is bool:
         return {"action": "store_true"}
@@ -222,7 +222,7 @@ def _more(name: str, field: FieldInfo, choices: Mapping[str, Collection[str]]) -
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line."""
+    """A parser that raises OptionError with a message of one line."""
 
     def error(self, message: str) -> NoReturn:
         complaint = message.removeprefix("argument ")

@@ -1,4 +1,4 @@
-"""Labels that people gave: a directory of ``zelo-ray label``, or a file from anywhere."""
+"""Read people's labels: a directory of ``zelo-ray label``, or a file from anywhere."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -29,35 +29,35 @@ FRAME = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("size", 
 
 @dataclass(frozen=True, slots=True)
 class PeoplesLabels:
-    """People's grades, with the chances by which their documents were drawn.
+    """People's grades, with the inclusion probabilities of their documents.
 
     ``rows`` has query_id, doc_id, person, grade and probability (float64, of being drawn and
-    answered; null where the document was not drawn by chance); one row for each person.
+    answered; null where the document was not drawn at random); a row for each person's grade.
     """
 
     rows: pa.Table
     drawn: bool
-    """whether all of the documents were drawn by chance"""
+    """whether all of the documents were drawn at random"""
     top: float
     """the highest grade of the scale"""
     frame: pa.Table | None = None
-    """the columns of ``FRAME``: all documents that could have been drawn, where that is known"""
+    """the columns of ``FRAME``, if known: all documents that could be drawn"""
     stages: int = 1
-    """how often the sample was made or made larger"""
+    """how often the sample was drawn or enlarged"""
     unsure: int = 0
-    """documents of which all who were asked cannot say"""
+    """documents on which everyone asked answered "cannot say\""""
     blank: int = 0
     """rows of a table that have no grade"""
     ahead: int = 0
-    """documents that were answered out of turn, which do not count until those before them do"""
+    """documents answered out of turn, which count only when all before them are answered"""
     measure: str = ""
-    """the one that the documents were drawn for, where that is known"""
+    """the measure that the documents were drawn for, if known"""
     place: str = ""
-    """where the labels were read"""
+    """the path or URL of the labels"""
     truth: str = ""
-    """the digest of the judgments that they were drawn to correct, where that is known"""
+    """the digest of the judgments that they are to correct, if known"""
     drawn_so_far: int = 0
-    """documents of the sample as it was drawn, answered or not; 0 where that is not known"""
+    """documents in the sample, answered or not; 0 if unknown"""
 
     @property
     def documents(self) -> int:
@@ -66,7 +66,7 @@ class PeoplesLabels:
 
 
 def read_labels(place: str) -> PeoplesLabels:
-    """Read the labels of a directory of ``label``, a table, or judgments of any known kind.
+    """Read labels from a directory of ``label``, a table, or judgments of any known kind.
 
     A table is CSV, TSV, JSON lines or Parquet with query_id, doc_id and grade (or relevance, score
     or label), and perhaps person and probability.
@@ -95,11 +95,11 @@ def read_rows(url: str) -> tuple[pa.Table, int, int] | None:
     """Read the labels of a table.
 
     Returns:
-        The columns of ``ROWS``, how many documents nobody gave a grade, and how many rows have
-        none; None where the file is no such table.
+        The columns of ``ROWS``, the number of documents without any grade, and the number of rows
+        without one; None if the file is not such a table.
 
     Raises:
-        InputError: it cannot be read, or a row makes no sense.
+        InputError: it cannot be read, or a row is invalid.
     """
     names = look(url).columns
     column = next((name for name in _GRADES if name in names), None)
@@ -124,8 +124,8 @@ def read_rows(url: str) -> tuple[pa.Table, int, int] | None:
     if 0 < (blank := table["probability"].null_count) < len(table):
         row = int(np.argmax(table["probability"].is_null().to_numpy()))
         raise InputError(
-            f"{place(graded[row])}: has no probability, as {blank:,} of {len(table):,} labels: "
-            "give each one, or leave the column away"
+            f"{place(graded[row])}: has no probability, like {blank:,} of {len(table):,} labels: "
+            "give each one, or leave out the column"
         )
     person = pc.fill_null(table["person"], "")
     table = table.set_column(table.schema.get_field_index("person"), "person", person)
@@ -153,11 +153,11 @@ def by_person(place: str) -> tuple[pa.Table, int] | None:
     """Read all grades by person, whether or not they already count in a correction.
 
     Returns:
-        query_id, doc_id, person and grade, and how many answers are no grade; None where no row
-        names a person.
+        query_id, doc_id, person and grade, and the number of answers without a grade; None where
+        no row names a person.
 
     Raises:
-        InputError: it cannot be read, or there is no grade.
+        InputError: it cannot be read, or contains no grade.
     """
     names = listing(place)
     if names is None:
@@ -178,7 +178,7 @@ def by_person(place: str) -> tuple[pa.Table, int] | None:
 
 
 def grades_of(said: Standing) -> pa.Table:
-    """Return all valid grades in the columns of ``ROWS``, without chances."""
+    """Return all valid grades in the columns of ``ROWS``, without probabilities."""
     return _table(
         [
             (*pair, answer.person, answer.grade, None)
@@ -240,18 +240,18 @@ def _of_sample(place: str) -> PeoplesLabels:
 
 
 def _graded(by_person: dict[str, PersonsAnswer]) -> list[PersonsAnswer]:
-    """Return the answers that are grades, by the name of the person."""
+    """Return the answers that have a grade, sorted by person."""
     return [by_person[who] for who in sorted(by_person) if by_person[who].grade is not None]
 
 
 def _chances(
     sizes: NDArray[np.float64], priorities: NDArray[np.float64], done: int, answered: int
 ) -> list[float]:
-    """Return the chances of the first documents by priority to be drawn, and to get a grade.
+    """Return the probabilities of the first documents by priority to be drawn and get a grade.
 
-    A document is drawn where its size over a chance from (0, 1] is above the priority of the first
-    that is not (Duffield, Lund and Thorup 2007, J. ACM 54:32). Who cannot say does so by chance, as
-    far as is known.
+    A document is in a priority sample if its size over a uniform number from (0, 1] is above the
+    priority of the first document outside it (Duffield, Lund and Thorup 2007, J. ACM 54:32).
+    "Cannot say" is taken to be independent of the document.
     """
     if not answered:
         return [1.0] * done

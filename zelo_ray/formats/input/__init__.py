@@ -219,7 +219,7 @@ def _without_ranked(
         url = file.sight.url
         if not places.files[url]:
             others = f"{url} and {of_pools[0]} are of different kinds"
-            raise InputError(f"{others}: bring one kind at a time")
+            raise InputError(f"{others}; give one kind at a time")
         places.leave(InputError(f"{url}: is {file.what}, and other files there hold pools"), url)
     return files
 
@@ -300,7 +300,7 @@ def made_of(
         )
     if folders:
         first, second = ([place.url for place in folders] + [place.sight.url for place in held])[:2]
-        raise InputError(f"{first} and {second} are of different kinds: bring one kind at a time")
+        raise InputError(f"{first} and {second} are of different kinds; give one kind at a time")
     what = " and ".join(dict.fromkeys(file.what for file in held))
     of_kinds = ([file for file in held if file.kind == kind] for kind in kinds)
     pools = chain.from_iterable(_of_files(files, input_options, notes) for files in of_kinds)

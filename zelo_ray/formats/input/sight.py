@@ -205,7 +205,7 @@ def _object_rows(url: str, document: Any) -> Rows:
     )
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise InputError(f"{url}: item {number}: is no JSON object")
+            raise InputError(f"{url}: item {number}: is not a JSON object")
         yield f"{url}: item {number}", row
 
 

@@ -69,14 +69,14 @@ def read_topics(url: str) -> Iterator[Document]:
     """Yield TREC topics: the title (else the description) as text, other fields as metadata.
 
     Raises:
-        InputError: a topic has no end, no number or no text, or the file is no UTF-8.
+        InputError: a topic has no end, no number or no text, or the file is not UTF-8.
     """
     with reading(url) as stream:
         data: bytes = stream.read()
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{url}: is no UTF-8 ({short(error)})") from None
+        raise InputError(f"{url}: is not UTF-8 ({short(error)})") from None
     for number, topic in enumerate(_TOPIC.finditer(text), 1):
         if not topic[2]:
             line = text.count("\n", 0, topic.start()) + 1

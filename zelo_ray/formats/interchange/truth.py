@@ -46,7 +46,7 @@ class TruthProbe:
         try:
             text = ", ".join([*self.names, *sorted(self.columns)]) or self.line.decode()
         except UnicodeDecodeError:
-            text = "bytes that are no UTF-8"
+            text = "bytes that are not UTF-8"
         return text[:100] or "nothing"
 
 
@@ -132,7 +132,7 @@ def as_grades(url: str, table: pa.Table, levels: int = 4) -> pa.Table:
         row = table.slice(int(bad.argmax()), 1).to_pylist()[0]
         raise InputError(
             f"{url}: query {row['query_id']!r}, document {row['doc_id']!r}: "
-            f"{row['relevance']:g} is no grade from 0 to {levels - 1}"
+            f"{row['relevance']:g} is not a grade from 0 to {levels - 1}"
         )
     return table.set_column(2, "relevance", pa.array(grades))
 
@@ -271,7 +271,7 @@ def scored(url: str) -> Iterator[tuple[str, str, float, float]]:
                     )
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"{place}: wants query.id, and documents with an id and perhaps a score, a number "
+                f"{place}: needs query.id, and documents with an id and perhaps a score, a number "
                 f"({short(error)})"
             ) from None
 

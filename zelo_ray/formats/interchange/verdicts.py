@@ -30,6 +30,7 @@ _NO_DATA = (
     *(".py", ".sh", ".toml", ".yaml", ".yml", ".run", ".zip"),
 )
 """How files end that lie beside judgments, and are none."""
+
 __all__ = [
     "GRADES",
     "HUMAN",
@@ -42,6 +43,7 @@ __all__ = [
     "read_people",
     "read_verdicts",
 ]
+
 HUMAN = "human"
 """What the people are called beside the judges."""
 PANEL, WITH_HUMAN, OTHERS = "all judges", "all judges and human", "others"
@@ -138,7 +140,7 @@ def read_verdicts(
             raise InputError(f"{url}: is named twice")
         part = read_judgments(url, name or stem(url), renamed=bool(name), turn=turn)
         if name and part.own:
-            raise InputError(f"{name}={url}: its rows name their judges; leave {name}= away")
+            raise InputError(f"{name}={url}: its rows name their judges; leave out {name}=")
         _own(owners, url, part)
         turned |= part.turned
         if part.missing:
@@ -241,14 +243,14 @@ def _own(owners: dict[str, str], url: str, part: JudgmentsFile) -> None:
     for judge in pc.unique(part.table["judge"]).to_pylist():
         if judge in (PANEL, WITH_HUMAN, OTHERS):
             raise InputError(
-                f"{url}: a judge cannot be called {judge!r}, as several are together: give it "
+                f"{url}: no judge can have the reserved name {judge!r}: give it "
                 "another name, a file by NAME=path"
             )
         owner = owners.setdefault(judge, _ROWS if part.own else url)
         if owner != (_ROWS if part.own else url):
             raise InputError(
-                f"{url}: has a judge {printable(judge)}, as has {owner}: give a file another name, "
-                "NAME=path"
+                f"{url}: has a judge {printable(judge)}, as does {owner}: give one file "
+                "another name, NAME=path"
             )
 
 
@@ -279,7 +281,9 @@ def opened(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]
             yield name, url  # a collection
             continue
         if name:
-            raise InputError(f"{source}: a directory has no one judge; name its files instead")
+            raise InputError(
+                f"{source}: a directory cannot be given one judge; name its files instead"
+            )
         if not files:
             shown = [entry for entry in names if not entry.startswith((".", "_"))]
             files = [entry for entry in shown if not entry.lower().endswith(_NO_DATA)]
