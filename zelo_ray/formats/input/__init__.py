@@ -45,15 +45,15 @@ Asking = TypeVar("Asking", bound=AskingOptions)
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """Places of pools as JSON lines, and messages on how they were made."""
+    """The places of pools as JSON lines, and messages on their conversion."""
 
     places: tuple[str, ...]
     told: tuple[str, ...] = ()
     made: str = ""
-    """the file of pools that was made, of which the first line tells; empty where none was"""
+    """the file of converted pools, which the first message names; empty if there is none"""
 
     def lines(self, *, keep: bool = True) -> Iterator[str]:
-        """Yield the messages on how pools were made, and where those are that are kept."""
+        """Yield the messages, with the path of the file of pools if it is kept."""
         for number, line in enumerate(self.told):
             where = f"; pools written to {self.made}" if self.made and keep and not number else ""
             yield f"{line}{where}"
@@ -67,18 +67,18 @@ def brought(
     *,
     keep: bool = True,
 ) -> Asking:
-    """Return the options of a command with its input replaced by JSON lines of pools.
+    """Convert the input of a command to JSON lines of pools; return options that name these.
 
     Args:
         options: of the command.
-        out: directory or URL below which what is made is kept.
-        say: told what was made, in a line.
+        out: directory or URL below which converted pools are stored.
+        say: called with each message.
         name: of the option that holds the input.
-        keep: whether what is made stays there.
+        keep: whether the converted pools are kept.
 
     Raises:
-        InputError: the input is of no known kind, or wrong.
-        OptionError: it lacks texts, and no option says where they are, or what is to be shown.
+        InputError: the input is of no known kind, or invalid.
+        OptionError: it lacks texts and no option names them, or it lacks a field to be shown.
     """
     patterns: tuple[str, ...] = getattr(options, name)
     if not patterns:
@@ -102,12 +102,12 @@ def brought(
 
 
 def bring(patterns: Sequence[str], out: str, input_options: InputOptions) -> Brought:
-    """Find the pools in some places: keep JSON lines of pools as they are, and make all others.
+    """Find the pools in some places; use JSON lines of pools as they are, and convert the rest.
 
     Args:
         patterns: paths, directories, globs and URLs.
-        out: directory or URL of the results; what is made lies in ``input/`` below it.
-        input_options: what the user said beside.
+        out: directory or URL of the results; converted pools are stored in ``input/`` below it.
+        input_options: the options on the input.
 
     Raises:
         InputError: a place holds nothing that is known, or something wrong.
@@ -143,7 +143,7 @@ def _make(
     out: str,
     mark: str,
 ) -> tuple[str, list[str]]:
-    """Write pools from input of other kinds; return where they are, and messages on them."""
+    """Write pools from input of other kinds; return their path, and messages."""
     notes, names = Left(), [name for file in held for name in file.sight.names]
     what, pools = made_of(folders, held, input_options, notes)
     source = [*(folder.url for folder in folders), *(file.sight.url for file in held)][0]
@@ -160,7 +160,7 @@ def _make(
 def pools_of(
     patterns: Sequence[str], asked: InputOptions, left: Left
 ) -> tuple[str, Iterator[Pool]]:
-    """Return what kind of input some places hold, in words, and its pools; write nothing.
+    """Return the kind of input in some places, in words, and its pools; write nothing.
 
     Raises:
         InputError, OptionError: as `bring`.
@@ -172,7 +172,7 @@ def pools_of(
 
 
 def look_or_broken(file: str) -> FileProbe:
-    """Look at a file; take one that breaks off for JSON lines of which some are bad."""
+    """Probe a file; take a truncated one for JSON lines of which some are invalid."""
     try:
         return look(file)
     except UnreadableFile:

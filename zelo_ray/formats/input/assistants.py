@@ -1,4 +1,4 @@
-"""Conversations of assistants, one a session, as pools of their answers to each question.
+"""Make pools of conversations of assistants: the answers of all assistants to each question.
 
 A row is ``{"session_id", "assistant_id", "conversation": [{"qa_id", "query", "assistant"}]}``, as
 gaussia keeps its data sets. What several assistants answer to one question is one pool.

@@ -1,4 +1,4 @@
-"""Rows of one document each, as pools: gathered in columns of Arrow, written query by query."""
+"""Make pools of rows with one document each, gathered in Arrow columns."""
 
 import hashlib
 import json

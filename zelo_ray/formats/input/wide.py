@@ -1,4 +1,4 @@
-"""Rows of one query each, with a list of its documents, as pools."""
+"""Make pools of rows with one query each, and a list of its documents."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Further fields of queries beside their text, and TREC's topics."""
+"""Read the fields of queries other than their text, and TREC topics."""
 
 import html
 import re
@@ -12,7 +12,7 @@ from zelo_ray.formats.wording import shown_text
 from zelo_ray.records import Document
 
 DESCRIBED = ("description", "narrative")
-"""What TREC tells of a query; rows of one query each carry these without being asked."""
+"""Fields of TREC topics; rows of one query keep these even if --show-query does not name them."""
 _ANY = re.DOTALL | re.IGNORECASE | re.MULTILINE
 _BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<[^>]*>\s*)*?<top>", _ANY)
 _TOPIC = re.compile(r"<top>((?:(?!</?top>).)*)(</top>)?", _ANY)

@@ -1,4 +1,4 @@
-"""Anybody's comparisons of two items, from a file or from memory, in one form."""
+"""Read comparisons of two items of any origin, from a file or from memory, in one form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The judgments of one file, with the place of each row for messages."""
+"""Read the judgments of one file, with the place of each row for messages."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

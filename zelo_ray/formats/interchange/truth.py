@@ -1,4 +1,4 @@
-"""Judgments from wherever they are kept: what is there decides how it is read."""
+"""Read relevance judgments from any known format, which is detected by content."""
 
 import hashlib
 import math
@@ -52,9 +52,9 @@ class TruthProbe:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A way to keep judgments: how it looks, and how it is read.
+    """A format of judgments: how it is recognised, and how it is read.
 
-    ``pools`` where it holds texts; ``by_people`` where people's judgments are kept so.
+    ``pools`` reads its texts, if it has any; ``by_people``: people's judgments have this format.
     """
 
     looks: Callable[[TruthProbe], bool]
@@ -68,10 +68,10 @@ def read_truth(url: str, also: Sequence[str] = ()) -> pa.Table:
 
     Args:
         url: where it is.
-        also: what else the caller reads, for the message where this is nothing that is known.
+        also: other formats that the caller reads, for the message if the format is unknown.
 
     Returns:
-        The columns of `records.Qrel`; the standard errors are NaN where they are not told.
+        The columns of `records.Qrel`; standard errors are NaN where unknown.
 
     Raises:
         InputError: it is of no known kind, or something in it is wrong.

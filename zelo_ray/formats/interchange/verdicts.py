@@ -29,7 +29,7 @@ _NO_DATA = (
     *(".md", ".rst", ".html", ".pdf", ".ipynb", ".png", ".svg", ".log"),
     *(".py", ".sh", ".toml", ".yaml", ".yml", ".run", ".zip"),
 )
-"""How files end that lie beside judgments, and are none."""
+"""Endings of files that are often next to judgments."""
 
 __all__ = [
     "GRADES",
@@ -45,9 +45,9 @@ __all__ = [
 ]
 
 HUMAN = "human"
-"""What the people are called beside the judges."""
+"""The name of people among the judges."""
 PANEL, WITH_HUMAN, OTHERS = "all judges", "all judges and human", "others"
-"""What several are called together; no judge can have one of these names."""
+"""The names of groups of judges, which no judge may have."""
 NO_TURN = "--turn chooses among FastChat's rows, and there are none here"
 _ROWS = "a table that names its judges"
 
@@ -56,10 +56,10 @@ _ROWS = "a table that names its judges"
 class Verdicts:
     """Judgments of several judges, and of people.
 
-    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` those of ``VOTES``; what
-    people said is in ``human`` and ``voices``, under the judge ``human``. A judge
-    that was asked several times has several rows for a document, in the order in which they were
-    read. Grades lie in 0 to ``levels`` - 1.
+    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` those of ``VOTES``; people's
+    judgments are in ``human`` and ``voices``, with the judge ``human``. A judge that was asked
+    repeatedly has several rows for a document, in the order of reading. Grades are from 0 to
+    ``levels`` - 1.
     """
 
     grades: pa.Table
@@ -67,13 +67,13 @@ class Verdicts:
     human: pa.Table
     levels: int
     notes: tuple[str, ...] = ()
-    """What a reader of the results should know of the sources."""
+    """Remarks on the sources for readers of the results."""
     pooled: tuple[str, ...] = ()
-    """Of the judges, those that are what a graded run's judges came to together."""
+    """Judges that are the combined grades of a graded run's panel."""
     voices: pa.Table = field(default_factory=VOICES.empty_table)
-    """The people's votes, of all people together: the columns of ``VOICES``."""
+    """The votes of all people, in the columns of ``VOICES``."""
     ranked: pa.Table = field(default_factory=GRADES.empty_table)
-    """Grades of judges that are compared by ranks alone, from 0 on: the columns of ``GRADES``."""
+    """Grades, from 0, of judges that are compared by ranks alone, in the columns of ``GRADES``."""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class Verdicts:
 
     @property
     def panel(self) -> tuple[str, ...]:
-        """Return the judges without the pooled ones: those who count in figures of all judges."""
+        """Return the judges without the pooled ones, which figures of all judges leave out."""
         return tuple(judge for judge in self.judges if judge not in self.pooled)
 
 
