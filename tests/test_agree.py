@@ -237,12 +237,12 @@ def test_the_out_of_annotate_is_a_source(tmp_path):
     ("words", "message"),
     [
         (["--levels", "1"], "levels: Input should be greater than or equal to 2"),
-        (["--thresholds", "4"], "thresholds: from 1 to 3"),
+        (["--thresholds", "4"], "thresholds: must be from 1 to 3"),
         (
             ["--coefficients", "kapa"],
             "unknown coefficient 'kapa' (did you mean 'kappa'?); there are",
         ),
-        (["--resamples", "99"], "resamples: 0, for no intervals, or at least 100"),
+        (["--resamples", "99"], "resamples: must be 0 (no intervals) or at least 100"),
         (["--human", "nowhere://x"], "nowhere://x"),
     ],
 )

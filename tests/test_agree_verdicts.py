@@ -263,7 +263,7 @@ def test_verdicts_and_contests_of_annotate_are_votes(tmp_path):
         ("q2", "x", "y", "baseline-weak openai:m", 1.0, False),
         ("q1", "x", "z", "samre k", -1.0, False),
     ]
-    with pytest.raises(InputError, match="leave me= away"):
+    with pytest.raises(InputError, match="leave out me="):
         read_verdicts([f"me={tmp_path / 'verdicts.parquet'}"])
 
 
@@ -307,7 +307,7 @@ def test_some_of_the_people(tmp_path):
         (line(2, 1.5), "winner cannot be 1.5"),
         ({"question_id": 2, "judge": "j"}, "has no winner; a missing answer is null"),
         (line(2, "tie", None), "has no judge"),
-        (line(2, "tie", turn=1), "has a turn, which the first line has not"),
+        (line(2, "tie", turn=1), "has a turn, which the first line lacks"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path, row, message):
@@ -359,4 +359,4 @@ def test_judges_that_have_no_pair_in_common_with_people(say, tmp_path):
 def test_people_are_chosen_of_somebody(say, tmp_path):
     status, lines = say(tmp_path, "--people", "expert*")
     assert (status, len(lines)) == (2, 1)
-    assert "people: chooses among the people of human" in lines[0]
+    assert "people: needs human" in lines[0]

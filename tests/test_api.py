@@ -152,11 +152,14 @@ def test_a_pool_keeps_its_metadata():
         (pd.DataFrame(ROWS).drop(columns="content"), "has no column 'content'; it has query_id"),
         (pd.DataFrame(ROWS).assign(doc_id=[None] + ["d"] * 17), "row 1 has no doc_id"),
         (pd.DataFrame(ROWS).assign(query_id=[0.5] * 18), "row 1: query_id is a float"),
-        (pd.DataFrame(ROWS).assign(query=[str(n) for n in range(18)]), "another text before"),
-        (["pools.jsonl", LINES[0]], "paths and pools mixed"),
-        ([], "are empty"),
+        (
+            pd.DataFrame(ROWS).assign(query=[str(n) for n in range(18)]),
+            "a different text in an earlier row",
+        ),
+        (["pools.jsonl", LINES[0]], "cannot mix paths and pools"),
+        ([], "must not be empty"),
         ([1], "item 1 is of type int"),
-        ([{"query": object()}], "item 1 is no JSON"),
+        ([{"query": object()}], "item 1 cannot be written as JSON"),
         (7, "cannot be a int"),
         ([{"query": {"id": "q"}}], "the input holds no pool"),
     ],
@@ -203,7 +206,7 @@ def test_a_run_has_its_tables_its_summary_and_a_text(run, paid):
     assert len(run.failures) == len(run.rejected) == 0
     assert {"scores", "votes", "failures", "rejected"} <= set(dir(run))
     assert run.scores.to_pandas().groupby("query_id").score.sum().abs().max() < 1e-9
-    with pytest.raises(AttributeError, match=r"no 'grades'; there are the tables .*votes"):
+    with pytest.raises(AttributeError, match=r"no table 'grades'; tables are .*votes"):
         _ = run.grades
     assert dict(run.report.tiles)["documents scored"] == "18"
     assert repr(run).startswith("Relevance scores of 6 queries\n")
@@ -423,7 +426,7 @@ def test_raters_agree_as_the_command_says(tmp_path):
     [
         ({"levels": 3}, "row 4: the grade 3 is not in 0 to 2"),
         ({"coefficients": ["kapa"]}, "unknown coefficient 'kapa'"),
-        ({"thresholds": [4]}, "thresholds: from 1 to 3"),
+        ({"thresholds": [4]}, "thresholds: must be from 1 to 3"),
     ],
 )
 def test_labels_that_make_no_sense_are_told(given, says):

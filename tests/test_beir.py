@@ -86,7 +86,7 @@ def test_an_order_that_tells_the_truth_is_noted(folder):
     best = {"query-id": "q1", "corpus-ids": ["d1", "d2", "d3"]}
     lines(folder / "top_ranked.jsonl", [best])
     (note,) = beir.read_pools(str(folder)).notes
-    assert "relevant documents stand first" in note
+    assert "relevant documents come first" in note
     lines(folder / "top_ranked.jsonl", [best, {"query-id": "q2", "corpus-ids": ["d2", "d3"]}])
     assert beir.read_pools(str(folder)).notes == []
 
@@ -123,17 +123,17 @@ def test_what_has_no_text_is_left_out_and_noted(folder):
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("qrels/test.tsv", QRELS + "q3\td1\n", r"test.tsv:5: has 2 columns, and the head 3"),
-        ("qrels/test.tsv", QRELS + "q3\td1\thigh\n", r"test.tsv:5: wants"),
+        ("qrels/test.tsv", QRELS + "q3\td1\n", r"test.tsv:5: has 2 columns, but the header has 3"),
+        ("qrels/test.tsv", QRELS + "q3\td1\thigh\n", r"test.tsv:5: needs"),
         ("qrels/test.tsv", QRELS + "q1\td1\t0\n", "document 'd1' of query 'q1' is judged twice"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n", "holds no judged document"),
         ("queries.jsonl", '{"_id": "q1", "text": 7}\n', r"queries.jsonl:1: has no text"),
         ("queries.jsonl", '\n{"text": "x"}\n', r"queries.jsonl:2: has no id"),
-        ("queries.jsonl", '{"_id"\n', r"queries.jsonl:1: is no JSON"),
+        ("queries.jsonl", '{"_id"\n', r"queries.jsonl:1: is not valid JSON"),
         ("queries.jsonl", '{"_id": "q1", "text": "a"}\n{"_id": "q1", "text": "b"}', "'q1' has two"),
-        ("queries.jsonl", "[]\n", r"queries.jsonl:1: is no JSON object"),
+        ("queries.jsonl", "[]\n", r"queries.jsonl:1: is not a JSON object"),
         ("corpus.jsonl", '{"_id": "d1"}\n', r"corpus.jsonl:1: has no text"),
-        ("top_ranked.jsonl", '{"query-id": "q1"}\n', r"top_ranked.jsonl:1: wants query-id and"),
+        ("top_ranked.jsonl", '{"query-id": "q1"}\n', r"top_ranked.jsonl:1: needs query-id and"),
     ],
 )
 def test_what_is_wrong_is_named(folder, name, text, why):
@@ -157,7 +157,7 @@ def test_a_text_is_a_tab_away_from_its_id(tmp_path):
     }
     assert [d.id for d in read_texts(str(path), "corpus", {"8"})] == ["8"]
     path.write_bytes(b"7\tcaf\xe9\n")
-    with pytest.raises(InputError, match=r"queries.tsv:1: is no UTF-8"):
+    with pytest.raises(InputError, match=r"queries.tsv:1: is not UTF-8"):
         beir.read_queries(str(path))
     path.write_text("7 what?\n")
     with pytest.raises(InputError, match=r"queries.tsv:1: has no tab"):

@@ -232,5 +232,8 @@ def test_the_results_of_another_command_are_left_alone(tmp_path):
 @pytest.mark.parametrize("data", [b"", b"[1]", b"\xff\xfe"], ids=repr)
 def test_a_record_that_is_none_is_not_written_over(tmp_path, data):
     (tmp_path / "run.json").write_bytes(data)
-    with pytest.raises(InputError, match=r"run\.json: is no JSON"), claim(str(tmp_path)):
+    with (
+        pytest.raises(InputError, match=r"run\.json: is not (valid JSON|a JSON object)"),
+        claim(str(tmp_path)),
+    ):
         pass

@@ -258,7 +258,7 @@ def test_an_interrupt_is_one_line(pipeline, capsys):
         (["convert", "qrel"], "did you mean 'qrels'"),
         (["anotate"], "no such command 'anotate' (did you mean 'annotate'?)"),
         ([], "command"),
-        (["explain", "out", "--doc", "d"], "give --query, too"),
+        (["explain", "out", "--doc", "d"], "doc: needs query"),
     ],
 )
 def test_status_2_is_for_options_and_says_which(pipeline, capsys, argv, says):

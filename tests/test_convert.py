@@ -105,7 +105,7 @@ def test_pool_needs_texts_and_documents(place):
     (place / "odd.run").write_text("q1 Q0 nowhere 1 1 odd\n")
     with pytest.raises(InputError, match="no pool has a document: left out documents that the cor"):
         run("pool", *texts, "--runs", place / "odd.run", "--out", place / "p.jsonl")
-    with pytest.raises(InputError, match="another run is called one, too"):
+    with pytest.raises(InputError, match="another run has the same name, one"):
         run("pool", *texts, "--runs", *[place / "one.run"] * 2, "--out", place / "p.jsonl")
     with pytest.raises(OptionError, match=r"depth: .*greater than or equal to 1"):
         run("pool", *texts, "--runs", place / "one.run", "--depth", 0, "--out", "p.jsonl")

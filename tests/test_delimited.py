@@ -213,7 +213,7 @@ def test_a_head_alone_and_one_row(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("a.csv", "query_id,doc_id,grade\nq,d\n", "a.csv:2: has 2 columns, and the head 3"),
+        ("a.csv", "query_id,doc_id,grade\nq,d\n", "a.csv:2: has 2 columns, but the header has 3"),
         ("a.csv", "query_id,doc_id,grade\nq,d,1\nq,e,1,2\n", "a.csv:3: has 4 columns"),
         ("a.csv", "query_id,doc_id,doc_id,grade\nq,d,d,1\n", "two columns have the same name"),
         ("a.csv", 'query_id,doc_id,grade\nq,"d,1\n', "a.csv:2: cannot be read"),
@@ -226,16 +226,20 @@ def test_a_head_alone_and_one_row(tmp_path):
             'query_id,doc_id,grade\nq,"d\n",1\nq,"c,1\nq,"e",1\n',
             "a.csv:5: text follows .* in line 4: .*twice",
         ),
-        ("a.csv", "query_id,doc_id,grade\rq,d,1\r", "a.csv: its lines end with carriage returns"),
-        ("a.tsv", "query_id\tdoc_id\tgrade\rq\td\t1\r", "end with carriage returns alone"),
+        ("a.csv", "query_id,doc_id,grade\rq,d,1\r", "a.csv: lines end with carriage returns"),
+        ("a.tsv", "query_id\tdoc_id\tgrade\rq\td\t1\r", "end with carriage returns"),
         ("a.csv", "query_id,doc_id,grade\nq,d,high\n", "a.csv:2: grade cannot be 'high'"),
         ("a.csv", "query_id,doc_id,grade\nq,d,1_0\n", "a.csv:2: grade cannot be '1_0'"),
         ("a.csv", "query_id,doc_id,grade\nq,,1\n", "a.csv:2: has no doc_id"),
-        ("a.csv", "query_id,doc_id,grade\nq,d,inf\n", "no finite number"),
+        ("a.csv", "query_id,doc_id,grade\nq,d,inf\n", "not a finite number"),
         ("a.csv", "query_id,doc_id,grade\nq,d,1\nq,d,1\n", "is judged twice"),
-        ("a.csv", b"query_id,doc_id,grade\nq,\xff,1\n", "a.csv:2: is no UTF-8"),
+        ("a.csv", b"query_id,doc_id,grade\nq,\xff,1\n", "a.csv:2: is not UTF-8"),
         ("a.csv", "query_id;doc_id;grade\nq;d;0,5\n", "a.csv:2: grade cannot be '0,5'"),
-        ("a.json", '[{"query_id": "q", "doc_id": "d", "grade": 1}, 7]', "item 2: is no JSON obj"),
+        (
+            "a.json",
+            '[{"query_id": "q", "doc_id": "d", "grade": 1}, 7]',
+            "item 2: is not a JSON obj",
+        ),
         (
             "a.json",
             '[{"query_id": "q", "doc_id": "d", "grade": "1"}]',
@@ -243,7 +247,7 @@ def test_a_head_alone_and_one_row(tmp_path):
         ),
         ("a.json", '[{"query_id": "q"},\n{"doc_id"]', "holds no judgments of a known kind"),
         ("a.json", "[]", "holds no judgments of a known kind"),
-        ("a.xlsx", b"PK\x03\x04\xff\xfe\n", "but bytes that are no UTF-8.; known are: "),
+        ("a.xlsx", b"PK\x03\x04\xff\xfe\n", "but bytes that are not UTF-8.; known are: "),
         (
             "a.csv",
             "query_id,doc_id\nq,d\n",

@@ -415,4 +415,4 @@ def test_without_a_query_the_first_are_listed(tmp_path, capsys):
     assert then == f"Next step: zelo-ray explain {tmp_path} --query {first.split()[0]}"
     assert cli.main(["explain", str(tmp_path / "no")]) == 1
     assert cli.main(["explain", str(tmp_path), "--doc", "d1"]) == 2
-    assert "give --query, too" in capsys.readouterr().err
+    assert "doc: needs query" in capsys.readouterr().err

@@ -97,7 +97,7 @@ def test_rows_without_an_answer_are_counted_and_left_out_of_files_alone(tmp_path
     assert status == 0
     assert "1 row without an answer left out" in out
     assert "0.7485" in out
-    with pytest.raises(InputError, match="row 13: the Freq None is no answer"):
+    with pytest.raises(InputError, match="row 13: the Freq None is not an answer"):
         fit_votes(rows)
 
 
@@ -112,7 +112,7 @@ def test_rows_without_an_answer_are_counted_and_left_out_of_files_alone(tmp_path
             {"columns": {"a": "z"}},
             "has no column 'z'; it has winner",
         ),
-        ({"winner": "p", "loser": "q"}, {"columns": {"z": "loser"}}, "there is no 'z'; there are"),
+        ({"winner": "p", "loser": "q"}, {"columns": {"z": "loser"}}, "no role 'z'; roles are"),
         ({"winner": "p", "loser": "q"}, {"columns": ["loser"]}, "not of the form ROLE=NAME"),
         ({"winner": "p", "loser": "p"}, {}, "row 1: 'p' is compared with itself"),
         ({"winner": "p", "loser": ""}, {}, "row 1: has no loser"),
@@ -131,7 +131,7 @@ def test_rows_without_an_answer_are_counted_and_left_out_of_files_alone(tmp_path
         ),
         ({"winner": "p", "loser": "q"}, {"mle": True, "firth": True}, "use only one of"),
         ({"winner": "p", "loser": "q"}, {"mle": True, "prior_sd": 1.0}, "use only one of"),
-        ({"winner": "p", "loser": "q"}, {"out": "a.txt"}, "ends in none of .csv"),
+        ({"winner": "p", "loser": "q"}, {"out": "a.txt"}, "must end in one of .csv"),
         ({"winner": "p", "loser": "q"}, {"tie": "half"}, "did you mean 'ties'"),
     ],
 )
@@ -143,9 +143,9 @@ def test_what_makes_no_sense_is_told(row, options, says):
 def test_a_place_that_cannot_be_read_is_told(tmp_path, capsys):
     assert "no such file" in run(capsys, tmp_path / "none.csv")[2]
     (tmp_path / "bad.csv").write_text("winner,loser\nx,y\nx\n")
-    assert "bad.csv:3: has 1 column, and the head 2" in run(capsys, tmp_path / "bad.csv")[2]
+    assert "bad.csv:3: has 1 column, but the header has 2" in run(capsys, tmp_path / "bad.csv")[2]
     (tmp_path / "bad.jsonl").write_text('{"winner": "x", "loser": "y"}\n{"winner"\n')
-    assert "bad.jsonl:2: is no JSON" in run(capsys, tmp_path / "bad.jsonl")[2]
+    assert "bad.jsonl:2: is not valid JSON" in run(capsys, tmp_path / "bad.jsonl")[2]
     (tmp_path / "none.csv").write_text("")
     assert "do not say who won (none)" in run(capsys, tmp_path / "none.csv")[2]
     (tmp_path / "head.csv").write_text("winner,loser\n")

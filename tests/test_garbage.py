@@ -128,7 +128,7 @@ def test_garbage_is_one_line_that_names_the_file(places, tmp_path, capsys, comma
 
 def test_a_run_does_not_begin_where_it_cannot_tell_whose_results_lie(tmp_path, capsys):
     (tmp_path / "run.json").write_bytes(b"\xff{")
-    with pytest.raises(InputError, match=r"run\.json: is no JSON"), claim(str(tmp_path)):
+    with pytest.raises(InputError, match=r"run\.json: is not valid JSON"), claim(str(tmp_path)):
         pass
     (tmp_path / "run.json").unlink()
     (tmp_path / ".run.lock").write_bytes(b"\xff\0")

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tests.builders import request_of
-from zelo_ray.api.rerankers import named_rerankers
+from zelo_ray.api.contest import named_rerankers
 from zelo_ray.errors import OptionError
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.rerankers import arms_of

@@ -86,7 +86,7 @@ def test_what_is_no_run_is_named_and_not_fatal(runs, capsys):
     given = [str(runs / name) for name in ("one", "bad", "gone", "three")]
     assert cli.main(["report", *given]) == 0
     told = capsys.readouterr().out
-    assert f"left out: {runs}/bad/run.json: is no JSON" in told
+    assert f"left out: {runs}/bad/run.json: is not valid JSON" in told
     assert f"left out: {runs}/gone holds no run" in told
     assert "gone holds no run" in (runs / "index.html").read_text()
     with pytest.raises(NothingToReport, match=r"is it the --out of a run\?"):

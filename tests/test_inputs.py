@@ -161,8 +161,8 @@ def test_ids_follow_from_texts(tmp_path):
     turned, _ = brought(tmp_path, put(tmp_path / "b.csv", cells(bare[::-1])))
     assert ids_in(found) == ids_in(turned)
     assert told[1:] == (
-        "queries have no ids: each is called by a hash of its text",
-        "documents have no ids: each is called by a hash of its text",
+        "queries have no ids: each gets a hash of its text as id",
+        "documents have no ids: each gets a hash of its text as id",
     )
 
 
@@ -186,7 +186,7 @@ def test_a_table_without_a_head_is_told_to_have_one(tmp_path):
         brought(tmp_path, put(tmp_path / "a.csv", "how to,use tweezers\nhow to,the clock\n"))
     assert told.value.__notes__[1:] == [
         "If the first line does not name the columns, put one above that does, such as query,text.",
-        "Name columns that are called otherwise: --columns query=NAME content=NAME",
+        "Name columns that have other names: --columns query=NAME content=NAME",
     ]
 
 
@@ -226,12 +226,15 @@ def test_columns_that_are_ambiguous_are_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("hello there, this is\nnothing\n", "nor anything else that is known, but the columns"),
+        ("hello there, this is\nnothing\n", "nor any other known kind of input, but the columns"),
         ("hello\n", "but 'hello'"),
         ('{"foo": 1}\n', "but the columns foo"),
-        ('{"_id": "d1", "text": "a"}\n', "nothing says which query they belong to"),
+        ('{"_id": "d1", "text": "a"}\n', "no column says which query they belong to"),
         ("query,text,query\nq,a,b\n", "two columns have the same name"),
-        ("query_id,query,text\nq,a,b\nq,other,c\n", "row 2: query 'q' has another text before"),
+        (
+            "query_id,query,text\nq,a,b\nq,other,c\n",
+            "row 2: query 'q' has a different text in an earlier row",
+        ),
         ("query,doc_id,text\nq,d,b\nq,d,c\n", "row 2: document 'd' of query 'q-8e35c2cd3bf6'"),
         (b"PK\x03\x04rest", "save the table as CSV"),
         ("query,text\n".encode("utf-16"), "is UTF-16: save it as UTF-8"),

@@ -102,7 +102,7 @@ def test_a_topic_without_a_title_is_its_description(tmp_path):
     assert (found.id, found.content) == ("7", "what?")
     with pytest.raises(InputError, match="topic 1 has no <num>"):
         list(read_texts(put(tmp_path / "topics", topic.replace("num", "nun")), "queries"))
-    with pytest.raises(InputError, match="is no UTF-8"):
+    with pytest.raises(InputError, match="is not UTF-8"):
         list(read_texts(put(tmp_path / "topics", b"<top>caf\xe9"), "queries"))
 
 
@@ -290,7 +290,7 @@ def test_a_beir_folder_gives_back_what_was_written_to_it(tmp_path):
 
 def test_a_field_that_no_row_has_is_named_with_the_columns(tmp_path):
     place = put(tmp_path / "rows.csv", cells(with_notes(ROWS)))
-    why = r"no query has the field 'notes' of --show-query; there are .*\(did you mean 'Notes'\?\)"
+    why = r"no query has the field 'notes' of --show-query; fields are .*\(did you mean 'Notes'\?\)"
     with pytest.raises(OptionError, match=why):
         bring([place], str(tmp_path / "out"), InputOptions(show=("notes",)))
     assert not list((tmp_path / "out" / "input").iterdir())
@@ -301,12 +301,12 @@ def test_a_field_that_no_row_has_is_named_with_the_columns(tmp_path):
 def test_a_field_that_no_pool_has_is_told_before_anything_is_asked(tmp_path):
     pools = [{**POOLS[0], "query": {**POOLS[0]["query"], "narrative": "n"}}, POOLS[1]]
     place = put(tmp_path / "pools.jsonl", lines(pools))
-    with pytest.raises(OptionError, match=r"'narr' of --show-query; there are narrative"):
+    with pytest.raises(OptionError, match=r"'narr' of --show-query; fields are narrative"):
         estimate(place, out=tmp_path / "o", judges="offline", show_query=["narr"])
     told = estimate(place, out=tmp_path / "o", judges="offline", show_query=["narrative"])
     assert "1 of 2 queries have the field 'narrative' of --show-query" in str(told)
     bare = put(tmp_path / "bare.jsonl", lines(POOLS))
-    with pytest.raises(OptionError, match="they have no more than their text"):
+    with pytest.raises(OptionError, match="they have no field but their text"):
         estimate(bare, out=tmp_path / "o", judges="offline", show_query=["narrative"])
 
 
@@ -328,5 +328,5 @@ def test_every_command_that_shows_fields_refuses_one_that_is_not_there(
     assert main([command, *pools, *rest, "--show-query", "narrative"]) == 2
     assert capsys.readouterr().err == (
         "zelo-ray: the input: no query has the field 'narrative' of --show-query; they have no "
-        "more than their text\n"
+        "field but their text\n"
     )

@@ -110,7 +110,7 @@ def test_what_is_no_input_is_left_out_by_name(tmp_path):
         "left out .hidden.jsonl: is hidden",
         "left out README.md: its name ends as no data's does",
         "left out _SUCCESS: holds nothing that can be read",
-        "left out s.json: holds no pools, nor anything else that is known, but the columns a",
+        "left out s.json: holds no pools, nor any other known kind of input, but the columns a",
         "left out utf16.csv: is UTF-16: save it as UTF-8",
         "left out qrels.txt: is judgments, and other files there hold pools",
     ]
@@ -196,7 +196,7 @@ def test_all_recordings_of_a_folder_are_judges(tmp_path):
 def test_an_archive_of_several_files_is_not_read_in_part(tmp_path):
     files = {f"{n}.csv": "query,text\nq,x\n" for n in range(2)}
     place = put(tmp_path / "in/a.csv.zip", zipped(files))
-    with pytest.raises(InputError, match=r"a\.csv\.zip: .*2 files are in it: unpack it"):
+    with pytest.raises(InputError, match=r"a\.csv\.zip: .*contains 2 files: unpack it"):
         bring([place], str(tmp_path / "out"), InputOptions())
     put(tmp_path / "in/b.jsonl", lines([pool(0)]))
     [told] = bring([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions()).told

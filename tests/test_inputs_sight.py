@@ -85,7 +85,7 @@ def test_a_pool_over_several_lines_is_read_whole(tmp_path):
 
 def test_an_array_that_breaks_off_is_refused_and_not_read_in_part(tmp_path):
     text = "[\n" + ",\n".join(map(json.dumps, POOLS))
-    assert "is no JSON" in refused(tmp_path, text, "in.json")
+    assert "is not valid JSON" in refused(tmp_path, text, "in.json")
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,7 @@ def test_other_fields_are_shown_while_nobody_has_answered_and_refused_after(
         contest["frame"] = replace(frame, options=own)
         return options(out, contest="contest")
 
-    with pytest.raises(OptionError, match=r"no query has the field 'y' .*there are why"):
+    with pytest.raises(OptionError, match=r"no query has the field 'y' .*fields are why"):
         drawn(**dict(drawn_with("y")))
     with working(drawn_with("why"), print) as work:
         assert {each.query.partition("\n")[2] for each in work.desk.documents} == {"why: W"}
@@ -348,7 +348,7 @@ def test_there_must_be_a_contest_a_difference_and_texts(tmp_path, contest):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"out": "s3://bucket/labels"}, "kept on a disk of this machine"),
+        ({"out": "s3://bucket/labels"}, "stored on a local disk"),
         ({"out": "x", "labels": 1, "more": 1}, "either labels"),
         ({"out": "x", "csv": "a", "read": "b"}, "either csv"),
         ({"out": "x", "rubric": "nowhere.md"}, "nowhere.md: no such file"),

@@ -106,7 +106,7 @@ def test_a_torn_last_line_is_left_out_and_another_is_named(tmp_path):
         assert [each.grade for each in read_answers(str(file))[0]] == [2.0]
         assert read_answers(str(file))[1] == len(good)
     file.write_bytes(good + b'{"at": 1}\n' + good)
-    with pytest.raises(InputError, match=r"answers\.jsonl:2: is no answer"):
+    with pytest.raises(InputError, match=r"answers\.jsonl:2: is not a valid answer"):
         read_answers(str(file))
 
 
@@ -177,7 +177,7 @@ def test_qrels_are_labels_of_nobody(tmp_path):
     [
         ("q,d1,ann,good,", "people.csv:3: grade cannot be 'good'"),
         ("q,d1,ann,1,0", "people.csv:3: the probability 0 is not above 0"),
-        ("q,d1,ann,1,.5", "people.csv:2: has no probability, as 1 of 2 labels"),
+        ("q,d1,ann,1,.5", "people.csv:2: has no probability, like 1 of 2 labels"),
         (",d1,ann,1,", "people.csv:3: has no query_id"),
         ("q,d0,ann,1,", "people.csv:3: the document of .*people.csv:2 again"),
     ],

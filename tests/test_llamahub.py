@@ -110,10 +110,10 @@ def test_it_is_known_by_its_content(tmp_path, small, indent):
 
 
 WRONG = {
-    "no JSON": ('{"examples": [', r"f.json: is no JSON"),
+    "no JSON": ('{"examples": [', r"f.json: is not valid JSON"),
     "no list": ('{"examples": {}}', r"f.json: has no examples, a list"),
     "nothing": ('{"examples": []}', r"f.json: has no examples, a list"),
-    "no object": ('{"examples": [3]}', r"f.json: example 1: is no JSON object"),
+    "no object": ('{"examples": [3]}', r"f.json: example 1: is not a JSON object"),
     "one answer": ({"second_answer": None}, r"example 2: has no second_answer, a text"),
     "no query": ({"query": " "}, r"example 2: its query is empty"),
     "nobody": ({"answer_by": None}, r"example 2: has no answer_by that names a model"),
@@ -126,10 +126,13 @@ WRONG = {
         r"example 2: answer_by and second_answer_by are the same, b",
     ),
     "another answer": ({"answer": "Hm."}, r"example 2: another answer of a than at .*: example 1"),
-    "no score": ({"reference_score": None}, r"example 2: the reference_score None is no number"),
-    "a text": ({"reference_score": "1.0"}, r"example 2: the reference_score '1.0' is no number"),
-    "grades": ({"reference_score": 7.0}, r"example 2: the reference_score 7.0 is no number from 0"),
-    "true": ({"reference_score": True}, r"example 2: the reference_score True is no number"),
+    "no score": ({"reference_score": None}, r"example 2: the reference_score None is not a number"),
+    "a text": ({"reference_score": "1.0"}, r"example 2: the reference_score '1.0' is not a number"),
+    "grades": (
+        {"reference_score": 7.0},
+        r"example 2: the reference_score 7.0 is not a number from 0",
+    ),
+    "true": ({"reference_score": True}, r"example 2: the reference_score True is not a number"),
 }
 
 

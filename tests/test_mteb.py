@@ -97,10 +97,10 @@ def test_what_is_empty_is_left_out_and_noted(tmp_path):
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ({"query": "?", "positive": ["p"]}, "negative is no list of texts"),
-        ({"query": "?", "positive": "p", "negative": []}, "positive is no list"),
-        ({"query": 7, "positive": ["p"], "negative": []}, "query is no list"),
-        ({"query": "?", "positive": [["p"]], "negative": []}, "positive is no list"),
+        ({"query": "?", "positive": ["p"]}, "negative is not a list of texts"),
+        ({"query": "?", "positive": "p", "negative": []}, "positive is not a list"),
+        ({"query": 7, "positive": ["p"], "negative": []}, "query is not a list"),
+        ({"query": "?", "positive": [["p"]], "negative": []}, "positive is not a list"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, row, why):

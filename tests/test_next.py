@@ -240,7 +240,7 @@ def test_a_password_of_a_url_is_not_shown():
 def test_ratings_do_not_replace_what_they_were_made_of():
     told = next_step.after_fit(FitOptions(source="ratings.csv"), ["fit", "ratings.csv"])
     assert told == "zelo-ray fit ratings.csv --out ratings-ratings.csv"
-    with pytest.raises(ValidationError, match="would replace what it is made of"):
+    with pytest.raises(ValidationError, match="would overwrite the input"):
         FitOptions(source="ratings.csv", out="ratings.csv")
 
 

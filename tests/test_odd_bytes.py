@@ -1,4 +1,4 @@
-"""Names of bytes that are no UTF-8 are one line that says what to do, in every command."""
+"""Names of bytes that are not UTF-8 are one line that says what to do, in every command."""
 
 import os
 
@@ -14,7 +14,7 @@ from zelo_ray.formats.interchange.verdicts import read_verdicts
 from zelo_ray.formats.pools import find_shards
 
 ODD = os.fsdecode(b"b\xffd")
-SAYS = r"b\xffd{}: holds bytes that are no UTF-8: rename the file, or write it in UTF-8"
+SAYS = r"b\xffd{}: holds bytes that are not UTF-8: rename the file, or write it in UTF-8"
 
 
 def odd_file(folder, name, text):
@@ -56,13 +56,13 @@ def test_a_file_of_a_folder_is_left_out_by_name(tmp_path):
 
 def test_a_glob_a_corpus_and_a_folder_of_judgments_name_it(tmp_path):
     odd_file(tmp_path / "in", b"b\xffd.jsonl", lines(POOLS))
-    with pytest.raises(InputError, match="holds bytes that are no UTF-8"):
+    with pytest.raises(InputError, match="holds bytes that are not UTF-8"):
         find_shards([str(tmp_path / "in" / "*")])
     odd_file(tmp_path / "set/corpus", b"b\xffd.jsonl", '{"_id": "d", "text": "x"}\n')
-    with pytest.raises(InputError, match="holds bytes that are no UTF-8"):
+    with pytest.raises(InputError, match="holds bytes that are not UTF-8"):
         [*read_texts(str(tmp_path / "set"), "corpus")]
     odd_file(tmp_path / "labels", b"b\xffd.qrels", "q 0 d 1\n")
-    with pytest.raises(InputError, match="holds bytes that are no UTF-8"):
+    with pytest.raises(InputError, match="holds bytes that are not UTF-8"):
         read_verdicts([str(tmp_path / "labels")])
-    with pytest.raises(InputError, match="holds bytes that are no UTF-8"):
+    with pytest.raises(InputError, match="holds bytes that are not UTF-8"):
         read_truth(str(tmp_path / "labels" / f"{ODD}.qrels"))

@@ -37,7 +37,7 @@ def test_it_is_checked_as_the_others_are():
         ("tests.own.first:MEASURE(lest=1)@10", "no parameter 'lest'; it has least"),
         ("tests.own.first:MEASURE(least=-1)@10", "least is a grade from 0, not -1"),
         ("tests.own.first:MESURE@10", "tests.own.first has no MESURE; it has MEASURE"),
-        ("tests.own.first:metrics@10", "is no MeasureKind, but function"),
+        ("tests.own.first:metrics@10", "must be a MeasureKind, not function"),
         ("tests/own/none.py:MEASURE@10", "cannot be imported: FileNotFoundError"),
         ("nowhere:MEASURE", "cannot be imported: ModuleNotFoundError"),
         ("nDGC@10", "unknown measure 'nDGC' (did you mean 'nDCG'?); there are nDCG, AP"),

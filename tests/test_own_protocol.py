@@ -126,7 +126,7 @@ def test_what_is_mistyped_about_it_is_told():
     with pytest.raises(OptionError, match=r"^--cycles is of --protocol zelo, "):
         load_annotate({**given, "cycles": 3}, {})
     for name, says in (
-        (THUMBS.replace("PROTOCOL", "Thumb"), "Thumb is no Protocol, but type"),
+        (THUMBS.replace("PROTOCOL", "Thumb"), "Thumb must be a Protocol, not type"),
         (THUMBS.replace("thumbs", "none"), "cannot be imported: FileNotFoundError"),
         ("no_such_module:PROTOCOL", "cannot be imported: ModuleNotFoundError"),
     ):

@@ -78,7 +78,7 @@ def test_its_judges_are_checked_as_any_are():
         ("opnai:gpt-6", r"unknown provider 'opnai' \(did you mean 'openai'\?\); there are openai"),
         ("nowhere:PROVIDER:m", "and your own as my_module:PROVIDER$"),
         ("tests.own.overlap:PROVDER:m", "tests.own.overlap has no PROVDER; it has PROVIDER, KEYED"),
-        ("tests.own.overlap:Overlap", "is no Provider, but type"),
+        ("tests.own.overlap:Overlap", "must be a Provider, not type"),
         ("tests/own/none.py:PROVIDER", "cannot be imported: FileNotFoundError"),
         ("tests/own/overlap.py", "unknown provider 'tests/own/overlap.py'"),
     ],

@@ -62,7 +62,7 @@ def test_the_id_alone_is_said_and_stays(tmp_path):
     found, told = brought(tmp_path, folder, RUN)
     assert ids(found) == ["q1", "1", "3", "2", "4"]
     assert told[1] == (
-        "kept documents that have the id of their query, and another text, of 1 query (q1)"
+        "kept documents that have the id of their query but another text, of 1 query (q1)"
     )
 
 
@@ -72,7 +72,7 @@ def test_the_text_alone_is_said_and_stays(tmp_path):
     assert ids(found) == ["1", "3", "2", "4"]
     assert told[1].startswith(LEFT)
     assert told[2] == (
-        "kept documents that have the text of their query, and another id, of 1 query (q1)"
+        "kept documents that have the text of their query but another id, of 1 query (q1)"
     )
 
 

@@ -73,7 +73,7 @@ BAD = {
     "an escaped NUL": (line([doc(content="a\0b")]), "NUL"),
     "a raw NUL": (GOOD.replace(b"Text 0", b"Text \0"), "Invalid JSON.*control character"),
     "half a character": (GOOD.replace(b"Text 0", rb"Text \ud83d"), "Invalid JSON"),
-    "bytes that are no UTF-8": (GOOD.replace(b"Text 0", b"Text \xe4"), "Invalid JSON"),
+    "bytes that are not UTF-8": (GOOD.replace(b"Text 0", b"Text \xe4"), "Invalid JSON"),
     "UTF-16": (GOOD.decode().encode("utf-16"), "Invalid JSON"),
     "nested too deep": (nested(100_000), "Invalid JSON: recursion"),
     "too large a document": (line([doc(content="é" * 600_000)]), "'d0' is 1,200,000 bytes"),
@@ -295,13 +295,13 @@ def test_keys_keep_their_order_and_numbers_their_digits():
 
 
 def test_an_annotated_line_is_one_line_and_strict_json():
-    """A number that Python holds as infinity must not come out as a word that is no JSON."""
+    """A number that Python holds as infinity must not come out as a word that is not valid JSON."""
     raw = line([doc(content="a\nb", n=0)]).replace(b'"n": 0', b'"n": 1e400')
     good = parse_line("f", 1, raw, LineLimits())
     if good.pool:
 
         def refuse(word):
-            raise AssertionError(f"{word} is no JSON")
+            raise AssertionError(f"{word} is not valid JSON")
 
         out = annotate_line(good.raw, {"d0": {"score": 1.0}}, "score")
         assert b"\n" not in out

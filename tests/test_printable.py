@@ -150,11 +150,11 @@ def parquet_with(path, **columns):
 
 
 BAD = {
-    "first.jsonl": "first.jsonl: holds no judgments of a known kind (but bytes that are no UTF-8)",
+    "first.jsonl": "first.jsonl: holds no judgments of a known kind (but bytes that are not UTF-8)",
     "scores.parquet": "scores.parquet: cannot be read",
     "grades.parquet": "grades.parquet: cannot be read",
     "beir.parquet": "beir.parquet: cannot be read",
-    "second.qrels": "second.qrels:2: is no UTF-8",
+    "second.qrels": "second.qrels:2: is not UTF-8",
     "cut.qrels.gz": "cut.qrels.gz: cannot be read",
     "none.qrels.zst": "none.qrels.zst: cannot be read",
 }

@@ -108,7 +108,7 @@ def test_the_name_of_a_file_that_is_not_there_is_not_taken_for_instructions(name
     assert options_of(instructions="護理師今天能用的").instructions == "護理師今天能用的"
     sentence = "Prefer answers that cite CONTRIBUTING.md"
     assert options_of(protocol="best-of", criteria=sentence).criteria == sentence
-    with pytest.raises(ValueError, match="200,000 characters, and stands in every prompt"):
+    with pytest.raises(ValueError, match="200,000 characters, more than the 100,000"):
         options_of(instructions="a " * 99_999 + "ab")
 
 

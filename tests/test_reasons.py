@@ -26,7 +26,7 @@ FOREIGN = {
     ("ray/trouble.py", "temporary directory"),
     ("providers/gemini/connection.py", "limit: 0,"),  # Google's, of a quota that no field tells
     ("records.py", "Value error, "),  # pydantic puts it before a validator's own words
-    ("options/flags.py", "argument "),  # argparse puts it before a flag's name
+    ("cli/arguments.py", "argument "),  # argparse puts it before a flag's name
     ("protocols/texts.py", "=== user ===\n"),  # marks in files of prompts
     ("protocols/texts.py", "=== then ===\n"),
     ("commands/annotate/report/raters.py", "the people"),  # the name of a rater among others

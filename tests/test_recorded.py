@@ -220,7 +220,7 @@ def test_what_is_no_recording_is_refused(tmp_path):
         f"recorded:{tmp_path}/none.jsonl: no such file"
     )
     assert refusal(f"recorded:{tmp_path}/empty.jsonl").endswith("empty.jsonl: holds no opinion")
-    assert "torn.jsonl:1: is no JSON" in refusal(f"recorded:{tmp_path}/torn.jsonl")
+    assert "torn.jsonl:1: is not valid JSON" in refusal(f"recorded:{tmp_path}/torn.jsonl")
     assert refusal(f"recorded:{tmp_path}/folder").endswith(
         "this folder holds no recording (.jsonl or .ndjson)"
     )

@@ -170,7 +170,7 @@ def test_a_broken_record_is_one_line_in_every_command_that_reads_it(capsys, fini
         status, line = said(capsys, *words)
         assert status in (1, 2), words
         assert "out/run.json: " in line, words
-        assert "; move it away: the command that wrote it writes it anew" in line, words
+        assert "; move it away and run the command again" in line, words
     Path("out/run.json").unlink()
     status, _ = said(capsys, "annotate", "pools.jsonl", "--out", "out", "--judges", "offline:bm25")
     assert status == 0

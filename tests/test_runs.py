@@ -32,7 +32,7 @@ def test_a_table_of_many_runs_and_a_file_of_one(tmp_path):
 def test_two_runs_of_one_name_are_refused(tmp_path):
     pq.write_table(TABLE, tmp_path / "runs.parquet")
     (tmp_path / "other.run").write_text("q Q0 z 1 3.5 a\n")
-    with pytest.raises(InputError, match="another run is called a, too"):
+    with pytest.raises(InputError, match="another run has the same name, a"):
         read_runs([str(tmp_path / "runs.parquet"), str(tmp_path / "other.run")])
 
 
@@ -55,7 +55,7 @@ def test_one_of_several_runs_becomes_a_trec_run(tmp_path):
 @pytest.mark.parametrize(
     ("column", "values", "says"),
     [
-        ("score", [1.0, float("nan"), 2.0], "a score is no finite number"),
+        ("score", [1.0, float("nan"), 2.0], "a score is not a finite number"),
         ("score", ["high", "low", "no"], "Failed to parse"),
         ("doc_id", ["x", None, "y"], "row 2: has no doc_id"),
         ("run", ["a", "", "b"], "row 2: has no run"),

@@ -106,7 +106,7 @@ def test_bad_lines_are_set_aside_and_the_others_joined(tmp_path):
     assert bad[1][2] == bad[2][2]
     assert "no session_id" in bad[1][2]
     assert "--blocks query" in bad[1][2]
-    assert bad[3][2] == "query id '1' has come before in session 's'; rename one"
+    assert bad[3][2] == "query id '1' occurs twice in session 's'; rename one"
     assert joined.rejected == 4
     assert joined.first_rejection.endswith(f"part-0.jsonl, line 2: {bad[0][2]}")
     (pool,) = pools
@@ -124,7 +124,7 @@ def test_a_session_with_a_hole_is_set_aside_whole(tmp_path):
     (_, empty, why), (_, first, hole) = rejected(tmp_path)
     assert (empty, first, joined.rejected) == (2, 1, 2)
     assert "is empty" in why
-    assert hole.startswith("session 's', joined: a turn of it was set aside")
+    assert hole.startswith("session 's', joined: one of its turns was rejected")
 
 
 def test_a_session_that_grows_too_large_is_set_aside(tmp_path):

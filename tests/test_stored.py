@@ -117,7 +117,7 @@ def test_the_one_file_counts_where_both_are_there(tmp_path):
 def test_a_part_that_is_missing_is_told(tmp_path):
     in_parts(tmp_path / "votes", TABLE, 3, 5)
     (tmp_path / "votes" / "part-00001.parquet").unlink()
-    with pytest.raises(InputError, match=r"votes: lacks part-00001\.parquet"):
+    with pytest.raises(InputError, match=r"votes: part-00001\.parquet is missing"):
         Stored(f"{tmp_path}/votes.parquet")
 
 

@@ -198,8 +198,8 @@ def refused(capsys, *words):
 @pytest.mark.parametrize(
     ("file", "name", "says"),
     [
-        ("pools.jsonl", "brnd", "there are brand (did you mean 'brand'?)"),
-        ("rows.csv", "price", "they have no more than their text (of a table, only what stands"),
+        ("pools.jsonl", "brnd", "fields are brand (did you mean 'brand'?)"),
+        ("rows.csv", "price", "they have no field but their text (in a table, such fields"),
     ],
 )
 def test_metadata_that_no_document_has_cannot_be_shown(pools, capsys, file, name, says, more):

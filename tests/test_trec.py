@@ -81,11 +81,11 @@ def test_quotes_and_other_scripts_are_plain_text(tmp_path):
     [
         (b"q1 Q0 d3 3 1.0", "5 columns; a TREC run has 6"),
         (b"q1 0 d3 1", "4 columns"),
-        (b"q1 Q0 d3 3 nan t", "score b'nan' is no finite number"),
-        (b"q1 Q0 d3 3 inf t", "no finite number"),
-        (b"q1 Q0 d3 3 1_0 t", "no finite number"),
+        (b"q1 Q0 d3 3 nan t", "score b'nan' is not a finite number"),
+        (b"q1 Q0 d3 3 inf t", "not a finite number"),
+        (b"q1 Q0 d3 3 1_0 t", "not a finite number"),
         (b"q1 Q0 d3 3 high t", "score b'high'"),
-        (b"q1 Q0 d\xff 3 1 t", "no UTF-8"),
+        (b"q1 Q0 d\xff 3 1 t", "not UTF-8"),
         (b"q1 Q0 d1 3 1 t", "'d1' of query 'q1' again, after .*a.run:1: keep one"),
     ],
 )
@@ -236,7 +236,7 @@ def test_what_cannot_be_written_leaves_what_there_was(tmp_path):
     path.write_text("old")
     with pytest.raises(Unwritable, match="the run's name 'my run'"):
         write_run(str(path), "my run", ranked(("q", "d", 1.0)))
-    with pytest.raises(Unwritable, match="no finite number"):
+    with pytest.raises(Unwritable, match="that is not finite"):
         write_run(str(path), "run", ranked(("q", "d", math.nan)))
     assert path.read_text() == "old"
     with pytest.raises(ZeroDivisionError), files.writing(f"{path}.gz") as out:

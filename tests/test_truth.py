@@ -112,7 +112,7 @@ def test_other_places(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_truth(str(tmp_path / "none"))
     (tmp_path / "no.parquet").write_text("no")
-    with pytest.raises(InputError, match="is no Parquet file"):
+    with pytest.raises(InputError, match="is not a Parquet file"):
         read_truth(str(tmp_path / "no.parquet"))
 
 
@@ -124,7 +124,7 @@ def test_other_places(tmp_path):
         (pool_line("q3", {7: 1.0}).replace('"7"', "7", 1), r":3: .*an id is a string"),
         ('{"query": {}, "documents": [{"id": "d", "score": 1}]}', r":3: .*'id'"),
         ('{"query": {"id": "q"}, "documents": 7}', ":3: "),
-        ('{"query": ', ":3: is no JSON"),
+        ('{"query": ', ":3: is not valid JSON"),
         (pool_line("q1", {"d1": 1}), "'d1' of query 'q1' is judged twice"),
     ],
 )
@@ -139,7 +139,7 @@ def test_scores_that_are_none(out):
     pq.write_table(pa.table(columns), out / "some.parquet")
     assert read_truth(str(out / "some.parquet"))["doc_id"].to_pylist() == ["a"]
     pq.write_table(pa.table(columns | {"score": [1.0, math.inf]}), out / "some.parquet")
-    with pytest.raises(InputError, match="document 'b' for query 'q' is no finite number"):
+    with pytest.raises(InputError, match="document 'b' for query 'q' is not a finite number"):
         read_truth(str(out / "some.parquet"))
     pq.write_table(pa.table(columns | {"score": ["a", "b"]}), out / "some.parquet")
     with pytest.raises(InputError, match=r"some\.parquet: the column score: ArrowInvalid"):

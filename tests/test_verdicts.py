@@ -160,10 +160,10 @@ def test_a_null_grade_is_a_missing_answer_and_rows_keep_their_numbers(tmp_path):
 def test_no_whole_number_is_refused_even_with_clip(tmp_path, value):
     table = pa.table({"query_id": ["q"], "doc_id": ["d"], "relevance": [value]})
     pq.write_table(table, tmp_path / "x.parquet")
-    with pytest.raises(InputError, match=f"row 1: the grade {value} is no whole number"):
+    with pytest.raises(InputError, match=f"row 1: the grade {value} is not a whole number"):
         read_verdicts([str(tmp_path / "x.parquet")], clip=True)
     if value == 1.5:
-        with pytest.raises(InputError, match=r"a.txt:1: the grade 1.5 is no whole number"):
+        with pytest.raises(InputError, match=r"a.txt:1: the grade 1.5 is not a whole number"):
             read_verdicts([qrels(tmp_path / "a.txt", d1=1.5)])
 
 
@@ -211,7 +211,7 @@ def test_a_document_that_one_qrels_file_judges_twice_is_an_error(tmp_path):
 
 def test_two_files_of_one_name_are_an_error(tmp_path):
     one, two = qrels(tmp_path / "a/x.txt", d1=1), qrels(tmp_path / "b/x.txt", d1=1)
-    with pytest.raises(InputError, match=r"has a judge x, as has .*a/x.txt: give .* NAME=path"):
+    with pytest.raises(InputError, match=r"has a judge x, as does .*a/x.txt: give .* NAME=path"):
         read_verdicts([one, two])
     assert read_verdicts([one, f"y={two}"]).judges == ("x", "y")
     table = jsonl(tmp_path / "t.jsonl", ONE | {"judge": "x"})
@@ -230,15 +230,15 @@ def test_a_judge_in_two_tables_is_one_judge(tmp_path):
 def test_no_judge_is_called_human_beside_people(tmp_path):
     path = qrels(tmp_path / "human.txt", d1=1)
     assert read_verdicts([path]).judges == ("human",)
-    with pytest.raises(InputError, match="has a judge human, as has --human"):
+    with pytest.raises(InputError, match="has a judge human, as does --human"):
         read_verdicts([path], human=path)
 
 
 def test_a_name_for_rows_that_name_their_judges_is_an_error(tmp_path):
     path = jsonl(tmp_path / "x.jsonl", ONE)
-    with pytest.raises(InputError, match="leave me= away"):
+    with pytest.raises(InputError, match="leave out me="):
         read_verdicts([f"me={path}"])
-    with pytest.raises(InputError, match="a directory has no one judge"):
+    with pytest.raises(InputError, match="a directory cannot be given one judge"):
         read_verdicts([f"me={tmp_path}"])
 
 
@@ -277,9 +277,9 @@ def test_what_is_nothing_of_the_kind_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["all judges", "all judges and human", "others"])
 def test_no_judge_is_called_as_several_are_together(tmp_path, name):
     path = qrels(tmp_path / "x.txt", d1=1)
-    with pytest.raises(InputError, match=f"a judge cannot be called '{name}'.* by NAME=path"):
+    with pytest.raises(InputError, match=f"reserved name '{name}'.* by NAME=path"):
         read_verdicts([f"{name}={path}"])
-    with pytest.raises(InputError, match=f"a judge cannot be called '{name}'"):
+    with pytest.raises(InputError, match=f"reserved name '{name}'"):
         read_verdicts([jsonl(tmp_path / "x.jsonl", ONE | {"judge": name})])
     assert read_verdicts([f"panel={path}"]).judges == ("panel",)
 
@@ -295,8 +295,8 @@ def test_a_line_that_is_not_as_the_first_does_not_vanish(tmp_path):
     bare = {k: v for k, v in ONE.items() if k != "judge"}
     for first, row, message in (
         (ONE, {"query_id": "q", "doc_id": "e", "judge": "j"}, "has no grade; a missing answer is"),
-        (ONE, VOTE, "has a preference, which the first line has not"),
-        (bare, ONE | {"doc_id": "e"}, "has a judge, which the first line has not"),
+        (ONE, VOTE, "has a preference, which the first line lacks"),
+        (bare, ONE | {"doc_id": "e"}, "has a judge, which the first line lacks"),
         (VOTE, ONE, "has no preference"),
     ):
         with pytest.raises(InputError, match=f"x.jsonl:2: {message}"):

@@ -1,14 +1,14 @@
-"""Relevance labels from panels of LLM judges, and fair contests between rerankers, on Ray.
+"""Relevance labels from panels of LLM judges, and fair comparisons of rerankers, on Ray.
 
     from zelo_ray import annotate
 
     run = annotate("pools/*.jsonl", out="judged", judges="offline")
     run.scores.to_pandas()
 
-All names below are imported when they are first used, so that this module is imported at once.
+All names below are imported on first use, so that importing this module is fast.
 """
 
-import zelo_ray.libraries  # noqa: F401, I001 - first, as it sees to what the others import
+import zelo_ray.libraries  # noqa: F401, I001 - first: it decides where all others are imported from
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -104,8 +104,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,23 +1,23 @@
 """Define the errors that the user can do something about.
 
-Every message is one line that says what to do. An exit status stands on each class: 2 is for
-options that make no sense, 1 for anything else. All else that is raised is a bug.
+Every message is one line that says what to do. Each class has its exit status: 2 for invalid
+options, 1 for everything else. Any other exception is a bug.
 
     ZeloError
-    ├── OptionError          options make no sense
+    ├── OptionError          an option is invalid
     │   ├── AnchorError      the worked examples cannot be used
     │   ├── MeasureError     there is no such measure
     │   ├── UnknownOption    there is no such option
     │   ├── PanelError       a judge does not exist or cannot be reached
     │   └── UnknownProtocol  there is no such protocol
-    ├── ProtocolError        a function of a protocol of the user's raised
+    ├── ProtocolError        a function of the user's protocol raised
     ├── InputError           the input as a whole cannot be read
-    │   └── UnreadableFile   a file breaks off, or is of no such form
-    ├── QrelsError           these are no qrels
-    ├── RunError             this is no run
-    ├── Unwritable           a format cannot hold what is to be written
-    ├── LockError           another run or its results are in the way
-    ├── LedgerError          replies cannot be kept any more
+    │   └── UnreadableFile   a file is truncated or malformed
+    ├── QrelsError           a file does not hold qrels
+    ├── RunError             a file is not a run
+    ├── Unwritable           a format cannot hold a value
+    ├── LockError           another run, or its results, are in the way
+    ├── LedgerError          replies can no longer be written
     ├── RayTrouble           Ray does not start, or died
     ├── Stopped              the run was stopped
     ├── NothingAway          there is no batch
@@ -35,29 +35,29 @@ class Status(IntEnum):
     COMPLETE = 0
     WRONG = 1
     INCOMPLETE = 3
-    """something that was asked for is missing"""
+    """something that was asked for could not be done"""
     WORSE = 4
     """a candidate is worse than the baseline, or a judge changed"""
 
 
 class ZeloError(Exception):
-    """The root of all errors that are the user's to mend; the message is one line."""
+    """Base class of all errors that the user can mend; the message is one line."""
 
     exit_status: ClassVar[int] = 1
 
 
 class OptionError(ZeloError):
-    """The options make no sense; the message is one line that says which and why."""
+    """An option is invalid; the message is one line that says which and why."""
 
     exit_status = 2
 
 
 class AnchorError(OptionError):
-    """The anchors cannot be used; the message is one line that says why, and what to do."""
+    """The anchors (worked examples) cannot be used; the message says why and what to do."""
 
 
 class MeasureError(OptionError):
-    """There is no such measure; the message, one line, says what there is."""
+    """There is no such measure; the message lists those that there are."""
 
 
 class UnknownOption(OptionError):
@@ -74,11 +74,11 @@ class UnknownOption(OptionError):
 
 
 class ProtocolError(ZeloError):
-    """A function of a protocol of the user's raised; the message names the function and why."""
+    """A function of the user's protocol raised; the message names the function and the error."""
 
 
 class PanelError(OptionError):
-    """The panel names a judge that does not exist or cannot be reached; says what to write."""
+    """A judge does not exist or cannot be reached; the message says what to write."""
 
 
 class UnknownProtocol(OptionError):
@@ -94,11 +94,11 @@ class UnreadableFile(InputError):
 
 
 class QrelsError(ZeloError):
-    """These are no qrels; the message, one line, says why."""
+    """A file does not hold qrels; the message says why."""
 
 
 class RunError(ZeloError):
-    """This is no run; the message, one line, says why."""
+    """A file is not a run; the message says why."""
 
 
 class Unwritable(ZeloError):
@@ -106,19 +106,19 @@ class Unwritable(ZeloError):
 
 
 class LockError(ZeloError):
-    """Another run is at work on this directory, or it holds what is not to be written over."""
+    """Another run is using this directory, or it holds results that must not be overwritten."""
 
 
 class LedgerError(ZeloError):
-    """Replies cannot be kept any more; no further call may be made."""
+    """Replies can no longer be written, so no further call may be made."""
 
 
 class RayTrouble(ZeloError):
-    """Ray cannot be joined or started, or a part of it died; the message says what to do."""
+    """Ray cannot be started or reached, or a part of it died; the message says what to do."""
 
 
 class Stopped(ZeloError):
-    """The run was stopped; what it paid for is kept, and the same command goes on from there."""
+    """The run was stopped; paid replies are kept, and the same command resumes."""
 
 
 class NothingAway(ZeloError):

@@ -1,8 +1,8 @@
-"""Families of models: who is kin of whom, by name.
+"""Find which model families a name belongs to.
 
-Models of one line share what they were taught, and so their errors: a judge favours its kin. A name
-may have several families, such as a model of one vendor that was made from another's. What no line
-of the table knows is a family of its own.
+Models of one family share their training, and so their errors: a judge favours rankers of its own
+family (self-preference). A name may belong to several families, such as a model of one vendor that
+was distilled from another's. A name that matches no line of the table is a family of its own.
 """
 
 import re
@@ -32,10 +32,11 @@ _LINES = {
     "mxbai": r"mxbai",
     "lexical": r"bm25\w*|likelihood|chargram",
 }
-"""By family, how its models are called: a vendor's language models, or rerankers.
+"""By family, a pattern of its models' names: a vendor's language models, or rerankers.
 
-Lexical judges see the same words, and favour each other: under them as truths 113 of 224 sure
-differences on TREC DL 2019 were wrong, and none of the 88 between other arms (`benchmarks/kin.py`).
+Lexical judges see the same words, and favour each other: with them as truth 113 of 224 significant
+differences on TREC DL 2019 were wrong, and none of the 88 between other rankers
+(`benchmarks/kin.py`).
 """
 _VENDORS = {
     "openai": "gpt",
@@ -46,7 +47,7 @@ _VENDORS = {
     "jina": "jina",
     "zeroentropy": "zerank",
 }
-"""By provider, the family of its models; not of a server of another's at a URL."""
+"""By provider, the family of its own models; a server at a URL may serve any others."""
 _PATTERNS = {
     family: re.compile(rf"(?<![a-z])(?:rank|mono|duo)?(?:{names})(?![a-z])")
     for family, names in _LINES.items()
@@ -54,7 +55,7 @@ _PATTERNS = {
 
 
 def families_of(name: str) -> frozenset[str]:
-    """Return the families of a judge or of an arm, by its name; at least one.
+    """Return the families of a judge or ranker, by its name; at least one.
 
     Args:
         name: as users write it: ``openai:gpt-6-luna``, ``openai:qwen3@http://host:8000/v1``,

@@ -1,8 +1,8 @@
-"""The key of a request: a hash of everything that can change its answer.
+"""Compute the key of a request: a hash of everything that can change its answer.
 
-What is hashed is one JSON list, as ``json.dumps(list, sort_keys=True)`` writes it: provider, model,
-base URL and options of the judge; then system, user, schema and repeat. What many requests have in
-common is written and hashed once.
+One JSON list is hashed, as ``json.dumps(list, sort_keys=True)`` writes it: provider, model, base
+URL and options of the judge; then system prompt, user prompt, schema and repeat. Parts that many
+requests share are serialised and hashed once.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _written = json.JSONEncoder(sort_keys=True).encode  # json.dumps would make one 
 
 
 def opening(provider: str, model: str, base_url: str | None, options: Mapping[str, Any]) -> bytes:
-    """Return the head of the list, which is the judge; options that are not set do not count."""
+    """Return the beginning of the list, which names the judge; unset options are left out."""
     settings = {name: value for name, value in options.items() if value not in (None, {})}
     return json.dumps([provider, model, base_url, settings], sort_keys=True)[:-1].encode()
 
@@ -29,8 +29,8 @@ def key_of(head: bytes, system: str, user: str, *rest: Any) -> str:
     Args:
         head: the `opening` for the judge.
         system: the system prompt.
-        user: the user's.
-        rest: what else stands in the list, as JSON already where it is bytes.
+        user: the user prompt.
+        rest: the other elements of the list; bytes are JSON already.
     """
     digest = _begun(head, system).copy()
     digest.update(_quoted(user))
@@ -44,13 +44,13 @@ def key_of(head: bytes, system: str, user: str, *rest: Any) -> str:
 
 @lru_cache(64)
 def _begun(head: bytes, system: str) -> Any:
-    """Return the hash of the part of the list that requests to one judge share."""
+    """Return the hash of the part that requests to one judge with one system prompt share."""
     return hashlib.sha256(head + b", " + _quoted(system) + b", ")
 
 
 @lru_cache(16)  # a prompt goes to several judges, one after another
 def _quoted(text: str) -> bytes:
-    """Return a text as `json.dumps` writes it; use orjson, which is faster, where it agrees."""
+    """Return a text as `json.dumps` writes it, by orjson where both agree, which is faster."""
     if text.isascii() and "\x7f" not in text:
         return orjson.dumps(text)
     return encode_basestring_ascii(text).encode()

@@ -1,8 +1,8 @@
-"""Import libraries from where they are installed, and never from the user's files of that name.
+"""Import libraries from where they are installed, never from a user's file of the same name.
 
-Python looks first where a program lies or where it starts, and beside data may lie anything, such
-as a ``numpy.py``. So these folders are looked in last, and not at all for what a library or this
-package asks for. This module itself needs nothing that Python has not imported before it begins.
+Python searches the folder of the program and the working directory first, and beside data there
+may be anything, such as a ``numpy.py``. So these folders are searched last, and not at all for
+imports by a library or by this package. This module imports only what Python has loaded already.
 """
 
 import os
@@ -24,15 +24,15 @@ _LOADERS = {
     "ray._private.serialization",
     "ray.cloudpickle.cloudpickle",
 }
-"""Modules of libraries that import what users name, or unpickle it."""
+"""Modules that import or unpickle what users name, though they are libraries."""
 _PATHS = next(finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "PathFinder")
 
 
 class _LibrariesFirst:
     """Finds top-level modules where Python does, but in the user's folders last.
 
-    To have those last on the path is not enough: a file there comes before a package without an
-    ``__init__.py`` anywhere, and stands in for libraries that are not installed.
+    To put those last on the path is not enough: a file there would come before any package without
+    an ``__init__.py``, and stand in for a library that is not installed.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class _LibrariesFirst:
                 importer = importer.f_back
             if not _is_library(importer):
                 return own_spec
-            # Else a library of the user's program asks for his module, or Python would not find it.
+            # Otherwise the importer is the user's own code, which may import the user's modules.
             if _is_ours(importer) and _PATHS.find_spec(name, own_on_path, target):
                 raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return spec
@@ -63,12 +63,12 @@ _first = _LibrariesFirst()
 
 
 def add_folders(folders: "Iterable[str]") -> None:
-    """Look for the user's own modules in these folders, too, after all libraries."""
+    """Search these folders for the user's own modules, too, after all libraries."""
     _first.folders += [place for place in map(_real, folders) if place not in _first.folders]
 
 
 def own_folders() -> list[str]:
-    """Return the folders of the user's own modules: of the program, and where it started."""
+    """Return the folders that are searched for the user's own modules."""
     return list(_first.folders)
 
 
@@ -100,7 +100,9 @@ def _is_ours(frame: "FrameType | None") -> bool:
 
 _on_path = {_real(place) for place in sys.path}
 _script = os.path.dirname(_real((sys.argv or [""])[0]))  # noqa: PTH120
-_lies_with_libraries = _script.endswith(_INSTALLED)  # as that of a notebook does
+_lies_with_libraries = _script.endswith(
+    _INSTALLED
+)  # the script that starts a notebook is installed itself
 _own = ("", "" if _lies_with_libraries else _script)
 add_folders(place for place in _own if _real(place) in _on_path)
 sys.path.sort(key=lambda place: _real(place) in _first.folders)

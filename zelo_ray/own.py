@@ -1,4 +1,4 @@
-"""Load the user's own objects: ``my_module:NAME``, or ``path/to/file.py:NAME``."""
+"""Load the user's plug-ins, named ``my_module:NAME`` or ``path/to/file.py:NAME``."""
 
 import sys
 from functools import cache
@@ -14,28 +14,28 @@ T = TypeVar("T")
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name points at something of the user's own."""
+    """Return whether a name has the form of a plug-in's."""
     where, _, what = name.rpartition(":")
     return bool(where and what) and (where.endswith(".py") or "." in where or where.isidentifier())
 
 
 def found_again(name: str) -> str:
-    """Return the name with its file's whole path, so that it works from any directory."""
+    """Return the name with the absolute path of its file, so that it works from any directory."""
     where, _, what = name.rpartition(":")
     return f"{Path(where).expanduser().resolve()}:{what}" if where.endswith(".py") else name
 
 
 def find_own(name: str, kind: type[T], error: type[Exception], unknown: str = "") -> T:
-    """Return the object of some kind that a name points at.
+    """Import the object that a name points at, and check its type.
 
     Args:
-        name: where it is.
-        kind: what it must be.
-        error: what is raised if it is not.
-        unknown: what is said where there is no such module, if the name may be a slip.
+        name: of the plug-in.
+        kind: the class of which it must be an instance.
+        error: the exception to raise if it is not.
+        unknown: the message where there is no such module, if the name may be a typo.
 
     Raises:
-        error: it cannot be imported, or is of another kind; the message is one line.
+        error: it cannot be imported, or is of another type; the message is one line.
     """
     where, _, what = name.rpartition(":")
     top = where.partition(".")[0]
@@ -51,17 +51,17 @@ def find_own(name: str, kind: type[T], error: type[Exception], unknown: str = ""
             raise error(f"{where} has no {what}{has}") from None
         raise error(f"{name} cannot be imported: {in_a_line(wrong)}") from None
     if not isinstance(target, kind):
-        raise error(f"{name} is no {kind.__name__}, but {type(target).__name__}")
+        raise error(f"{name} must be a {kind.__name__}, not {type(target).__name__}")
     return target
 
 
 def load_own(name: str) -> Any:
-    """Return the object that a name points at: always the same one, until its file changes.
+    """Import the object that a name points at; return the same one until its file changes.
 
     Modules are found on Python's path and in the working directory.
 
     Raises:
-        Exception: whatever the import of it raises, which runs the user's own code.
+        Exception: whatever the user's code raises when it is imported.
     """
     where, _, what = name.rpartition(":")
     add_folders([str(Path.cwd())])
@@ -75,9 +75,9 @@ def load_own(name: str) -> Any:
 
 
 class OwnFolders:
-    """The folders of the user's own modules, which another process looks in as well.
+    """Adds the folders of the user's modules to the process that unpickles it.
 
-    To unpickle this is to add them, so that what is unpickled after it finds its modules.
+    Objects that are unpickled after it then find their modules.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -86,7 +86,7 @@ class OwnFolders:
 
 @cache
 def _run(path: Path, changed_at: int) -> Any:  # noqa: ARG001 - a changed file is another one
-    """Run a file as a module of its own."""
+    """Import a file as a module, under a name of its own."""
     spec = spec_from_file_location(f"own_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")

@@ -1,4 +1,4 @@
-"""Reasons on which code branches, as values: a sentence is written only where one is shown."""
+"""Define the reasons on which code branches, as enums with a message for people."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,38 +7,38 @@ from typing import Self
 
 
 class StopReason(StrEnum):
-    """The kinds of reasons for asking a judge nothing more."""
+    """Kinds of reasons for disabling a judge, that is for asking it nothing more."""
 
     BUDGET = "budget"
-    """the money is used up, which is no fault of the judge's and stops nobody else"""
+    """the budget is used up, which is not the judge's fault"""
     DAY_QUOTA = "day quota"
     """the requests of the day are used up"""
     THROTTLED = "throttled"
-    """its account's rate is exceeded, and has been for long"""
+    """its account has exceeded its rate limit for long"""
     UNREACHED = "unreached"
     """no connection to it can be made"""
     SILENT = "silent"
-    """nothing comes back from it"""
+    """it does not respond"""
     FATAL = "fatal"
-    """its server says that a person must act"""
+    """its server reports an error that only a person can mend, such as a wrong key"""
     EXCESS = "excess"
-    """it charges more than could be reserved for a call"""
+    """it charged more for a call than was reserved"""
     NO_JUDGMENT = "no judgment"
     """none of its first answers was a judgment"""
     NO_BATCH = "no batch"
-    """no batch can be created, or batch after batch brings nothing"""
+    """no batch can be created, or batch after batch gives no answer"""
     ERROR = "error"
-    """something unforeseen went wrong"""
+    """an unexpected exception was raised"""
     MISSING = "missing"
-    """its answer is not there, and whoever looks asks nobody"""
+    """its answer is not recorded, and this command makes no calls"""
 
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """A reason for asking a judge nothing more.
+    """The reason why a judge is disabled.
 
     Attributes:
-        code: what code goes by.
+        code: on which code branches.
         message: one line for people, without the judge's name.
     """
 
@@ -47,16 +47,16 @@ class Disabled:
 
     @property
     def is_over_budget(self) -> bool:
-        """Return whether only the money is used up."""
+        """Return whether only the budget is used up."""
         return self.code is StopReason.BUDGET
 
     def of(self, *judges: str) -> str:
-        """Return the message after the names of these judges; a budget is that of the whole run."""
+        """Return the message with the judges' names before it; a budget concerns the whole run."""
         return self.message if self.is_over_budget else f"{', '.join(judges)}: {self.message}"
 
 
 def judges_by_reason(disabled: Mapping[str, Disabled]) -> dict[Disabled, list[str]]:
-    """Return the judges that are disabled, by the reason."""
+    """Group the disabled judges by reason."""
     judges: dict[Disabled, list[str]] = {}
     for judge, reason in disabled.items():
         judges.setdefault(reason, []).append(judge)
@@ -64,26 +64,26 @@ def judges_by_reason(disabled: Mapping[str, Disabled]) -> dict[Disabled, list[st
 
 
 def describe_disabled(disabled: Mapping[str, Disabled]) -> Iterator[str]:
-    """List which judges are asked nothing more and why, each reason once."""
+    """Yield a line for each reason, with the judges that it disables."""
     for reason, judges in judges_by_reason(disabled).items():
         yield reason.of(*judges)
 
 
 class UnscoredReason(StrEnum):
-    """The kinds of reasons for a query without scores."""
+    """Kinds of reasons for a query without scores."""
 
     NO_DOCUMENTS = "no documents"
     TOO_FEW_DOCUMENTS = "too few documents"
     LOW_COVERAGE = "low coverage"
-    """too few of its requests gave a judgment"""
+    """too few of its requests produced a judgment"""
     NO_VOTES = "no votes"
     NO_GRADES = "no grades"
     DISCONNECTED = "disconnected"
-    """its comparisons fall into parts that never met"""
+    """its comparisons form several parts that were never compared with each other"""
     NO_TOURNAMENT = "no tournament"
-    """none of its tournaments came to an end"""
+    """none of its tournaments was finished"""
     OTHER = "other"
-    """what a protocol of the user's own says"""
+    """a reason that a user's own protocol gives"""
 
 
 _SENTENCES = {
@@ -105,11 +105,11 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """A reason for a query without scores.
+    """The reason why a query has no scores.
 
     Attributes:
-        code: what code goes by.
-        message: one line for people, as of the query: "it has no votes".
+        code: on which code branches.
+        message: one line for people in which "it" is the query: "it has no votes".
     """
 
     code: UnscoredReason
@@ -117,12 +117,12 @@ class Unscored:
 
     @classmethod
     def because(cls, code: UnscoredReason, **numbers: int | str) -> Self:
-        """Return a reason with its sentence, in which these numbers stand."""
+        """Build a reason, with these values in its message."""
         return cls(code, _SENTENCES[code].format(**numbers))
 
 
 def without_name(text: str, *names: str) -> str:
-    """Return a text without the name of the judge or provider that an error's text begins with."""
+    """Remove the name of a judge or provider from the beginning of an error message."""
     for name in names:
         text = text.removeprefix(f"{name}: ")
     return text

@@ -1,4 +1,4 @@
-"""The nouns of the project, as frozen dataclasses. Everything else takes and returns these."""
+"""Define the nouns of the project as frozen dataclasses; all other modules exchange these."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ Status = Literal["ok", "refused", "filtered", "truncated", "invalid", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A candidate for one query. ``metadata`` is never shown to a judge unless asked for."""
+    """A candidate for one query. Judges see ``metadata`` only with ``--show-metadata``."""
 
     id: str
     content: str
@@ -32,8 +32,8 @@ class Document:
 class Pool:
     """One input line: a query and its candidates, whose ids are distinct.
 
-    ``session_id`` names the conversation that the query is a turn of; empty for none. ``about`` is
-    what else the line says of the query, such as a description; no judge sees it unless asked for.
+    ``session_id`` names the conversation that the query is a turn of; empty for none. ``about`` has
+    the query's further fields, such as a description; judges see them only with ``--show-query``.
     """
 
     query_id: str
@@ -45,7 +45,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A model that judges, and all the options that can change its answers.
+    """A model that judges, with all options that can change its answers.
 
     Written ``openai:gpt-6-luna``, or ``openai:qwen3@http://host:8000/v1`` for a compatible server.
     """
@@ -55,12 +55,12 @@ class Judge:
     base_url: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     transport: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """options that say how an answer travels and not what it says, each with the value under which
-    it stands in every key"""
+    """options of transport alone; each is hashed into keys with one fixed value, so that changing
+    it changes no key"""
     name: str = field(init=False, repr=False, compare=False)
-    """the judge as a user writes it, and as every output file names it"""
+    """the judge's name as users write it and output files show it"""
     opening: bytes = field(init=False, repr=False, compare=False)
-    """what of it stands in the keys of its requests"""
+    """the part of the hashed text of a request's key that stands for the judge"""
 
     def __post_init__(self) -> None:
         who = (self.provider, self.model, self.base_url)
@@ -72,24 +72,24 @@ class Judge:
 
 @runtime_checkable
 class Prose(Protocol):
-    """A verdict (a pydantic model) that is answered in a text of its own form, not in JSON."""
+    """A response model (pydantic) whose answers are text in a form of its own, not JSON."""
 
     @classmethod
     def read(cls, text: str) -> Any:
-        """Read the verdict that a text holds.
+        """Parse a text to an instance of the model.
 
         Raises:
-            ValueError: it holds none; the message says why, without the text.
+            ValueError: it cannot be parsed; the message says why, without the text.
         """
 
     def write(self) -> str:
-        """Write a text that holds the verdict; made-up judges answer so."""
+        """Return the text that `read` parses to this instance; free judges answer with it."""
 
 
 def model_name(model: type[BaseModel]) -> str:
-    """Return the name by which the record of a batch calls the model of its answers.
+    """Return the name of a response model in the record of a batch.
 
-    One of the user's may be called as one of this package is: then its module tells them apart.
+    A user's model may be called like one of this package, so its module is part of its name.
     """
     home = model.__module__
     return model.__name__ if home.startswith("zelo_ray.") else f"{home}.{model.__name__}"
@@ -97,7 +97,7 @@ def model_name(model: type[BaseModel]) -> str:
 
 @cache
 def response_schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
-    """Return the JSON schema of an answer, as providers are sent it; None for prose."""
+    """Return the JSON schema that providers are sent; None for prose."""
     return None if isinstance(verdict, Prose) else verdict.model_json_schema()
 
 
@@ -109,22 +109,22 @@ def _written_schema(verdict: type[BaseModel]) -> bytes:
 V = TypeVar("V", bound=BaseModel)
 
 
-@cache  # to look takes longer than to read a verdict
+@cache  # the check takes longer than parsing an answer
 def _is_prose(verdict: type[BaseModel]) -> bool:
     return isinstance(verdict, Prose)
 
 
 def read_response(verdict: type[V], text: str) -> V | str:
-    """Read the verdict that an answer's text holds, or why it holds none; see `read_wrapped`."""
+    """Parse an answer; return the response, or the reason why it is invalid. See `read_wrapped`."""
     return read_wrapped(verdict, text)[0]
 
 
 def read_wrapped(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...]]:
-    """Read the verdict that an answer's text holds, or why it holds none; and what was around it.
+    """Parse an answer; return the response (or why it is invalid) and the wraps around it.
 
-    What cannot be read as it stands is read without its wrapping (`unwrapped`). The order of fields
-    does not count; a field that is given twice must have one value. A number in quotes counts as
-    the number (``quotes``), if it is digits, perhaps with a sign and a point, and nothing else.
+    A text that cannot be parsed as it is, is parsed without its wrapping (`unwrapped`). The order
+    of fields does not matter; a field that is given twice must have the same value. A number in
+    quotes counts as the number (wrap ``quotes``) if it is digits with an optional sign and point.
     """
     if _is_prose(verdict):
         return _read_prose(verdict, text)
@@ -136,7 +136,7 @@ def read_wrapped(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...]
 
 
 def _read_prose(verdict: Any, text: str) -> tuple[Any, tuple[Wrap, ...]]:
-    """Read an answer in a form of its own."""
+    """Parse an answer in a form of its own."""
     try:
         return verdict.read(text), ()
     except ValueError as error:
@@ -154,9 +154,9 @@ def _reason(error: ValueError) -> str:
 
 
 def _read(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...], bool]:
-    """Read JSON; return the verdict or why there is none, its quotes, and whether it is JSON.
+    """Parse JSON; return the response (or why it is invalid), ``quotes``, and whether it is JSON.
 
-    JSON that holds no verdict is not looked into further.
+    JSON that does not fit the model is not searched further.
     """
     quotes: tuple[Wrap, ...] = ()
     try:
@@ -176,14 +176,14 @@ def _read(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...], bool]
 
 
 class _ContradictionError(ValueError):
-    """An object that gives one field two values."""
+    """A JSON object gives one field two different values."""
 
 
 def _one_value_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make the fields of an object one mapping.
+    """Return the fields of a JSON object as a mapping.
 
     Raises:
-        _ContradictionError: a field has two values.
+        _ContradictionError: a field has two different values.
     """
     fields = dict(pairs)
     if len(fields) < len(pairs) and any(fields[name] != value for name, value in pairs):
@@ -196,7 +196,7 @@ _NO_NUMBER = ("float_type", "int_type")
 
 
 def _unquoted(error: ValidationError, text: str) -> str | None:
-    """Write JSON without quotes around its numbers; None if that is not all that is wrong."""
+    """Remove the quotes around numbers in JSON; return None if it has any other error."""
     wrong = error.errors(include_url=False, include_context=False)
     if any(fault["type"] not in _NO_NUMBER or type(fault["input"]) is not str for fault in wrong):
         return None
@@ -210,7 +210,10 @@ def _unquoted(error: ValidationError, text: str) -> str | None:
                 place = place[step]
             if number is None or place[name] != fault["input"]:
                 return None
-        except (LookupError, TypeError):  # a model of the user's own, whose path is none of JSON
+        except (
+            LookupError,
+            TypeError,
+        ):  # the path of an error in a user's model need not be one in the JSON
             return None
         sign, digits = number.groups()
         place[name] = (float if "." in digits else int)(sign + digits)
@@ -218,21 +221,21 @@ def _unquoted(error: ValidationError, text: str) -> str | None:
 
 
 CODE: Final = "\0"
-"""Stands in a prompt where its code is to stand; no text of the input can hold it."""
+"""The placeholder for the code of a prompt's delimiters; no input text can contain it."""
 
 
 def code_for(*texts: str) -> str:
-    """Return a code for delimiters that none of the texts holds: a hash of the texts."""
+    """Return a code for delimiters: a hash of the texts, which therefore cannot contain it."""
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
     return digest[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticFeatures:
-    """A free judge's opinion of a request's documents, computed without reading prose.
+    """Features of a request's documents that free judges compute without reading the prompt.
 
-    Documents come in the order in which the request shows them. What becomes of it says the model
-    that an answer must satisfy, by a class method ``synthesize(seen)`` that returns such an answer.
+    Documents are in the order in which the request shows them. The response model turns the
+    features into an answer by its class method ``synthesize(seen)``.
     """
 
     of_two: float | None = None
@@ -240,23 +243,23 @@ class SyntheticFeatures:
     scores: tuple[float, ...] = ()
     """a score for each document, higher is better; empty if the judge has none"""
     words: str = ""
-    """why, for a field of text"""
+    """a reason, for fields of text"""
     argument: str = ""
-    """what it would say for a side; empty if it cannot argue"""
+    """an argument for one side; empty if the judge cannot argue"""
     covered: tuple[str, ...] = ()
-    """of one document: what of the query it covers"""
+    """the parts of the query that the one document covers"""
     missing: tuple[str, ...] = ()
-    """and what it does not"""
+    """the parts that it does not cover"""
 
     @property
     def lean(self) -> float:
-        """Return which of two documents is better, in [-1, 1]; negative: the first.
+        """Return which of two documents is better, from -1 (the first) to 1 (the second).
 
         Raises:
-            ValueError: there are not two.
+            ValueError: the request does not show two documents.
         """
         if self.of_two is None:
-            raise ValueError("it leans only where there are two documents")
+            raise ValueError("a preference takes two documents")
         return self.of_two
 
     @property
@@ -264,10 +267,10 @@ class SyntheticFeatures:
         """Return the grade of one document: from 0, irrelevant, to 3, highly relevant.
 
         Raises:
-            ValueError: there is not one.
+            ValueError: the request does not show one document.
         """
         if self.of_one is None:
-            raise ValueError("it grades only where there is one document")
+            raise ValueError("a grade takes one document")
         return self.of_one
 
 
@@ -279,14 +282,13 @@ RECORDING: Final = "recording"
 class Request:
     """One question to one judge.
 
-    ``response_model`` is the pydantic model that an answer must satisfy; its JSON schema is what
-    providers are sent. ``query`` and ``documents`` are the material that ``user`` was rendered
-    from: free judges use them, and they are never sent anywhere. Those answer
-    as the model's ``synthesize`` says (`SyntheticFeatures`); where it has none they cannot.
+    ``response_model`` is the pydantic model that an answer must satisfy; providers are sent its
+    JSON schema. ``query`` and ``documents`` are what ``user`` was rendered from; only free judges
+    use them (`SyntheticFeatures`), and they are never sent anywhere.
 
-    Where ``marks`` is given, `CODE` stands in both prompts for the code of their delimiters. It is
-    put in when the request is sent (`marked`), from a salt that no text of the input can know. So
-    the key, which is of the prompts without it, holds in every ledger.
+    Where ``marks`` is given, both prompts contain the placeholder `CODE` for the code of their
+    delimiters. `marked` fills it in when the request is sent, from a secret salt that no input text
+    can know. The key is of the prompts with the placeholder, so it is the same in every ledger.
     """
 
     judge: Judge
@@ -297,17 +299,17 @@ class Request:
     documents: tuple[Document, ...] = field(repr=False)
     repeat: int = 0
     limit: int | None = None
-    """Tokens that this call may answer with; None: as many as the judge's options say."""
+    """Most tokens of the answer; None: as the judge's options say."""
     query_id: str = field(default="", repr=False)
-    """Whose ``query`` it is: recorded judges look it up; nobody is sent it."""
+    """Id of the query, by which recorded judges find their answer; it is never sent."""
     marks: tuple[str, ...] | None = field(default=None, repr=False)
-    """What the code in ``user`` follows from, beside the salt; None: the prompts hold no `CODE`."""
+    """Texts from which, with the salt, the code is hashed; None: the prompts have no `CODE`."""
     starts: tuple[int, ...] = field(default=(), repr=False)
-    """Where in ``user`` beginnings end, in characters, that others have as well; 0: its begin."""
+    """Where prefixes of ``user`` end that other requests share, as offsets in characters."""
     known_as: str = field(default="", repr=False)
-    """The key, where it is not that of these prompts."""
+    """The key, if it is not to be computed from these prompts."""
     reask: int = field(default=0, repr=False)
-    """How many answers to it could not be read; no part of the key."""
+    """How many answers to it could not be parsed so far; not part of the key."""
     key: str = field(init=False)
     """A hash of everything that can change the answer: 32 hexadecimal digits."""
 
@@ -315,9 +317,9 @@ class Request:
         object.__setattr__(self, "key", self.known_as or self._made_key())
 
     def marked(self, salt: str) -> "Request":
-        """Return the request as it is sent: its prompts with their codes, under the same key.
+        """Return the request as it is sent: with codes in its prompts, under the same key.
 
-        The system prompt has the same code in all requests of a salt, so that caches may keep it.
+        The system prompt has the same code in all requests of one salt, so that it can be cached.
         """
         if self.marks is None:
             return self
@@ -334,7 +336,7 @@ class Request:
 
     @property
     def output_limit(self) -> int | None:
-        """Return how many tokens the answer may have, with hidden ones; None: no limit."""
+        """Return the most tokens that the answer may have, hidden ones included; None: no limit."""
         return self.limit or self.judge.options.get("max_output_tokens")
 
     def _made_key(self) -> str:
@@ -348,16 +350,16 @@ class Request:
 
 
 def written(request: Request, seen: SyntheticFeatures) -> str:
-    """Return a free judge's answer as text, in the form that the request wants.
+    """Return the answer of a free judge as text, in the form of the response model.
 
     Raises:
-        ValueError: it cannot answer this.
+        ValueError: the model cannot be answered from synthetic features.
     """
     synthesize: Callable[[SyntheticFeatures], BaseModel] | None = getattr(
         request.response_model, "synthesize", None
     )
     if synthesize is None:
-        raise ValueError("nothing says how a free judge would answer it")
+        raise ValueError("its response model has no synthesize, so free judges cannot answer it")
     answer = synthesize(seen)
     return answer.write() if isinstance(answer, Prose) else answer.model_dump_json()
 
@@ -366,9 +368,9 @@ def written(request: Request, seen: SyntheticFeatures) -> str:
 class Usage:
     """The usage of one call: tokens, and searches where a provider counts those.
 
-    ``input_tokens`` and ``output_tokens`` are inclusive totals; the next three say how much of them
-    was read from a cache, written to one, or spent on hidden thinking. ``tier`` is the service tier
-    that served it, in the provider's word; empty where that is not told.
+    ``input_tokens`` and ``output_tokens`` are totals; the next three are the parts of them that
+    were read from a cache, written to one, or spent on hidden thinking. ``tier`` is the service
+    tier that served it, as the provider calls it; empty where the response does not say.
     """
 
     input_tokens: int = 0
@@ -380,13 +382,13 @@ class Usage:
     tier: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        """Replace a count that is no number, as some servers send, by 0: no answer is lost."""
+        """Replace counts that are not numbers, as some servers send, by 0."""
         for name in _COUNTS:
             object.__setattr__(self, name, count_of(getattr(self, name)))
 
     @property
     def told(self) -> bool:
-        """Return whether there are tokens: without them the cost of a call is unknown."""
+        """Return whether tokens were reported; if not, the cost of the call is unknown."""
         return bool(self.input_tokens or self.output_tokens)
 
 
@@ -395,7 +397,7 @@ _COUNT = re.compile(r"[0-9]{1,15}(?:\.0*)?")
 
 
 def count_of(value: object) -> int:
-    """Read a count as servers write it: ``100``, ``100.0`` or ``"100"``; 0 where it is none."""
+    """Parse a count as servers write it: ``100``, ``100.0`` or ``"100"``; 0 for anything else."""
     if type(value) is str and _COUNT.fullmatch(value):
         value = int(value.partition(".")[0])
     if type(value) is float and value.is_integer():
@@ -404,7 +406,7 @@ def count_of(value: object) -> int:
 
 
 def part_of(value: object, *names: str) -> Mapping[str, Any]:
-    """Return an object within a response; empty where there is none, so that no answer is lost."""
+    """Return an object nested in a response; an empty one where it is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -412,10 +414,10 @@ def part_of(value: object, *names: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A provider's response to one call, which is billed, good or not.
+    """A provider's response to one call, which is billed, valid or not.
 
-    ``rates`` are the account's limits as the response told them: by the name of an option of
-    ``limits`` (rpm, tpm, itpm, otpm), requests or tokens a minute.
+    ``rates`` are the account's limits that the response reported, requests or tokens a minute, by
+    the name of the option of ``limits``: rpm, tpm, itpm, otpm.
     """
 
     status: Status
@@ -425,20 +427,20 @@ class Answer:
     reason: str = ""
     rates: Mapping[str, float] = field(default_factory=dict, compare=False)
     doubtful: bool = field(default=False, compare=False)
-    """whether it ended by a word that nobody knows, which is the reason: it is an answer only if
-    it can be read"""
+    """whether the response ended with an unknown finish reason (in ``reason``); then it counts only
+    if it can be parsed"""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One row of the ledger: what came back for a request, and what it cost.
+    """One row of the ledger: the reply to a request, and its cost.
 
     ``dollars`` is None where the model's price is unknown; ``received_at`` is ISO 8601 in UTC;
     ``attempts`` counts the calls made up to this row; ``run_id`` names the run that paid. A row
-    that is not ``final`` was billed, but could not be read, and was to be asked again. ``batch``
-    is the provider's id of the batch that it came in; empty for a call of its own. ``searches``
-    counts what some rerankers charge for instead of tokens. ``limit`` is how many tokens the answer
-    could have; 0 where that is not known.
+    that is not ``final`` was billed but could not be parsed, and the request was sent again.
+    ``batch`` is the provider's id of the batch that it came in; empty for a single call.
+    ``searches`` is what some rerankers charge for instead of tokens. ``limit`` is the most tokens
+    that the answer could have; 0 if unknown.
     """
 
     key: str
@@ -463,15 +465,15 @@ class Reply:
 
     @property
     def cut_at(self) -> int:
-        """Return the limit at which the answer was cut off; 0 if it was not."""
+        """Return the limit, in tokens, at which the answer was cut off; 0 if it was not."""
         return (self.limit or self.output_tokens) if self.status == "truncated" else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One judge's word on one pair. ``preference`` lies in [-1, 1]; negative: A is more relevant.
+    """One judge's vote on a pair. ``preference`` is from -1 (A is more relevant) to 1 (B is).
 
-    ``swapped`` tells that the judge saw B first; ``preference`` is already turned back.
+    ``swapped``: the judge saw B first; ``preference`` does not depend on that.
     """
 
     query_id: str
@@ -486,9 +488,9 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """One judge's word on one document: 0 irrelevant, 1 marginal, 2 relevant, 3 highly relevant.
+    """One judge's grade of a document: 0 irrelevant, 1 marginal, 2 relevant, 3 highly relevant.
 
-    The facets are parts of what the query asks for, as the judge sees them.
+    Facets are the parts of the query's information need, as the judge sees them.
     """
 
     query_id: str
@@ -502,17 +504,17 @@ class Grade:
 
 
 TIE: Final = "tie"
-"""Stands where a winner would."""
+"""The value of ``winner_id`` for a tie."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """One judge's word on a challenge: the king on the left, who challenges on the right.
+    """One judge's decision on a match of best-of: king on the left, challenger on the right.
 
-    ``swapped`` tells that the judge saw the right one as Answer 1. ``winner_id`` may be `TIE`;
-    ``king_id`` reigns after the contest, which is the left one unless the right one won. A query's
-    tournaments differ by judge and ``repeat``; of one that the panel decides together, every judge
-    has rows of the same rounds, and they have the same king.
+    ``swapped``: the judge saw the challenger as Answer 1. ``winner_id`` may be `TIE`; ``king_id``
+    is the king after the match, which is the left one unless the right one won. A tournament is
+    one judge and ``repeat`` of a query; where the panel decides together, every judge has rows of
+    the same rounds with the same king.
     """
 
     session_id: str
@@ -525,7 +527,7 @@ class Contest:
     right_id: str
     winner_id: str
     confidence: float
-    """the judge's own, 0 to 1"""
+    """as the judge states it, 0 to 1"""
     verdict: str
     reasoning: str
     swapped: bool
@@ -551,19 +553,19 @@ class Winner:
 
 
 PANEL = "panel"
-"""Whose word it is where the panel decides together."""
+"""The name of the judge where the panel decides together."""
 
 Side = Literal["model_a", "model_b", "tie"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's verdict on two answers, over all rounds: of a debate, or of a repeated question.
+    """A judge's decision on two answers, over all rounds of a debate or of a repeated question.
 
-    Pairs are (for A, for B), whichever the judge saw first; ``swapped`` tells that it was B. Where
-    both orders were asked there are two rows, and ``winner`` is the word of both: if they differ
-    they are ``flipped``, and it is a tie. ``score_history``, ``arguments``, ``feedback`` and
-    ``reasoning`` have an entry a round, or none where a method has no such thing.
+    Pairs of values are (for A, for B), whichever the judge saw first; ``swapped``: it was B. Where
+    both orders were asked there are two rows with the same ``winner``: if the orders disagree they
+    are ``flipped``, and it is a tie. ``score_history``, ``arguments``, ``feedback`` and
+    ``reasoning`` have an entry per round; they are empty where a method has none.
     """
 
     query_id: str
@@ -581,7 +583,7 @@ class Verdict:
     swapped: bool
     flipped: bool
     keys: tuple[str, ...]
-    """of all replies that it rests on, in the order in which they were asked"""
+    """the keys of all replies behind it, in the order of the requests"""
 
     @property
     def preference(self) -> float:
@@ -597,7 +599,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One request that gave no judgment, and why."""
+    """One request without a judgment, and the reason."""
 
     query_id: str
     doc_ids: tuple[str, ...]
@@ -610,12 +612,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The fit's word on one document.
+    """The fitted score of one document.
 
-    ``score`` is in logits, centred on the mean of the query's judged documents, and so are both
-    errors. ``std_error`` tells how far another draw of the same panel's answers might lie,
-    ``truth_error`` what people might say: it has besides what the judges get wrong together; NaN
-    where neither is known. ``comparisons`` counts the votes that it rests on; ``rank`` starts at 1.
+    ``score`` is in logits, centred on the mean of the query's judged documents; errors are in
+    logits, too. ``std_error`` is the standard error if the same panel answered again;
+    ``truth_error`` that about people, which includes errors that all judges share; NaN where
+    unknown. ``comparisons`` counts the votes behind the score; ``rank`` starts at 1.
     """
 
     query_id: str
@@ -632,13 +634,13 @@ class GradedScore(Score):
     """A document's score from the grades of a panel.
 
     ``score`` and ``std_error`` are the mean and standard deviation of the document's grade, given
-    what the judges said and how each of them grades; ``comparisons`` counts the grades. ``median``
+    the judges' grades and how each of them grades; ``comparisons`` counts the grades. ``median``
     may lie between two grades; ``disagreement`` is the mean difference of two judges' grades, NaN
-    with fewer than two, and ``ambiguous`` says that it is too wide to be trusted.
+    with fewer than two; ``ambiguous``: it is too large for the grade to be trusted.
     """
 
     grade: int
-    """the calibrated one, 0 to 3"""
+    """the calibrated grade, 0 to 3"""
     median: float
     majority: int
     disagreement: float
@@ -647,9 +649,9 @@ class GradedScore(Score):
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteScore(Score):
-    """A score of pairwise battles, and the same on one scale for all queries, by a few grades.
+    """A score from votes, and the same on one scale for all queries, which a few grades anchor.
 
-    Both are in logits; NaN where the query has no grades.
+    Both are in logits; the absolute score is NaN where the query has no grades.
     """
 
     absolute_score: float
@@ -658,7 +660,7 @@ class AbsoluteScore(Score):
 
 @dataclass(frozen=True, slots=True)
 class CrownedScore(Score):
-    """A score of contests; ``crowned`` is the share of the tournaments that the document won."""
+    """A score from matches; ``crowned`` is the share of tournaments that the document won."""
 
     crowned: float
 
@@ -667,11 +669,11 @@ class CrownedScore(Score):
 class Rater:
     """A judge's way of grading, compared with its panel.
 
-    ``severity`` is how much higher than for the panel a document's relevance must be for the same
-    grade, in standard deviations of relevance, positive: harsher. ``spread`` is the standard
-    deviation of its error on the same scale, so infinite for a judge that grades at random.
-    ``weight`` is its share of what the panel's grades tell, summing to 1; NaN for a human. Where
-    too few judges agree to tell who errs, spread and weight are NaN.
+    ``severity`` is how much more relevant than for the panel a document must be for the same
+    grade, in standard deviations of relevance; positive: harsher. ``spread`` is the standard
+    deviation of its error on the same scale, infinite for a judge that grades at random.
+    ``weight`` is its share of the panel's information, summing to 1; NaN for a person. Spread and
+    weight are NaN where too few judges agree to tell which of them errs.
     """
 
     judge: str
@@ -685,7 +687,7 @@ class Rater:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A mean over all judged documents: by the panel alone, and set right by human labels.
+    """A mean over all judged documents: by the panel alone, and corrected by people's labels.
 
     ``measure`` is ``grade`` for the mean grade, or ``>=1``, ``>=2``, ``>=3`` for the share of
     documents of at least that grade. ``mean``, ``low`` and ``high`` are the corrected ones.
@@ -702,13 +704,13 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """The share of people's verdicts that agree with a panel's, by how far its judges agree.
+    """The agreement of people with a panel, by how far the panel's judges agree with each other.
 
     ``about`` is ``votes`` for pairs by votes, ``orders`` for pairs by the order of their grades,
     and ``grades`` for documents, on the ``scale`` (``0-3``, ``>=2``; empty for pairs). ``level`` is
-    how far judges agree, or ``all``. ``share`` is of all pairs or documents that the panel and
-    people judged. ``same`` is of ``items``: the pairs that people do not tie; ``tied`` are left
-    out. The interval is over queries.
+    how far judges agree, or ``all``; ``share`` the share of all items that are of this level.
+    ``same`` is the share of the ``items`` on which people agree with the panel; ``tied`` counts the
+    pairs that people tie, which are left out. The interval is over queries.
     """
 
     about: str
@@ -725,7 +727,7 @@ class Consensus:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One line of a run: the score that a reranker gave a document; higher is better."""
+    """One line of a run: the score of a document by a ranker; higher is better."""
 
     query_id: str
     doc_id: str
@@ -734,10 +736,10 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Qrel:
-    """One line of the truth: how relevant a document is, and how sure that is.
+    """One line of the truth: the relevance of a document, with its standard error.
 
-    ``relevance`` is a grade or a score in logits. ``std_error`` is its error about people where
-    scores have one (``truth_error``), else that of the panel's word; NaN where neither is known.
+    ``relevance`` is a grade or a score in logits. ``std_error`` is the error about people where
+    scores have one (``truth_error``), else that about the panel; NaN where neither is known.
     """
 
     query_id: str
@@ -757,8 +759,8 @@ class Metric:
 
 
 Estimate = Literal["panel", "graded", "people", "corrected"]
-"""Whose word a figure is: the panel's; the panel's scores taken as grades; that of people who
-labelled some documents; or the panel's as their labels correct it."""
+"""The source of a figure: the panel; the panel's scores taken as grades; people who labelled some
+documents; or the panel as corrected by people's labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -771,19 +773,19 @@ class Mean:
     low: float
     high: float
     queries: int
-    """on how many queries it is defined"""
+    """the number of queries on which it is defined"""
     estimate: Estimate = "panel"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs on the queries that both answered: by how much, and how sure, A is above B.
+    """Two runs compared on the queries that both answered: how far A is above B, and p-values.
 
-    ``p`` is of the paired randomisation test, two-sided; ``p_holm`` is corrected over the whole
-    table; ``p_better`` is the chance that A's mean over all queries of this kind is above B's,
-    given these; ``p_labels`` the share of draws of the labels in which it is so for these queries,
-    NaN where labels have no errors. ``kin`` names the families of judges without which a difference
-    that is sure is not; empty if there is none.
+    ``p`` is of the two-sided paired randomisation test; ``p_holm`` is corrected over the whole
+    table; ``p_better`` is the probability that A's mean over all queries of this kind is above
+    B's, given these; ``p_labels`` the share of draws of the labels in which it is so on these
+    queries, NaN where labels have no errors. ``kin`` names the model families of judges without
+    which a significant difference is no longer significant; empty if there are none.
     """
 
     run_a: str
@@ -807,7 +809,7 @@ class Comparison:
 
 
 def first_error(error: ValidationError) -> str:
-    """Describe the first error that pydantic found, in one line, without the text in question."""
+    """Describe the first error of a validation in one line, without the value in question."""
     first = error.errors(include_input=False, include_url=False)[0]
     place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"]).lstrip(".")
     message = first["msg"].removeprefix("Value error, ")

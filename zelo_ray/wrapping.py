@@ -1,9 +1,9 @@
 """Remove what some models put around an answer: a thought, a code fence, talk, special tokens.
 
-It is taken off by one form, in which nothing is guessed: perhaps a thought, or else a short line of
-talk; then one answer, fenced or not; then, behind no thought, perhaps another such line. What fits
-no such form is no answer. A document can forge no thought: what begins or ends one, or is a token
-to some model, is broken up in all texts that prompts show (`harmless`).
+Only one form is accepted, so that nothing is guessed: optionally a thought, or else a short line of
+talk; then one answer, fenced or not; then, if there was no thought, optionally another line of
+talk. Anything else is not an answer. A document cannot forge a thought, since `harmless` breaks up
+the markers of thoughts and the special tokens of models in all texts that prompts show.
 """
 
 import re
@@ -23,7 +23,7 @@ _THOUGHTS = (
     ("◁think▷", "◁/think▷"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
 )
-"""How a thought begins and ends; many prompts hold its beginning, so that the answer does not."""
+"""How a thought begins and ends; often the prompt ends with the first, the answer lacks it."""
 _FRAMES = (
     ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
     ("<|begin_of_box|>", "<|end_of_box|>"),
@@ -32,7 +32,7 @@ _ANALYSIS = re.compile(r"(?:<\|start\|>assistant)?<\|channel\|>analysis<\|messag
 _FINAL = re.compile(
     r"(?:<\|start\|>assistant)?<\|channel\|>final(?: ?<\|constrain\|>(?:json|JSON))?<\|message\|>"
 )
-"""Harmony, of gpt-oss, names its channels."""
+"""The format of gpt-oss, called Harmony, names its channels."""
 _ENDS = ("<|return|>", "<|end|>", "<|im_end|>", "<|eot_id|>", "<|EOT|>", "[EOS]", "</s>")
 _MOST_ENDS = 3
 _TOKENS = tuple(
@@ -56,25 +56,25 @@ _BEFORE, _AFTER = re.compile(rf"{_LINE}\n\s*(?=[{{`~])"), re.compile(rf"\s*\n{_L
 
 @dataclass(frozen=True, slots=True)
 class Unwrapped:
-    """The text that was inside, and the kinds of wrapping around it."""
+    """The text inside the wrapping, and the kinds of wrapping that were around it."""
 
     text: str
     wraps: tuple[Wrap, ...]
 
 
 def harmless(text: str) -> str:
-    """Break up with a space whatever is a special token to some model."""
+    """Put a space into every text that is a special token to some model."""
     for token, broken in _TOKENS:
         text = token.sub(broken, text)
     return text
 
 
 def unwrapped(text: str, *, prose: bool = False) -> Unwrapped | None:
-    """Return the text inside its wrapping; None if there is none of this form.
+    """Return the text inside its wrapping; None if the answer does not have the accepted form.
 
     Args:
         text: an answer that cannot be read as it is.
-        prose: whether it is to be no JSON object: then no talk is taken off.
+        prose: whether it is prose rather than a JSON object; then no talk is removed.
     """
     wraps = list[Wrap]()
     body = _bare(text)
@@ -104,7 +104,7 @@ def unwrapped(text: str, *, prose: bool = False) -> Unwrapped | None:
 
 
 def _bare(text: str) -> str:
-    """Remove a byte order mark, and the special tokens at the end of a text."""
+    """Remove a byte order mark, and special tokens at the end."""
     body = text.strip().removeprefix("\ufeff").strip()
     for _ in range(_MOST_ENDS):
         token = next((ending for ending in _ENDS if body.endswith(ending)), "")
@@ -113,7 +113,7 @@ def _bare(text: str) -> str:
 
 
 def _thought(text: str) -> str | None:
-    """Return what comes after a leading thought; None where there is none, or it does not end."""
+    """Return what follows a leading thought; None if there is no thought, or it does not end."""
     if _ANALYSIS.match(text) or _FINAL.match(text):
         final = _FINAL.search(text)
         answer = text[final.end() :] if final else "<|"
@@ -126,13 +126,13 @@ def _thought(text: str) -> str | None:
         return None
     for opening, closing in _THOUGHTS:
         head, ended, answer = text.partition(closing)
-        if ended:  # and it began in the prompt
+        if ended:  # the thought began in the prompt
             return None if opening in head or closing in answer else answer
     return None
 
 
 def _unfenced(text: str) -> tuple[str, str] | None:
-    """Return the contents of a fence at the beginning of a text, and what follows it."""
+    """Return the contents of a code fence at the beginning of a text, and what follows it."""
     inner = text.lstrip(text[:1]) if text.startswith(("```", "~~~")) else ""
     ticks = text[: len(text) - len(inner)]
     body, ended, after = inner.rpartition(ticks) if inner else ("", "", "")

@@ -3,10 +3,9 @@
 import argparse
 from collections.abc import Iterator
 
-from zelo_ray.cli.arguments import known_values
+from zelo_ray.cli.arguments import add_options, known_values
 from zelo_ray.options import COMMANDS, CommandOptions
 from zelo_ray.options.command import holds
-from zelo_ray.options.flags import add_options
 from zelo_ray.protocols import united
 
 

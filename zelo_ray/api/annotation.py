@@ -1,4 +1,4 @@
-"""`annotate` from Python: pools in, a `Run` out."""
+"""Provide `annotate` and `estimate`, and the `Run` that they return or read."""
 
 import os
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Run(Results):
 
     Attributes:
         summary: counts, dollars, seconds, and what is missing.
-        options: those that it ran with.
+        options: of the run.
     """
 
     def __init__(self, report: Report, options: AnnotateOptions) -> None:
@@ -56,8 +56,8 @@ class Run(Results):
         return PlainText(explain(self.out, str(query), None if doc is None else str(doc)))
 
     def moved_to(self, out: str) -> "Run":
-        """Return a copy for results moved to ``out``, with what the terminal shows of it now."""
-        # What it reads only when it is used lies where the results were.
+        """Return a copy whose results are in ``out``; its terminal text stays as it is now."""
+        # These would read the files only when used, from where they are no longer.
         report = replace(self.report, out=out, make_details=list, find_warnings=None)
         run = Run(report, self.options)
         run.tables = self.tables
@@ -80,17 +80,17 @@ def annotate(
 ) -> Run:
     """Judge pools and write relevance scores.
 
-    The same call goes on where it was interrupted, and pays for nothing twice. Any option of
-    ``zelo-ray annotate`` is a keyword: ``judges``, ``protocol``, ``cycles``, ``max_usd`` ...; one
-    that is misspelt is refused. Variables ``ZELO_RAY_...`` and a file ``.env`` are read as by the
+    After an interruption the same call resumes, and pays for nothing twice. Any option of
+    ``zelo-ray annotate`` is a keyword: ``judges``, ``protocol``, ``cycles``, ``max_usd`` ...;
+    unknown ones are refused. Variables ``ZELO_RAY_...`` and a file ``.env`` count as for the
     command.
 
     Args:
         inputs: paths, globs and URLs of what the command takes, one or a list; or a data frame
             (pandas, Arrow, polars) or a list of dicts, one a document (query_id, query, doc_id,
-            content, or what others call these), one a query with a list of documents, or one a
-            pool; or a data set of ``ir_datasets``. What is no JSON lines of pools is written to a
-            file below ``out``.
+            content, or usual synonyms), one a query with a list of documents, or one a pool; or a
+            data set of ``ir_datasets``. Anything but JSON lines of pools is converted to a file
+            below ``out``.
         out: directory or URL for the results and the ledger.
         progress: True shows it on the terminal; None is silent; or an object with the methods
             ``say``, ``budget`` and ``show``.
@@ -101,9 +101,9 @@ def annotate(
         Scores (logits, higher is more relevant), judgments and failures, as tables.
 
     Raises:
-        OptionError, PanelError: an option makes no sense.
+        OptionError, PanelError: an option is invalid.
         InputError: the input cannot be read.
-        Stopped: while asking; what was paid for is kept, and the same call goes on.
+        Stopped: the run stopped early; paid replies are kept, and the same call resumes.
 
     Example:
         >>> from zelo_ray import annotate
@@ -139,7 +139,7 @@ def estimate(
 
     Args:
         inputs: as for `annotate`.
-        out: directory or URL of the run, whose ledger tells what is known already.
+        out: directory or URL of the run; requests in its ledger cost nothing.
         config: a YAML file of options, which keywords override.
         **options: those of ``zelo-ray annotate``.
 
@@ -163,8 +163,8 @@ def read_run(out: str, banner: str = "", shown: str = "") -> Run:
 
     Args:
         out: directory or URL.
-        banner: of a run that is not finished, how much of it is there.
-        shown: what the place is called, if not so.
+        banner: of an unfinished run, how far it has come.
+        shown: the path to show, if not ``out``.
     """
     report = ANNOTATE_REPORT.read(out, shown=shown)
     if banner:

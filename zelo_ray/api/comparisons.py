@@ -1,4 +1,4 @@
-"""`compare_protocols`, `agree` and `compare_labels` from Python."""
+"""Provide `compare_protocols`, `agree`, `compare_labels` and `drift`, and their results."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -55,7 +55,7 @@ class JudgeDrift(Results):
 
     @property
     def moved(self) -> bool:
-        """Return whether a judge changed; the panel alone is the sum of its judges."""
+        """Return whether any judge changed; the panel's own row does not count."""
         return bool(self.report.record["moved"])
 
 
@@ -68,11 +68,11 @@ def compare_protocols(
     config: Place | None = None,
     **options: Any,
 ) -> ProtocolComparison:
-    """Compare protocols on items that people labelled: how often is each right, at what cost?
+    """Compare protocols on items that people labelled, by agreement and cost.
 
     Args:
         inputs: pools, as for `annotate`.
-        human: what people say: a path or URL of votes on pairs, or of qrels; or a frame of
+        human: people's labels: a path or URL of votes on pairs, or of qrels; or a frame of
             query_id, doc_id_a, doc_id_b, preference, or of query_id, doc_id, grade.
         out: directory or URL for the results and the ledger.
         progress: True shows it on the terminal; None is silent; or an object with the methods
@@ -85,9 +85,9 @@ def compare_protocols(
         are significant.
 
     Raises:
-        OptionError, PanelError, UnknownProtocol: an option makes no sense.
+        OptionError, PanelError, UnknownProtocol: an option is invalid.
         InputError: the input or the people's labels cannot be read.
-        Stopped: while asking; what was paid for is kept, and the same call goes on.
+        Stopped: the run stopped early; paid replies are kept, and the same call resumes.
     """
     marks = {"inputs": inputs, "human": human}
     placeholders = {name: None if value is None else _ABSENT for name, value in marks.items()}
@@ -111,7 +111,7 @@ def agree(
     Args:
         sources: judgments: a `Run`, a path or URL as the command takes it, also ``NAME=path``; a
             frame with a column judge; a list of such; or a mapping from judges to frames or paths.
-        human: what people say, as such a path or frame.
+        human: people's judgments, as such a path or frame.
         out: directory or URL for the tables; nothing is written without it.
         **options: those of ``zelo-ray agree``, such as ``levels``, ``coefficients`` and ``pools``.
 
@@ -119,8 +119,8 @@ def agree(
         Coefficients with 95% intervals in ``agreement``, and other tables.
 
     Raises:
-        OptionError: an option makes no sense.
-        InputError: what is read is wrong, or there is nothing to compare.
+        OptionError: an option is invalid.
+        InputError: the input is invalid, or there is nothing to compare.
 
     Example:
         >>> rows = [
@@ -128,8 +128,8 @@ def agree(
         ...     for n in range(24)
         ...     for judge, step in (("anna", 1), ("ben", 5))
         ... ]
-        >>> found = agree(rows, coefficients=["agreement"], resamples=0)
-        >>> float(found.agreement.to_pandas().value[0])
+        >>> result = agree(rows, coefficients=["agreement"], resamples=0)
+        >>> float(result.agreement.to_pandas().value[0])
         1.0
     """
     with _beside(out) as folder:
@@ -147,9 +147,9 @@ def compare_labels(
     """Compare old and new labels of a benchmark: leaderboards, gaps and contradictions.
 
     Args:
-        old: labels as they were: a `Run`, a path or URL of qrels of any kind, a frame (query_id,
+        old: the old labels: a `Run`, a path or URL of qrels of any kind, a frame (query_id,
             doc_id, relevance), or a mapping of queries to documents to numbers.
-        new: labels as they are now, of the same kinds.
+        new: the new labels, of the same kinds.
         runs: rankings to put on both leaderboards: paths, or a mapping from names to paths or
             frames (query_id, doc_id, score).
         out: directory or URL for the tables; nothing is written without it.
@@ -159,14 +159,14 @@ def compare_labels(
         Both leaderboards, the gaps of neighbours, and the labels that contradict each other.
 
     Raises:
-        OptionError, MeasureError: an option makes no sense.
-        InputError: what is read is wrong, or the labels share no query.
+        OptionError, MeasureError: an option is invalid.
+        InputError: the input is invalid, or the labels share no query.
 
     Example:
         >>> old = {"q1": {"d1": 2, "d2": 0}}
         >>> new = {"q1": {"d1": 0, "d2": 3}}
-        >>> found = compare_labels(old=old, new=new)
-        >>> found.contradictions.to_pandas().kind.tolist()
+        >>> result = compare_labels(old=old, new=new)
+        >>> result.contradictions.to_pandas().kind.tolist()
         ['negative', 'positive']
     """
     with _beside(out) as folder:
@@ -186,14 +186,14 @@ def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> Ju
     """Find the judges of a panel that changed between two runs of `annotate` on the same pools.
 
     Args:
-        old: a `Run`, or the path or URL of what `annotate` wrote then.
-        new: the same now.
+        old: a `Run`, or the path or URL of the results of the earlier run.
+        new: the same of the later run.
         out: directory or URL for the tables; nothing is written without it.
         **options: those of ``zelo-ray drift``: ``resamples`` and ``seed``.
 
     Raises:
-        OptionError: an option makes no sense.
-        InputError: what is read is wrong, or the two share too little.
+        OptionError: an option is invalid.
+        InputError: the input is invalid, or the two runs share too little.
     """
     places = [run.out if isinstance(run, Results) else fspath(run) for run in (old, new)]
     settings = options_of(DriftOptions, {"old": places[0], "new": places[1], "out": out, **options})
@@ -202,7 +202,7 @@ def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> Ju
 
 @contextmanager
 def _beside(out: Place | None) -> Iterator[str]:
-    """Yield the folder for files of frames: ``out``, or a temporary one if it is None."""
+    """Yield the folder to which frames are written: ``out``, or a temporary one if it is None."""
     with TemporaryDirectory() as folder:
         yield str(out) if out else folder
 
@@ -220,7 +220,7 @@ def _named(name: str, source: Any, folder: str) -> str:
 
 
 def _judgments_in(judgments: Any, what: str, folder: str) -> str:
-    """Return the path of judgments: the one given, or that of a file written here."""
+    """Return the path of judgments: the given one, or that of the file that is written."""
     if isinstance(judgments, Results):
         return judgments.out
     if is_place(judgments):

@@ -1,31 +1,33 @@
-"""`bakeoff` from Python: a truth and rerankers in, a `Bakeoff` out."""
+"""Provide `bakeoff`, and the `Bakeoff` that it returns."""
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from os import fspath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
-from zelo_ray.api.given import keep_table, places_of, with_pools
+from zelo_ray.api.given import keep, keep_table, places_of, with_pools
 from zelo_ray.api.progress import run_watched
-from zelo_ray.api.rerankers import named_rerankers
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, is_place, options_of
 from zelo_ray.api.tables import Table
 from zelo_ray.commands.bakeoff.report.gate import read_gate
 from zelo_ray.commands.bakeoff.run import run as rank_and_measure
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import record
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import with_error
 from zelo_ray.formats.record import RUN
 from zelo_ray.options import BakeoffOptions
+from zelo_ray.rerankers.custom import PACKED
 
 if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch
     from zelo_ray.evaluation.gate import Gated
 
+_NO_LABEL = str.maketrans(dict.fromkeys(":/=@", "_"))
 _ABSENT = "-"
 _RELEVANCE = ("relevance", "score", "grade")
 RANKED = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())])
@@ -83,21 +85,21 @@ def bakeoff(
     config: Place | None = None,
     **options: Any,
 ) -> Bakeoff:
-    """Let rerankers order the same documents, and say which differences are significant.
+    """Compare rerankers on the same documents, and test which differences are significant.
 
     Any option of ``zelo-ray bakeoff`` is a keyword: ``measures``, ``resamples``, ``slices``,
-    ``write_annotated`` ...; one that is misspelt is refused.
+    ``write_annotated`` ...; unknown ones are refused.
 
     Args:
-        truth: what is relevant: a `Run`, a path or URL, a frame (query_id, doc_id, relevance or
+        truth: relevance judgments: a `Run`, a path or URL, a frame (query_id, doc_id, relevance or
             score, and perhaps std_error), or a mapping of queries to documents to numbers.
-        pools: the documents to order, as the inputs of `annotate`; those beside the truth if None.
-        rerankers: what is compared: names such as ``"bm25"``, classes or objects with
+        pools: the documents to rank, as the inputs of `annotate`; those of the truth if None.
+        rerankers: to compare: names such as ``"bm25"``, classes or objects with
             ``score(query, documents)``, functions ``(query, documents) -> scores``; a list of them,
             or a mapping from their names.
-        runs: orders made elsewhere: paths, or a mapping from names to paths or frames (query_id,
+        runs: rankings made elsewhere: paths, or a mapping from names to paths or frames (query_id,
             doc_id, score).
-        human: labels that people gave, to correct the truth by: a path or URL, such as that of
+        human: people's labels, by which the truth is corrected: a path or URL, such as that of
             ``zelo-ray label``, or a frame (query_id, doc_id, grade; perhaps person, probability).
         out: directory or URL for the results and the ledger.
         progress: True shows it on the terminal; None is silent; or an object with the methods
@@ -109,9 +111,9 @@ def bakeoff(
         Leaderboard, comparisons and metrics, as tables.
 
     Raises:
-        OptionError, PanelError: an option makes no sense, or a reranker cannot be made.
+        OptionError, PanelError: an option is invalid, or a reranker cannot be created.
         InputError: the truth, the pools or a run cannot be read.
-        Stopped: while asking; what was paid for is kept, and the same call goes on.
+        Stopped: the run stopped early; paid replies are kept, and the same call resumes.
     """
     marks = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs, "human": human}
     placeholders: dict[str, Any] = {n: None if v is None else _ABSENT for n, v in marks.items()}
@@ -131,10 +133,10 @@ def bakeoff(
 
 
 def truth_in(truth: Any, out: str) -> str:
-    """Return the path of a truth: the one given, or that of a file written here.
+    """Return the path of a truth: the given one, or that of the file to which it is written.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a truth.
     """
     if isinstance(truth, Results):
         return truth.out
@@ -144,10 +146,10 @@ def truth_in(truth: Any, out: str) -> str:
 
 
 def labels_in(labels: Any, out: str) -> str:
-    """Return the path of people's labels: the one given, or that of a file written here.
+    """Return the path of people's labels: the given one, or that of the file that is written.
 
     Raises:
-        InputError: they are none.
+        InputError: they are not labels.
     """
     if is_place(labels):
         return fspath(labels)
@@ -155,10 +157,10 @@ def labels_in(labels: Any, out: str) -> str:
 
 
 def runs_in(runs: Any, out: str) -> tuple[str, ...]:
-    """Return the paths of runs: those given, or those of files written here.
+    """Return the paths of runs: the given ones, or those of the files that are written.
 
     Raises:
-        InputError: one is none.
+        InputError: one is not a run.
     """
     if not isinstance(runs, Mapping):
         places = places_of(runs)
@@ -168,11 +170,55 @@ def runs_in(runs: Any, out: str) -> tuple[str, ...]:
     return tuple(_kept_run(str(name), run, out) for name, run in runs.items())
 
 
-def run_of(run: Any, what: str) -> pa.Table:
-    """Return a frame, a nested mapping or a file of one run as a table of `RANKED`.
+def named_rerankers(rerankers: Any, out: str) -> tuple[str, ...]:
+    """Return rerankers as the command line takes them; write those in memory to files.
+
+    Args:
+        rerankers: one or several names, classes, objects or functions; or a mapping from names.
+        out: directory or URL of the results.
 
     Raises:
-        InputError: it is none.
+        OptionError: one is none of these, or cannot be sent to another process.
+    """
+    if isinstance(rerankers, Mapping):
+        return tuple(_named(str(name), reranker, out) for name, reranker in rerankers.items())
+    is_single = isinstance(rerankers, str) or callable(rerankers) or hasattr(rerankers, "score")
+    several: Iterable[Any] = (rerankers,) if is_single else rerankers
+    return tuple(r if isinstance(r, str) else _named(_name_of(r), r, out) for r in several)
+
+
+def _named(name: str, reranker: Any, out: str) -> str:
+    label = name.translate(_NO_LABEL)
+    if isinstance(reranker, str):
+        return f"{label}={reranker}"
+    if not (callable(reranker) or hasattr(reranker, "score")):
+        kind = type(reranker).__name__
+        raise OptionError(
+            f"rerankers: {name} is a {kind}; write a name such as bm25, a function of query and "
+            "documents, or an object with score(query, documents)"
+        )
+    from zelo_ray.ray.packed import packed  # noqa: PLC0415 - Ray takes seconds to import
+
+    try:
+        data = packed(reranker)
+    except Exception as error:  # noqa: BLE001 - whatever the caller's own objects raise
+        raise OptionError(
+            f"rerankers: {name} cannot be sent to another process ({error}); create what cannot "
+            "be pickled on first use, or name it module:Class"
+        ) from None
+    return f"{label}=custom:{keep(out, label, PACKED, data)}"
+
+
+def _name_of(reranker: Any) -> str:
+    plain = inspect.isclass(reranker) or inspect.isroutine(reranker)
+    return str(getattr(reranker if plain else type(reranker), "__name__", "reranker"))
+
+
+def run_of(run: Any, what: str) -> pa.Table:
+    """Return a run (a frame, a nested mapping or a file) as a table of `RANKED`.
+
+    Raises:
+        InputError: it is not a run.
     """
     if is_place(run):
         runs = read_runs([fspath(run)])
@@ -185,12 +231,12 @@ def run_of(run: Any, what: str) -> pa.Table:
 
 
 def qrels_of(truth: Any, what: str) -> pa.Table:
-    """Return qrels as a table: query_id, doc_id, relevance, and std_error where it is known.
+    """Return qrels as a table: query_id, doc_id, relevance, and std_error if known.
 
     The error is that about people, ``truth_error``, where the frame has it.
 
     Raises:
-        InputError: they are none.
+        InputError: they are not qrels.
     """
     if is_nested(truth):
         return nested_table(truth, "relevance")

@@ -1,4 +1,4 @@
-"""`doctor` from Python."""
+"""Provide `doctor`, and the `Findings` that it returns."""
 
 from dataclasses import asdict
 from typing import Any
@@ -43,6 +43,6 @@ def doctor(*, out: Place | None = None, config: Place | None = None, **options: 
         **options: those of ``zelo-ray doctor``: ``judges``, ``ask``, ``no_ray`` ...
 
     Raises:
-        OptionError: an option makes no sense.
+        OptionError: an option is invalid.
     """
     return Findings(run(options_of(DoctorOptions, {"out": out, **options}, config)))

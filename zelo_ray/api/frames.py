@@ -41,16 +41,16 @@ def table_of(value: Any, what: str, *columns: str) -> pa.Table:
 
     Args:
         value: the frame.
-        what: what it is called in messages.
-        columns: those that it must have.
+        what: its name in messages.
+        columns: that it must have.
 
     Raises:
-        InputError: it is none, lacks a column, or has a row without one of its ids.
+        InputError: it is not a table, lacks a column, or has a row without an id.
     """
     try:
         table = _arrow(value)
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{what}: is no table ({short(error)})") from None
+        raise InputError(f"{what}: is not a table ({short(error)})") from None
     _refuse_lacking(what, table.column_names, columns)
     for name in (name for name in _IDS if name in table.column_names):
         column = table[name]
@@ -89,16 +89,16 @@ def pool_lines(pools: Any) -> bytes:
 def pools_told(
     given: Any, columns: Mapping[str, str], show: Sequence[str] = ()
 ) -> tuple[bytes, list[str]]:
-    """Convert pools in memory to JSON lines; return them and what was made up or left out.
+    """Convert pools in memory to JSON lines; return them, and notes on what was left out.
 
     Args:
         given: rows of a document or a query each, as a frame or a list of dicts; pools, as a list
-            of dicts or of `Pool`, or one of them; or a data set with ``docs_iter`` and its like.
-        columns: by role, columns with names of their own.
+            of dicts or of `Pool`, or a single one; or a data set with ``docs_iter`` and the like.
+        columns: by role, columns with other names.
         show: fields of queries that judges are shown.
 
     Raises:
-        InputError: it is none of these, a column is missing, or something is no JSON.
+        InputError: it is none of these, a column is missing, or a value has no form in JSON.
         OptionError: no row has a field that is to be shown.
     """
     omissions, given, names = Left(), _with_index(given), list[str]()
@@ -133,7 +133,7 @@ def is_dataset(value: object) -> bool:
 def _arrow(value: Any) -> pa.Table:
     if isinstance(value, pa.Table):
         return value
-    if hasattr(value, "reset_index"):  # pandas, whose index is no column
+    if hasattr(value, "reset_index"):  # pandas, whose index is not a column
         return pa.Table.from_pandas(value, preserve_index=False)
     if isinstance(value, Sequence):
         return pa.Table.from_pylist([dict(row) for row in value])
@@ -159,7 +159,7 @@ def _line(number: int, pool: object) -> bytes:
     try:
         return line_of(pool)
     except (TypeError, ValueError) as error:
-        raise InputError(f"inputs: item {number} is no JSON: {error}") from None
+        raise InputError(f"inputs: item {number} cannot be written as JSON: {error}") from None
 
 
 def _as_line(pool: Pool) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _of_rows(
     notes: Left,
     show: Sequence[str],
 ) -> Iterator[dict[str, Any]]:
-    """Yield pools from rows of one document, or of one query, each."""
+    """Yield pools from rows, each of one document or of one query."""
     listed, rows = list_column(names, frame), iter(rows)
     first = next(rows, None)
     every = chain([first] if first else [], rows)
@@ -209,10 +209,10 @@ def _with_index(frame: Any) -> Any:
     """Return a pandas frame with the named levels of its index as columns.
 
     Raises:
-        InputError: it is one column alone.
+        InputError: it is a Series, that is a single column.
     """
     if isinstance(frame, pa.ChunkedArray | pa.Array) or type(frame).__name__ == "Series":
-        raise InputError("inputs: are a Series; give a frame, with a column for query and content")
+        raise InputError("inputs: cannot be a Series; give a frame with columns query and content")
     if not (is_frame(frame) and hasattr(frame, "reset_index")):
         return frame
     levels = [name for name in frame.index.names if name and name not in frame.columns]
@@ -232,7 +232,7 @@ def _names(frame: Any) -> list[str]:
 
 
 def _rows(frame: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a frame as plain values, with None for missing ones, read in pieces."""
+    """Yield the place and the plain values of each row of a frame; missing values are None."""
     number = 0
     if hasattr(frame, "reset_index"):
         names = [str(name) for name in frame.columns]

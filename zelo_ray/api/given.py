@@ -1,6 +1,6 @@
-"""Write what callers hold in memory to files below the results, so that a later run finds it.
+"""Write data that callers hold in memory to files below the results, for later runs.
 
-The name of a file follows from its content: the same call writes the same file, and asks the same.
+The name of a file is a hash of its content: the same call writes the same file.
 """
 
 import os
@@ -30,10 +30,10 @@ def places_of(given: Any) -> tuple[str, ...] | None:
     if not isinstance(given, list | tuple | set | frozenset):
         return None
     if not given:
-        raise InputError("inputs: are empty")
+        raise InputError("inputs: must not be empty")
     texts = tuple(os.fspath(place) for place in given if is_place(place))
     if texts and len(texts) < len(given):
-        raise InputError("inputs: are paths and pools mixed; write all of them to files, or none")
+        raise InputError("inputs: cannot mix paths and pools; write all of them to files, or none")
     return texts or None
 
 
@@ -44,19 +44,19 @@ def pools_in(
     say: Callable[[str], None] = lambda _: None,
     show: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Return the paths of pools: those given, or that of a file written here.
+    """Return the paths of pools: the given ones, or that of the file to which they are written.
 
     Args:
         given: paths, globs and URLs; a frame or a list of dicts, of rows or of pools; a list of
-            `Pool`; or a data set with ``docs_iter`` and its like.
+            `Pool`; or a data set with ``docs_iter`` and the like.
         out: directory or URL of the results.
-        columns: as ``ROLE=NAME``, columns with names of their own.
-        say: told what was made up or left out.
+        columns: columns with other names, as ``ROLE=NAME``.
+        say: called with each note on what was left out or made up.
         show: fields of queries that judges are shown.
 
     Raises:
         InputError: it is none of these, or cannot be written as pools.
-        OptionError: it lacks what is to be shown.
+        OptionError: no query has a field that is to be shown.
     """
     places = places_of(given)
     if places is not None:
@@ -76,19 +76,19 @@ def pools_in(
 def with_pools(
     settings: Asking, name: str, given: Any, out: str, say: Callable[[str], None]
 ) -> Asking:
-    """Return options with pools from a caller set under one option.
+    """Return options in which one option names the pools of a caller.
 
     Args:
         settings: the options.
         name: of the option.
-        given: paths, or what is in memory; None leaves the options as they are.
-        out: directory or URL below which what is in memory is written.
-        say: told what was made up or left out.
+        given: paths, or pools in memory; None leaves the options unchanged.
+        out: directory or URL below which pools in memory are written.
+        say: called with each note on what was left out or made up.
 
     Raises:
         InputError, OptionError: as `pools_in`.
     """
-    if given is None:  # the config file or a variable names them
+    if given is None:  # the config file or a variable may name them
         return settings
     paths = pools_in(given, out, settings.columns, say, settings.show_query)
     columns = settings.columns if places_of(given) else ()
@@ -96,7 +96,7 @@ def with_pools(
 
 
 def keep_table(out: str, name: str, table: pa.Table) -> str:
-    """Write a table below the results; return where it is."""
+    """Write a table below the results; return its path."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     return keep(out, name, ".parquet", sink.getvalue().to_pybytes())

@@ -1,4 +1,4 @@
-"""Results from where they are kept, as the same objects that the commands return."""
+"""Load results as the objects that the functions which wrote them return."""
 
 from collections.abc import Mapping
 from os import fspath
@@ -33,11 +33,11 @@ def load_run(out: Place) -> Any:
         out: directory or URL.
 
     Returns:
-        A `Run`, `Bakeoff`, `ProtocolComparison`, `RaterAgreement` or `LabelComparison`. Of a run of
-        `annotate` that is not finished it has what there is so far, and says so.
+        A `Run`, `Bakeoff`, `ProtocolComparison`, `RaterAgreement`, `LabelComparison` or
+        `JudgeDrift`. Of an unfinished run of `annotate` it has the partial results.
 
     Raises:
-        InputError: there are no results, or they are of another command that is not finished.
+        InputError: there are no results, or they are of another command and unfinished.
     """
     place = known_place(fspath(out)).rstrip("/") or "/"
     names = listing(place) or []
@@ -63,7 +63,7 @@ def _run(place: str, fields: Mapping[str, Any]) -> Any:
         with so_far(place, fields) as snapshot:
             run = read_run(snapshot.folder, snapshot.told, place)
             for table in run.tables.values():
-                table.to_arrow()  # the folder goes when this ends
+                table.to_arrow()  # read it now: the folder is removed at the end of the block
             return run.moved_to(place)
     except Untold as why:
         raise InputError(str(why)) from None

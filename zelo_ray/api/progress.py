@@ -1,4 +1,4 @@
-"""Choose who is shown the progress of a run: the terminal, a caller's object, or nobody."""
+"""Run a command with its progress shown on the terminal, to a caller's object, or not at all."""
 
 import logging
 import warnings
@@ -40,7 +40,7 @@ class SilentWatch:
 
 
 def watching(progress: "Watch | bool | None") -> "AbstractContextManager[Watch]":
-    """Return a context manager for the display of progress that a caller asks for."""
+    """Return a context manager of the watch for the ``progress`` argument of a public function."""
     if progress is None or progress is False:
         return SilentWatch()
     return Display() if progress is True else nullcontext(progress)
@@ -52,7 +52,7 @@ def run_watched(
     progress: "Watch | bool | None",
     notes: Sequence[str] = (),
 ) -> Report:
-    """Run a command with the progress that a caller asks for, and show the ``notes`` first."""
+    """Run a command with a watch for ``progress``, which is shown the ``notes`` first."""
     with watching(progress) as watch:
         for note in notes:
             watch.say(note)

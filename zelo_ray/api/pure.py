@@ -1,4 +1,4 @@
-"""The pure parts: fits, measures and coefficients over frames and mappings, without any file."""
+"""Provide fits, measures and agreement over frames and mappings, without files."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -38,8 +38,8 @@ class FittedScores(Table):
 
     Attributes:
         unscored: by query, why it has no scores.
-        effects: query_id, effect, value and std_error of what standing first is worth (``order``)
-            and of the log of Davidson's nu (``tie``), in logits, where they are fitted.
+        effects: query_id, effect, value and std_error of the advantage of the first position
+            (``order``) and of the log of Davidson's nu (``tie``), in logits, if they are fitted.
     """
 
     def __init__(self, table: pa.Table, unscored: Mapping[str, str], effects: pa.Table) -> None:
@@ -64,9 +64,9 @@ class Metrics(Table):
 def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> FittedScores:
     """Turn comparisons of two items, such as votes on pairs of documents, into scores.
 
-    Bradley-Terry, query by query; without options with a Gaussian prior, and ties as half a win.
-    The sign of a preference is its word. Of ``doc_id_a`` and ``doc_id_b`` a pair is one game,
-    shared by the judges that voted on it; otherwise each row is a game. See `fitting.ratings`.
+    Fit Bradley-Terry query by query; by default with a Gaussian prior, and ties as half a win. Only
+    the sign of a preference counts. With ``doc_id_a`` and ``doc_id_b`` a pair is one game, shared
+    by the judges that voted on it; otherwise each row is a game. See `fitting.ratings`.
 
     Args:
         votes: a frame, a list of dicts, or the path or URL of a file: with winner and loser; or
@@ -80,13 +80,13 @@ def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Fitted
 
     Returns:
         query_id (where there is one), doc_id, score and std_error (logits, centred on 0 in each
-        query), comparisons, rank (from 1) and wins; ``unscored`` names the queries whose
-        comparisons determine no scores, ``effects`` what standing first is worth, and ties.
+        query), comparisons, rank (from 1) and wins; ``unscored`` has the queries whose comparisons
+        determine no scores, ``effects`` the fitted effects of order and ties.
 
     Raises:
-        InputError: a column or an id is missing, an answer makes no sense, or an item is compared
-            with itself.
-        OptionError: an option makes no sense.
+        InputError: a column or an id is missing, an answer is invalid, or an item is compared with
+            itself.
+        OptionError: an option is invalid.
         ValueError: the prior is not positive.
 
     Example:
@@ -127,7 +127,7 @@ def measure(
             path of a run: TREC, Parquet, or annotated JSONL.
         qrels: a frame of query_id, doc_id, relevance (or score, or grade); such a mapping; a `Run`;
             or the path of judgments of any kind, also annotated JSONL.
-        measures: as ir_measures writes them; what fits the qrels if None.
+        measures: as ir_measures writes them; if None, those that suit the qrels.
         ties: how equal scores count: ``trec``, by document id, descending; ``expected``, by the
             mean over all orders.
 
@@ -136,7 +136,7 @@ def measure(
 
     Raises:
         MeasureError: there is no such measure.
-        InputError, QrelsError, RunError: what is measured is no run, or no qrels.
+        InputError, QrelsError, RunError: the run or the qrels are invalid.
 
     Example:
         >>> qrels = {"q1": {"d1": 3, "d2": 0, "d3": 1}}
@@ -172,20 +172,20 @@ def agreement(
         labels: a frame or a list of dicts of query_id, doc_id, judge, and grade from 0 on.
         levels: how many grades the scale has.
         coefficients: names such as ``kappa``; all if None.
-        thresholds: grades from which on a grade counts as positive, beside the whole scale; every
+        thresholds: lowest positive grades of binary scales, in addition to the whole scale; every
             grade above 0 if None.
-        scale: of judges that have one of their own, such as ``{"anna": "1-5"}``, from which it is
-            mapped onto the common one.
-        resamples: how many samples of queries are drawn; 0 for no intervals.
-        seed: every random choice follows from it.
+        scale: of judges with a scale of their own, such as ``{"anna": "1-5"}``, which is mapped
+            onto the common one.
+        resamples: how many samples of queries are drawn for intervals; 0 for none.
+        seed: determines every random choice.
 
     Returns:
         rater_a, rater_b ("" for all together), scale, coefficient, value, low, high (95%), items
         and queries. With fewer than 5 queries low and high are NaN.
 
     Raises:
-        InputError: a column or an id is missing, or a grade is none of the scale.
-        OptionError: there is no such coefficient, or the levels make no sense.
+        InputError: a column or an id is missing, or a grade is not on the scale.
+        OptionError: there is no such coefficient, or the levels are invalid.
 
     Example:
         >>> labels = [
@@ -193,8 +193,8 @@ def agreement(
         ...     for judge, grades in {"anna": (0, 3, 2), "ben": (0, 3, 1)}.items()
         ...     for doc, grade in zip("xyz", grades)
         ... ]
-        >>> found = agreement(labels, coefficients=["agreement"], thresholds=[2])
-        >>> found.to_pandas()[["scale", "value"]].round(2).values.tolist()
+        >>> table = agreement(labels, coefficients=["agreement"], thresholds=[2])
+        >>> table.to_pandas()[["scale", "value"]].round(2).values.tolist()
         [['0-3', 0.67], ['>=2', 0.67]]
     """
     arguments: dict[str, Any] = {
@@ -232,7 +232,7 @@ def _graded(labels: Any, levels: int, scales: Mapping[str, Scale]) -> pa.Table:
         raise InputError(f"labels: the column grade: {error}") from None
     judges = table["judge"].to_pylist()
     if lost := [name for name, scale in scales.items() if name not in judges or scale.ranks]:
-        raise OptionError(f"scale: {lost[0]} gave no grades, or its scale is for ranks alone")
+        raise OptionError(f"scale: {lost[0]} gave no grades, or has a scale for ranks only")
     part = JudgmentsFile(
         table.select(_GRADE[:3]).append_column("grade", pa.array(grades)), _row, own=True
     )

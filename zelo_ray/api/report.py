@@ -1,4 +1,4 @@
-"""`report` from Python: a run's page anew, or one index over several runs."""
+"""Provide `report`, which writes the page of a run, or an index of several runs."""
 
 from zelo_ray.api.settings import Place, options_of
 from zelo_ray.commands.report.run import run
@@ -6,17 +6,17 @@ from zelo_ray.options import ReportOptions
 
 
 def report(*dirs: Place, index: Place | None = None) -> str:
-    """Write ``report.html`` of a run anew; of several runs, one index page over them.
+    """Write ``report.html`` of a run again; of several runs, an index page.
 
     Args:
         *dirs: directories or URLs of runs, or one whose subdirectories are runs.
-        index: where the index page goes; else ``index.html`` in the directory that holds all runs.
+        index: path of the index page; by default ``index.html`` in the directory of all runs.
 
     Returns:
-        Where the page is.
+        The path of the page.
 
     Raises:
         NothingToReport: none of them is a run.
-        OptionError: no directory holds them all, or an ``index.html`` of somebody's is there.
+        OptionError: no directory contains all of them, or its ``index.html`` is not ours.
     """
     return run(options_of(ReportOptions, {"dir": dirs, "index": index}, None))[1]

@@ -1,4 +1,4 @@
-"""Results of every command: tables, a report, and its text for the terminal."""
+"""Define the results of every command: tables, a report, and its text for the terminal."""
 
 from collections.abc import Iterator
 from html import escape
@@ -13,17 +13,17 @@ from zelo_ray.reports.parts import Report
 from zelo_ray.reports.terminal import Line, render_lines
 
 WIDTH = 120
-"""Characters of a line, where nobody says how many there are."""
+"""The default width of a text, in characters."""
 
 
 class Results:
     """The results of a command. Its tables are attributes, such as ``run.scores``.
 
     Attributes:
-        out: directory or URL where they are; empty where nothing was written.
-        complete: whether all that was asked for is there.
+        out: their directory or URL; empty if nothing was written.
+        complete: whether everything that was asked for is there.
         tables: all tables, by name.
-        report: what the terminal and the page show: figures, sections, warnings.
+        report: the figures, sections and warnings that terminal and page show.
     """
 
     def __init__(self, report: Report) -> None:
@@ -36,13 +36,13 @@ class Results:
         tables: dict[str, Table] = self.__dict__.get("tables", {})
         if name in tables:
             return tables[name]
-        raise AttributeError(f"there is no {name!r}; there are the tables {', '.join(tables)}")
+        raise AttributeError(f"no table {name!r}; tables are {', '.join(tables)}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.tables]
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Yield what the terminal shows at the end, as lines and tables."""
+        """Yield the lines and tables that the terminal shows at the end."""
         has_page, with_warnings = self._has_page, self._has_warnings
         yield from render_lines(self.report, width, with_warnings=with_warnings, has_page=has_page)
 
@@ -55,13 +55,13 @@ class Results:
         return text_of(self.lines(width), width)
 
     def write_report(self) -> str:
-        """Write ``report.html``, one page that needs no network; return where it is.
+        """Write ``report.html``, a page that needs no network; return its path.
 
         Raises:
-            OptionError: nothing was written, as the command was given no ``out``.
+            OptionError: the function was called without ``out``.
         """
         if not self.out:
-            raise OptionError("a report stands beside the results: give out=DIR")
+            raise OptionError("a report is written next to the results: give out=DIR")
         self._has_warnings |= self._write_page()
         self._has_page = True
         return f"{self.out.rstrip('/')}/{self.report.page}"
@@ -79,13 +79,13 @@ class Results:
 
 
 def text_of(lines: Iterator[Line], width: int) -> PlainText:
-    """Render lines and tables as plain text, with control characters made harmless."""
+    """Render lines and tables as plain text, with control characters escaped."""
     texts: list[str] = []
     for line in lines:
         if isinstance(line, str):
             texts.append(printable(line))
         else:
-            file = StringIO()  # in a notebook, rich would show what it prints, wherever it goes
+            file = StringIO()  # in a notebook, rich would display it, too
             Console(file=file, width=width, color_system=None, force_jupyter=False).print(line)
             texts += [row.rstrip() for row in file.getvalue().rstrip("\n").split("\n")]
     return PlainText("\n".join(texts).strip("\n"))

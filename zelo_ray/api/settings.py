@@ -1,4 +1,4 @@
-"""Options from keywords: the same as the command line's, by the same names.
+"""Load options from keywords, which have the names of the command line's flags.
 
 A keyword overrides a variable ``ZELO_RAY_...``, which overrides the YAML file ``config``.
 """
@@ -29,11 +29,11 @@ def options_of(kind: type[Kind], given: Mapping[str, Any], config: Place | None 
 
     Args:
         kind: its model.
-        given: keywords; one that is None is not given.
+        given: keywords; those that are None do not count.
         config: a YAML file of options, if there is one.
 
     Raises:
-        OptionError: one is unknown or makes no sense, or a file cannot be read.
+        OptionError: one is unknown or invalid, or a file cannot be read.
     """
     return _loaded(lambda *all_given: load_options(kind, *all_given), given, config)
 
@@ -53,7 +53,7 @@ def _loaded(
     values: Mapping[str, Any],
     config: Place | None,
 ) -> Loaded:
-    """Load options, and keys from ``.env``; warn of what that file holds besides."""
+    """Load options, and keys from ``.env``; warn of anything else in that file."""
     dotenv = DotenvFile(os.environ)
     dotenv.take()
     try:
@@ -85,7 +85,7 @@ def known_place(url: str) -> str:
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given, with paths as text."""
+    """Return the options that are not None, with paths as text."""
     return {name: _text(value) for name, value in values.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""`size` from Python."""
+"""Provide `size`, and the `Sizing` that it returns."""
 
 from collections.abc import Iterator
 from html import escape
@@ -17,9 +17,9 @@ class Sizing(Table):
     """Table of the cost and error of plans of calls, one row per plan.
 
     Attributes:
-        answer: which plan reaches the error that was asked for; empty if none was.
-        notes: what was simulated, and what columns mean.
-        report: the same as the terminal and the page show it.
+        answer: the plan that reaches the wanted error; empty if no error was given.
+        notes: on the simulation, and on the columns.
+        report: for the terminal and the page.
     """
 
     def __init__(self, report: Report) -> None:
@@ -28,7 +28,7 @@ class Sizing(Table):
         self.report = report
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Yield what the terminal shows, as lines and a table."""
+        """Yield the lines and the table that the terminal shows."""
         yield from render_lines(self.report, width, with_warnings=False, has_page=True)
 
     def to_text(self, width: int = WIDTH) -> PlainText:
@@ -43,10 +43,10 @@ class Sizing(Table):
 
 
 def size(*, out: Place | None = None, config: Place | None = None, **options: object) -> Sizing:
-    """Estimate, without any call, how many calls an error takes, and what fewer calls lose.
+    """Estimate, without any call, how many calls an error takes, and the loss with fewer calls.
 
-    Pools and votes are simulated, plans of both protocols are played on them, and their scores are
-    compared with the truth and with those of all pairs.
+    Pools and votes are simulated, plans of both protocols are run on them, and their scores are
+    compared with the true ones and with those of all pairs.
 
     Args:
         out: directory or URL for ``size.html`` and ``size.parquet``; nothing is written without.
@@ -59,12 +59,12 @@ def size(*, out: Place | None = None, config: Place | None = None, **options: ob
         ``answer``.
 
     Raises:
-        OptionError: an option makes no sense.
+        OptionError: an option is invalid.
         InputError: the pilot cannot be read.
 
     Example:
-        >>> found = size(documents=10, pools=8, cycles=[1, 4], calls=[4], error=0.9)
-        >>> found.answer.startswith("A std_error of 0.9 takes")
+        >>> sizing = size(documents=10, pools=8, cycles=[1, 4], calls=[4], error=0.9)
+        >>> sizing.answer.startswith("A std_error of 0.9 takes")
         True
     """
     report = run(options_of(SizeOptions, {"out": out, **options}, config))

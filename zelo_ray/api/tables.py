@@ -1,4 +1,4 @@
-"""Tables of results, read when they are used."""
+"""Define the tables of results, which are read when they are used."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ _SUFFIX = ".parquet"
 
 
 class PlainText(str):
-    """A text that a notebook or a prompt shows as it is, without quotes and escapes."""
+    """A text that notebooks and Python's prompt show as it is, without quotes and escapes."""
 
     __slots__ = ()
 
@@ -26,9 +26,9 @@ class PlainText(str):
 
 
 class Table:
-    """A table of results. A Parquet file is read when it is first used, and no sooner.
+    """A table of results. A Parquet file is read on first use.
 
-    It goes wherever Arrow's tables go: ``pyarrow.table(run.scores)``, ``polars.DataFrame(...)``.
+    Libraries that read Arrow take it: ``pyarrow.table(run.scores)``, ``polars.DataFrame(...)``.
 
     Args:
         source: a table, or the path or URL of a Parquet file.
@@ -48,7 +48,7 @@ class Table:
         """Return the whole table as an Arrow table.
 
         Raises:
-            InputError: the file is not there, or damaged.
+            InputError: the file does not exist, or is damaged.
         """
         if isinstance(self._source, str):
             self._source = parquet_table(self._source)
@@ -58,7 +58,7 @@ class Table:
         """Return the whole table as a pandas data frame.
 
         Raises:
-            InputError: the file is not there, or damaged.
+            InputError: the file does not exist, or is damaged.
         """
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame

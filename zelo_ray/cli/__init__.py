@@ -16,14 +16,14 @@ from zelo_ray.formats.wording import is_utf8, no_utf8, printable
 GROUPS = {
     "judge": {
         "annotate": "judge pools and write relevance scores",
-        "size": "say, without any call, how many calls reach a standard error",
-        "fit": "turn anybody's comparisons into ratings",
+        "size": "estimate, without any call, how many calls a standard error takes",
+        "fit": "fit ratings to comparisons of any origin",
     },
     "compare": {
         "bakeoff": "compare rerankers and test which differences are significant",
-        "compare-protocols": "compare ways of judging at equal cost",
+        "compare-protocols": "compare protocols at equal cost",
         "compare-labels": "show what new labels change",
-        "drift": "tell whether judges changed since they last judged a frozen set",
+        "drift": "find out whether judges changed between two runs on the same pools",
     },
     "people": {
         "label": "draw documents for people to judge, and collect their answers",
@@ -31,17 +31,17 @@ GROUPS = {
     },
     "look": {
         "explain": "show a query or document, its score, and the judgments behind it",
-        "report": "write report.html anew, or of what there is so far; or one index of runs",
+        "report": "write report.html again, or of partial results; or an index of several runs",
     },
     "keep house": {
         "doctor": "check this machine, its keys and judges before a run",
         "convert": "write pools, judgments and runs in other formats",
-        "batches": "list what lies in batches at providers, or cancel it",
+        "batches": "list pending batches at providers, or cancel them",
         "compact": "merge the many small files of a ledger",
     },
 }
 DOES = {name: does for group in GROUPS.values() for name, does in group.items()}
-"""What each command is for, as its options say: to import those takes most of a second."""
+"""The purpose of each command, as in its options, whose import would take most of a second."""
 FIRST = """begin with:
   zelo-ray doctor
   zelo-ray annotate data/sample --judges offline --out out
@@ -50,14 +50,16 @@ FIRST = """begin with:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status."""
-    if argv is None:  # nobody else's process
+    if argv is None:  # started from a shell
         signal.signal(signal.SIGINT, _interrupt)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names and texts may hold what it cannot say
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # names and texts may have characters that its encoding lacks
             stream.reconfigure(errors="backslashreplace")
     try:
         return _run(sys.argv[1:] if argv is None else argv)
-    except BrokenPipeError:  # as in `| head`: who read this has read enough, and needs no line
+    except BrokenPipeError:  # as in `| head`, which needs no message
         return Status.WRONG
     finally:
         try:
@@ -67,18 +69,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _interrupt(_number: int, _frame: object) -> None:
-    """End the command; a second interrupt, while it ends, ends the process at once."""
+    """End the command; a second interrupt ends the process at once."""
     signal.signal(signal.SIGINT, _leave)
     raise KeyboardInterrupt
 
 
 def _leave(_number: int, _frame: object) -> None:
-    os.write(2, b"zelo-ray: interrupted again: ended at once\n")
+    os.write(2, b"zelo-ray: interrupted again, ended at once\n")
     os._exit(Status.WRONG)
 
 
 def _run(words: Sequence[str]) -> int:
-    """Run one command; tell in one line what keeps it from its end."""
+    """Run one command; print any error as one line."""
     try:
         status = _command(words)
         print(end="", flush=True)
@@ -92,7 +94,9 @@ def _run(words: Sequence[str]) -> int:
             return _complain(f"{error.filename}: {do}", Status.WRONG)
         return _complain(f"{error.filename or 'output'}: {error.strerror or error}", Status.WRONG)
     except KeyboardInterrupt:
-        return _complain("interrupted; calls in flight were lost, all else is kept", Status.WRONG)
+        return _complain(
+            "interrupted; calls in flight were lost, everything else is kept", Status.WRONG
+        )
     return status
 
 
@@ -102,7 +106,7 @@ def _command(words: Sequence[str]) -> int:
     elif words[:1] in (["--help"], ["-h"]):
         show(*_help())
     else:
-        _refuse_odd_bytes([*words, os.getcwd()])  # noqa: PTH109 - which tells of a lost folder
+        _refuse_odd_bytes([*words, os.getcwd()])  # noqa: PTH109 - raises if the folder is gone
         show(*(() if words else _help()))
         from zelo_ray.cli.arguments import parse
 
@@ -112,17 +116,17 @@ def _command(words: Sequence[str]) -> int:
 
 
 def _refuse_odd_bytes(words: Sequence[str]) -> None:
-    """Refuse arguments, and a working directory, of bytes that no output could hold.
+    """Refuse arguments, and a working directory, of bytes that are not UTF-8.
 
     Raises:
-        OptionError: one is no UTF-8.
+        OptionError: there is one.
     """
     if odd := next((word for word in words if not is_utf8(word)), ""):
         raise OptionError(no_utf8(odd))
 
 
 def _help() -> Iterator[str]:
-    """Yield the help: commands grouped by purpose, and the first three for a newcomer."""
+    """Yield the help: commands grouped by purpose, and three to begin with."""
     yield "usage: zelo-ray COMMAND ..., or zelo-ray COMMAND --help"
     yield ""
     yield (zelo_ray.__doc__ or "").partition("\n")[0]

@@ -1,19 +1,23 @@
-"""Parse the words of a command line."""
+"""Parse the command line to options."""
 
+import argparse
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, NoReturn, get_args, get_origin
+
+from pydantic.fields import FieldInfo
 
 from zelo_ray.errors import OptionError
-from zelo_ray.options import COMMANDS, CommandOptions, load_options, meant
+from zelo_ray.options import COMMANDS, load_options
+from zelo_ray.options.command import OTHERS, CommandOptions, OptionGroup, group_of, holds, meant
 from zelo_ray.options.convert import TAKES
-from zelo_ray.options.flags import parse_flags
 from zelo_ray.options.places import read_text
 from zelo_ray.own import is_own
 from zelo_ray.providers.dotenv import DotenvFile
 
 _ALIASES = {"protocols": "compare-protocols"}
 _LOAD = {"annotate": "load_annotate", "compare-protocols": "load_compare"}
-"""The commands whose options are those of protocols, too, and what loads them."""
+"""Functions that load the options of commands which include those of protocols."""
 
 
 def parse(
@@ -23,10 +27,10 @@ def parse(
 
     Args:
         words: the command line.
-        warn: told what a file ``.env`` holds that is not taken.
+        warn: called with each line of a file ``.env`` that is not used.
 
     Raises:
-        OptionError: a command or an option is unknown, or its value makes no sense.
+        OptionError: a command or an option is unknown, or a value is invalid.
     """
     dotenv = DotenvFile(os.environ)
     dotenv.take()
@@ -55,13 +59,13 @@ def parse(
     else:
         options = load_options(kind, flags, os.environ, text)
     dotenv.take_named(options)
-    for line in dotenv.left_out() if name != "doctor" else ():  # which has a line for it
+    for line in dotenv.left_out() if name != "doctor" else ():  # doctor reports it itself
         warn(f".env: {line}")
     return name, options
 
 
 def _own_protocols(words: Sequence[str]) -> list[str]:
-    """Return the user's own protocols among the words; their options are flags as well."""
+    """Return the user's own protocols among the words, as their options are flags as well."""
     protocols, within = list[str](), False
     for word in words:
         flag, _, value = word.partition("=")
@@ -85,7 +89,7 @@ def _chosen(words: Sequence[str], prog: str, commands: Sequence[str]) -> str:
 
 
 def known_values(command: str) -> Mapping[str, Collection[str]]:
-    """Return, by option, the values that its help lists."""
+    """Return the values of options that help lists, by option."""
     if command in ("annotate", "compare-protocols"):
         from zelo_ray.protocols import PROTOCOLS
 
@@ -95,3 +99,131 @@ def known_values(command: str) -> Mapping[str, Collection[str]]:
 
         return {"coefficients": COEFFICIENTS}
     return {}
+
+
+def parse_flags(
+    kind: type[CommandOptions],
+    prog: str,
+    words: Sequence[str],
+    choices: Mapping[str, Collection[str]],
+    only: Collection[str],
+) -> dict[str, Any]:
+    """Parse the arguments of a command: values by option, and ``config``.
+
+    Args:
+        kind: the options of the command.
+        prog: the command, such as ``zelo-ray annotate``.
+        words: the arguments after it.
+        choices: by option, the values that its help lists.
+        only: the options that have flags.
+
+    Raises:
+        OptionError: an option is unknown or has no value.
+    """
+    does = f"{kind.does[0].upper()}{kind.does[1:]}."
+    usage = f"zelo-ray {kind.usage} ..."
+    parser = _Parser(prog=prog, usage=usage, description=does, allow_abbrev=False)
+    parser.add_argument("--config", metavar="FILE", help="YAML file of options; flags override it")
+    add_options(parser, kind, choices=choices, only=only)
+    namespace, extra = parser.parse_known_args(words)
+    if extra:
+        raise OptionError(
+            f"{prog.partition(' ')[2]}: {_strange(extra, kind)}; zelo-ray {kind.usage}, or --help"
+        )
+    _refuse_twice(words, prog)
+    values = vars(namespace)
+    for name in (*kind.positional, "config"):
+        if not values.get(name):  # argparse gives missing positionals a value
+            values.pop(name, None)
+    return values
+
+
+def _refuse_twice(words: Sequence[str], prog: str) -> None:
+    """Refuse a flag that is given twice, of which argparse would take the last."""
+    flags = [word.partition("=")[0] for word in words if word.startswith("--") and word != "--"]
+    for flag in flags:
+        if flags.count(flag) > 1:
+            command = prog.partition(" ")[2]
+            raise OptionError(
+                f"{command}: {flag} is given twice; give it once, followed by all its values"
+            )
+
+
+def add_options(
+    parser: argparse.ArgumentParser,
+    kind: type[CommandOptions],
+    title: str = OTHERS.title,
+    *,
+    choices: Mapping[str, Collection[str]],
+    only: Collection[str] = (),
+) -> None:
+    """Add a flag for each option that is not a mapping, in groups; pydantic checks the values.
+
+    Args:
+        parser: of a command.
+        kind: its options, or a protocol's own.
+        title: of the group of options that declare none.
+        choices: by option, the values that its help lists.
+        only: the options to add; all if empty.
+    """
+    groups: dict[str, Any] = {OTHERS.title: parser}
+    head = [name for name in kind.model_fields if name in kind.__annotations__]  # those come first
+    names = dict.fromkeys([*kind.positional, *head, *kind.model_fields])
+    for name in sorted(names, key=lambda name: _stands_last(kind.model_fields[name])):
+        field = kind.model_fields[name]
+        if (only and name not in only) or holds(field.annotation, dict):
+            continue
+        declared = group_of(field)
+        group = declared.title if declared else title
+        if group not in groups:
+            groups[group] = parser.add_argument_group(group)
+        positional = name in kind.positional
+        flag = name if positional else f"--{name.replace('_', '-')}"
+        shape = _shape(name, field, positional=positional)
+        text = (field.description or "") + _more(name, field, choices)
+        groups[group].add_argument(flag, default=argparse.SUPPRESS, help=text, **shape)
+
+
+def _stands_last(field: FieldInfo) -> bool:
+    return any(isinstance(mark, OptionGroup) and mark.last for mark in field.metadata)
+
+
+def _strange(words: Sequence[str], kind: type[CommandOptions]) -> str:
+    """Name the first unknown argument, and suggest a flag."""
+    flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
+    flags = [f"--{name.replace('_', '-')}" for name in kind.model_fields]
+    return f"no such option {flag}{meant(flag, flags)}" if flag else f"unexpected {words[0]!r}"
+
+
+def _shape(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
+    """Return argparse's arguments for the number of values and their placeholder."""
+    plain = {field.annotation, *get_args(field.annotation)}
+    if field.annotation is bool:
+        return {"action": "store_true"}
+    is_list = holds(field.annotation, tuple)
+    if get_origin(field.annotation) is Literal:
+        metavar = f"{{{','.join(get_args(field.annotation))}}}"
+    elif not is_list and plain & {int, float}:
+        metavar = "N" if int in plain else "X"
+    else:
+        metavar = name.rpartition("_")[2].upper()
+        metavar = metavar.removesuffix("S") if is_list else metavar
+    if positional:
+        return {"metavar": metavar, "nargs": "*" if is_list else "?"}
+    some = {"nargs": "*" if field.default is None else "+"}
+    return {"metavar": metavar, **some} if is_list else {"metavar": metavar}
+
+
+def _more(name: str, field: FieldInfo, choices: Mapping[str, Collection[str]]) -> str:
+    """Describe the values of an option, and its default."""
+    values = f": {', '.join(choices[name])}" if name in choices else ""
+    silent = field.is_required() or field.default in (None, (), "", False)
+    return values + ("" if silent else f" (default {field.default})")
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises OptionError with a message of one line."""
+
+    def error(self, message: str) -> NoReturn:
+        complaint = message.removeprefix("argument ")
+        raise OptionError(f"{self.prog.partition(' ')[2]}: {complaint}; {self.prog} --help")

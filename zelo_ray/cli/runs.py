@@ -1,4 +1,4 @@
-"""Run each command with its options: call, print, return an exit status."""
+"""Run each command with its options, print its result, and return the exit status."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from zelo_ray.cli.shown import console, show, show_next, tell
 from zelo_ray.errors import Status
 
 Words = Sequence[str]
-"""A command as it was typed, behind ``zelo-ray``."""
+"""A command as typed, after ``zelo-ray``."""
 
 if TYPE_CHECKING:
     from zelo_ray.options import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _run(name: str, options: Any, words: Words) -> int:
-    """Run a command that reports; write its page, and show what it came to and what comes next."""
+    """Run a command that returns a report; write its page, and print it and the next command."""
     from zelo_ray.api.progress import run_watched
 
     run = import_module(f"zelo_ray.commands.{name}.run").run
@@ -54,12 +54,12 @@ def _annotate(options: "AnnotateOptions", words: Words) -> int:
     tell(report)
     if report.record["summary"]["pilot_of"]:
         _estimate(options)
-        show("The same command without --pilot goes on; nothing is paid for twice.")
+        show("The same command without --pilot continues; nothing is paid for twice.")
     return _end(report, words)
 
 
 def _estimate(options: "AnnotateOptions") -> float:
-    """Show what is still to be paid, and return the cap that it needs."""
+    """Print the estimate of the remaining cost; return the --max-usd that it needs."""
     from zelo_ray.commands.dry_run import foreseen
 
     lines, cap = foreseen(options, os.environ)

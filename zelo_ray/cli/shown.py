@@ -1,4 +1,4 @@
-"""Show what commands print."""
+"""Print reports, lines and tables."""
 
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from zelo_ray.reports.parts import Report
     from zelo_ray.reports.terminal import Line
 
-_WIDE = 160  # characters of a line that no terminal shows
+_WIDE = 160  # characters of a line if there is no terminal
 
 
 def tell(report: "Report") -> None:
-    """Write the page of a command, if it has results, and show what it came to."""
+    """Write the page of a report, if it has results, and print it."""
     from zelo_ray.reports.page import write_page
     from zelo_ray.reports.terminal import render_lines
 
@@ -24,7 +24,7 @@ def tell(report: "Report") -> None:
 
 
 def show_next(command: str | None) -> None:
-    """Show the command that usually comes next, if there is one."""
+    """Print the suggested next command, if there is one."""
     from zelo_ray.reports.next_step import next_line
 
     if command:
@@ -32,7 +32,7 @@ def show_next(command: str | None) -> None:
 
 
 def console() -> "Console":
-    """Return a console for the terminal, or a wide one where there is none."""
+    """Return a console for the terminal, or a wide one if there is none."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -41,7 +41,7 @@ def console() -> "Console":
 
 
 def show(*parts: "Line") -> None:
-    """Print lines and tables; an id of somebody's cannot steer the terminal."""
+    """Print lines and tables, with control characters escaped."""
     for part in parts:
         if isinstance(part, str):
             print(printable(part))

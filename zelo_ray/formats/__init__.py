@@ -1,1 +1,1 @@
-"""Input lines and output tables: what goes into a run and what comes out of it."""
+"""Read and write the files of runs: input, results, and the formats of other tools."""

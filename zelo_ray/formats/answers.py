@@ -1,9 +1,9 @@
-"""Answers of people on documents: one JSON line for each answer, in the order of time.
+"""Read people's answers on documents: one JSON line an answer, in order of time.
 
     {"at": "2026-03-01T12:00:00+00:00", "person": "ann", "query_id": "q", "doc_id": "d", "grade": 2}
 
-A grade of null is "cannot say". A line with ``"undo": true`` takes back all that this person said
-of that document so far.
+A grade of null is "cannot say". A line with ``"undo": true`` takes back all earlier answers of this
+person on that document.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PersonsAnswer:
-    """The answer of one person on one document, and its time (ISO 8601, UTC)."""
+    """One person's answer on one document, and its time (ISO 8601, UTC)."""
 
     at: str
     person: str
@@ -50,13 +50,12 @@ class PersonsAnswer:
 
 
 def read_answers(url: str) -> tuple[list[PersonsAnswer], int]:
-    """Read the answers of a file; return them, and how many bytes of the file they take.
+    """Read the answers of a file; return them, and their length in bytes.
 
-    The last line may be torn: who wrote it was never told that it is kept, and it is left out. What
-    stands behind those bytes is such a line.
+    A torn last line is left out, and not counted: its writer was never told that it was saved.
 
     Raises:
-        InputError: the file cannot be read, or another line is no answer.
+        InputError: the file cannot be read, or any other line is not an answer.
     """
     with reading(url) as file:
         data: bytes = file.read()
@@ -67,7 +66,7 @@ def read_answers(url: str) -> tuple[list[PersonsAnswer], int]:
             answer = _answer(line) if line.strip() else None
         except (ValueError, TypeError, KeyError):
             if number < len(lines):
-                raise InputError(f"{url}:{number}: is no answer of a person") from None
+                raise InputError(f"{url}:{number}: is not a valid answer") from None
             break
         end += len(line)
         answers.extend([answer] if answer else [])
@@ -75,11 +74,11 @@ def read_answers(url: str) -> tuple[list[PersonsAnswer], int]:
 
 
 Standing = dict[Pair, dict[str, PersonsAnswer]]
-"""By document and person, the answer that stands."""
+"""The current answer, by document and person."""
 
 
 def standing(answers: Iterable[PersonsAnswer]) -> Standing:
-    """Return the answers that are still valid: by document and person, the last one not undone."""
+    """Return the current answers, by document and person: the last one that was not undone."""
     by_pair: Standing = {}
     for answer in answers:
         by = by_pair.setdefault(answer.pair, {})

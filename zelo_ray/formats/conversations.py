@@ -1,4 +1,4 @@
-"""Conversations as a judge reads them: what the user said, and what each assistant answered."""
+"""Write conversations as one question and one answer an assistant, for a judge to read."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,15 @@ from zelo_ray.records import code_for
 
 
 def conversation(queries: Sequence[str], answers: Sequence[Sequence[str]]) -> tuple[str, list[str]]:
-    """Make one question of the turns of a conversation, and one answer of each assistant.
+    """Join the turns of a conversation to one question, and one answer for each assistant.
 
-    The question says what the answers are, and gives a code that follows from all that was said, by
-    a hash. The lines that open a turn carry it, so no answer can make up a turn. Of one turn it is
-    the query and the answers as they are.
+    The question explains the form of the answers, and gives a code, which is a hash of the whole
+    conversation. The lines that open a turn carry it, so an answer cannot forge a turn. A
+    conversation of one turn is the query and the answers as they are.
 
     Args:
-        queries: what the user said, turn by turn.
-        answers: what each assistant answered, turn by turn.
+        queries: the user's message in each turn.
+        answers: by assistant, its answer in each turn.
     """
     if len(queries) == 1:
         return queries[0], [answer for (answer,) in answers]

@@ -1,7 +1,7 @@
-"""Rows of text files: JSON lines, a JSON array, or a head and lines with commas or tabs.
+"""Read rows of text files: JSON lines, a JSON array, or a header and lines with commas or tabs.
 
-What stands first decides which: an object, an array, or anything else. In a file with a head every
-value is a text, and an empty one is no value.
+The beginning of the file decides: an object, an array, or anything else. In a file with a header
+every value is a text, and an empty cell is a missing value.
 """
 
 import csv
@@ -21,17 +21,17 @@ from zelo_ray.formats.wording import counted
 Row = tuple[str, dict[str, Any]]
 TAB = "\t"
 _MARKS = (TAB, ",", ";")
-"""What parts the columns; the first that the head has. Some spreadsheets write semicolons."""
+"""The separators; the first that the header contains counts. Some spreadsheets write semicolons."""
 _RATINGS = ["doc_id", "score", "std_error", "comparisons", "rank", "wins"]
-"""The head of a table that ``fit`` writes for people, whose texts are guarded."""
+"""The header of a table that ``fit`` writes for people, whose texts are guarded (`guard`)."""
 _LONGEST = 2**31 - 1
 
 
 def text_rows(url: str) -> Iterator[Row]:
-    """Yield each row of a text file, and before it its place in the file.
+    """Yield the place and the content of each row of a text file.
 
     Raises:
-        InputError: a row is no JSON object, or has not as many columns as the head.
+        InputError: a row is not a JSON object, or has more or fewer columns than the header.
     """
     if is_headed(url):
         return cell_rows(url)
@@ -48,12 +48,12 @@ def is_headed(url: str) -> bool:
 
 
 def text_columns(url: str) -> list[str]:
-    """Return the names of the columns, as far as the first row shows them; [] if none."""
+    """Return the names of the columns, as far as the first row shows them; [] if there are none."""
     line = first_line(url)[1]
     if line.lstrip().startswith((b"{", b"[")):
         try:
             return list(next((row for _, row in text_rows(url)), {}))
-        except InputError:  # such as qrels whose ids are in brackets
+        except InputError:  # such as qrels whose ids begin with a bracket
             return []
     return [] if is_lines(url) else head_of(url, line)
 
@@ -64,45 +64,45 @@ def first_line(url: str) -> tuple[str, bytes]:
 
 
 def line_rows(url: str) -> Iterator[Row]:
-    """Yield the objects of a file of JSON lines, whatever its name."""
+    """Yield the objects of a file of JSON lines, whatever it is called."""
     for place, line in lines(url):
         try:
             row = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            raise InputError(f"{place}: is no JSON ({error})") from None
+            raise InputError(f"{place}: is not valid JSON ({error})") from None
         yield _object(place, row)
 
 
 def array_rows(url: str) -> Iterator[Row]:
-    """Yield the objects of a JSON array, whatever the name of its file."""
+    """Yield the objects of a JSON array, whatever the file is called."""
     with reading(url) as stream:
         data = stream.read()
     try:
         items = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{url}: is no JSON ({error})") from None
+        raise InputError(f"{url}: is not valid JSON ({error})") from None
     for number, item in enumerate(items, 1):
         yield _object(f"{url}: item {number}", item)
 
 
 def _object(place: str, row: Any) -> Row:
     if not isinstance(row, dict):
-        raise InputError(f"{place}: is no JSON object")
+        raise InputError(f"{place}: is not a JSON object")
     return place, row
 
 
 def cell_rows(url: str) -> Iterator[Row]:
-    """Yield the rows under a head; a quoted cell may hold separators and line breaks.
+    """Yield the rows below a header; a quoted cell may contain separators and line breaks.
 
     Raises:
-        InputError: a row has not as many columns as the head, or a quote is wrong.
+        InputError: a row has more or fewer columns than the header, or a quote is wrong.
     """
     head = first_line(url)[1]
     names = head_of(url, head)
     if len({*names}) < len(names):
         raise InputError(f"{url}: two columns have the same name ({', '.join(names)})")
     headed, mark, guarded = False, _mark(head), names[-len(_RATINGS) :] == _RATINGS
-    # Within a line with tabs a carriage return is text, though no quote encloses it.
+    # In a line with tabs a carriage return is text, even without quotes.
     texts = _texts(url, "\n" if mark == TAB else "")
     for number, cells in split_rows(url, texts, mark, len(names)):
         if not any(cells):
@@ -111,7 +111,7 @@ def cell_rows(url: str) -> Iterator[Row]:
             headed = True
         elif len(cells) != len(names):
             columns = counted(len(cells), "column")
-            raise InputError(f"{url}:{number}: has {columns}, and the head {len(names)}")
+            raise InputError(f"{url}:{number}: has {columns}, but the header has {len(names)}")
         else:
             plain = map(unguard, cells) if guarded else cells
             row = {name: cell or None for name, cell in zip(names, plain, strict=True)}
@@ -121,22 +121,22 @@ def cell_rows(url: str) -> Iterator[Row]:
 def split_rows(
     url: str, texts: Iterator[str], mark: str, width: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the line in which each row begins, and the cells of the row.
+    """Yield the number of the line in which each row begins, and its cells.
 
     Args:
         url: of the file, for messages.
         texts: its lines, with their ends.
-        mark: what parts its cells.
+        mark: the separator.
         width: how many columns it has.
 
     Raises:
-        InputError: not after tabs: a quote is never closed, or text follows a closing one.
+        InputError: without tabs: a quote is never closed, or text follows a closing quote.
     """
     return tab_rows(texts, width) if mark == TAB else _quoted_rows(url, texts, mark)
 
 
 def _quoted_rows(url: str, texts: Iterator[str], mark: str) -> Iterator[tuple[int, list[str]]]:
-    # Documents stand in cells, too, and the limit is the whole process's: it is only ever raised.
+    # Cells may hold documents. The limit is that of the process, so it is never lowered.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
     lines_of = _Texts(texts)
     reader = csv.reader(lines_of, delimiter=mark, skipinitialspace=True, strict=True)
@@ -159,7 +159,7 @@ def _quoted_rows(url: str, texts: Iterator[str], mark: str) -> Iterator[tuple[in
 
 
 class _Texts:
-    """An iterator of the lines of a file that records whether it has come to their end."""
+    """An iterator over the lines of a file that records whether it was exhausted."""
 
     def __init__(self, texts: Iterator[str]) -> None:
         self.ended = False
@@ -177,15 +177,15 @@ class _Texts:
 
 
 def _texts(url: str, end: str) -> Iterator[str]:
-    """Yield the lines of a file, with their ends: ends are ``end``, or any kind if it is empty."""
+    """Yield the lines of a file, with their ends; lines end with ``end``, or anyhow if it is ""."""
     number = 0
     for block in blocks(url):
         try:
             text = block.decode()
         except UnicodeDecodeError as error:
             at = number + block.count(b"\n", 0, error.start) + 1
-            raise InputError(f"{url}:{at}: is no UTF-8 ({short(error)})") from None
-        yield from io.StringIO(text, newline=end)  # which leaves ends of lines as they are
+            raise InputError(f"{url}:{at}: is not UTF-8 ({short(error)})") from None
+        yield from io.StringIO(text, newline=end)  # keeps the ends of lines as they are
         number += block.count(b"\n")
 
 
@@ -194,16 +194,18 @@ def _mark(line: bytes) -> str:
 
 
 def head_of(url: str, line: bytes) -> list[str]:
-    """Return the names of the columns in a head; an empty list if it has no separator.
+    """Return the names of the columns in a header; an empty list if it has no separator.
 
     Raises:
-        InputError: it is the whole file, or cannot be read.
+        InputError: lines end with carriage returns alone, or the header cannot be parsed.
     """
     mark, text = _mark(line), line.decode("utf-8", "replace")
     if not mark:
         return []
     if "\r" in text:
-        raise InputError(f"{url}: its lines end with carriage returns alone: save it with LF")
+        raise InputError(
+            f"{url}: lines end with carriage returns (CR) alone: save the file with LF"
+        )
     try:
         reader = csv.reader([text], delimiter=mark, skipinitialspace=True)
         cells = split_tabs(text) if mark == TAB else next(reader, [])

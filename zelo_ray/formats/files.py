@@ -1,4 +1,4 @@
-"""Files that other tools wrote, or will read: packed or not, read strictly, written whole."""
+"""Open, list and write files: packed or not, read strictly, written whole."""
 
 import contextlib
 import os
@@ -18,21 +18,21 @@ from zelo_ray.formats.pools import PACKED, UNREADABLE, open_plain, short
 from zelo_ray.formats.wording import is_utf8, no_utf8
 
 _BLOCK_BYTES = 2**23
-_ANEW = "move it away: the command that wrote it writes it anew, and pays for nothing again"
+_ANEW = "move it away and run the command again, which writes it anew without new calls"
 _BOM = b"\xef\xbb\xbf"
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 _PARTIAL = ".partial"
 _PARTED = ("parquet", "jsonl")
 PART = re.compile(rf"part-(?P<number>\d{{5,}})\.({'|'.join(_PARTED)})")
-"""What parts are called."""
+"""The names of parts."""
 
 
 @contextlib.contextmanager
 def reading(url: str) -> Iterator[Any]:
-    """Open a file to read its decompressed bytes.
+    """Open a file for reading its decompressed bytes.
 
     Raises:
-        InputError: it is not there, cannot be read, or breaks off.
+        InputError: it does not exist, cannot be read, or is truncated.
     """
     if not is_utf8(url):
         raise InputError(no_utf8(url))
@@ -46,7 +46,7 @@ def reading(url: str) -> Iterator[Any]:
 
 
 def blocks(url: str) -> Iterator[bytes]:
-    """Yield a text file in blocks of some megabytes, each of which ends at the end of a line."""
+    """Yield a text file in blocks of some megabytes, each of whole lines."""
     with reading(url) as stream:
         piece = stream.read(_BLOCK_BYTES).removeprefix(_BOM)
         while piece:
@@ -57,7 +57,7 @@ def blocks(url: str) -> Iterator[bytes]:
 def lines(url: str) -> Iterator[tuple[str, bytes]]:
     """Yield the place (``file:number``) and the bytes of each line that is not blank.
 
-    Where the file is not there, the parts of `pieces` stand in its place.
+    If the file does not exist, its parts are read (`pieces`).
     """
     for place in pieces(url) or [url]:
         number = 0
@@ -72,24 +72,24 @@ def text_of(place: str, line: bytes) -> str:
     """Decode a line as UTF-8.
 
     Raises:
-        InputError: it is no UTF-8.
+        InputError: it is not UTF-8.
     """
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{place}: is no UTF-8 ({short(error)})") from None
+        raise InputError(f"{place}: is not UTF-8 ({short(error)})") from None
 
 
 def record(url: str) -> dict[str, Any]:
-    """Read the record of a run, such as ``run.json``, whose options and summary are objects.
+    """Read the record of a run, such as ``run.json``, and check its options and summary.
 
     Raises:
-        InputError: it is none, or cannot be read.
+        InputError: it is not a record, or cannot be read.
     """
     content = json_object(url)
     for name in ("options", "summary"):
         if not isinstance(content.get(name, {}), dict):
-            raise InputError(f"{url}: its {name} are no JSON object; {_ANEW}")
+            raise InputError(f"{url}: its {name} are not a JSON object; {_ANEW}")
     return content
 
 
@@ -97,7 +97,7 @@ def json_object(url: str) -> dict[str, Any]:
     """Read a small JSON file of a command.
 
     Raises:
-        InputError: it is no JSON object, or cannot be read.
+        InputError: it is not a JSON object, or cannot be read.
     """
     with reading(url) as file:
         data = file.read()
@@ -105,17 +105,17 @@ def json_object(url: str) -> dict[str, Any]:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{url}: is no JSON ({short(error)}){do}") from None
+        raise InputError(f"{url}: is not valid JSON ({short(error)}){do}") from None
     if not isinstance(value, dict):
-        raise InputError(f"{url}: is no JSON object{do}")
+        raise InputError(f"{url}: is not a JSON object{do}")
     return value
 
 
 def pieces(url: str) -> list[str]:
     """Return the files of a table: the file itself, or where it is missing, its parts in order.
 
-    The parts of ``out/votes.parquet`` are ``out/votes/part-00000.parquet`` and so on. Where both
-    are there, the one file counts: writing parts ends with its removal.
+    The parts of ``out/votes.parquet`` are ``out/votes/part-00000.parquet`` and so on. If both
+    exist, the one file counts, as it is removed when all parts are written.
 
     Raises:
         InputError: the storage cannot be reached, or a part is missing.
@@ -134,19 +134,19 @@ def pieces(url: str) -> list[str]:
     parts.sort(key=lambda name: (len(name), name))
     for number, name in enumerate(parts):
         if name != part_name(number, ending):
-            raise InputError(f"{stem_}: lacks {part_name(number, ending)}")
+            raise InputError(f"{stem_}: {part_name(number, ending)} is missing")
     return [f"{stem_}/{name}" for name in parts]
 
 
 def part_name(number: int, ending: str) -> str:
-    """Return the name of one part of a table, or of lines, within their folder."""
+    """Return the file name of one part of a table or text file."""
     return f"part-{number:05}.{ending}"
 
 
 def listing(url: str) -> list[str] | None:
-    """Return the names in a directory, sorted; None if it is no directory.
+    """Return the sorted names in a directory; None if it is not a directory.
 
-    Parts are listed as what they hold together: ``votes.parquet`` for the folder ``votes``.
+    A folder of parts is listed as the file that they form: ``votes`` as ``votes.parquet``.
 
     Raises:
         InputError: the storage cannot be reached.
@@ -175,7 +175,7 @@ def stem(url: str) -> str:
 
 @contextlib.contextmanager
 def named(url: str) -> Iterator[None]:
-    """Add the name of a file to the error of a write to it, where the error names none."""
+    """Add the name of a file to an OSError of the block that names none."""
     try:
         yield
     except OSError as error:
@@ -186,10 +186,12 @@ def named(url: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(url: str) -> Iterator[Any]:
-    """Open a file to write bytes to, packed if it ends in .gz or .zst; it appears once whole."""
+    """Open a file for writing bytes, packed if it ends in .gz or .zst; it appears when complete."""
     fs, path = fsspec.url_to_fs(url)
     if local := "file" in fs.protocol:
-        place = Path(f"{path}.{uuid.uuid4().hex[:12]}{_PARTIAL}")  # two may write it at once
+        place = Path(
+            f"{path}.{uuid.uuid4().hex[:12]}{_PARTIAL}"
+        )  # two processes may write it at once
         place.parent.mkdir(parents=True, exist_ok=True)
     else:
         handle, name = tempfile.mkstemp()

@@ -1,4 +1,4 @@
-"""Ids that went through a floating-point number on their way, and may have lost digits there."""
+"""Refuse ids that were floating-point numbers at some point, and may have lost digits."""
 
 import math
 import re
@@ -14,9 +14,9 @@ _EXACT: Mapping[pa.DataType, float] = {
     pa.float32(): 2.0**24,
     pa.float16(): 2.0**11,
 }
-"""By type, where whole numbers begin of which not each is there."""
+"""By type, the number from which on not every whole number can be represented."""
 _WRITTEN = r"^[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)$"
-"""How pandas, Arrow and spreadsheets write such numbers."""
+"""Such numbers as pandas, Arrow and spreadsheets write them."""
 _PATTERN = re.compile(_WRITTEN)
 _MEND = (
     "may have lost digits as a floating-point number: write ids as texts (in pandas dtype=str, in "
@@ -25,7 +25,7 @@ _MEND = (
 
 
 def refuse_lossy(place: str, name: str, value: object) -> None:
-    """Refuse an id that is, or was, a float that may not be what was written.
+    """Refuse an id that is, or was, a float too large to be exact.
 
     Raises:
         InputError: it is a float of 2^53 or more, or a text such as ``1.23457E+18``.
@@ -43,12 +43,12 @@ def refuse_lossy(place: str, name: str, value: object) -> None:
 
 
 def refuse_lossy_column(column: pa.ChunkedArray, name: str, place: Callable[[int], str]) -> None:
-    """Refuse such an id in a column of ids.
+    """Refuse a column of ids that contains such an id.
 
     Args:
-        column: floats or texts; of another type nothing can be wrong.
+        column: of floats or texts; other types are exact.
         name: of the column, for messages.
-        place: where a row stands.
+        place: returns the place of a row, for messages.
 
     Raises:
         InputError: there is one.

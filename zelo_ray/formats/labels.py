@@ -1,55 +1,63 @@
-"""Labels that people gave: a directory of ``zelo-ray label``, or a file from anywhere."""
+"""Read people's labels: a directory of ``zelo-ray label``, or a file from anywhere."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.answers import ANSWERS, Pair, PersonsAnswer, Standing, read_answers, standing
 from zelo_ray.formats.files import listing, record
+from zelo_ray.formats.interchange.cells import typed
 from zelo_ray.formats.interchange.truth import look, read_truth
-from zelo_ray.formats.label_rows import ROWS, read_rows
 from zelo_ray.formats.stored import Stored
 
+ROWS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("query_id", "doc_id", "person")),
+        *((name, pa.float64()) for name in ("grade", "probability")),
+    ]
+)
+_GRADES = ("grade", "relevance", "score", "label")
 LABEL, DOCUMENTS = "label.json", "documents.parquet"
 FRAME = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("size", pa.float64())])
 
 
 @dataclass(frozen=True, slots=True)
 class PeoplesLabels:
-    """People's grades, with the chances by which their documents were drawn.
+    """People's grades, with the inclusion probabilities of their documents.
 
     ``rows`` has query_id, doc_id, person, grade and probability (float64, of being drawn and
-    answered; null where the document was not drawn by chance); one row for each person.
+    answered; null where the document was not drawn at random); a row for each person's grade.
     """
 
     rows: pa.Table
     drawn: bool
-    """whether all of the documents were drawn by chance"""
+    """whether all of the documents were drawn at random"""
     top: float
     """the highest grade of the scale"""
     frame: pa.Table | None = None
-    """the columns of ``FRAME``: all documents that could have been drawn, where that is known"""
+    """the columns of ``FRAME``, if known: all documents that could be drawn"""
     stages: int = 1
-    """how often the sample was made or made larger"""
+    """how often the sample was drawn or enlarged"""
     unsure: int = 0
-    """documents of which all who were asked cannot say"""
+    """documents on which everyone asked answered "cannot say\""""
     blank: int = 0
     """rows of a table that have no grade"""
     ahead: int = 0
-    """documents that were answered out of turn, which do not count until those before them do"""
+    """documents answered out of turn, which count only when all before them are answered"""
     measure: str = ""
-    """the one that the documents were drawn for, where that is known"""
+    """the measure that the documents were drawn for, if known"""
     place: str = ""
-    """where the labels were read"""
+    """the path or URL of the labels"""
     truth: str = ""
-    """the digest of the judgments that they were drawn to correct, where that is known"""
+    """the digest of the judgments that they are to correct, if known"""
     drawn_so_far: int = 0
-    """documents of the sample as it was drawn, answered or not; 0 where that is not known"""
+    """documents in the sample, answered or not; 0 if unknown"""
 
     @property
     def documents(self) -> int:
@@ -58,7 +66,7 @@ class PeoplesLabels:
 
 
 def read_labels(place: str) -> PeoplesLabels:
-    """Read the labels of a directory of ``label``, a table, or judgments of any known kind.
+    """Read labels from a directory of ``label``, a table, or judgments of any known kind.
 
     A table is CSV, TSV, JSON lines or Parquet with query_id, doc_id and grade (or relevance, score
     or label), and perhaps person and probability.
@@ -83,15 +91,73 @@ def read_labels(place: str) -> PeoplesLabels:
     return PeoplesLabels(rows, drawn, top, unsure=unsure, blank=blanks, place=place)
 
 
+def read_rows(url: str) -> tuple[pa.Table, int, int] | None:
+    """Read the labels of a table.
+
+    Returns:
+        The columns of ``ROWS``, the number of documents without any grade, and the number of rows
+        without one; None if the file is not such a table.
+
+    Raises:
+        InputError: it cannot be read, or a row is invalid.
+    """
+    names = look(url).columns
+    column = next((name for name in _GRADES if name in names), None)
+    if column is None or not {"query_id", "doc_id"} <= names or "documents" in names:
+        return None
+    wanted = {column if field.name == "grade" else field.name: field.type for field in ROWS}
+    table, place = typed(url, wanted)
+    table = table.rename_columns(ROWS.names)
+    graded = np.flatnonzero(pc.is_finite(pc.fill_null(table["grade"], np.nan)).to_numpy())
+    every, ungraded = _documents(table), len(table) - len(graded)
+    table = table.take(pa.array(graded))
+    unsure = len(every - _documents(table))
+    for name in ("query_id", "doc_id"):
+        empty = pc.fill_null(pc.equal(table[name], ""), True).to_numpy()
+        if empty.any():
+            raise InputError(f"{place(graded[empty.argmax()])}: has no {name}")
+    chance = pc.fill_null(table["probability"], 1.0).to_numpy()
+    if (strange := ~((chance > 0) & (chance <= 1))).any():
+        row = int(strange.argmax())
+        where, value = place(graded[row]), chance[row]
+        raise InputError(f"{where}: the probability {value:g} is not above 0 and up to 1")
+    if 0 < (blank := table["probability"].null_count) < len(table):
+        row = int(np.argmax(table["probability"].is_null().to_numpy()))
+        raise InputError(
+            f"{place(graded[row])}: has no probability, like {blank:,} of {len(table):,} labels: "
+            "give each one, or leave out the column"
+        )
+    person = pc.fill_null(table["person"], "")
+    table = table.set_column(table.schema.get_field_index("person"), "person", person)
+    _refuse_repeated(table, lambda row: place(graded[row]))
+    return table.cast(ROWS), unsure, ungraded
+
+
+def _documents(table: pa.Table) -> set[tuple[str, str]]:
+    names = (table[name].to_pylist() for name in ("query_id", "doc_id"))
+    return {*zip(*names, strict=True)}
+
+
+def _refuse_repeated(table: pa.Table, place: Callable[[int], str]) -> None:
+    """Refuse a second label of one document by the same person."""
+    first_rows = dict[tuple[str, ...], int]()
+    ids = (table[name].to_pylist() for name in ("query_id", "doc_id", "person"))
+    for row, label in enumerate(zip(*ids, strict=True)):
+        if (first := first_rows.setdefault(label, row)) != row:
+            raise InputError(
+                f"{place(row)}: the document of {place(first)} again, by the same person"
+            )
+
+
 def by_person(place: str) -> tuple[pa.Table, int] | None:
     """Read all grades by person, whether or not they already count in a correction.
 
     Returns:
-        query_id, doc_id, person and grade, and how many answers are no grade; None where no row
-        names a person.
+        query_id, doc_id, person and grade, and the number of answers without a grade; None where
+        no row names a person.
 
     Raises:
-        InputError: it cannot be read, or there is no grade.
+        InputError: it cannot be read, or contains no grade.
     """
     names = listing(place)
     if names is None:
@@ -112,7 +178,7 @@ def by_person(place: str) -> tuple[pa.Table, int] | None:
 
 
 def grades_of(said: Standing) -> pa.Table:
-    """Return all valid grades in the columns of ``ROWS``, without chances."""
+    """Return all valid grades in the columns of ``ROWS``, without probabilities."""
     return _table(
         [
             (*pair, answer.person, answer.grade, None)
@@ -174,18 +240,18 @@ def _of_sample(place: str) -> PeoplesLabels:
 
 
 def _graded(by_person: dict[str, PersonsAnswer]) -> list[PersonsAnswer]:
-    """Return the answers that are grades, by the name of the person."""
+    """Return the answers that have a grade, sorted by person."""
     return [by_person[who] for who in sorted(by_person) if by_person[who].grade is not None]
 
 
 def _chances(
     sizes: NDArray[np.float64], priorities: NDArray[np.float64], done: int, answered: int
 ) -> list[float]:
-    """Return the chances of the first documents by priority to be drawn, and to get a grade.
+    """Return the probabilities of the first documents by priority to be drawn and get a grade.
 
-    A document is drawn where its size over a chance from (0, 1] is above the priority of the first
-    that is not (Duffield, Lund and Thorup 2007, J. ACM 54:32). Who cannot say does so by chance, as
-    far as is known.
+    A document is in a priority sample if its size over a uniform number from (0, 1] is above the
+    priority of the first document outside it (Duffield, Lund and Thorup 2007, J. ACM 54:32).
+    "Cannot say" is taken to be independent of the document.
     """
     if not answered:
         return [1.0] * done

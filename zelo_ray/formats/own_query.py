@@ -1,4 +1,4 @@
-"""Queries among their own candidates, as in ArguAna and Quora, whose queries are documents."""
+"""Find queries among their own candidates, as in ArguAna and Quora, whose queries are documents."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -10,7 +10,7 @@ from zelo_ray.records import Document
 
 _SHOWN = 3
 _KEY = "left_out"
-"""What says in a line of pools that its query was a candidate: a run may still hold it."""
+"""The field of a pool's line that says that its query was a candidate; runs may still hold it."""
 
 
 def is_same_text(query: str, document: Document) -> bool:
@@ -23,10 +23,10 @@ def is_same_text(query: str, document: Document) -> bool:
 
 @dataclass(slots=True)
 class OwnQueries:
-    """Queries that are met among their own candidates, by their ids.
+    """The ids of queries that are among their own candidates.
 
-    BEIR's evaluation leaves out a document that is called as its query. So is done here where the
-    text is the same as well; one that has only the id, or only the text, is another document.
+    BEIR's evaluation leaves out a document that has the id of its query. Here it is left out only
+    if the text is the same as well; a document with the same id or text alone is kept.
     """
 
     same: list[str] = field(default_factory=list)
@@ -36,7 +36,7 @@ class OwnQueries:
     """with another id"""
 
     def meet(self, query_id: str, query: str, document: Document) -> bool:
-        """Check a candidate and note it; return whether it is the query itself."""
+        """Record a candidate that is like its query; return whether it is the query itself."""
         if document.id == query_id:
             if is_same_text(query, document):
                 self.same.append(query_id)
@@ -47,7 +47,7 @@ class OwnQueries:
         return False
 
     def notes(self, *, left_out: bool = True) -> list[str]:
-        """Describe the queries met; ``left_out``: whether they were left out of the candidates."""
+        """Describe the queries; ``left_out``: whether they were left out of the candidates."""
         lines = []
         if self.same:
             lines.append(
@@ -59,12 +59,12 @@ class OwnQueries:
             )
         if self.by_id:
             lines.append(
-                f"kept documents that have the id of their query, and another text, of "
+                "kept documents that have the id of their query but another text, of "
                 f"{_of(self.by_id)}"
             )
         if self.by_text:
             lines.append(
-                f"kept documents that have the text of their query, and another id, of "
+                "kept documents that have the text of their query but another id, of "
                 f"{_of(self.by_text)}"
             )
         return lines
@@ -73,11 +73,11 @@ class OwnQueries:
 def without_own(
     pools: Iterator[dict[str, Any]], notes: dict[str, None]
 ) -> Iterator[dict[str, Any]]:
-    """Yield pools in the form of lines, without the queries themselves; leave other lines as is.
+    """Yield pools in the form of lines, without the queries themselves.
 
     Args:
-        pools: of which some may be bad.
-        notes: get what was met, at the end.
+        pools: some may be invalid, and are yielded unchanged.
+        notes: a dict to whose keys notes are added at the end.
     """
     own_queries = OwnQueries()
     for pool in pools:
@@ -96,13 +96,13 @@ def without_own(
 
 
 def left_out_of(line: bytes) -> list[str]:
-    """Return the ids that a line of pools lists as the query itself, left out."""
+    """Return the ids of candidates that a pool's line says were left out as the query itself."""
     ids = json.loads(line).get(_KEY) if _KEY.encode() in line else None
     return [id_ for id_ in ids if isinstance(id_, str)] if isinstance(ids, list) else []
 
 
 def mark_of(query_id: str, own: Collection[str]) -> dict[str, list[str]]:
-    """Return the field that marks a query as left out of its own candidates."""
+    """Return the field that says that a query was left out of its own candidates."""
     return {_KEY: [query_id]} if query_id in own else {}
 
 

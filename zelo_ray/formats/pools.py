@@ -1,7 +1,7 @@
-"""Pools from sharded JSON lines: one line at a time, bad lines set aside with their reason.
+"""Read pools from sharded JSON lines, one line at a time; reject invalid lines with a reason.
 
 A line is ``{"query": {"id", "query"}, "documents": [{"id", "content", "metadata"?, "score"?}]}``;
-unknown keys are kept for the annotated output and otherwise left alone.
+unknown keys are kept for the annotated output, and otherwise ignored.
 """
 
 import contextlib
@@ -17,16 +17,24 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, NotRequired, cast
 
 import fsspec
 import orjson
 import pyarrow as pa
 from fsspec.utils import infer_compression
-from pydantic import ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
+from typing_extensions import TypedDict  # of pydantic, which takes no other on Python 3.11
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input_line import read_input
 from zelo_ray.formats.wording import is_utf8, no_utf8
 from zelo_ray.records import Document, Pool, first_error
 
@@ -40,12 +48,12 @@ _BOM = b"\xef\xbb\xbf"
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _BUFFER_BYTES = 2**16
 OF_THE_LINE = frozenset({"id", "query", "session_id"})
-"""The fields of a query that are no matter of ``Pool.about``."""
+"""The fields of a query that are not part of ``Pool.about``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One input line: ``pool`` if it is good, else the ``reason`` why it is not."""
+    """One input line: its ``pool``, or the ``reason`` why it is invalid."""
 
     file: str
     number: int
@@ -53,12 +61,12 @@ class Line:
     pool: Pool | None = None
     reason: str = ""
     offset: int = 0
-    """bytes of the plain file before it"""
+    """where it begins, in bytes of the unpacked file"""
 
 
 @dataclass(frozen=True, slots=True)
 class LineLimits:
-    """Sizes, in bytes, past which a line is set aside."""
+    """The largest sizes, in bytes, of a valid line."""
 
     line: int = 4 * 2**20
     document: int = 2**20
@@ -66,12 +74,12 @@ class LineLimits:
 
 
 def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
-    """List the files that paths, directories, globs and URLs name: each once, in a stable order.
+    """List the files that paths, directories, globs and URLs name, each once, in a stable order.
 
-    A directory or glob does not reach into ``out``, where the run's own files lie.
+    Files in ``out``, the run's own directory, are left out of directories and globs.
 
     Raises:
-        InputError: a pattern names nothing, or its storage cannot be reached.
+        InputError: a pattern matches nothing, or its storage cannot be reached.
     """
     files: dict[str, None] = {}
     for pattern in patterns:
@@ -97,31 +105,31 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
 
 
 def plain_name(url: str) -> str:
-    """Return a file's name in lower case, without its folder and the ending of its packing."""
+    """Return a file's name in lower case, without its folder and without .gz and the like."""
     name = url.rstrip("/").rpartition("/")[2].lower()
     packed = next((ending for ending in PACKED if name.endswith(ending)), "")
     return name.removesuffix(packed)
 
 
 def is_lines(url: str) -> bool:
-    """Return whether the name of a file is that of JSON lines, packed or not."""
+    """Return whether a file is JSON lines by its name, packed or not."""
     return plain_name(url).endswith(_LINES)
 
 
 def is_data(url: str) -> bool:
-    """Return whether the name of a file is that of some kind of input."""
+    """Return whether a file is some kind of input by its name."""
     return plain_name(url).endswith(_DATA)
 
 
 def read_lines(file: str, limits: LineLimits, number: int = 1, offset: int = 0) -> Iterator[Line]:
-    """Yield the lines of one shard, good and bad; blank lines are passed over.
+    """Yield the lines of one shard, valid or not, without blank ones.
 
-    A file that breaks off (a torn gzip, a lost connection) ends with one bad line that says so.
+    A truncated file (a torn gzip, a lost connection) ends with an invalid line that says so.
 
     Args:
         file: the shard.
-        limits: past which a line is bad.
-        number: of the line to begin with.
+        limits: of valid lines.
+        number: of the first line to read.
         offset: where that line begins, in a file that `is_plain`.
     """
     number -= 1
@@ -146,12 +154,12 @@ def read_lines(file: str, limits: LineLimits, number: int = 1, offset: int = 0) 
 
 
 def is_plain(file: str) -> bool:
-    """Return whether a file is not packed, so that it can be read from any offset."""
+    """Return whether a file is not packed, so that reading can begin at any offset."""
     return not file.lower().endswith(".zst") and infer_compression(file) is None
 
 
 def refuse_pipe(file: str) -> None:
-    """Refuse a pipe or a device, which can be read only once, and may block without end.
+    """Refuse a pipe or a device, which can be read only once, and may block for ever.
 
     Raises:
         InputError: it is a pipe or a device.
@@ -170,19 +178,17 @@ def open_plain(file: str, offset: int = 0) -> Iterator[Any]:
     """Open a file at an offset of its decompressed bytes, as a stream that reads lines.
 
     Raises:
-        InputError: it is no file but a pipe or a device.
+        InputError: it is a pipe or a device.
     """
     refuse_pipe(file)
-    if file.lower().endswith(
-        ".zst"
-    ):  # Arrow tells a file that was cut short, as fsspec's codec does not
+    if file.lower().endswith(".zst"):  # Arrow notices a truncated file, fsspec's codec does not
         with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
             yield io.BufferedReader(plain, _BUFFER_BYTES)
-    elif file.lower().endswith(".zip"):  # of which fsspec reads the first file, however many are in
+    elif file.lower().endswith(".zip"):  # fsspec would silently read the first file only
         with fsspec.open(file, "rb") as raw, zipfile.ZipFile(raw) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/")]
             if len(names) != 1:
-                raise OSError(f"{len(names):,} files are in it: unpack it")
+                raise OSError(f"it contains {len(names):,} files: unpack it")
             with archive.open(names[0]) as plain:
                 plain.seek(offset)
                 yield plain
@@ -222,7 +228,7 @@ def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
 
 
 def _told(error: ValidationError) -> str:
-    """Return why a line is bad; for an id that is a number, also how to write it."""
+    """Describe the error in a line; for an id that is a number, also how to write it."""
     first, message = error.errors(include_url=False)[0], first_error(error)
     if first["type"] != "string_type" or first["loc"][-1] != "id":
         return message
@@ -235,26 +241,26 @@ def _told(error: ValidationError) -> str:
 
 def _too_long(text: str, limit: int) -> int:
     """Return the size of a text in bytes if it is over the limit; else 0."""
-    if len(text) <= limit // 4:  # a character takes four at most
+    if len(text) <= limit // 4:  # a character takes at most four bytes
         return 0
     size = len(text.encode())
     return size if size > limit else 0
 
 
 def _refuse_odd_numbers(raw: bytes) -> None:
-    """Refuse numbers that Python reads and JSON has not, and those that Python cannot read.
+    """Refuse numbers such as NaN, which Python reads and JSON lacks, and ones too large for Python.
 
     Raises:
         ValueError: there is one.
     """
     try:
-        orjson.loads(raw)  # which is fast, and refuses all of them and a little more
+        orjson.loads(raw)  # fast, and refuses all of them, and some valid JSON
     except ValueError:
         json.dumps(json.loads(raw), allow_nan=False)
 
 
 def session_in(raw: bytes) -> str:
-    """Return the session of a line that may be bad, as far as it can be read; else ""."""
+    """Return the session of a line that may be invalid; "" if there is none."""
     try:
         line = json.loads(raw)
         sessions = (line.get("session_id"), line["query"].get("session_id"))
@@ -268,13 +274,13 @@ def _session(*told: object) -> str:
 
 
 def annotate_line(raw: bytes, scores: Mapping[str, Mapping[str, float]], *names: str) -> bytes:
-    """Add values found for each document, such as ``score``, to an input line; lose nothing.
+    """Add values such as ``score`` to the documents of an input line; keep all other fields.
 
     Args:
         raw: the line.
-        scores: by document, values by name; what is not finite is left out.
-        names: all names that there may be. What the line came with under one of them is kept, with
-            ``input_`` before it; the first such, where a line is annotated again.
+        scores: by document, values by name; those that are not finite are left out.
+        names: all names that may occur. A field of the input with such a name is renamed to
+            ``input_NAME``, unless that exists, as in a line that was annotated before.
     """
     line = cast(dict[str, Any], json.loads(raw))
     for document in line.get("documents", []):
@@ -287,5 +293,85 @@ def annotate_line(raw: bytes, scores: Mapping[str, Mapping[str, float]], *names:
 
 
 def short(error: BaseException) -> str:
-    """Return an error in a few words, for a message of one line."""
+    """Format an error as the end of a one-line message."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("is empty")
+    if "\0" in value:
+        raise ValueError("holds a NUL character")
+    return value
+
+
+_Text = Annotated[str, AfterValidator(_text)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class _Query(_Strict):
+    id: _Text
+    query: _Text
+    session_id: Any = None
+
+
+class _Document(_Strict):
+    id: _Text
+    content: _Text
+    metadata: dict[str, Any] | None = None
+
+
+class _InputLine(_Strict):
+    query: _Query
+    session_id: Any = None
+    documents: list[_Document] = Field(default_factory=list)
+
+
+@with_config(strict=True, extra="allow")
+class _PlainQuery(TypedDict):
+    id: str
+    query: str
+    session_id: NotRequired[Any]
+
+
+@with_config(strict=True, extra="ignore")
+class _PlainDocument(TypedDict):
+    id: str
+    content: str
+    metadata: NotRequired[dict[str, Any] | None]
+
+
+@with_config(strict=True, extra="ignore")
+class PlainLine(TypedDict):
+    """The same fields as `_InputLine`, validated in half the time, but texts may be blank."""
+
+    query: _PlainQuery
+    session_id: NotRequired[Any]
+    documents: NotRequired[list[_PlainDocument]]
+
+
+_PLAIN = TypeAdapter(PlainLine)
+
+
+def read_input(raw: bytes) -> PlainLine:
+    """Parse and validate an input line.
+
+    Raises:
+        ValidationError: a field is missing or of a wrong type, or a text is blank or has a NUL.
+    """
+    try:
+        line = _PLAIN.validate_json(raw)
+    except ValidationError:
+        _InputLine.model_validate_json(raw)  # raises, with clearer messages
+        raise
+    for part in (line["query"], *line.get("documents", [])):
+        for text in part.values():
+            if isinstance(text, str) and (not text.strip() or "\0" in text):
+                _InputLine.model_validate_json(
+                    raw
+                )  # raises, unless the text is a session id, which may be blank
+                return line
+    return line

@@ -1,4 +1,4 @@
-"""The record of a run: written when asking begins, and anew at the end, so that all can tell."""
+"""Read and write the record of a run, ``run.json``: once when calls begin, and at the end."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,19 +15,19 @@ _RESULTS = frozenset(
     f"{name}.parquet"
     for name in ("scores", "votes", "grades", "contests", "winners", "verdicts", "runs")
 ) | {"annotated.jsonl"}
-"""Files of results that may be named by themselves."""
+"""Files of results that a user may name in place of their directory."""
 ASKED = (
     *("protocol", "criteria", "anchors", "show_metadata", "document_tokens", "judge_options"),
     *("instructions", "show_query", "passages"),
-    "seed",  # which draws the examples, and in what order documents are shown
+    "seed",  # decides on the examples, and on the order of documents
 )
-"""Options that change what a judge is asked."""
+"""Options that change the prompts of judges."""
 
 
 def begin(out: str, name: str, told: Mapping[str, Any]) -> None:
-    """Record that a run has begun to ask.
+    """Record that a run has begun to make calls.
 
-    The record of the last run that came to its end is kept, as ``before``, until this one does.
+    Until it is finished, the record of the last finished run is kept in it as ``before``.
     """
     before = _read(out, name)
     if before and not is_finished(before):
@@ -36,42 +36,42 @@ def begin(out: str, name: str, told: Mapping[str, Any]) -> None:
 
 
 def judgment_tables(out: str) -> list[str] | None:
-    """Return the tables of judgments that a run writes, if its record says so."""
+    """Return the names of the tables of judgments that a run writes; None if there is no record."""
     tables: list[str] | None = (_read(out, RUN) or {}).get("judgments")
     return tables
 
 
 def former_tables(out: str) -> set[str]:
-    """Return the tables of judgments of the last finished run, while another is at work."""
+    """Return the names of the tables of judgments of the finished run before an unfinished one."""
     before = (_read(out, RUN) or {}).get("before") or {}
     return {*before.get("judgments", ())}
 
 
 def record_of_results(out: str) -> dict[str, Any] | None:
-    """Read the record of the run whose results lie in a directory or URL.
+    """Read the record of the run whose results are in a directory or URL.
 
-    That is the last one that came to its end, also while another is at work.
+    That is the last finished one, also while another is running.
 
     Returns:
-        The record; None where there is none, or it came to no judgment.
+        The record; None if there is none, or the run has no judgments.
     """
     last_run = last_record(out)
     return last_run if (last_run.get("summary") or {}).get("judgments") else None
 
 
 def last_record(out: str) -> dict[str, Any]:
-    """Read the record of the last run on a directory or URL that came to its end, if any did."""
+    """Read the record of the last finished run in a directory or URL; an empty one if none is."""
     run = _read(out, RUN) or {}
     return (run if is_finished(run) else run.get("before")) or {}
 
 
 def is_finished(record: Mapping[str, Any]) -> bool:
-    """Return whether a record is of a finished run; commands that ask no judge do not say."""
+    """Return whether a record is of a finished run; those of commands without calls always are."""
     return bool(record.get("finished", True))
 
 
 def unfinished(out: str) -> dict[str, Any] | None:
-    """Return the record of the run at a directory or URL, if it is not finished; else None."""
+    """Return the record of the run in a directory or URL if it is unfinished, else None."""
     for name in (RUN, PROTOCOLS):
         if run := _read(out, name):
             return None if is_finished(run) else run
@@ -79,13 +79,13 @@ def unfinished(out: str) -> dict[str, Any] | None:
 
 
 def refuse_unfinished(url: str) -> None:
-    """Refuse the results of a run that is not finished, as they cannot be measured yet.
+    """Refuse the results of an unfinished run, which cannot be measured yet.
 
     Args:
         url: a directory, or one file of results in it.
 
     Raises:
-        InputError: the run there is not finished.
+        InputError: the run is unfinished.
     """
     out = run_at(url)
     if (out != url.rstrip("/") or listing(url) is not None) and unfinished(out):
@@ -93,7 +93,7 @@ def refuse_unfinished(url: str) -> None:
 
 
 def options_at(url: str) -> dict[str, Any] | None:
-    """Return the options of a run, given by its directory or a file of its results, or None."""
+    """Return the options of a run, given its directory or a file in it; None if there are none."""
     out = run_at(url)
     name = next((name for name in (RUN, PROTOCOLS) if name in (listing(out) or ())), None)
     options = record(f"{out}/{name}").get("options") if name else None
@@ -101,20 +101,20 @@ def options_at(url: str) -> dict[str, Any] | None:
 
 
 def asked_otherwise(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the options by whose values two runs asked different questions."""
+    """Yield the options whose values make the prompts of two runs differ."""
     for name in ASKED:
         if (was.get(name) or None) != (now.get(name) or None):
             yield name
 
 
 def run_at(url: str) -> str:
-    """Return the directory of a run, given by itself or by one file of its results."""
+    """Return the directory of a run, given itself or one file of results in it."""
     folder, _, name = url.rstrip("/").rpartition("/")
     return (folder or ".") if name in _RESULTS else url.rstrip("/")
 
 
 def not_finished(out: str) -> str:
-    """Return the message on an output directory whose run is not finished."""
+    """Return the message about an output directory whose run is unfinished."""
     return f"{out} is not finished; run the same command again"
 
 
@@ -123,6 +123,6 @@ def _read(out: str, name: str) -> dict[str, Any] | None:
     path = f"{root.rstrip('/')}/{name}"
     try:
         content = json.loads(fs.cat_file(path)) if fs.exists(path) else None
-    except (OSError, ValueError):  # such as a file, or no JSON: then it is no record of ours
+    except (OSError, ValueError):  # such as text that is not JSON, and so not a record
         return None
     return content if isinstance(content, dict) else None

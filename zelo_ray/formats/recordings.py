@@ -1,8 +1,8 @@
-"""Recordings: what judges thought of documents, written down to be given again.
+"""Read recordings: opinions of judges on documents, which recorded judges give again.
 
-A recording is a table, as JSON lines or Parquet, packed or not. Each row is an opinion on one
-document of a query, or on two; the tables of a run's votes and grades are recordings, too. Rows
-that name a ``judge`` are that judge's.
+A recording is a table in JSON lines or Parquet, packed or not. Each row is an opinion on one
+document of a query, or on two; the votes and grades of a run are recordings, too. Rows that name a
+``judge`` are that judge's.
 """
 
 import difflib
@@ -31,9 +31,9 @@ from zelo_ray.formats.stored import rows
 from zelo_ray.records import first_error
 
 _HIGHEST = 3
-_WEB = ("http://", "https://")  # which are not asked for a list
+_WEB = ("http://", "https://")  # which are not listed as folders
 _TABLES = ("votes.parquet", "grades.parquet")
-"""What counts in the results of a run."""
+"""The tables of a run that are recordings."""
 
 
 def _as_text(value: Any) -> Any:
@@ -41,11 +41,11 @@ def _as_text(value: Any) -> Any:
 
 
 _Id = Annotated[str, BeforeValidator(_as_text)]
-"""An id; whole numbers count as texts, as they do in frames."""
+"""An id; whole numbers are converted to text, as in frames."""
 
 
 class Opinion(BaseModel):
-    """A row about one document: what it is worth for its query."""
+    """A row about one document: its relevance to the query."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -64,7 +64,7 @@ class Opinion(BaseModel):
 
     @property
     def about(self) -> tuple[str, ...]:
-        """Return the ids of the documents that the opinion is on: one."""
+        """Return the ids of the documents that the opinion is about: one."""
         return (self.doc_id,)
 
     @property
@@ -79,12 +79,12 @@ class Opinion(BaseModel):
 
     @property
     def said(self) -> str:
-        """Return the opinion as a line that names the document."""
+        """Return the opinion as a line of text that names the document."""
         return f"{self.doc_id}, worth {self.value:g} of {_HIGHEST}: {self.rationale}".rstrip(": ")
 
 
 class RecordedComparison(BaseModel):
-    """A row about two documents; below 0: a is better. ``swapped``: the judge saw b first."""
+    """A row about two documents; below 0: A is better. ``swapped``: the judge saw B first."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -96,18 +96,18 @@ class RecordedComparison(BaseModel):
 
     @property
     def about(self) -> tuple[str, ...]:
-        """Return the ids of the documents in the order in which the judge saw them."""
+        """Return the ids of the two documents in the order in which the judge saw them."""
         pair = self.doc_id_a, self.doc_id_b
         return pair[::-1] if self.swapped else pair
 
     @property
     def lean(self) -> float:
-        """Return the preference by the order shown: below 0 for the first."""
+        """Return the preference for the document shown second; below 0: for the first."""
         return -self.preference if self.swapped else self.preference
 
 
 class _Row(BaseModel):
-    """Other fields of each row. Rows with a ``key`` are of a run, which may ask repeatedly."""
+    """The other fields of a row. Rows with a ``key`` are of a run, which may ask repeatedly."""
 
     model_config = ConfigDict(strict=True)
 
@@ -117,15 +117,15 @@ class _Row(BaseModel):
 
 
 Opinions = dict[tuple[str, ...], list[Opinion | RecordedComparison]]
-"""One judge's, by query and document or documents; several where it was asked repeatedly."""
+"""One judge's opinions by query and document ids; several where it was asked repeatedly."""
 
 
 def sources(where: str) -> list[str]:
     """List the recordings of a folder; a file, or the results of a run, are one.
 
     Raises:
-        InputError: the folder holds none, or nothing is there; like the other messages here, it
-            begins with the place.
+        InputError: there is no such file, or the folder has none. The messages of all functions
+            here begin with the place.
     """
     names = _inside(where)
     if names is None and not where.startswith(_WEB) and not pieces(where):
@@ -139,10 +139,10 @@ def sources(where: str) -> list[str]:
 
 
 def digest_of(source: str) -> str:
-    """Hash the content of a recording, packed or not.
+    """Hash the unpacked content of a recording.
 
     Raises:
-        InputError: it is not there, or cannot be read.
+        InputError: it does not exist, or cannot be read.
     """
     digest = hashlib.sha256()
     for table in _tables(source):
@@ -153,12 +153,12 @@ def digest_of(source: str) -> str:
     return digest.hexdigest()[:16]
 
 
-@cache  # whatever the size of the panel: reading one again would hold up every answer
+@cache  # all judges of the panel share it, and reading it takes long
 def read_recording(source: str, digest: str) -> dict[str, Opinions]:
-    """Read the opinions of a recording, by judge; the name is "" where rows have no judge.
+    """Read the opinions of a recording by judge, under "" where rows name no judge.
 
     Raises:
-        InputError: it cannot be read, a row makes no sense, or the digest is another.
+        InputError: it cannot be read, a row is invalid, or the digest differs.
     """
     if digest_of(source) != digest:
         raise InputError(f"{source}: has changed since the run began")
@@ -178,7 +178,7 @@ def read_recording(source: str, digest: str) -> dict[str, Opinions]:
 
 
 def whole_place(source: str) -> str:
-    """Return the absolute path of a source, valid from any directory; a URL as it is."""
+    """Return the absolute path of a recording; a URL as it is."""
     local = "://" not in source
     return os.path.abspath(os.path.expanduser(source)) if local else source  # noqa: PTH100, PTH111 - or a URL
 
@@ -194,7 +194,7 @@ def _tables(source: str) -> list[str]:
 
 
 def _near(where: str) -> str:
-    """Return a hint on a file with a similar name, as the end of a message."""
+    """Suggest a file with a similar name, as the end of a message; "" if there is none."""
     folder, slash, name = where.rstrip("/").rpartition("/")
     try:
         siblings = listing(folder or slash or ".") or []
@@ -206,7 +206,7 @@ def _near(where: str) -> str:
 
 
 def _inside(place: str) -> list[str] | None:
-    """List the names in a folder; return None for a file, without asking a web server."""
+    """Return the names in a folder; None for a file. No request is made to web servers."""
     return None if is_lines(place) or place.endswith(".parquet") else listing(place)
 
 

@@ -1,4 +1,4 @@
-"""The files of a run: written beside their place, moved into it when whole."""
+"""Write the files of a run: next to their place, then moved into it when complete."""
 
 import contextlib
 import json
@@ -25,9 +25,9 @@ _PARTIAL = ".partial"
 class ResultsWriter:
     """Writes the tables and lines of one run under a directory or URL.
 
-    Rows of Parquet files are grouped by their number alone, so that equal rows make equal files.
-    Leaving the block without an exception puts the files in their places. With a number they are a
-    part: ``votes/part-00012.parquet`` of ``votes.parquet``. Two may write the same part at once.
+    Rows are grouped by their number alone, so that equal rows make equal Parquet files. Leaving the
+    ``with`` block without an exception moves the files to their places. With ``part`` they are
+    parts: ``votes/part-00012.parquet`` of ``votes.parquet``; two processes may write the same one.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ResultsWriter:
         try:
             self._finish()
         except BaseException:
-            self._discard()  # what is half there takes room that may be lacking
+            self._discard()  # the disk may be full
             raise
 
     def _finish(self) -> None:
@@ -121,11 +121,11 @@ class ResultsWriter:
             if self._local:
                 with contextlib.suppress(OSError):
                     file.close()
-                with contextlib.suppress(FileNotFoundError):  # it is in its place already
+                with contextlib.suppress(FileNotFoundError):  # it was moved to its place already
                     self._fs.rm_file(self._path(name))
             elif not file.closed:
                 file.discard()
-                file.closed = True  # else fsspec would upload what there is when it is collected
+                file.closed = True  # else fsspec would upload it when it is garbage-collected
 
 
 def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> pa.Table:
@@ -135,16 +135,16 @@ def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> p
         out: directory or URL.
         name: of the table.
         columns: their names.
-        records: its rows are of one of these types.
+        records: the types of which its rows may be.
 
     Raises:
-        InputError: it cannot be read, or is another table.
+        InputError: it cannot be read, or is of none of these types.
     """
     return Stored(f"{out.rstrip('/')}/{name}.parquet", *map(schema_of, records)).read(columns)
 
 
 def remove_tables(out: str, names: Iterable[str]) -> None:
-    """Remove those of the tables that are there, in either form."""
+    """Remove those of the tables that exist, files and parts."""
     fs, root = fsspec.url_to_fs(out)
     for name in names:
         if fs.exists(path := f"{root}/{name}.parquet"):
@@ -153,15 +153,14 @@ def remove_tables(out: str, names: Iterable[str]) -> None:
 
 
 def remove_parts(out: str, names: Iterable[str], keep: int = 0) -> None:
-    """Remove parts, and what killed workers left of some, from the folders that are there.
+    """Remove parts of tables, also unfinished ones of killed workers.
 
-    Nothing else is removed from these folders: a protocol of the user's may call a table as a
-    directory of the run is called.
+    Only parts are removed: a table of a user's protocol may have the name of another directory.
 
     Args:
         out: directory or URL.
         names: of tables, or of lines.
-        keep: how many parts stay, from the first.
+        keep: how many of the first parts are kept.
     """
     fs, root = fsspec.url_to_fs(out)
     for name in names:
@@ -174,19 +173,19 @@ def remove_parts(out: str, names: Iterable[str], keep: int = 0) -> None:
                 called.endswith(_PARTIAL) or int(part["number"]) >= keep
             ):
                 fs.rm_file(path)
-        with contextlib.suppress(OSError):  # it holds something else
+        with contextlib.suppress(OSError):  # it has other files
             fs.rmdir(folder)
 
 
 def drop_scores(out: str, schema: pa.Schema) -> None:
-    """Remove scores, and the lines that hold them, if they are of another protocol than this."""
+    """Remove scores, and the annotated lines, if their columns are those of another protocol."""
     fs, root = fsspec.url_to_fs(out)
     url = f"{out.rstrip('/')}/scores.parquet"
     try:
         if not pieces(url):
             return
         columns = Stored(url).names
-    except InputError:  # what is damaged is of no use to anybody
+    except InputError:  # it is damaged
         columns = []
     if columns != schema.names:
         remove_tables(out, ["scores"])
@@ -196,7 +195,7 @@ def drop_scores(out: str, schema: pa.Schema) -> None:
 
 
 def write_text(out: str, name: str, text: str) -> None:
-    """Write one small file whole; on a disk it is durable when this returns."""
+    """Write one small file atomically; on a local disk it is durable when this returns."""
     fs, root = fsspec.url_to_fs(out)
     path = f"{root}/{name}"
     if "file" not in fs.protocol:
@@ -221,7 +220,7 @@ def write_text(out: str, name: str, text: str) -> None:
 
 
 def write_json(out: str, name: str, value: Mapping[str, Any]) -> None:
-    """Write one small JSON file whole; a number that JSON does not know becomes null."""
+    """Write one small JSON file atomically; numbers that JSON lacks become null."""
     text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
     write_text(out, name, text + "\n")
 

@@ -1,7 +1,7 @@
-"""A segment of the ledger: JSON lines, one reply a line, each with a checksum of its own.
+"""Read and write lines of a ledger segment: JSON lines, a reply a line, each with a checksum.
 
-The name of a segment tells its format, so that no damage to a line can make it pass for one of
-another. ``.v2.jsonl``: the last column of a line, ``crc32``, is over all bytes before it.
+The format is part of a segment's file name, so that a damaged line is never read in another format.
+``.v2.jsonl``: the last column, ``crc32``, is the checksum of all bytes before it.
 """
 
 import zlib
@@ -27,17 +27,21 @@ _DEFAULTS = {column.name: column.default for column in _COLUMNS if column.defaul
 def line_of(reply: Reply) -> bytes:
     """Return a reply as a JSON line with a checksum."""
     row = {column.name: getattr(reply, column.name) for column in _COLUMNS}
-    for name in ("text", "reason", "model"):  # half an emoji is no UTF-8, and no reason to fail
+    for name in (
+        "text",
+        "reason",
+        "model",
+    ):  # may contain half of a surrogate pair, which is not UTF-8
         row[name] = str(row[name]).encode("utf-8", "replace").decode()
     body = orjson.dumps(row)[:-1]
     return body + _CHECKSUM % zlib.crc32(body)
 
 
 def row_of(line: bytes) -> dict[str, Any] | None:
-    """Parse a line as a row with all columns of a reply, and perhaps more; None if damaged.
+    """Parse a line to a row with at least all columns of a reply; return None if it is damaged.
 
-    A column that was added since has its default: a paid answer must outlive a new column.
-    Whatever the bytes are, this raises nothing.
+    Columns that were added later get their default, so that paid replies stay readable. Nothing is
+    raised, whatever the bytes are.
     """
     if not line.endswith(_CHECKSUM % zlib.crc32(line[:-_CHECKSUM_BYTES])):
         return None
@@ -51,12 +55,12 @@ def row_of(line: bytes) -> dict[str, Any] | None:
 
 
 def reply_of(row: Mapping[str, Any]) -> Reply:
-    """Build the reply of a sound row, without unknown columns."""
+    """Build a reply from a row of `row_of`, without unknown columns."""
     return Reply(*_VALUES(row))
 
 
 def whole_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield lines with their offsets; leave out a last line that a crash cut short."""
+    """Yield the offset and bytes of each line, without a last line that a crash cut short."""
     start = 0
     while end := data.find(b"\n", start) + 1:
         yield start, data[start:end]

@@ -1,6 +1,6 @@
-"""Whole conversations as pools: the turns of a session joined, an answer being a conversation.
+"""Join the turns of each session to one pool, whose documents are whole conversations.
 
-Judges then compare how assistants led a conversation, not what they said in one turn of it.
+Judges then compare how assistants led a conversation, not their answers in one turn.
 """
 
 import json
@@ -16,7 +16,7 @@ from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.records import Document, Pool
 
 FILE = "sessions.jsonl"
-_TORN = "a turn of it was set aside, so that it has a hole; mend that line"
+_TORN = "one of its turns was rejected; mend that line"
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Joined:
     """The result of joining turns to sessions."""
 
     path: str
-    """of the file that holds a pool a session, all of them good"""
+    """the file of joined sessions, a valid pool a line"""
     sessions: int = 0
     left_out: list[str] = field(default_factory=list)
     """assistants that do not answer every turn of a session, as ``assistant (session)``"""
@@ -33,12 +33,12 @@ class Joined:
 
 
 def join_sessions(shards: Sequence[str], out: str) -> Joined:
-    """Join the pools of each session to one, and write them to ``sessions.jsonl``.
+    """Join the pools of each session to one pool, and write these to ``sessions.jsonl``.
 
-    Turns come in the order of the input, also across shards; contestants are the assistants
-    (document ids) that answer them all. A session's query holds what the user said in each turn,
-    a document what one assistant made of the whole of it. What is bad goes to ``rejected.parquet``.
-    The input is read twice, so that only sessions whose last turn is still to come are held.
+    Turns are in the order of the input, also across shards. Only assistants (document ids) that
+    answer every turn are kept. A session's query has the user's message in each turn, a document
+    one assistant's whole conversation. Invalid lines and sessions go to ``rejected.parquet``.
+    The input is read twice, so that only sessions with turns to come are kept in memory.
 
     Args:
         shards: the files of the input.
@@ -85,7 +85,7 @@ def join_sessions(shards: Sequence[str], out: str) -> Joined:
 
 
 def _read(shards: Sequence[str]) -> Iterator[tuple[Line, str]]:
-    """Yield every line, and what is wrong with it, or ""."""
+    """Yield every line, and the reason why it is invalid, or ""."""
     turns = set[tuple[str, str]]()
     for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
         if line.pool is None:
@@ -95,7 +95,7 @@ def _read(shards: Sequence[str]) -> Iterator[tuple[Line, str]]:
         if not turn[0]:
             yield line, "it has no session_id; give it one, or judge with --blocks query"
         elif turn in turns:
-            yield line, f"query id {turn[1]!r} has come before in session {turn[0]!r}; rename one"
+            yield line, f"query id {turn[1]!r} occurs twice in session {turn[0]!r}; rename one"
         else:
             turns.add(turn)
             yield line, ""
@@ -103,7 +103,7 @@ def _read(shards: Sequence[str]) -> Iterator[tuple[Line, str]]:
 
 @dataclass(slots=True)
 class _Session:
-    """A session on its way: the turns that have come."""
+    """A session of which some turns have been read."""
 
     id: str
     first: Line
@@ -111,7 +111,7 @@ class _Session:
 
 
 def _sessions(shards: Sequence[str], turns: Counter[str]) -> Iterator[_Session]:
-    """Yield each session as soon as its last turn was read."""
+    """Yield each session when its last turn is read."""
     open_ = dict[str, _Session]()
     for line, reason in _read(shards):
         if line.pool is None or reason:
@@ -124,7 +124,7 @@ def _sessions(shards: Sequence[str], turns: Counter[str]) -> Iterator[_Session]:
 
 
 def _contestants(turns: Sequence[Pool]) -> list[Document]:
-    """Return the assistants of the first turn that answer in every other turn, too."""
+    """Return the first turn's documents of the assistants that answer in every turn."""
     everywhere = set.intersection(*({document.id for document in turn.documents} for turn in turns))
     return [document for document in turns[0].documents if document.id in everywhere]
 
@@ -148,7 +148,7 @@ def _answer(turn: Pool, doc_id: str) -> str:
 
 
 def _too_large(raw: bytes) -> str:
-    """Return why a joined line would be refused when read; empty if it is good."""
+    """Return the reason why a joined line is too large; "" if it is valid."""
     limits = LineLimits()
     if len(raw) > limits.line:
         return f"longer than {limits.line:,} bytes"

@@ -1,4 +1,4 @@
-"""Count which of the fields to be shown to judges the queries or documents of an input have."""
+"""Count how many queries or documents have the fields that judges are to be shown."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ class ShownFields:
     """Counts the queries, or documents, that have each of some fields.
 
     Args:
-        names: of the fields, as the option names them; if none, nothing is looked at.
-        of: whose fields they are.
+        names: of the fields, as given in the option; if empty, nothing is counted.
+        of: whether they are fields of queries or of documents.
     """
 
     def __init__(self, names: Sequence[str], of: Literal["query", "document"] = "query") -> None:
@@ -26,26 +26,26 @@ class ShownFields:
         self._seen = 0
 
     def see(self, about: Mapping[str, Any]) -> None:
-        """Record the metadata of one query or document."""
+        """Count the fields of one query or document."""
         if self._names:
             self._seen += 1
             self._there.update(name for name, value in about.items() if shown_text(value))
 
     def see_documents(self, pool: Pool) -> None:
-        """Record the metadata of a pool's documents."""
+        """Count the fields of a pool's documents."""
         for document in pool.documents if self._names else ():
             self.see({name: str(value) for name, value in document.metadata.items()})
 
     def watched(
         self, pools: Iterable[dict[str, Any]], source: str, beside: Collection[str]
     ) -> Iterator[dict[str, Any]]:
-        """Yield pools as they are, record each as it passes, and at the end call `refuse_unknown`.
+        """Yield pools unchanged, count the fields of each query, and at the end `refuse_unknown`.
 
         Raises:
             OptionError: no query has one of the fields.
         """
         for pool in pools:
-            query = pool.get("query")  # of a bad pool anything
+            query = pool.get("query")  # of any type in an invalid pool
             self.see(query if isinstance(query, Mapping) else {})
             yield pool
         self.refuse_unknown(source, beside)
@@ -54,18 +54,18 @@ class ShownFields:
         """Refuse a field that no query has.
 
         Args:
-            source: what was seen.
-            also: other names that a user may have meant, such as those of columns.
+            source: the input, for the message.
+            also: other names to suggest, such as those of columns.
 
         Raises:
             OptionError: there is one.
         """
         for name in (field for field in self._names if self._seen and not self._there[field]):
             fields = [e for e in dict.fromkeys([*self._there, *also]) if e not in OF_THE_LINE]
-            nothing = "they have no more than their text"
+            nothing = "they have no field but their text"
             if self._noun == "document":
-                nothing += " (of a table, only what stands in a column metadata is such a field)"
-            has = f"there are {', '.join(fields)}" if fields else nothing
+                nothing += " (in a table, such fields are in a column metadata)"
+            has = f"fields are {', '.join(fields)}" if fields else nothing
             raise OptionError(
                 f"{source}: no {self._noun} has the field {name!r} of {self._option}; {has}"
                 f"{meant(name, fields)}"

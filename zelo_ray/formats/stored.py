@@ -1,4 +1,4 @@
-"""A table as it is stored: one Parquet file, or a folder of parts in its place."""
+"""Read stored tables: one Parquet file, or a folder of parts in its place."""
 
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
@@ -22,14 +22,14 @@ _MANY = 100_000  # rows that take long enough to be worth threads
 
 
 class Stored:
-    """A table that is opened where it is read, part after part.
+    """A stored table, of which each method opens one file after another.
 
     Args:
-        url: of a Parquet file. Where it is not there, the parts of `pieces` stand in its place.
-        schemas: it has the columns of one of these at least, and perhaps others.
+        url: of a Parquet file; if it does not exist, its parts are read (`pieces`).
+        schemas: it must have all columns of one of these, and may have others.
 
     Raises:
-        InputError: here and in each method: it is none, or damaged, or a column is missing.
+        InputError: by each method: it is not Parquet, or damaged, or lacks a column.
     """
 
     def __init__(self, url: str, *schemas: pa.Schema) -> None:
@@ -57,7 +57,7 @@ class Stored:
         wanted, tables = self._known(columns), []
         for place in self.places:
             with self._open(place) as file:
-                # A thread of Arrow's may let go of the file after Python's end, which then aborts.
+                # With threads, Arrow may close the file after Python has shut down, which aborts.
                 is_large = file.metadata.num_rows > _MANY
                 tables.append(file.read(wanted, use_threads=is_large))
         return pa.concat_tables(tables)
@@ -65,7 +65,7 @@ class Stored:
     def batches(
         self, size: int, columns: Sequence[str] | None = None, every: int = 1
     ) -> Iterator[pa.Table]:
-        """Yield all rows, at most ``size`` at a time; with ``every`` 5, of each 5th row group."""
+        """Yield rows in tables of at most ``size``; with ``every`` = 5 only each 5th row group."""
         wanted, offset = self._known(columns), 0
         for place in self.places:
             with self._open(place) as file:
@@ -85,15 +85,15 @@ class Stored:
 
     def where(self, condition: pc.Expression) -> pa.Table:
         """Read the rows that meet a condition of pyarrow."""
-        # Not by Arrow's read_table: its threads may let go of the file after Python's end.
+        # Not by Arrow's read_table, whose threads may close the file after Python has shut down.
         tables = [batch.filter(condition) for batch in self.batches(_ROWS)]
         return pa.concat_tables([self.schema.empty_table(), *tables])
 
     def of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
-        """Yield the rows of some queries, in order.
+        """Yield the rows of some queries, in the order of the table.
 
-        Only the queries' ids are read of row groups that hold none of these: as dictionaries and
-        runs they are tiny. No more is imported than Arrow, whose own filters bring pandas.
+        Of row groups without these queries only the ids are read, which are tiny (dictionaries and
+        run lengths). Arrow's own filters would import pandas.
         """
         wanted = frozenset(query_ids)
         for place in self.places:
@@ -124,7 +124,7 @@ class Stored:
 
 
 def _spans(ids: pa.ChunkedArray, wanted: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Yield the first row, and the row after the last, of each stretch of some queries."""
+    """Yield the first row, and the row after the last, of each run of rows of some queries."""
     offset = 0
     for chunk in ids.chunks:
         of = [n for n, name in enumerate(chunk.dictionary.to_pylist()) if name in wanted]
@@ -145,7 +145,9 @@ def _opened(url: str, schemas: Sequence[pa.Schema], **options: Any) -> Iterator[
             _refuse_others(url, opened.schema_arrow, schemas)
             yield opened
         except _DAMAGED as error:
-            raise InputError(f"{url}: is no Parquet file, or damaged ({short(error)})") from None
+            raise InputError(
+                f"{url}: is not a Parquet file, or is damaged ({short(error)})"
+            ) from None
 
 
 def _refuse_others(url: str, found: pa.Schema, schemas: Sequence[pa.Schema]) -> None:
@@ -157,7 +159,7 @@ def _refuse_others(url: str, found: pa.Schema, schemas: Sequence[pa.Schema]) -> 
 
 
 def _kind(of: pa.DataType) -> str:
-    """Name the type of a column, whatever its width in bits."""
+    """Return the name of a column's type, whatever its width in bits."""
     if pa.types.is_list(of) or pa.types.is_large_list(of):
         return f"list of {_kind(of.value_type)}"
     if pa.types.is_dictionary(of):
@@ -170,16 +172,16 @@ def _kind(of: pa.DataType) -> str:
 
 
 def parquet_table(url: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a stored table, with those of the columns that it has; with all if None.
+    """Read those of the columns that a stored table has; all columns if None.
 
     Raises:
-        InputError: it is none, or damaged, or a text in it is no UTF-8.
+        InputError: it is not Parquet, or damaged, or a text in it is not UTF-8.
     """
     return _whole(url, Stored(url).read(columns))
 
 
 def _whole(url: str, table: pa.Table) -> pa.Table:
-    """Check the values of a table, which Arrow does not do when it reads, and return it."""
+    """Return a table after checking its values, which Arrow does not do on reading."""
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -188,23 +190,23 @@ def _whole(url: str, table: pa.Table) -> pa.Table:
 
 
 def rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place of each row of a file, and the row: Parquet, or what `text_rows` reads.
+    """Yield the place and the content of each row of a Parquet file, or of one for `text_rows`.
 
     Raises:
-        InputError: a row is none.
+        InputError: the file, or a row, cannot be read.
     """
     return parquet_rows(url) if url.endswith(".parquet") else text_rows(url)
 
 
 def names_of(url: str) -> list[str]:
-    """Return the names of the columns of such a file, as far as its first row shows them."""
+    """Return the names of the columns of a file for `rows`, as far as its first row shows them."""
     return Stored(url).names if url.endswith(".parquet") else text_columns(url)
 
 
 def parquet_rows(
     url: str, columns: Sequence[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a Parquet file of any name, with some of its columns or all."""
+    """Yield the place and the content of each row of a Parquet file; all columns if None."""
     number = 0
     for batch in Stored(url).batches(_ROWS, columns):
         for row in _whole(url, batch).to_pylist():

@@ -1,4 +1,4 @@
-"""Rows of text with tabs, in which a quote that does not enclose a whole cell is text."""
+"""Split lines with tabs to cells; a quote that does not enclose a whole cell is text."""
 
 import re
 from collections import deque
@@ -9,16 +9,16 @@ _WITHOUT_TABS = re.compile(r'"((?:[^"\t]++|"")*+)"(?=\t|\Z)')
 _OPEN = re.compile(r'"(?:[^"]++|"")*+\Z')
 _INSIDE = re.compile(r'(?:[^"]++|"")*+')
 _MANY = 1000
-"""Lines after which a cell that was opened is not closed, if each of them is a row of its own; and
-lines with quotes that say enough of who wrote them."""
+"""How many lines an open cell may span, if each of them is a complete row; and how many lines with
+quotes are enough to tell how the writer quotes."""
 
 
 def tab_rows(texts: Iterator[str], width: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line in which each row begins, and its cells.
 
-    A quote that opens a cell and closes it in a later line encloses it, as tables of pandas and of
-    spreadsheets have it. Where each of these lines has all columns, it is text, unless the lines
-    before say that who wrote them quotes what needs it.
+    A cell may be quoted over several lines, as pandas and spreadsheets write it. But if each of
+    these lines has all columns by itself, the quotes are text, unless earlier lines show that the
+    writer quotes cells that need it.
 
     Args:
         texts: the lines, with their ends.
@@ -42,15 +42,15 @@ def split_tabs(line: str) -> list[str]:
 
 
 def without_end(text: str) -> str:
-    """Return a line without its end, which some programs write as CR, CR, LF."""
+    """Remove the end of a line, which some programs write as CR, CR, LF."""
     return text.rstrip("\r\n")
 
 
 class _Lines:
-    """Lines of which some can be put back, and what they say of who wrote them.
+    """Lines of which some can be put back, and what they show of the writer's quoting.
 
-    ``has_bare``: quotes stand in cells that are not quoted. ``has_quoted``: cells are quoted that
-    hold what needs it.
+    ``has_bare``: there are quotes in cells that are not quoted. ``has_quoted``: cells that contain
+    quotes or tabs are quoted.
     """
 
     def __init__(self, texts: Iterator[str]) -> None:
@@ -70,11 +70,11 @@ class _Lines:
 
     @property
     def are_quoted(self) -> bool:
-        """Return whether the writer quotes cells that need it, as far as is seen."""
+        """Return whether the writer quotes cells that need it, as far as the lines show."""
         return self.has_quoted and not self.has_bare
 
     def learn(self, line: str, cells: Sequence[str]) -> None:
-        """Learn from the cells of a line how its writer quotes; the first lines are enough."""
+        """Update ``has_bare`` and ``has_quoted`` by a line; only the first lines count."""
         self._learned += 1
         if self.has_bare or self._learned > _MANY:
             return
@@ -91,7 +91,7 @@ class _Lines:
 
 
 def _row(text: str, lines: _Lines, width: int) -> list[str]:
-    """Return the cells of the row that begins with a line; take further lines of the row."""
+    """Return the cells of the row that begins with a line, and consume its further lines."""
     cells, is_open = joined, goes_on = _cells(without_end(text), width)
     texts = [text]
     while goes_on:

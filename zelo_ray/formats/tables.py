@@ -1,4 +1,4 @@
-"""Records as Arrow tables: one schema per record type, read off its annotations."""
+"""Convert records to Arrow tables, whose schema follows from the annotations of their type."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -17,7 +17,7 @@ _ARROW = {
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One bad input line: where it stands, why it was set aside, and what it held."""
+    """One rejected input line: its file and number, the reason, and its content."""
 
     file: str
     line: int

@@ -1,4 +1,4 @@
-"""Format texts for people: counts, names that others chose, fields that they filled."""
+"""Format texts for people: counts, names and fields of users, texts of limited width."""
 
 import re
 import unicodedata
@@ -7,17 +7,17 @@ from typing import Any
 _JOINED = re.compile(
     "([\u2190-\u3299\ufe0f\U0001f000-\U0001faff])\u200d(?=[\u2190-\u3299\U0001f000-\U0001faff])"
 )
-"""A zero-width joiner that makes one emoji of two."""
+"""A zero-width joiner between two emoji, which joins them to one."""
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a count in words, such as ``1 query``; ``many`` is an irregular plural."""
+    """Return a count with its noun, such as ``1 query``; ``many`` is an irregular plural."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether a text can be encoded as UTF-8; a file name of other bytes cannot."""
+    """Return whether a text can be encoded as UTF-8, unlike a file name of other bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -26,13 +26,13 @@ def is_utf8(text: str) -> bool:
 
 
 def no_utf8(name: str) -> str:
-    """Return the message on a file name or an argument that is not UTF-8, and how to mend it."""
+    """Return the message about a file name or argument that is not UTF-8."""
     shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return f"{shown}: holds bytes that are no UTF-8: rename the file, or write it in UTF-8"
+    return f"{shown}: holds bytes that are not UTF-8: rename the file, or write it in UTF-8"
 
 
 def shown_text(value: Any) -> str:
-    """Return a text, number or list of texts as judges are shown it; "" for anything else."""
+    """Return a text, number or list of texts as it is shown to judges; "" for anything else."""
     if isinstance(value, float) and value.is_integer():  # such as a whole number beside a null
         value = int(value)
     if isinstance(value, list) and all(isinstance(text, str) for text in value):
@@ -43,13 +43,13 @@ def shown_text(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return a line with escapes for characters that steer a terminal or are not seen.
+    r"""Escape characters that control a terminal or are invisible.
 
-    So ``\x1b`` for ESC, ``\u202e`` where the direction of writing turns, ``\n`` for a line break.
+    Such as ``\x1b`` for ESC, ``\u202e`` for a change of writing direction, ``\n`` for a line break.
     """
     if text.isprintable():
         return text
-    pieces = _JOINED.split(text)  # a piece, then what stands before the joiner, in turn
+    pieces = _JOINED.split(text)  # alternately a text, and what precedes a joiner
     shown = ["".join(map(_seen, piece)) for piece in pieces]
     return "".join(piece + ("\u200d" if n % 2 else "") for n, piece in enumerate(shown))
 
@@ -61,7 +61,7 @@ def _seen(char: str) -> str:
 
 
 def middle_out(text: str, width: int) -> str:
-    """Shorten a text to a width in cells, keeping its beginning and its end."""
+    """Shorten a text to a width in terminal cells, keeping its beginning and its end."""
     if _cells(text) <= width:
         return text
     tail = (width - 1) // 3
@@ -69,7 +69,7 @@ def middle_out(text: str, width: int) -> str:
 
 
 def beginning(text: str, width: int) -> str:
-    """Shorten a text to a width in cells, with a mark where its end is left out."""
+    """Shorten a text to a width in terminal cells, with … in place of its end."""
     if _cells(text) <= width:
         return text
     head, room = "", width - 1
@@ -82,7 +82,7 @@ def beginning(text: str, width: int) -> str:
 
 
 def _cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return the width of a text in terminal cells."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415 - most texts need none of it

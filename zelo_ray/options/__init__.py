@@ -1,4 +1,4 @@
-"""The options of every command: one definition for flags, YAML, variables and keywords.
+"""Define the options of every command, once for flags, YAML, variables and keywords.
 
 A field is the flag ``--field-name``, the YAML key ``field_name``, the variable
 ``ZELO_RAY_FIELD_NAME`` and the keyword ``field_name``. Flags and keywords override variables,

@@ -1,4 +1,4 @@
-"""Options of `agree`."""
+"""Define the options of `agree`."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,7 +12,7 @@ from zelo_ray.options.scales import Scale, scales_of
 _SCALE = OptionGroup("scale")
 _MEASURING = OptionGroup("measuring")
 _FEWEST = 100
-"""Of fewer samples the ends of an interval are those of the outermost ones."""
+"""With fewer samples the ends of an interval would be the outermost ones."""
 _MOST_LEVELS = 100
 
 
@@ -30,7 +30,7 @@ class AgreeOptions(CommandOptions):
         "NAME=path; a directory of such files",
     )
     human: Annotated[Place | None, FILES] = Field(
-        None, description="what people say: one such file, or qrels of any kind"
+        None, description="people's judgments: one such file, or qrels of any kind"
     )
     people: Annotated[str | None, FILES] = Field(
         None, description="only raters whose name matches, such as expert*"
@@ -40,11 +40,10 @@ class AgreeOptions(CommandOptions):
     )
     pools: Annotated[tuple[Place, ...], FILES] = Field(
         (),
-        description="texts, to see whether length sways judges: pools, collections, or a corpus "
-        "by doc_id",
+        description="texts, to measure length bias: pools, collections, or a corpus by doc_id",
     )
     runs: Annotated[tuple[Place, ...], FILES] = Field(
-        (), description="runs to rank by each judge's labels"
+        (), description="runs to order by each judge's labels"
     )
     out: Annotated[Place | None, FILES] = Field(None, description="write all tables there, too")
     levels: Annotated[int, _SCALE] = Field(
@@ -52,15 +51,16 @@ class AgreeOptions(CommandOptions):
     )
     scale: Annotated[tuple[str, ...], _SCALE] = Field(
         (),
-        description="the grades of one judge, or of human: NAME=0-5, which are mapped onto the "
-        "common scale, or NAME=0-5:ranks, which are compared by ranks alone",
+        description="the scale of one judge, or of human: NAME=0-5, mapped onto the common scale, "
+        "or NAME=0-5:ranks, compared by ranks alone",
     )
     clip: Annotated[bool, _SCALE] = Field(
         False, description="move grades outside the scale to its nearest end"
     )
     thresholds: Annotated[tuple[int, ...] | None, _SCALE] = Field(
         None,
-        description="binarise at these grades, too, or at none; without it, at every grade above 0",
+        description="lowest positive grades for binary scales, or none; without it, every grade "
+        "above 0",
     )
     both_orders: Annotated[Literal["tie", "lenient"], _MEASURING] = Field(
         "tie",
@@ -84,22 +84,22 @@ class AgreeOptions(CommandOptions):
 
     @property
     def cuts(self) -> tuple[int, ...]:
-        """Return the grades at which grades are binarised."""
+        """Return the lowest positive grades of the binary scales."""
         return tuple(range(1, self.levels)) if self.thresholds is None else self.thresholds
 
     @property
     def scales(self) -> dict[str, Scale]:
-        """Return the scales that judges have of their own, by their names."""
+        """Return the scales of judges that have one of their own, by judge."""
         return scales_of(self.scale)
 
     @property
     def lenient(self) -> bool:
-        """Return whether a decision in one order counts where the other order is a tie."""
+        """Return whether a decision in one order counts if the other order is a tie."""
         return self.both_orders == "lenient"
 
     @property
     def chance(self) -> dict[str, int]:
-        """Return the settings that intervals depend on, as keywords."""
+        """Return the settings of intervals, as keywords."""
         return {"resamples": self.resamples, "seed": self.seed}
 
     @field_validator("sources")
@@ -122,20 +122,22 @@ class AgreeOptions(CommandOptions):
         if any(
             judge_scale.ranks for name, judge_scale in scales_of(scale).items() if name == "human"
         ):
-            raise ValueError("human: ranks are held against people, who have the common scale")
+            raise ValueError(
+                "human: cannot have ranks, as judges are compared with it on the common scale"
+            )
         return scale
 
     @field_validator("resamples")
     @classmethod
     def _enough_or_none(cls, resamples: int) -> int:
         if 0 < resamples < _FEWEST:
-            raise ValueError(f"0, for no intervals, or at least {_FEWEST}")
+            raise ValueError(f"must be 0 (no intervals) or at least {_FEWEST}")
         return resamples
 
     @model_validator(mode="after")
     def _go_together(self) -> "AgreeOptions":
         if self.people and not self.human:
-            raise ValueError("people: chooses among the people of human: give that, too")
+            raise ValueError("people: needs human, whose raters it selects")
         if not all(1 <= cut < self.levels for cut in self.cuts):
-            raise ValueError(f"thresholds: from 1 to {self.levels - 1}, the grades above 0")
+            raise ValueError(f"thresholds: must be from 1 to {self.levels - 1}")
         return self

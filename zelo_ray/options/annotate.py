@@ -1,4 +1,4 @@
-"""Options of `annotate`."""
+"""Define the options of `annotate`."""
 
 from typing import Annotated, ClassVar
 

@@ -9,10 +9,10 @@ from zelo_ray.options.places import Place, Words
 
 
 class Limit(Numbers):
-    """Limits on how much one judge may be asked at a time, over the whole cluster."""
+    """Limits on the calls to one judge, over the whole cluster."""
 
     concurrency: int | None = Field(
-        default=None, ge=1, description="calls in flight, at least 1 an actor"
+        default=None, ge=1, description="calls in flight, at least 1 per actor"
     )
     rpm: float | None = Field(default=None, gt=0, description="requests a minute")
     tpm: float | None = Field(default=None, gt=0, description="tokens a minute")
@@ -25,13 +25,13 @@ class Limit(Numbers):
 
     @property
     def rates(self) -> dict[str, float]:
-        """Return the limits by time that are given."""
+        """Return the given limits per minute or day."""
         rates = {name: getattr(self, name) for name in ("rpm", "tpm", "itpm", "otpm", "rpd")}
         return {name: rate for name, rate in rates.items() if rate}
 
 
 class Price(Numbers):
-    """Prices of a model, in US dollars for a million tokens, or a thousand searches."""
+    """Prices of a model, in US dollars per million tokens, or per thousand searches."""
 
     input: float = Field(default=0.0, ge=0)
     output: float = Field(default=0.0, ge=0, description="with hidden thinking")
@@ -73,7 +73,7 @@ class AskingOptions(CommandOptions):
     )
     columns: Annotated[tuple[str, ...], FILES] = Field(
         (),
-        description="columns of the input with names of their own, as ROLE=NAME: query_id, query, "
+        description="columns of the input with other names, as ROLE=NAME: query_id, query, "
         "doc_id, content, title, documents",
     )
     document_limit: Annotated[int | None, FILES] = Field(
@@ -90,14 +90,14 @@ class AskingOptions(CommandOptions):
     instructions: Annotated[Words | None, JUDGING] = Field(
         None,
         description="what counts as relevant for you: a file, a URL or the text itself (not for "
-        "rerankers that take no prompt)",
+        "rerankers without a prompt)",
     )
     seed: Annotated[int, RUNNING] = Field(0, description="determines every random choice")
     attempts: Annotated[int, RUNNING] = Field(
         6, ge=1, description="calls for one request before it counts as failed"
     )
     reasks: Annotated[int, RUNNING] = Field(
-        1, ge=0, description="further calls after an answer that cannot be read"
+        1, ge=0, description="further calls after an answer that cannot be parsed"
     )
     retry_failures: Annotated[bool, RUNNING] = Field(
         False,
@@ -113,17 +113,15 @@ class AskingOptions(CommandOptions):
     patience: Annotated[float, RUNNING] = Field(
         43_200.0,
         gt=0,
-        description="give a judge up after this many seconds in which nothing comes back from it, "
-        "or nothing but 429s (180 at most before its first answer); 12 hours by default: an "
-        "outage may fill a night, and to wait costs a call a minute",
+        description="disable a judge after this many seconds without a response, or with nothing "
+        "but 429s (at most 180 before its first answer); 12 hours by default, as an "
+        "outage may last a night, and waiting costs one call a minute",
     )
     keep_asking: Annotated[bool, RUNNING] = Field(
         False,
-        description="ask on where none of a judge's first 20 requests gave a judgment",
+        description="continue even if none of a judge's first 20 requests gave a judgment",
     )
-    actors: Annotated[int, RUNNING] = Field(
-        1, ge=1, description="actors for each provider or reranker"
-    )
+    actors: Annotated[int, RUNNING] = Field(1, ge=1, description="actors per provider or reranker")
     verbose: Annotated[bool, RUNNING] = Field(False, description="show Ray's own log as well")
     limits: Annotated[dict[str, Limit], MONEY] = Field(
         default_factory=dict,
@@ -133,7 +131,7 @@ class AskingOptions(CommandOptions):
     prices: Annotated[dict[str, Price], MONEY] = Field(
         default_factory=dict,
         description="by judge or reranker: {input: X, output: X, cached: X, cache_write: X}, "
-        "dollars for a million tokens, {search: X}, dollars for a thousand searches, and "
+        "dollars per million tokens, {search: X}, dollars per thousand searches, and "
         "{batch: X}, a factor",
     )
     api_key_env: Annotated[dict[str, str], RUNNING] = Field(
@@ -142,5 +140,5 @@ class AskingOptions(CommandOptions):
 
     @property
     def books(self) -> str:
-        """Return where the ledger lies, and the records of batches on their way to it."""
+        """Return the directory or URL of the ledger, which also has the records of batches."""
         return self.ledger or self.out

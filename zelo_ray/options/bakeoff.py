@@ -1,4 +1,4 @@
-"""Options of `bakeoff`."""
+"""Define the options of `bakeoff`."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -22,7 +22,7 @@ class BakeoffOptions(AskingOptions):
     usage: ClassVar[str] = "bakeoff --truth FILE --rerankers R... --out DIR"
 
     truth: Annotated[Place, FILES] = Field(
-        description="what is relevant: the --out of annotate, annotated.jsonl, scores.parquet, "
+        description="relevance judgments: the --out of annotate, annotated.jsonl, scores.parquet, "
         "TREC qrels, or a BEIR directory",
     )
     pools: Annotated[tuple[Place, ...], FILES] = Field(
@@ -37,7 +37,7 @@ class BakeoffOptions(AskingOptions):
     )
     human: Annotated[Place | None, FILES] = Field(
         None,
-        description="labels that people gave, to correct the truth by: the --out of label, or a "
+        description="people's labels, by which the truth is corrected: the --out of label, or a "
         "table of query_id, doc_id, grade and probability",
     )
     rerankers: Annotated[tuple[str, ...], _RANKING] = Field(
@@ -66,14 +66,14 @@ class BakeoffOptions(AskingOptions):
     baseline: Annotated[str | None, _MEASURING] = Field(
         None,
         min_length=1,
-        description="an arm or a run file that no other arm may be worse than; exit status "
+        description="a ranker or run file that no other ranker may be worse than; exit status "
         "0: none is worse, 4: one is, 3: not enough data",
     )
     margin: Annotated[float, _MEASURING] = Field(
         0.01,
         ge=0,
         allow_inf_nan=False,
-        description="with baseline: a loss of the leading measure that does not matter",
+        description="with baseline: the largest tolerable loss of the leading measure",
     )
     ties: Annotated[Literal["trec", "expected"], _MEASURING] = Field(
         "trec",
@@ -90,22 +90,23 @@ class BakeoffOptions(AskingOptions):
         0.95, gt=0, lt=1, description="confidence level of intervals"
     )
     write_annotated: Annotated[bool, FILES] = Field(
-        False, description="write the pools with each arm's scores, too"
+        False, description="write the pools with each ranker's scores, too"
     )
     slices: Annotated[tuple[str, ...], _MEASURING] = Field(
-        (), description="show results by these fields of a query, too"
+        (), description="show results by these fields of queries, too"
     )
     families: Annotated[dict[str, _Names], _MEASURING] = Field(
         default_factory=dict,
-        description="by arm or judge, its families, such as gpt, where its name does not tell: "
-        "judges that are kin of an arm favour it; truth: of qrels that models made",
+        description="by ranker or judge, its model families, such as gpt, if its name does not "
+        "tell (judges favour rankers of their family); truth: those of qrels that "
+        "models made",
     )
 
     @model_validator(mode="after")
     def _gate_is_sure_of_something(self) -> "BakeoffOptions":
-        # Records of contests tell the default, too.
+        # Options from a record always have a margin.
         if self.baseline is None and self.margin != type(self).model_fields["margin"].default:
-            raise ValueError("margin: goes with baseline, the arm that others are compared with")
+            raise ValueError("margin: needs baseline, the ranker that others are compared with")
         if self.baseline and self.confidence <= 0.5:
-            raise ValueError("confidence: with baseline, its limits take more than 0.5")
+            raise ValueError("confidence: with baseline, must be above 0.5")
         return self

@@ -1,4 +1,4 @@
-"""Define what the options of all commands have in common."""
+"""Define the base class of all commands' options, and the headings of their help."""
 
 import difflib
 import shlex
@@ -16,11 +16,11 @@ class OptionGroup:
 
     title: str
     last: bool = False
-    """whether it stands below those of the command itself"""
+    """whether it is shown below the groups of the command itself"""
 
 
 def group_of(field: FieldInfo) -> OptionGroup | None:
-    """Find the heading that an option was declared under."""
+    """Return the group that an option declares."""
     return next((mark for mark in field.metadata if isinstance(mark, OptionGroup)), None)
 
 
@@ -32,7 +32,7 @@ RUNNING = OptionGroup("running")
 
 
 _OTHERWISE = dict.fromkeys(("depth", "top_k", "k", "limit"), "document_limit")
-"""What options are called elsewhere, and here."""
+"""By a name that other tools use, the name of the option here."""
 
 
 def _plain(word: str) -> str:
@@ -40,7 +40,7 @@ def _plain(word: str) -> str:
 
 
 def meant(word: str, words: Iterable[str]) -> str:
-    """Suggest what an unknown word may have been meant to be, as the end of a line."""
+    """Suggest a similar known word, as the end of a message; "" if there is none."""
     words, name = list(words), _OTHERWISE.get(_plain(word))
     near = [option for option in words if _plain(option) == name]
     near = near or difflib.get_close_matches(word, words, 1)
@@ -48,12 +48,12 @@ def meant(word: str, words: Iterable[str]) -> str:
 
 
 def holds(annotation: Any, kind: type) -> bool:
-    """Return whether an option is a tuple or a dict (``kind``), or may be one."""
+    """Return whether the type of an option is ``kind`` (tuple or dict), or a union with it."""
     return kind in {get_origin(annotation), *map(get_origin, get_args(annotation))}
 
 
 class Numbers(BaseModel):
-    """Options whose numbers are finite, and fit 64 bits. Frozen; unknown names are refused."""
+    """Frozen options with finite 64-bit numbers, which refuse unknown names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -63,14 +63,14 @@ class Numbers(BaseModel):
         wanted = cls.model_fields[info.field_name or ""].annotation
         kinds = {wanted, *get_args(wanted)}
         if isinstance(value, bool) and {int, float} & kinds and bool not in kinds:
-            raise ValueError(f"{str(value).lower()} is no number")
+            raise ValueError(f"{str(value).lower()} is not a number")
         return value
 
     @field_validator("*")
     @classmethod
     def _fits_64_bits(cls, value: Any) -> Any:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise ValueError("is a number beyond 64 bits")
+            raise ValueError("does not fit in 64 bits")
         return value
 
 
@@ -78,21 +78,21 @@ class CommandOptions(Numbers):
     """The options of a command."""
 
     does: ClassVar[str]
-    """what the command is for"""
+    """the purpose of the command"""
     usage: ClassVar[str]
-    """the command with what it needs, in one line"""
+    """the command with its required options, in one line"""
     positional: ClassVar[tuple[str, ...]] = ()
-    """options that have no flag, in their order on the command line"""
+    """options without a flag, in the order of the command line"""
 
     @classmethod
     def takes(cls, given: Mapping[str, Any]) -> Collection[str]:  # noqa: ARG003 - see ConvertOptions
-        """Return the options that go with what was given; variables for others are ignored."""
+        """Return the options that apply with the given ones; variables of others are ignored."""
         return cls.model_fields
 
     def typed(self, *first: str) -> str:
-        """Write the command as typed, with what was given; ``first`` are options to begin with.
+        """Return the command line that gives these options, beginning with the options ``first``.
 
-        Options that have no flag, which hold mappings, are left out.
+        Mappings, which have no flag, are left out.
         """
         names = [
             n for n in type(self).model_fields if n in self.model_fields_set and n not in first

@@ -1,4 +1,4 @@
-"""Options of `compare-labels`."""
+"""Define the options of `compare-labels`."""
 
 from typing import Annotated, ClassVar
 
@@ -9,7 +9,7 @@ from zelo_ray.options.places import Place
 
 _MEASURING = OptionGroup("measuring")
 _LABELS = "the --out of annotate, TREC or BEIR qrels, a BEIR or MTEB directory, MTEB rows ..."
-_CUT = "label from which on a document is relevant (2, or 1 where no label is above 1)"
+_CUT = "lowest label of a relevant document (2, or 1 if no label is above 1)"
 
 
 class CompareLabelsOptions(CommandOptions):
@@ -18,13 +18,13 @@ class CompareLabelsOptions(CommandOptions):
     does: ClassVar[str] = "show what new labels change"
     usage: ClassVar[str] = "compare-labels --old LABELS --new LABELS [--runs RUN...]"
 
-    old: Annotated[Place, FILES] = Field(description=f"labels as they were: {_LABELS}")
-    new: Annotated[Place, FILES] = Field(description="labels as they are now, of the same kinds")
+    old: Annotated[Place, FILES] = Field(description=f"the old labels: {_LABELS}")
+    new: Annotated[Place, FILES] = Field(description="the new labels, of the same kinds")
     runs: Annotated[tuple[Place, ...], FILES] = Field(
         (), description="TREC runs, or runs.parquet of a bake-off"
     )
     bakeoff: Annotated[Place | None, FILES] = Field(
-        None, description="--out of a bake-off, whose arms are the runs"
+        None, description="--out of a bake-off, whose rankers are the runs"
     )
     out: Annotated[Place | None, FILES] = Field(None, description="directory or URL for the tables")
     measure: Annotated[str, _MEASURING] = Field(

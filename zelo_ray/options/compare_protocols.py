@@ -1,4 +1,4 @@
-"""Options of `compare-protocols`."""
+"""Define the options of `compare-protocols`."""
 
 from typing import Annotated, ClassVar
 
@@ -12,14 +12,14 @@ from zelo_ray.options.places import Place
 class CompareProtocolsOptions(JudgingOptions):
     """Options of `compare-protocols`."""
 
-    does: ClassVar[str] = "compare ways of judging at equal cost"
+    does: ClassVar[str] = "compare protocols at equal cost"
     usage: ClassVar[str] = "compare-protocols INPUT... --human FILE --out DIR [--judges J...]"
 
     protocols: Annotated[tuple[str, ...], JUDGING] = Field(
-        (), description="ways of judging to compare; all but zelo+graded if not given"
+        (), description="protocols to compare; without it, all but zelo+graded"
     )
     human: Annotated[Place, FILES] = Field(
-        description="what people say: votes on pairs of documents, or qrels"
+        description="people's labels: votes on pairs of documents, or qrels"
     )
     people: Annotated[str | None, FILES] = Field(
         None, min_length=1, description="only raters whose name matches, such as expert*"

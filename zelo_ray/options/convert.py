@@ -1,4 +1,4 @@
-"""Options of `convert`."""
+"""Define the options of `convert`."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Literal
@@ -20,13 +20,13 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     "fastchat": ("source", "answers", "votes", "pairs", "seed", "labels_out"),
     "llamahub": ("source", "pairs", "seed", "labels_out"),
 }
-"""By what is made, the options that it takes, besides ``what`` and ``out``."""
+"""By output format, the options that it takes besides ``what`` and ``out``."""
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "pool": (),
     "holes": ("truth", "runs"),
     "fastchat": ("what", "source", "answers"),
 }
-"""By what is made, the options that must be given; the source, where it is not named here."""
+"""By output format, the required options; ``source`` for formats not listed here."""
 
 
 class ConvertOptions(CommandOptions):
@@ -39,11 +39,12 @@ class ConvertOptions(CommandOptions):
     what: Literal[
         "pool", "holes", "qrels", "train", "run", "beir", "mteb", "fastchat", "llamahub"
     ] = Field(
-        description="pool: pools to annotate, of a collection or of several runs; holes: unjudged "
-        "documents at the top of runs, as pools to annotate; qrels: TREC qrels; train: query, "
-        "document and score as JSON lines, to train a model on; run: a TREC run; beir: a BEIR "
-        "directory; mteb: MTEB reranking rows as JSON lines; fastchat: pools of FastChat's "
-        "questions and answers (MT-Bench); llamahub: pools of LlamaHub's examples of two answers"
+        description="pool: pools to annotate, from a collection or from several runs; holes: "
+        "unjudged documents at the top of runs, as pools to annotate; qrels: TREC "
+        "qrels; train: query, document and score as JSON lines, to train a model on; "
+        "run: a TREC run; beir: a BEIR directory; mteb: MTEB reranking rows as JSON "
+        "lines; fastchat: pools of FastChat's questions and answers (MT-Bench); "
+        "llamahub: pools of LlamaHub's examples of two answers"
     )
     source: Place = Field(
         "",
@@ -63,56 +64,53 @@ class ConvertOptions(CommandOptions):
         None, ge=1, description="how deep to look into runs (pool: 100, holes: 10)"
     )
     qrels: Place | None = Field(
-        None, description="judgments: every document judged there is wanted, too"
+        None, description="judgments, whose documents are added to the pools"
     )
     pools: tuple[Place, ...] = Field(
-        (), description="JSON lines with the texts, if they are elsewhere"
+        (), description="JSON lines of pools with the texts, if they are elsewhere"
     )
-    all: bool = Field(False, description="also write the pools without holes, as they are")
+    all: bool = Field(False, description="also write the pools without unjudged documents")
     decimals: int | None = Field(
-        None, description="round relevance; 0 for tools that know whole grades only"
+        None, description="decimals of relevance; 0 for tools that take whole grades only"
     )
-    grades: bool = Field(
-        False, description="the whole grade that a panel gave, rather than its mean"
-    )
+    grades: bool = Field(False, description="write the panel's whole grade rather than its mean")
     cut: tuple[float, ...] = Field(
         (),
-        description="absolute scores from which on a document is of grade 1, 2 ...: the same for "
-        "all queries, which scores of one query are not",
+        description="lowest absolute scores of grades 1, 2 ...; absolute scores are on one scale "
+        "for all queries",
     )
     without_ambiguous: bool = Field(
-        False, description="leave out documents over which the panel is split"
+        False, description="leave out documents on which the panel disagrees"
     )
     name: str | None = Field(
         None,
-        description="which run to take from a file that holds several; otherwise, what "
-        "to call the run",
+        description="the run to take from a file with several; otherwise, the name of the new run",
     )
-    positive: float = Field(1.0, description="relevance from which on a document is positive")
+    positive: float = Field(1.0, description="lowest relevance of a positive document")
     votes: Place | None = Field(
         None, description="people's votes: a pool for each two answers that they compared"
     )
-    pairs: int = Field(0, ge=0, description="how many of these to draw, or 0 for all")
+    pairs: int = Field(0, ge=0, description="how many of these pairs to draw, or 0 for all")
     seed: int = Field(0, description="determines every random choice")
-    labels_out: Place | None = Field(None, description="where to write the votes on these pools")
+    labels_out: Place | None = Field(None, description="file for the votes on these pools")
     out: Place = Field(description="where to write, a path or URL; .gz and .zst are compressed")
 
     @classmethod
     def takes(cls, given: Mapping[str, Any]) -> Collection[str]:
-        """Return the options that go with what is made."""
+        """Return the options that the output format takes."""
         return ["what", "out", *TAKES.get(str(given.get("what")), ())]
 
     @model_validator(mode="after")
     def _fit_together(self) -> "ConvertOptions":
         if strange := sorted(self.model_fields_set - {*self.takes({"what": self.what})}):
-            raise ValueError(f"{strange[0]}: convert {self.what} takes no such option")
+            raise ValueError(f"{strange[0]}: is not an option of convert {self.what}")
         for name in _NEEDS.get(self.what, ("source",)):
             if not getattr(self, name):
-                raise ValueError(f"{name}: convert {self.what} needs it")
+                raise ValueError(f"{name}: is required by convert {self.what}")
         if self.cut and self.grades:
-            raise ValueError("cut, grades: a panel's grades are whole already: give one of these")
+            raise ValueError("use either cut or grades, not both")
         if list(self.cut) != sorted(set(self.cut)):
             raise ValueError("cut: must ascend")
         if self.what == "fastchat" and not self.votes and (self.pairs or self.labels_out):
-            raise ValueError("pairs, labels_out: they are of votes: give these, too")
+            raise ValueError("pairs, labels_out: need votes")
         return self

@@ -1,4 +1,4 @@
-"""Options of `doctor`."""
+"""Define the options of `doctor`."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -22,10 +22,12 @@ class DoctorOptions(CommandOptions):
     )
     out: Place | None = Field(None, description="directory or URL that a run is to write to")
     ask: Annotated[bool, MONEY] = Field(
-        False, description="make one small call to each judge, for less than a cent at most models"
+        False,
+        description="make one small call to each judge, which costs less than a cent with most "
+        "models",
     )
     no_ray: Annotated[bool, RUNNING] = Field(
-        False, description="do not try whether Ray starts, which takes seconds"
+        False, description="do not test whether Ray starts, which takes seconds"
     )
     judge_options: Annotated[dict[str, dict[str, Any]], JUDGING] = Field(
         default_factory=dict, description="by judge: as annotate takes them"

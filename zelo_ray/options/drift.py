@@ -1,4 +1,4 @@
-"""Options of `drift`."""
+"""Define the options of `drift`."""
 
 from typing import Annotated, ClassVar
 
@@ -13,7 +13,7 @@ _MEASURING = OptionGroup("measuring")
 class DriftOptions(CommandOptions):
     """Options of `drift`."""
 
-    does: ClassVar[str] = "tell whether judges changed since they last judged a frozen set"
+    does: ClassVar[str] = "find out whether judges changed between two runs on the same pools"
     usage: ClassVar[str] = "drift OLD NEW [--out DIR]"
     positional: ClassVar[tuple[str, ...]] = ("old", "new")
 

@@ -1,4 +1,4 @@
-"""Options of `fit`."""
+"""Define the options of `fit`."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -17,7 +17,7 @@ _PACKED = (".gz", ".zst")
 class FitOptions(CommandOptions):
     """Options of `fit`."""
 
-    does: ClassVar[str] = "turn anybody's comparisons into ratings"
+    does: ClassVar[str] = "fit ratings to comparisons of any origin"
     usage: ClassVar[str] = "fit FILE [--out FILE]"
     positional: ClassVar[tuple[str, ...]] = ("source",)
 
@@ -28,12 +28,10 @@ class FitOptions(CommandOptions):
     )
     columns: Annotated[tuple[str, ...], FILES] = Field(
         (),
-        description="columns of other names, as ROLE=NAME: query_id, judge, a, b, winner, loser, "
+        description="columns with other names, as ROLE=NAME: query_id, judge, a, b, winner, loser, "
         "preference, a_wins, b_wins, ties, weight or swapped",
     )
-    out: Annotated[Place | None, FILES] = Field(
-        None, description=f"write the scores there: {_KINDS}"
-    )
+    out: Annotated[Place | None, FILES] = Field(None, description=f"file for the scores: {_KINDS}")
     prior_sd: Annotated[float, _MODEL] = Field(
         2.5,
         ge=1e-6,
@@ -50,15 +48,15 @@ class FitOptions(CommandOptions):
         "half", description="half: a tie is half a win for each; davidson: an outcome of its own"
     )
     order_effect: Annotated[bool, _MODEL] = Field(
-        False, description="fit what standing first is worth (home advantage, position bias)"
+        False, description="fit the advantage of the first position (home advantage, position bias)"
     )
     games: Annotated[Literal["rows", "pairs"] | None, _MODEL] = Field(
         None,
-        description="rows: each row is a game; pairs: what judges say of a pair is one game "
-        "together; without it, pairs where the columns are doc_id_a and doc_id_b",
+        description="rows: each row is a game; pairs: all judges' votes on a pair are one game; "
+        "without it, pairs if the columns are doc_id_a and doc_id_b",
     )
     reference: Annotated[str | None, _SHOWN] = Field(
-        None, description="item whose score is 0; errors are of the differences to it"
+        None, description="item whose score is 0; errors are then of differences to it"
     )
     scale: Annotated[Literal["logits", "elo"], _SHOWN] = Field(
         "logits", description="elo: 400 points are odds of 10 to 1"
@@ -71,7 +69,7 @@ class FitOptions(CommandOptions):
 
     @property
     def named(self) -> dict[str, str]:
-        """Return the columns of other names, by their roles."""
+        """Return the columns with other names, by role."""
         return {role: name for role, _, name in (column.partition("=") for column in self.columns)}
 
     @field_validator("columns")
@@ -86,7 +84,7 @@ class FitOptions(CommandOptions):
     @classmethod
     def _can_be_written(cls, out: str | None) -> str | None:
         if out is not None and not kind_of_file(out):
-            raise ValueError(f"{out}: ends in none of {_KINDS}")
+            raise ValueError(f"{out}: must end in one of {_KINDS}")
         return out
 
     @model_validator(mode="after")
@@ -96,12 +94,12 @@ class FitOptions(CommandOptions):
         if len(methods) > 1:
             raise ValueError(f"use only one of {' and '.join(methods)}")
         if self.out == self.source:
-            raise ValueError(f"--out {self.out}: would replace what it is made of")
+            raise ValueError(f"--out {self.out}: would overwrite the input")
         return self
 
 
 def kind_of_file(url: str) -> str:
-    """Return the ending of a file's name that tells its format; empty where none does."""
+    """Return the ending of a file's name that determines its format; "" if none does."""
     text = next((url.removesuffix(end) for end in _PACKED if url.endswith(end)), url)
     return next((kind for kind in _TEXT if text.endswith(kind)), "") or (
         _PARQUET if url.endswith(_PARQUET) else ""

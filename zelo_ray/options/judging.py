@@ -9,7 +9,7 @@ from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING
 
 
 class JudgingOptions(AskingOptions):
-    """Options of every command that judges pools, whatever the protocol."""
+    """Options of every command that judges pools, with any protocol."""
 
     positional: ClassVar[tuple[str, ...]] = ("inputs",)
 
@@ -20,7 +20,7 @@ class JudgingOptions(AskingOptions):
     )
     replace: Annotated[bool, FILES] = Field(
         False,
-        description="replace the results of a finished run on this --out by others: of another "
+        description="replace the results of a finished run in this --out by those of another "
         "protocol, panel or option, or of fewer queries",
     )
     document_tokens: Annotated[int, JUDGING] = Field(
@@ -29,8 +29,8 @@ class JudgingOptions(AskingOptions):
     passages: Annotated[int | None, JUDGING] = Field(
         None,
         ge=32,
-        description="tokens of a passage: a longer document than --document-tokens is shown by its "
-        "best passages, not by its beginning",
+        description="tokens per passage: of a document longer than --document-tokens show the best "
+        "passages, not the beginning",
     )
     judges: Annotated[tuple[str, ...], JUDGING] = Field(
         (),
@@ -39,11 +39,11 @@ class JudgingOptions(AskingOptions):
     )
     judge_options: Annotated[dict[str, dict[str, Any]], JUDGING] = Field(
         default_factory=dict,
-        description="by judge: what changes its answers (temperature, max_output_tokens ...)",
+        description="by judge: options that change answers (temperature, max_output_tokens ...)",
     )
     blocks: Annotated[Literal["query", "session"], JUDGING] = Field(
         "query",
-        description="what is judged: the answers to a query, or whole conversations (all pools "
+        description="what is judged: the documents of a query, or whole conversations (all pools "
         "of one session_id, joined)",
     )
     min_coverage: Annotated[float, JUDGING] = Field(
@@ -56,21 +56,20 @@ class JudgingOptions(AskingOptions):
         "online", description="batch: through the batch API of each provider that has one"
     )
     batch_poll: Annotated[float, RUNNING] = Field(
-        60.0, gt=0, description="longest seconds between two looks at a batch"
+        60.0, gt=0, description="longest time between two checks of a batch, in seconds"
     )
     dry_run: Annotated[bool, MONEY] = Field(
         False, description="estimate requests, tokens, dollars and hours, then stop"
     )
     allow_missing_judges: Annotated[bool, RUNNING] = Field(
-        False, description="go on without a judge that has to stop (a wrong key, a spent quota)"
+        False, description="continue without a judge that is disabled (a wrong key, a spent quota)"
     )
 
     @model_validator(mode="after")
     def _passages_fit(self) -> Self:
         if self.passages and 2 * self.passages > self.document_tokens:
             raise ValueError(
-                f"passages of {self.passages} tokens are more than half of what is shown, the "
-                f"{self.document_tokens} of document_tokens; give passages of "
-                f"{self.document_tokens // 2} at most"
+                f"passages of {self.passages} tokens are more than half of document_tokens "
+                f"({self.document_tokens}); give at most {self.document_tokens // 2}"
             )
         return self

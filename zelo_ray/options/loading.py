@@ -53,19 +53,19 @@ def load_options(
     refined: Callable[[Mapping[str, Any]], type[Kind]] | None = None,
     more: Callable[[], Iterable[type[CommandOptions]]] = tuple,
 ) -> Kind:
-    """Merge a YAML file, environment variables and what was given into a command's options.
+    """Merge a YAML file, environment variables and given values into a command's options.
 
     Args:
         kind: the options of the command.
         values: flags or keywords; they override variables, which override the file.
-        environ: where variables are found: ``ZELO_RAY_`` and the name of an option.
+        environ: has variables, called ``ZELO_RAY_`` and the name of an option.
         config: the text of a YAML file.
-        refined: the options in full, such as those of a protocol, by what was given.
-        more: further options whose variables are known.
+        refined: returns the final options, such as those of a protocol, for the merged values.
+        more: returns further options whose variables are allowed.
 
     Raises:
         UnknownOption: there is no such option.
-        OptionError: the text is no YAML, or an option is unknown or out of range.
+        OptionError: the text is not YAML, or an option is unknown or out of range.
     """
     try:
         documents = read_yaml(config, "the config file")
@@ -93,14 +93,14 @@ def _refuse_unknown_variables(
     kind: type[CommandOptions],
     more: Callable[[], Iterable[type[CommandOptions]]],
 ) -> None:
-    """Refuse variables that no command knows: they are typos."""
+    """Refuse variables that are not an option of any command, and so typos."""
     names = [name for name, text in environ.items() if name.startswith(_PREFIX) and text]
     variables = _variables((*COMMANDS.values(), kind))
     if not variables.issuperset(names):
         variables |= _variables(more())
     for name in names:
         if name not in variables:
-            raise OptionError(f"{name}: no option of any command{meant(name, variables)}")
+            raise OptionError(f"{name}: is not an option of any command{meant(name, variables)}")
 
 
 def _variables(kinds: Iterable[type[CommandOptions]]) -> set[str]:
@@ -115,7 +115,7 @@ def _from_variables(
 
 
 def _from_variable(kind: type[CommandOptions], name: str, text: str) -> Any:
-    """Read a mapping or a bracketed list as YAML; pydantic reads everything else."""
+    """Parse a mapping or a bracketed list as YAML; pydantic parses everything else."""
     annotation = kind.model_fields[name].annotation
     if holds(annotation, dict) or (holds(annotation, tuple) and text.lstrip().startswith("[")):
         try:
@@ -126,7 +126,7 @@ def _from_variable(kind: type[CommandOptions], name: str, text: str) -> Any:
 
 
 def _unknown(kind: type[CommandOptions], error: ValidationError) -> tuple[str, str] | None:
-    """Return what to say of an unknown name, and the name; None for any other error."""
+    """Return the message about an unknown name, and the name; None for any other error."""
     first = error.errors(include_input=False, include_url=False)[0]
     if first["type"] != "extra_forbidden":
         return None

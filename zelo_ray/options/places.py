@@ -1,4 +1,4 @@
-"""Options that name a file or directory: a path or a URL."""
+"""Define the types of options that name a file or directory, by a path or a URL."""
 
 import re
 from collections.abc import Callable
@@ -8,22 +8,22 @@ import fsspec
 from pydantic import AfterValidator, Field, ValidationInfo
 
 GIVEN = "given"
-"""The context in which options are validated that a user gave. Where they come from a record, the
-texts are there already, and no text of it is the name of a file."""
+"""The context of validation of options from a user. Options from a record already have the texts,
+which must not be taken for names of files."""
 _A_URL = re.compile(r"(file://.+|[\w+.-]+:(:|//)\S+)$")
 _A_PATH = re.compile(r"(/|\.{1,2}/|~/|[a-z]:[\\/])", re.IGNORECASE)
-_A_FILE = re.compile(  # up to three words: more are a sentence that ends with a file's name
+_A_FILE = re.compile(  # up to three words; more are a sentence
     r"(\S+ ){0,2}\S*\.(txt|text|md|markdown|rst|ya?ml|jsonl?|html?|pdf|docx?|csv|tsv)",
     re.IGNORECASE,
 )
-_MOST = 100_000  # characters of what stands in every prompt
+_MOST = 100_000  # characters of a text that is part of every prompt
 
 
 def check_url(url: str) -> str:
-    """Return the path or URL itself, if there is a file system for it.
+    """Return a path or URL unchanged after checking that there is a file system for it.
 
     Raises:
-        ValueError: its scheme is unknown, or wants a package that is not installed.
+        ValueError: its scheme is unknown, or needs a package that is not installed.
     """
     try:
         fsspec.url_to_fs(url)
@@ -39,10 +39,10 @@ Place = Annotated[str, Field(min_length=1), AfterValidator(check_url)]
 
 
 def text_at(place: str) -> str:
-    """Return the text of a file or URL, or the text itself if it names neither.
+    """Return the text of a file or URL, or the argument itself if it names neither.
 
     Raises:
-        ValueError: it is a file or a URL that cannot be read, or can only be the name of a file.
+        ValueError: the file or URL cannot be read, or the file does not exist.
     """
     if "\n" in place:
         return place
@@ -73,25 +73,27 @@ def read_text(place: str) -> str:
 
 
 def words_at(place: str) -> str:
-    """Return a text of several words as `text_at` does; a single word is taken for a file name.
+    """Return a text as `text_at` does, but refuse a single word, which must be a file name.
 
     Raises:
-        ValueError: there is no such file, it cannot be read, or holds no words, or too many.
+        ValueError: there is no such file, it cannot be read, or it is empty or too long.
     """
     text = text_at(place).strip()
     if not text:
         raise ValueError(f"{place[:80]!r} is empty")
     if "\0" in text:
-        raise ValueError(f"{place[:80]!r} holds a NUL character: is it a text?")
+        raise ValueError(f"{place[:80]!r} holds a NUL character, so it is not a text")
     if text.isascii() and len(text.split()) == 1:
         raise ValueError(f"{text[:80]!r} is neither a file nor a text of several words")
     if len(text) > _MOST:
-        raise ValueError(f"has {len(text):,} characters, and stands in every prompt: {_MOST:,} do")
+        raise ValueError(
+            f"has {len(text):,} characters, more than the {_MOST:,} allowed in a prompt"
+        )
     return text
 
 
 def _once(read: Callable[[str], str]) -> AfterValidator:
-    """Read what a user gave, and not what was read before."""
+    """Return a validator that applies ``read`` to options from a user, not to those of a record."""
 
     def text(given: str, info: ValidationInfo) -> str:
         return read(given) if info.context == GIVEN else given
@@ -102,12 +104,12 @@ def _once(read: Callable[[str], str]) -> AfterValidator:
 FileText = Annotated[str, _once(text_at)]
 """A text, or the file or URL that holds it."""
 Words = Annotated[str, _once(words_at)]
-"""The same, of words in which judges and people are told something."""
+"""A text of several words for judges or people, or the file or URL that holds it."""
 _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
 
 def split_name(source: str) -> tuple[str, str]:
-    """Split NAME=path into the name of a judge and the place; the name may be empty."""
+    """Split ``NAME=path`` into name and path; the name is "" if there is none."""
     match = _NAMED.fullmatch(source)
     return (match[1], match[2]) if match else ("", source)
 

@@ -1,4 +1,4 @@
-"""Options of the commands that look at a directory of results."""
+"""Define the options of commands that read a directory of results."""
 
 from typing import ClassVar
 
@@ -18,37 +18,39 @@ class ExplainOptions(CommandOptions):
     dir: Place = Field(description="output directory or URL of annotate")
     query: str = Field(
         "",
-        description="query id, or how it begins, or the query's text or a part of it; without it, "
-        "the first queries",
+        description="query id or its beginning, or (part of) the query's text; without it, the "
+        "first queries",
     )
     doc: str | None = Field(
         None,
-        description="document id, or how it begins; without it, the query's documents by rank",
+        description="document id or its beginning; without it, the query's documents by rank",
     )
-    all: bool = Field(False, description="all of it, rather than what fits a terminal")
+    all: bool = Field(False, description="show all, not only what fits the terminal")
 
     @model_validator(mode="after")
     def _a_document_is_of_a_query(self) -> "ExplainOptions":
         if self.doc and not self.query:
-            raise ValueError("doc: it is a document of a query: give --query, too")
+            raise ValueError("doc: needs query")
         return self
 
 
 class ReportOptions(CommandOptions):
     """Options of `report`."""
 
-    does: ClassVar[str] = "write report.html anew, or of what there is so far; or one index of runs"
+    does: ClassVar[str] = (
+        "write report.html again, or of partial results; or an index of several runs"
+    )
     usage: ClassVar[str] = "report DIR [DIR ...]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: tuple[Place, ...] = Field(
-        description="output directory or URL of any command; of several, or of a directory whose "
-        "subdirectories are runs, one index page is written",
+        description="output directory or URL of any command; for several, or a directory whose "
+        "subdirectories are runs, an index page is written",
     )
     index: Place | None = Field(
         None,
-        description="file or URL of the index page; without it, index.html in the directory that "
-        "holds all the runs",
+        description="file or URL of the index page; without it, index.html in the directory of all "
+        "the runs",
     )
 
     @field_validator("dir")
@@ -72,9 +74,9 @@ class CompactOptions(CommandOptions):
 class BatchesOptions(CommandOptions):
     """Options of `batches`."""
 
-    does: ClassVar[str] = "list what lies in batches at providers, or cancel it"
+    does: ClassVar[str] = "list pending batches at providers, or cancel them"
     usage: ClassVar[str] = "batches DIR [--cancel]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: Place = Field(description="output directory or URL of annotate")
-    cancel: bool = Field(False, description="cancel those that have not ended")
+    cancel: bool = Field(False, description="cancel the pending ones")

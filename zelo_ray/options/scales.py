@@ -1,4 +1,4 @@
-"""The scales that judges grade on: ``NAME=0-5``, or ``NAME=0-5:ranks``."""
+"""Parse the scales that judges grade on: ``NAME=0-5``, or ``NAME=0-5:ranks``."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Whole grades from ``low`` to ``high``; ``ranks``: they are mapped onto no other scale."""
+    """Whole grades from ``low`` to ``high``; ``ranks``: compare by ranks, without mapping them."""
 
     low: int
     high: int
@@ -23,10 +23,10 @@ class Scale:
 
 
 def scales_of(written: tuple[str, ...]) -> dict[str, Scale]:
-    """Parse scales; return them by the name of the judge.
+    """Parse scales; return them by judge.
 
     Raises:
-        ValueError: one is written otherwise, makes no sense, or a judge has two.
+        ValueError: one has another form, or is empty or too long, or a judge has two.
     """
     scales: dict[str, Scale] = {}
     for text in written:
@@ -36,7 +36,7 @@ def scales_of(written: tuple[str, ...]) -> dict[str, Scale]:
         name = match["name"]
         scale = Scale(int(match["low"]), int(match["high"]), bool(match["ranks"]))
         if not 0 < scale.high - scale.low < _MOST:
-            raise ValueError(f"{name}: a scale has from 2 to {_MOST} grades, the lowest first")
+            raise ValueError(f"{name}: a scale must have 2 to {_MOST} grades, lowest first")
         if name in scales:
             raise ValueError(f"{name}: has two scales")
         scales[name] = scale

@@ -1,4 +1,4 @@
-"""Options of `size`."""
+"""Define the options of `size`."""
 
 from typing import Annotated, ClassVar
 
@@ -18,13 +18,13 @@ Call = Annotated[int, Field(ge=3, le=50)]
 class SizeOptions(CommandOptions):
     """Options of `size`."""
 
-    does: ClassVar[str] = "say, without any call, how many calls reach a standard error"
+    does: ClassVar[str] = "estimate, without any call, how many calls a standard error takes"
     usage: ClassVar[str] = "size [--error X] [--judges-from DIR] [--documents N] [--out DIR]"
 
     judges_from: Annotated[Place | None, FILES] = Field(
         None,
-        description="--out of a pilot: how its judges answer (judges.json), how scores spread, how "
-        "many documents a query has, and what a call costs",
+        description="--out of a pilot, for its judges (judges.json), spread of scores, documents "
+        "per query and cost per call",
     )
     out: Annotated[Place | None, FILES] = Field(
         None, description="directory or URL for size.html, and the table as size.parquet"
@@ -33,30 +33,33 @@ class SizeOptions(CommandOptions):
         None,
         ge=2,
         le=_MOST_DOCUMENTS,
-        description="documents of a query; without it, those of the pilot, or 25",
+        description="documents per query; without it, as in the pilot, or 25",
     )
-    queries: Annotated[int, _RUN] = Field(1000, ge=1, description="how many are to be judged")
+    queries: Annotated[int, _RUN] = Field(
+        1000, ge=1, description="how many queries are to be judged"
+    )
     judges: Annotated[tuple[str, ...], _RUN] = Field(
         (),
-        description="the panel: judges of the pilot, or names of others that are like them on "
-        "average; without it all of the pilot's, or three careful guesses",
+        description="the panel: judges of the pilot, or other names, which are taken to be "
+        "average; without it, all of the pilot's, or three with cautious guesses",
     )
     error: Annotated[float | None, _GRID] = Field(
         None, gt=0, allow_inf_nan=False, description="std_error to reach, in logits"
     )
     cycles: Annotated[tuple[Cycle, ...], _GRID] = Field(
-        (1, 2, 3, 4, 6, 8), min_length=1, description="of zelo"
+        (1, 2, 3, 4, 6, 8), min_length=1, description="numbers of cycles, for plans of zelo"
     )
     calls: Annotated[tuple[Call, ...], _GRID] = Field(
-        (3, 4, 5, 6, 8), description="a document, of lean"
+        (3, 4, 5, 6, 8), description="calls per document, for plans of lean"
     )
     spread: Annotated[float | None, _DRAWS] = Field(
         None,
         gt=0,
         le=10,
-        description="sd of true scores, in logits; those of the pilot, or 1.7 without one",
+        description="standard deviation of true scores, in logits; without it, as in the pilot, or "
+        "1.7",
     )
     pools: Annotated[int | None, _DRAWS] = Field(
-        None, ge=2, le=10_000, description="how many to simulate; without it, some 2,000 documents"
+        None, ge=2, le=10_000, description="pools to simulate; without it, about 2,000 documents"
     )
     seed: Annotated[int, _DRAWS] = Field(0, ge=0, description="determines every random choice")

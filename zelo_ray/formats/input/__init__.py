@@ -1,13 +1,22 @@
 """Recognise the input of users by its content, and turn it into JSON lines of pools."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar
 
+import pyarrow as pa
+
 from zelo_ray.errors import InputError, UnreadableFile
-from zelo_ray.formats.input import long
+from zelo_ray.formats.input import assistants, long, wide
 from zelo_ray.formats.input.asked import InputOptions
-from zelo_ray.formats.input.collection import Collection
+from zelo_ray.formats.input.collection import (
+    Collection,
+    lines_of,
+    of_collection,
+    of_runs,
+    texts_at,
+)
 from zelo_ray.formats.input.columns import split_columns
 from zelo_ray.formats.input.keeping import (
     keep_lines,
@@ -17,32 +26,34 @@ from zelo_ray.formats.input.keeping import (
     remember,
     remembered,
 )
-from zelo_ray.formats.input.kinds import DetectedFile, known
+from zelo_ray.formats.input.kinds import DetectedFile, Kind, known, lacking
 from zelo_ray.formats.input.long import Left, Pool, watched
-from zelo_ray.formats.input.made import RANKED, made_of
 from zelo_ray.formats.input.places import Places, places_of
 from zelo_ray.formats.input.sight import FileProbe, look
+from zelo_ray.formats.interchange import mteb
+from zelo_ray.formats.own_query import without_own
 from zelo_ray.formats.pools import find_shards, is_lines
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.asking import AskingOptions
 
+RANKED: frozenset[Kind] = frozenset({"run", "qrels"})
+"""Kinds that say which documents are candidates, and hold no texts."""
 __all__ = ["Brought", "InputOptions", "bring", "brought", "pools_of"]
-
 _VERSION = 2
 Asking = TypeVar("Asking", bound=AskingOptions)
 
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """Places of pools as JSON lines, and messages on how they were made."""
+    """The places of pools as JSON lines, and messages on their conversion."""
 
     places: tuple[str, ...]
     told: tuple[str, ...] = ()
     made: str = ""
-    """the file of pools that was made, of which the first line tells; empty where none was"""
+    """the file of converted pools, which the first message names; empty if there is none"""
 
     def lines(self, *, keep: bool = True) -> Iterator[str]:
-        """Yield the messages on how pools were made, and where those are that are kept."""
+        """Yield the messages, with the path of the file of pools if it is kept."""
         for number, line in enumerate(self.told):
             where = f"; pools written to {self.made}" if self.made and keep and not number else ""
             yield f"{line}{where}"
@@ -56,18 +67,18 @@ def brought(
     *,
     keep: bool = True,
 ) -> Asking:
-    """Return the options of a command with its input replaced by JSON lines of pools.
+    """Convert the input of a command to JSON lines of pools; return options that name these.
 
     Args:
         options: of the command.
-        out: directory or URL below which what is made is kept.
-        say: told what was made, in a line.
+        out: directory or URL below which converted pools are stored.
+        say: called with each message.
         name: of the option that holds the input.
-        keep: whether what is made stays there.
+        keep: whether the converted pools are kept.
 
     Raises:
-        InputError: the input is of no known kind, or wrong.
-        OptionError: it lacks texts, and no option says where they are, or what is to be shown.
+        InputError: the input is of no known kind, or invalid.
+        OptionError: it lacks texts and no option names them, or it lacks a field to be shown.
     """
     patterns: tuple[str, ...] = getattr(options, name)
     if not patterns:
@@ -91,12 +102,12 @@ def brought(
 
 
 def bring(patterns: Sequence[str], out: str, input_options: InputOptions) -> Brought:
-    """Find the pools in some places: keep JSON lines of pools as they are, and make all others.
+    """Find the pools in some places; use JSON lines of pools as they are, and convert the rest.
 
     Args:
         patterns: paths, directories, globs and URLs.
-        out: directory or URL of the results; what is made lies in ``input/`` below it.
-        input_options: what the user said beside.
+        out: directory or URL of the results; converted pools are stored in ``input/`` below it.
+        input_options: the options on the input.
 
     Raises:
         InputError: a place holds nothing that is known, or something wrong.
@@ -132,7 +143,7 @@ def _make(
     out: str,
     mark: str,
 ) -> tuple[str, list[str]]:
-    """Write pools from input of other kinds; return where they are, and messages on them."""
+    """Write pools from input of other kinds; return their path, and messages."""
     notes, names = Left(), [name for file in held for name in file.sight.names]
     what, pools = made_of(folders, held, input_options, notes)
     source = [*(folder.url for folder in folders), *(file.sight.url for file in held)][0]
@@ -149,7 +160,7 @@ def _make(
 def pools_of(
     patterns: Sequence[str], asked: InputOptions, left: Left
 ) -> tuple[str, Iterator[Pool]]:
-    """Return what kind of input some places hold, in words, and its pools; write nothing.
+    """Return the kind of input in some places, in words, and its pools; write nothing.
 
     Raises:
         InputError, OptionError: as `bring`.
@@ -161,7 +172,7 @@ def pools_of(
 
 
 def look_or_broken(file: str) -> FileProbe:
-    """Look at a file; take one that breaks off for JSON lines of which some are bad."""
+    """Probe a file; take a truncated one for JSON lines of which some are invalid."""
     try:
         return look(file)
     except UnreadableFile:
@@ -208,7 +219,7 @@ def _without_ranked(
         url = file.sight.url
         if not places.files[url]:
             others = f"{url} and {of_pools[0]} are of different kinds"
-            raise InputError(f"{others}: bring one kind at a time")
+            raise InputError(f"{others}; give one kind at a time")
         places.leave(InputError(f"{url}: is {file.what}, and other files there hold pools"), url)
     return files
 
@@ -255,3 +266,101 @@ def _known(files: Sequence[str], input_options: InputOptions, places: Places) ->
         raise next(iter(strange.values()))
     places.refuse_none()
     return held
+
+
+def made_of(
+    folders: Sequence[Collection],
+    held: Sequence[DetectedFile],
+    input_options: InputOptions,
+    notes: Left,
+) -> tuple[str, Iterator[Pool]]:
+    """Name the kind of folders and files, and make the pools of their content.
+
+    Raises:
+        InputError: a folder stands beside files of pools, or something in them is wrong.
+        OptionError: texts are missing.
+    """
+    kinds = dict.fromkeys(file.kind for file in held)
+    runs = [file.sight.url for file in held if file.kind == "run"]
+    judged = [file.sight.url for file in held if file.kind == "qrels"]
+    texts = input_options
+    if folders:
+        url = folders[0].url
+        texts = replace(
+            input_options, corpus=input_options.corpus or url, queries=input_options.queries or url
+        )
+    if held and kinds.keys() <= RANKED and len(folders) <= 1:
+        _refuse_lacking(held[0], texts, input_options.command)
+        texts.refuse_unfound([name for file in held for name in file.sight.names])
+        candidates = of_runs(runs, judged, texts)
+        return (held[0].what, lines_of(candidates, notes))
+    if folders and not held:
+        return "BEIR or MTEB folder", chain.from_iterable(
+            _of_folder(f, input_options, notes) for f in folders
+        )
+    if folders:
+        first, second = ([place.url for place in folders] + [place.sight.url for place in held])[:2]
+        raise InputError(f"{first} and {second} are of different kinds; give one kind at a time")
+    what = " and ".join(dict.fromkeys(file.what for file in held))
+    of_kinds = ([file for file in held if file.kind == kind] for kind in kinds)
+    pools = chain.from_iterable(_of_files(files, input_options, notes) for files in of_kinds)
+    return what, without_own(pools, notes.made)
+
+
+def _of_folder(folder: Collection, input_options: InputOptions, notes: Left) -> Iterator[Pool]:
+    if not folder.has_candidates:
+        error = InputError(f"{folder.url}: nothing in it says which documents to judge")
+        error.add_note(f"Give a run as well: {input_options.command or folder.url} RUN")
+        raise error
+    yield from lines_of(of_collection(folder), notes)
+
+
+def _refuse_lacking(detected: DetectedFile, input_options: InputOptions, command: str) -> None:
+    flags = tuple(flag for flag in detected.lacks if not getattr(input_options, flag))
+    if flags:
+        raise lacking(detected, flags, command)
+
+
+def _of_files(
+    held: Sequence[DetectedFile], input_options: InputOptions, notes: Left
+) -> Iterator[Pool]:
+    """Yield the pools of files of one kind."""
+    first = held[0]
+    if first.kind == "mteb":
+        for file in held:
+            yield from lines_of(mteb.read_rows(file.sight.url, input_options.show)[0], notes)
+    elif first.kind == "assistants":
+        rows = chain.from_iterable(e.sight.rows() for e in held)
+        yield from assistants.pools(rows, notes, input_options.show)
+    elif first.kind in ("wide", "pools"):
+        for file in held:
+            name = file.columns.get("documents", "documents")
+            yield from wide.pools(file.sight.rows(), name, file.columns, notes, input_options.show)
+    else:
+        yield from _of_rows(held, input_options, notes)
+
+
+def _of_rows(
+    held: Sequence[DetectedFile], input_options: InputOptions, notes: Left
+) -> Iterator[Pool]:
+    """Yield the pools of rows with one document each, which several files may hold."""
+    columns = held[0].columns
+    for file in held:
+        _refuse_lacking(file, input_options, input_options.command)
+        if file.columns.keys() != columns.keys():
+            raise InputError(f"{file.sight.url}: has other columns than {held[0].sight.url}")
+    fields = long.field_columns(input_options.show)
+    tables = []
+    for file in held:
+        wanted = {**file.columns, **fields}
+        rows = file.sight.rows([*dict.fromkeys(wanted.values())])
+        tables.append(long.gather(rows, wanted).select([*columns, *fields]))
+    table = pa.concat_tables(tables)
+    input_options.refuse_unfound([name for source in held for name in source.sight.names])
+    more = (
+        ("queries",)
+        if input_options.show and input_options.queries and "query_id" in columns
+        else ()
+    )
+    texts = texts_at(input_options, {*held[0].lacks, *more}, table, held[0].sight.url)
+    yield from long.pools(table, held[0].sight.url, notes, texts)

@@ -1,4 +1,4 @@
-"""Options of the user on the input, and the texts that they point to."""
+"""Define the options on the input, and read the texts that they point to."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _ROLES: Mapping[Part, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """Options of the user on the input: where texts are, columns, the command line itself."""
+    """The user's options on the input: files of texts, columns, and the command line."""
 
     corpus: str | None = None
     queries: str | None = None

@@ -1,4 +1,4 @@
-"""Conversations of assistants, one a session, as pools of their answers to each question.
+"""Make pools of conversations of assistants: the answers of all assistants to each question.
 
 A row is ``{"session_id", "assistant_id", "conversation": [{"qa_id", "query", "assistant"}]}``, as
 gaussia keeps its data sets. What several assistants answer to one question is one pool.
@@ -76,7 +76,7 @@ def _turns(place: str, row: Mapping[str, Any], show: Sequence[str]) -> Iterator[
     assistant = text_of(row.get("assistant_id"))
     conversation = row.get("conversation")
     if assistant is None or not isinstance(conversation, list):
-        raise InputError(f"{place}: wants assistant_id, and a conversation of qa_id and query")
+        raise InputError(f"{place}: needs assistant_id, and a conversation of qa_id and query")
     for turn in conversation:
         qa_id = text_of(turn.get("qa_id")) if isinstance(turn, Mapping) else None
         query = turn.get("query") if qa_id is not None else None

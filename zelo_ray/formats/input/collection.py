@@ -1,4 +1,4 @@
-"""Candidates that are kept apart from their texts: runs, judgments, and folders of collections."""
+"""Make pools of runs, judgments and collections, whose texts are in other files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet

@@ -1,4 +1,4 @@
-"""Files below the results that hold the input of callers, so that a later run finds it.
+"""Store converted input below the results, so that a later run finds it.
 
 The name of a file follows from its content: the same input makes the same file, and asks the same.
 """

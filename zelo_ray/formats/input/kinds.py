@@ -39,7 +39,7 @@ _KNOWN = (
     "Known are: rows of queries and documents (CSV, TSV, JSON, Parquet); pools as JSON lines; a "
     "BEIR, MTEB or ir_datasets folder; a TREC run or qrels with --corpus and --queries."
 )
-_NAME_THEM = "Name columns that are called otherwise: --columns query=NAME content=NAME"
+_NAME_THEM = "Name columns that have other names: --columns query=NAME content=NAME"
 _HEAD = "If the first line does not name the columns, put one above that does, such as query,text."
 
 
@@ -103,7 +103,7 @@ def _of_rows(sight: FileProbe, given: Mapping[str, str]) -> DetectedFile:
         roles = columns_of(sight.url, fields, columns, OF_QUERY)
         if "query" in roles:
             return DetectedFile(sight, "wide", {**roles, "documents": listed})
-        raise _incomplete(sight, "has documents, and no query")
+        raise _incomplete(sight, "has documents, but no query")
     for kind, forms in _TABLES.items() if not given else ():
         if any(form <= set(names) for form in forms) and not _has_text(sight, names):
             return DetectedFile(sight, kind, {})
@@ -112,7 +112,7 @@ def _of_rows(sight: FileProbe, given: Mapping[str, str]) -> DetectedFile:
     if asks and answers and ("content" in roles or {"query_id", "doc_id"} <= roles.keys()):
         return DetectedFile(sight, "long", roles)
     if "content" in roles:
-        raise _incomplete(sight, "has texts, and nothing says which query they belong to")
+        raise _incomplete(sight, "has texts, but no column says which query they belong to")
     if asks and (free := _texts_among(sight, roles)):
         raise _told(
             f"{sight.url}: which column is the document? Name it: --columns "
@@ -141,13 +141,13 @@ def unknown(sight: FileProbe) -> InputError:
     more = (_NAME_THEM,) if sight.names else ()
     more = (_HEAD, *more) if sight.form == "cells" else more
     return _told(
-        f"{sight.url}: holds no pools, nor anything else that is known, but {sight.said}", *more
+        f"{sight.url}: holds no pools, nor any other known kind of input, but {sight.said}", *more
     )
 
 
 def _incomplete(sight: FileProbe, why: str) -> InputError:
     more = (
-        "A corpus alone says nothing of candidates: give a run, with --corpus and --queries.",
+        "A corpus alone names no candidates: give a run, with --corpus and --queries.",
         _NAME_THEM,
     )
     return _told(f"{sight.url}: {why}; it has {sight.said}", *more)

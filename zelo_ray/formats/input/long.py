@@ -1,4 +1,4 @@
-"""Rows of one document each, as pools: gathered in columns of Arrow, written query by query."""
+"""Make pools of rows with one document each, gathered in Arrow columns."""
 
 import hashlib
 import json
@@ -104,9 +104,9 @@ def pools(table: pa.Table, what: str, left: Left, texts: TextsById | None = None
     name = "query" if by_text else "query_id"
     _refuse_without(table, what, "query_id" if not by_text else None)
     if by_text:
-        left.made["queries have no ids: each is called by a hash of its text"] = None
+        left.made["queries have no ids: each gets a hash of its text as id"] = None
     if "doc_id" not in table.column_names:
-        left.made["documents have no ids: each is called by a hash of its text"] = None
+        left.made["documents have no ids: each gets a hash of its text as id"] = None
     table = table.append_column("row", pa.array(np.arange(1, len(table) + 1)))
     keys = codes(pc.fill_null(table[name], ""))
     if (np.diff(keys) < 0).any():
@@ -140,7 +140,7 @@ def _pool(rows: list[dict[str, Any]], what: str, notes: Left, texts: TextsById) 
             if same["content"] != document["content"]:
                 raise InputError(
                     f"{what}: row {row['row']}: document {document['id']!r} of query "
-                    f"{query['id']!r} has another text before"
+                    f"{query['id']!r} has a different text in an earlier row"
                 )
             notes.out("rows that repeat a document", document["id"])
     if not documents:
@@ -163,7 +163,8 @@ def _query(rows: list[dict[str, Any]], what: str, texts: TextsById) -> Pool:
         first_query = first_query or query
         if first_query != query:
             raise InputError(
-                f"{what}: row {row['row']}: query {query['id']!r} has another text before"
+                f"{what}: row {row['row']}: query {query['id']!r} has a different text in an "
+                "earlier row"
             )
     assert first_query is not None  # noqa: S101 - there is no pool without a row
     names = {role: role.removeprefix(_ABOUT) for role in rows[0] if role.startswith(_ABOUT)}

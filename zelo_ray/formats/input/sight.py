@@ -1,5 +1,6 @@
 """Recognise the form of a file by its content: its name counts only for how it is packed."""
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -11,9 +12,89 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.delimited import array_rows, cell_rows, head_of, line_rows
 from zelo_ray.formats.files import reading
 from zelo_ray.formats.input.columns import list_column
-from zelo_ray.formats.input.opening import LONGEST, Opening, opening
 from zelo_ray.formats.input.wide import is_pool, is_wide
+from zelo_ray.formats.pools import LineLimits
 from zelo_ray.formats.stored import Stored, parquet_rows
+
+LONGEST = LineLimits().line
+"""Bytes of a line that are looked at; what is longer is no line that is read."""
+_LOOKED_AT = 100
+_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The first lines of a file that are not blank, and their values if they are JSON."""
+
+    lines: tuple[bytes, ...]
+    values: tuple[Any, ...]
+    """by line what it holds as JSON; None where it is none"""
+    is_long: bool = False
+    """whether the first line is longer than what is looked at"""
+
+    @property
+    def line(self) -> bytes:
+        """Return the first line, or empty bytes."""
+        return self.lines[0] if self.lines else b""
+
+    @property
+    def start(self) -> bytes:
+        """Return the first byte of the first line that is not a space."""
+        return self.line.lstrip()[:1]
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        """Return the JSON objects among the lines, without empty ones."""
+        return [value for value in self.values if isinstance(value, dict) and value]
+
+    @property
+    def may_be_one_value(self) -> bool:
+        """Return whether the whole file may be one JSON array, or one object over several lines."""
+        if self.start == b"[" and len(self.lines) == 1:
+            return True
+        if self.start not in (b"[", b"{") or self.values[0] is not None:
+            return False
+        if self.start == b"{" and self.is_long:
+            return False
+        # Nowhere in one value do two objects follow each other without a comma.
+        held = [isinstance(value, dict) for value in self.values]
+        return not any(first and second for first, second in pairwise(held))
+
+
+def opening(url: str) -> Opening:
+    """Read the first lines of a file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    lines = [*islice(_lines(url), _LOOKED_AT)]
+    return Opening(
+        tuple(line for line, _ in lines),
+        tuple(None if is_long else _value(line) for line, is_long in lines),
+        bool(lines) and lines[0][1],
+    )
+
+
+def _lines(url: str) -> Iterator[tuple[bytes, bool]]:
+    """Yield each line that is not blank, and whether it is too long; of such the first bytes."""
+    with reading(url) as stream:
+        line = stream.readline(LONGEST + 1).removeprefix(_BOM)
+        while line:
+            if is_long := len(line) > LONGEST:
+                tail, line = line, line[:_KEPT]
+                while tail and not tail.endswith(b"\n"):
+                    tail = stream.readline(LONGEST)
+            if line.strip():
+                yield line.rstrip(b"\r\n"), is_long
+            line = stream.readline(LONGEST + 1)
+
+
+def _value(line: bytes) -> Any:
+    if line.lstrip()[:1] in (b"{", b"["):
+        with contextlib.suppress(orjson.JSONDecodeError):
+            return orjson.loads(line)
+    return None
+
 
 Form = Literal["parquet", "array", "object", "lines", "cells", "run", "qrels", "text", "broken"]
 Rows = Iterator[tuple[str, dict[str, Any]]]
@@ -124,7 +205,7 @@ def _object_rows(url: str, document: Any) -> Rows:
     )
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise InputError(f"{url}: item {number}: is no JSON object")
+            raise InputError(f"{url}: item {number}: is not a JSON object")
         yield f"{url}: item {number}", row
 
 

@@ -1,4 +1,4 @@
-"""Rows of one query each, with a list of its documents, as pools."""
+"""Make pools of rows with one query each, and a list of its documents."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -64,7 +64,7 @@ def pools(
             left.out("queries without a text", query["id"] or place)
             continue
         if not query["id"]:
-            left.made["queries have no ids: each is called by a hash of its text"] = None
+            left.made["queries have no ids: each gets a hash of its text as id"] = None
             query["id"] = made("q", query["query"])
         candidates = _documents(place, row.get(documents), left)
         if candidates:
@@ -106,13 +106,15 @@ def _documents(place: str, value: Any, notes: Left) -> list[Pool]:
             notes.out("documents without a text", place)
             continue
         if not document["id"]:
-            notes.made["documents have no ids: each is called by a hash of its text"] = None
+            notes.made["documents have no ids: each gets a hash of its text as id"] = None
             document["id"] = made("d", document["content"])
         same = documents.setdefault(document["id"], document)
         if same is document:
             continue
         if same["content"] != document["content"]:
-            raise InputError(f"{place}: document {document['id']!r} has another text before")
+            raise InputError(
+                f"{place}: document {document['id']!r} has a different text in an earlier row"
+            )
         notes.out("documents that come twice in a row", document["id"])
     return [*documents.values()]
 

@@ -1,4 +1,4 @@
-"""Further fields of queries beside their text, and TREC's topics."""
+"""Read the fields of queries other than their text, and TREC topics."""
 
 import html
 import re
@@ -12,7 +12,7 @@ from zelo_ray.formats.wording import shown_text
 from zelo_ray.records import Document
 
 DESCRIBED = ("description", "narrative")
-"""What TREC tells of a query; rows of one query each carry these without being asked."""
+"""Fields of TREC topics; rows of one query keep these even if --show-query does not name them."""
 _ANY = re.DOTALL | re.IGNORECASE | re.MULTILINE
 _BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<[^>]*>\s*)*?<top>", _ANY)
 _TOPIC = re.compile(r"<top>((?:(?!</?top>).)*)(</top>)?", _ANY)
@@ -69,14 +69,14 @@ def read_topics(url: str) -> Iterator[Document]:
     """Yield TREC topics: the title (else the description) as text, other fields as metadata.
 
     Raises:
-        InputError: a topic has no end, no number or no text, or the file is no UTF-8.
+        InputError: a topic has no end, no number or no text, or the file is not UTF-8.
     """
     with reading(url) as stream:
         data: bytes = stream.read()
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{url}: is no UTF-8 ({short(error)})") from None
+        raise InputError(f"{url}: is not UTF-8 ({short(error)})") from None
     for number, topic in enumerate(_TOPIC.finditer(text), 1):
         if not topic[2]:
             line = text.count("\n", 0, topic.start()) + 1

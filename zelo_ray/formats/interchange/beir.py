@@ -70,7 +70,9 @@ def read_pools(url: str) -> Filled:
     else:
         candidates = _top_ranked(url)
         if "qrels" in names and _tells(candidates, read_qrels(url)):
-            notes = ["relevant documents stand first in every query: this order is no contestant"]
+            notes = [
+                "relevant documents come first in every query: this is not a first-stage ranking"
+            ]
     wanted = {doc_id for ids in candidates.values() for doc_id in ids}
     filled = fill(candidates, read_queries(url), read_texts(url, "corpus", wanted))
     return replace(filled, notes=filled.notes + notes)
@@ -110,7 +112,7 @@ def _judged(file: str) -> Iterator[_Row]:
                 continue
             if len(cells) != len(head):
                 width = counted(len(cells), "column")
-                raise InputError(f"{place}: has {width}, and the head {len(head)}")
+                raise InputError(f"{place}: has {width}, but the header has {len(head)}")
             yield _row(place, *(cells[n] or None for n in at))
         return
     if {*QRELS_COLUMNS} <= {*names_of(file)}:
@@ -132,7 +134,7 @@ def _row(place: str, query_id: object = None, doc_id: object = None, score: obje
     if not (isinstance(query_id, str | int) and isinstance(doc_id, str | int)) or math.isnan(
         number
     ):
-        raise InputError(f"{place}: wants {', '.join(QRELS_COLUMNS)}, the last a number")
+        raise InputError(f"{place}: needs {', '.join(QRELS_COLUMNS)}, the last a number")
     return str(query_id), str(doc_id), number, math.nan
 
 
@@ -142,7 +144,7 @@ def _top_ranked(url: str) -> Candidates:
         for place, row in rows(file):
             ids = row.get("corpus-ids")
             if not isinstance(ids, list) or "query-id" not in row:
-                raise InputError(f"{place}: wants query-id and a list of corpus-ids")
+                raise InputError(f"{place}: needs query-id and a list of corpus-ids")
             for id_ in (row["query-id"], *ids):
                 refuse_lossy(place, "the id", id_)
             candidates[str(row["query-id"])] = {str(doc_id): {} for doc_id in ids}

@@ -1,4 +1,4 @@
-"""Columns of one type each, from a file of rows of any kind."""
+"""Read columns of given types from a file of rows of any kind."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from zelo_ray.formats.pools import short
 from zelo_ray.formats.stored import parquet_table, rows
 
 Checked = Callable[[str, Mapping[str, Any]], None]
-"""Looks at a row, and at where it stands."""
+"""A check of a row, called with its place and the row."""
 _YES_NO = {"true": True, "1": True, "false": False, "0": False}
 
 

@@ -1,4 +1,4 @@
-"""Pairs that people compared: those that are drawn, and their votes as lines."""
+"""Sample pairs that people compared, and write their votes as JSON lines."""
 
 from collections.abc import Iterator, Sequence
 from random import Random

@@ -1,4 +1,4 @@
-"""Anybody's comparisons of two items, from a file or from memory, in one form."""
+"""Read comparisons of two items of any origin, from a file or from memory, in one form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ def comparisons_of(
         cells = {name: held.columns[name][lacking[0]] for name in roles.columns.values()}
         name, value = next(cell for cell in cells.items() if is_missing(cell[1]))
         raise InputError(
-            f"{held.place(lacking[0])}: the {name} {value} is no answer: leave such rows out"
+            f"{held.place(lacking[0])}: the {name} {value} is not an answer: leave such rows out"
         )
     turned = _turned(held, roles)
     rows = _told(held, roles, results, turned or [False] * len(results))

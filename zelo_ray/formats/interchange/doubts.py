@@ -1,4 +1,4 @@
-"""Scores of a run that cannot mean what its reader thinks: equal ones, and distances."""
+"""Find runs whose scores are suspicious: many equal ones, or distances instead of scores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +14,11 @@ from zelo_ray.formats.wording import counted
 
 Doubted = Literal["equal_scores", "reversed_ranks"]
 SHARE = 0.2
-"""From which share of pairs, or of queries, on there is a doubt: the odd tie is none."""
+"""The share of pairs, or of queries, that raises a doubt: single ties do not."""
 _LONG = 4
-"""Documents of a query whose ranks are not the reverse of its scores by chance: once in 24 times,
-where they have nothing to do with each other."""
+"""The number of documents of a query whose ranks are hardly reversed by chance (1 in 24)."""
 _SURE = 0.9
-"""The share of queries that counts where all of them have fewer documents."""
+"""The share of queries that raises a doubt if all of them have fewer documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,11 @@ class Doubt:
 
     code: Doubted
     queries: int
-    """in which all scores down to the depth are equal, or the ranks the reverse of the scores"""
+    """queries in which all scores down to the depth are equal, or the ranks reverse the scores"""
     of_queries: int
-    """that could have been so"""
+    """the queries that were checked"""
     pairs: int = 0
-    """of documents of one query, down to the depth, whose scores are equal"""
+    """pairs of documents of one query, down to the depth, whose scores are equal"""
     of_pairs: int = 0
 
 

@@ -35,7 +35,7 @@ def read_graded(url: str) -> pa.Table:
     """
     if not has_grades(url):
         raise InputError(
-            f"{url}: holds no grades of a panel: wants the --out of annotate --protocol graded"
+            f"{url}: holds no grades of a panel: give the --out of annotate --protocol graded"
         )
     table = _read(url, (*_PAIR, "grade", "std_error", "ambiguous"), GradedScore)
     if any(table[name].null_count for name in (*_PAIR, "grade", "ambiguous")):
@@ -78,7 +78,7 @@ def read_cut(url: str, cuts: Sequence[float]) -> pa.Table:
     scores = read_absolute(url)
     if scores is None:
         raise InputError(
-            f"{url}: holds no absolute scores to cut: wants the --out of annotate --protocol "
+            f"{url}: holds no absolute scores to cut: give the --out of annotate --protocol "
             "zelo+graded"
         )
     reached = np.searchsorted(cuts, scores["relevance"].to_numpy(), side="right")

@@ -1,4 +1,4 @@
-"""Data sets that are iterated over, as ``ir_datasets`` gives them; that package is not needed.
+"""Read data sets with the iterators of ``ir_datasets``; that package itself is not needed.
 
 Such an object has some of ``docs_iter()``, ``queries_iter()``, ``qrels_iter()`` and
 ``scoreddocs_iter()``, which yield named tuples with the fields ``doc_id``, ``query_id``,

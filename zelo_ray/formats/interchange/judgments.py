@@ -1,4 +1,4 @@
-"""The judgments of one file, with the place of each row for messages."""
+"""Read the judgments of one file, with the place of each row for messages."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ class _Kind:
         """Refuse a row of another kind than the first, whose answer would be lost."""
         for name in ("judge", "preference", "winner", "winner_id", "turn"):
             if name in row and name not in self.columns:
-                raise InputError(f"{place}: has a {name}, which the first line has not")
+                raise InputError(f"{place}: has a {name}, which the first line lacks")
         for name in (*_VALUES, "preference", "winner", "winner_id"):
             if name in self.wanted and name not in row:
                 raise InputError(f"{place}: has no {name}; a missing answer is null")

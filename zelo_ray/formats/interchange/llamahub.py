@@ -136,14 +136,14 @@ def _rows(url: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
         value = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{url}: is no JSON ({error})") from None
+        raise InputError(f"{url}: is not valid JSON ({error})") from None
     rows = value.get("examples") if isinstance(value, dict) else None
     if not (isinstance(rows, list) and rows):
         raise InputError(f"{url}: has no examples, a list of judgments")
     for number, row in enumerate(rows, 1):
         place = f"{url}: example {number}"
         if not isinstance(row, dict):
-            raise InputError(f"{place}: is no JSON object")
+            raise InputError(f"{place}: is not a JSON object")
         yield place, row
 
 
@@ -165,5 +165,5 @@ def _answer(place: str, row: Mapping[str, Any], name: str) -> Document:
 def _preference(place: str, row: Mapping[str, Any]) -> float:
     score = row.get("reference_score")
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
-        raise InputError(f"{place}: the reference_score {score!r} is no number from 0 to 1")
+        raise InputError(f"{place}: the reference_score {score!r} is not a number from 0 to 1")
     return 0.0 if _SECOND <= score <= _FIRST else -1.0 if score > _FIRST else 1.0

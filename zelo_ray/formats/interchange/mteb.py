@@ -95,5 +95,5 @@ def _texts(place: str, row: dict[str, Any], name: str) -> list[str]:
     value = row.get(name)
     texts = [value] if isinstance(value, str) and name == "query" else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{place}: {name} is no list of texts")
+        raise InputError(f"{place}: {name} is not a list of texts")
     return texts

@@ -160,7 +160,7 @@ def _named(rows: PlainRows, columns: Mapping[str, str]) -> list[Outcome | None]:
         if sides[row] is None:
             raise InputError(
                 f"{rows.place(row)}: the {name} {cells[row]!r} is neither {a} nor {b}, nor what "
-                "these name, nor a tie"
+                "they name, nor a tie"
             )
         if sides is by_name and by_word[row] not in (None, by_name[row]):
             raise InputError(

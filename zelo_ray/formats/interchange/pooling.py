@@ -150,7 +150,7 @@ def checked(source: str, table: pa.Table) -> pa.Table:
         query_id, doc_id = odd["query_id"][0], odd["doc_id"][0]
         raise InputError(
             f"{source}: the relevance of document {str(doc_id)!r} for query {str(query_id)!r} is "
-            "no finite number"
+            "not a finite number"
         )
     if pair := repeated(table):
         raise InputError(f"{source}: document {pair[1]!r} of query {pair[0]!r} is judged twice")

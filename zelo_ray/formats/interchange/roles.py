@@ -71,7 +71,7 @@ def roles_of(what: str, names: Sequence[str], given: Mapping[str, str]) -> Roles
     header = ", ".join(names) or "none"
     for role, name in given.items():
         if role not in ROLES:
-            raise OptionError(f"columns: there is no {role!r}; there are {', '.join(ROLES)}")
+            raise OptionError(f"columns: no role {role!r}; roles are {', '.join(ROLES)}")
         if name not in names:
             raise InputError(f"{what}: has no column {name!r}; it has {header}")
     columns = {**_usual(names), **given}

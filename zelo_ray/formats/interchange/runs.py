@@ -48,7 +48,7 @@ def read_runs(urls: Iterable[str], *, ranks: bool = False) -> dict[str, pa.Table
         for name, table in ((called or tag, table) for tag, table in tables):
             if name in runs:
                 do = "name one of them, as --runs NAME=FILE"
-                raise InputError(f"{url}: another run is called {name}, too: {do}")
+                raise InputError(f"{url}: another run has the same name, {name}: {do}")
             runs[name] = table
     return runs
 
@@ -112,7 +112,7 @@ def _checked(url: str, table: pa.Table) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(f"{url}: {short(error)}") from None
     if not pc.all(pc.is_finite(run["score"])).as_py():
-        raise InputError(f"{url}: a score is no finite number")
+        raise InputError(f"{url}: a score is not a finite number")
     if pair := repeated(run):
         raise InputError(f"{url}: document {pair[1]!r} of query {pair[0]!r} is ranked twice")
     return run.append_column("rank", table["rank"]) if "rank" in table.column_names else run

@@ -43,7 +43,7 @@ def on_scale(
     odd = np.flatnonzero(grades != np.floor(grades))  # NaN is, too
     if odd.size:
         raise InputError(
-            f"{part.place(int(odd[0]))}: the grade {grades[odd[0]]:g} is no whole number"
+            f"{part.place(int(odd[0]))}: the grade {grades[odd[0]]:g} is not a whole number"
         )
     clipped = np.clip(grades, 0, levels - 1)
     outside = np.flatnonzero(clipped != grades)
@@ -51,7 +51,7 @@ def on_scale(
         more = f" (and {outside.size - 1:,} more)" if outside.size > 1 else ""
         raise InputError(
             f"{part.place(int(outside[0]))}: the grade {grades[outside[0]]:g} is not in 0 to "
-            f"{levels - 1}{more}: --clip puts such grades to the nearest end, --levels says how "
+            f"{levels - 1}{more}: --clip moves such grades to the nearest end, --levels says how "
             "many grades there are"
         )
     if outside.size:
@@ -96,7 +96,7 @@ def own_scales(
         odd = np.flatnonzero((raw != np.floor(raw)) | (inside != raw) & (not clip))
         if odd.size:
             raise InputError(
-                f"{part.place(int(rows[odd[0]]))}: the grade {raw[odd[0]]:g} of {name} is none of "
+                f"{part.place(int(rows[odd[0]]))}: the grade {raw[odd[0]]:g} of {name} is not on "
                 f"its scale {scale}"
             )
         if outside := int((inside != raw).sum()):

@@ -30,13 +30,13 @@ _ALSO: Mapping[str, tuple[str, ...]] = {
     "corpus": ("docs", "documents", "collection"),
     "queries": ("topics",),
 }
-"""What else the parts of a collection are called."""
+"""Other names of the parts of a collection."""
 _UNNAMED: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Pools, and in words what could not become part of one."""
+    """Pools, and notes on what was left out of them."""
 
     pools: list[Pool]
     notes: list[str]

@@ -1,4 +1,4 @@
-"""Scores as rows to train a model on: query, document and score, one document a row."""
+"""Write rows to train a model on: query, document and score, one document a row."""
 
 from collections.abc import Iterator, Sequence
 

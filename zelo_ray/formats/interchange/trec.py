@@ -142,7 +142,7 @@ def numbers(url: str, values: pa.ChunkedArray, decimals: int | None = None) -> p
     """
     plain = values.to_numpy()
     if not np.isfinite(plain).all():
-        raise Unwritable(f"{url}: a score that is no finite number cannot be written")
+        raise Unwritable(f"{url}: a score that is not finite cannot be written")
     if decimals is not None:
         plain = np.round(plain, decimals) + 0.0  # no -0
     return pa.chunked_array([pc.cast(pa.array(plain), pa.string())])
@@ -219,7 +219,7 @@ def _row(place: str, line: bytes, form: _Form) -> dict[str, str | float]:
     except ValueError:
         row[form.number] = math.nan
     if not math.isfinite(float(row[form.number])):
-        raise InputError(f"{place}: the {form.number} {text!r} is no finite number")
+        raise InputError(f"{place}: the {form.number} {text!r} is not a finite number")
     return row
 
 

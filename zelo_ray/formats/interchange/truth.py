@@ -1,4 +1,4 @@
-"""Judgments from wherever they are kept: what is there decides how it is read."""
+"""Read relevance judgments from any known format, which is detected by content."""
 
 import hashlib
 import math
@@ -46,15 +46,15 @@ class TruthProbe:
         try:
             text = ", ".join([*self.names, *sorted(self.columns)]) or self.line.decode()
         except UnicodeDecodeError:
-            text = "bytes that are no UTF-8"
+            text = "bytes that are not UTF-8"
         return text[:100] or "nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A way to keep judgments: how it looks, and how it is read.
+    """A format of judgments: how it is recognised, and how it is read.
 
-    ``pools`` where it holds texts; ``by_people`` where people's judgments are kept so.
+    ``pools`` reads its texts, if it has any; ``by_people``: people's judgments have this format.
     """
 
     looks: Callable[[TruthProbe], bool]
@@ -68,10 +68,10 @@ def read_truth(url: str, also: Sequence[str] = ()) -> pa.Table:
 
     Args:
         url: where it is.
-        also: what else the caller reads, for the message where this is nothing that is known.
+        also: other formats that the caller reads, for the message if the format is unknown.
 
     Returns:
-        The columns of `records.Qrel`; the standard errors are NaN where they are not told.
+        The columns of `records.Qrel`; standard errors are NaN where unknown.
 
     Raises:
         InputError: it is of no known kind, or something in it is wrong.
@@ -132,7 +132,7 @@ def as_grades(url: str, table: pa.Table, levels: int = 4) -> pa.Table:
         row = table.slice(int(bad.argmax()), 1).to_pylist()[0]
         raise InputError(
             f"{url}: query {row['query_id']!r}, document {row['doc_id']!r}: "
-            f"{row['relevance']:g} is no grade from 0 to {levels - 1}"
+            f"{row['relevance']:g} is not a grade from 0 to {levels - 1}"
         )
     return table.set_column(2, "relevance", pa.array(grades))
 
@@ -271,7 +271,7 @@ def scored(url: str) -> Iterator[tuple[str, str, float, float]]:
                     )
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"{place}: wants query.id, and documents with an id and perhaps a score, a number "
+                f"{place}: needs query.id, and documents with an id and perhaps a score, a number "
                 f"({short(error)})"
             ) from None
 

@@ -1,6 +1,6 @@
 """Read qrels, grades and votes of judges and people from any mixture of files."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import stem
+from zelo_ray.formats.files import listing, stem
 from zelo_ray.formats.interchange.judgments import JudgmentsFile, judged_by, read_judgments
 from zelo_ray.formats.interchange.scales import (
     GRADES,
@@ -18,10 +18,18 @@ from zelo_ray.formats.interchange.scales import (
     own_scales,
     preferences,
 )
-from zelo_ray.formats.interchange.sources import opened
 from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
+from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.wording import counted, printable
+from zelo_ray.options.places import split_name
 from zelo_ray.options.scales import Scale
+
+_OF_ANNOTATE = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")
+_NO_DATA = (
+    *(".md", ".rst", ".html", ".pdf", ".ipynb", ".png", ".svg", ".log"),
+    *(".py", ".sh", ".toml", ".yaml", ".yml", ".run", ".zip"),
+)
+"""Endings of files that are often next to judgments."""
 
 __all__ = [
     "GRADES",
@@ -37,11 +45,9 @@ __all__ = [
 ]
 
 HUMAN = "human"
-"""What the people are called beside the judges."""
-
+"""The name of people among the judges."""
 PANEL, WITH_HUMAN, OTHERS = "all judges", "all judges and human", "others"
-"""What several are called together; no judge can have one of these names."""
-
+"""The names of groups of judges, which no judge may have."""
 NO_TURN = "--turn chooses among FastChat's rows, and there are none here"
 _ROWS = "a table that names its judges"
 
@@ -50,10 +56,10 @@ _ROWS = "a table that names its judges"
 class Verdicts:
     """Judgments of several judges, and of people.
 
-    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` those of ``VOTES``; what
-    people said is in ``human`` and ``voices``, under the judge ``human``. A judge
-    that was asked several times has several rows for a document, in the order in which they were
-    read. Grades lie in 0 to ``levels`` - 1.
+    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` those of ``VOTES``; people's
+    judgments are in ``human`` and ``voices``, with the judge ``human``. A judge that was asked
+    repeatedly has several rows for a document, in the order of reading. Grades are from 0 to
+    ``levels`` - 1.
     """
 
     grades: pa.Table
@@ -61,13 +67,13 @@ class Verdicts:
     human: pa.Table
     levels: int
     notes: tuple[str, ...] = ()
-    """What a reader of the results should know of the sources."""
+    """Remarks on the sources for readers of the results."""
     pooled: tuple[str, ...] = ()
-    """Of the judges, those that are what a graded run's judges came to together."""
+    """Judges that are the combined grades of a graded run's panel."""
     voices: pa.Table = field(default_factory=VOICES.empty_table)
-    """The people's votes, of all people together: the columns of ``VOICES``."""
+    """The votes of all people, in the columns of ``VOICES``."""
     ranked: pa.Table = field(default_factory=GRADES.empty_table)
-    """Grades of judges that are compared by ranks alone, from 0 on: the columns of ``GRADES``."""
+    """Grades, from 0, of judges that are compared by ranks alone, in the columns of ``GRADES``."""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -81,7 +87,7 @@ class Verdicts:
 
     @property
     def panel(self) -> tuple[str, ...]:
-        """Return the judges without the pooled ones: those who count in figures of all judges."""
+        """Return the judges without the pooled ones, which figures of all judges leave out."""
         return tuple(judge for judge in self.judges if judge not in self.pooled)
 
 
@@ -134,7 +140,7 @@ def read_verdicts(
             raise InputError(f"{url}: is named twice")
         part = read_judgments(url, name or stem(url), renamed=bool(name), turn=turn)
         if name and part.own:
-            raise InputError(f"{name}={url}: its rows name their judges; leave {name}= away")
+            raise InputError(f"{name}={url}: its rows name their judges; leave out {name}=")
         _own(owners, url, part)
         turned |= part.turned
         if part.missing:
@@ -237,14 +243,14 @@ def _own(owners: dict[str, str], url: str, part: JudgmentsFile) -> None:
     for judge in pc.unique(part.table["judge"]).to_pylist():
         if judge in (PANEL, WITH_HUMAN, OTHERS):
             raise InputError(
-                f"{url}: a judge cannot be called {judge!r}, as several are together: give it "
+                f"{url}: no judge can have the reserved name {judge!r}: give it "
                 "another name, a file by NAME=path"
             )
         owner = owners.setdefault(judge, _ROWS if part.own else url)
         if owner != (_ROWS if part.own else url):
             raise InputError(
-                f"{url}: has a judge {printable(judge)}, as has {owner}: give a file another name, "
-                "NAME=path"
+                f"{url}: has a judge {printable(judge)}, as does {owner}: give one file "
+                "another name, NAME=path"
             )
 
 
@@ -258,3 +264,32 @@ def _alone(queries: Mapping[str, set[str]]) -> Sequence[str]:
             queried = counted(len(alone), "query is", "queries are")
             notes.append(f"{url}: {queried} in no other source ({few})")
     return notes
+
+
+def opened(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name that the user gave (or "") and the place of each source, files in folders."""
+    for source in sources:
+        name, url = split_name(source)
+        names = listing(url)
+        refuse_unfinished(url)
+        if names is None:
+            yield name, url
+            continue
+        root = url.rstrip("/")
+        files = [entry for entry in _OF_ANNOTATE if entry in names]
+        if not files and any(entry.split(".")[0] == "qrels" for entry in names):
+            yield name, url  # a collection
+            continue
+        if name:
+            raise InputError(
+                f"{source}: a directory cannot be given one judge; name its files instead"
+            )
+        if not files:
+            shown = [entry for entry in names if not entry.startswith((".", "_"))]
+            files = [entry for entry in shown if not entry.lower().endswith(_NO_DATA)]
+            if others := [entry for entry in shown if entry not in files]:
+                notes.append(f"{url}: passed over {', '.join(others)}")
+        if not files or "run.json" in files:
+            raise InputError(f"{url}: holds neither grades nor votes")
+        for file in files:
+            yield "", f"{root}/{file}"

@@ -1,4 +1,4 @@
-"""Votes of rows that name a winner: of debates, of contests, and of FastChat's judges."""
+"""Convert rows that name a winner to votes: of debates, of matches, of FastChat's judges."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Vote
 
 VOTES = pa.schema([f for f in schema_of(Vote) if f.name not in ("reasoning", "key")])
-"""``swapped`` is null where a source does not tell it."""
+"""``swapped`` is null if the source does not have it."""
 VOICES = VOTES.append(pa.field("rater", pa.string()))
-"""Votes of people, who are one judge: ``rater`` says who of them."""
+"""Votes of people, who are one judge; ``rater`` is the person."""
 
 _Row = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""Holes in judgments as work: pools of what is judged and of what is still to be judged."""
+"""Make pools of queries with unjudged documents, for annotation."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from zelo_ray.records import Document, Pool
 
 
 class UnjudgedPools:
-    """The queries with holes, each of which becomes a pool to annotate.
+    """The queries with unjudged documents, each of which becomes a pool to annotate.
 
     A pool holds the judged documents, so that the new ones are compared with them, and the holes.
 
