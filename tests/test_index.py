@@ -13,8 +13,7 @@ from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL
 from zelo_ray import cli
 from zelo_ray.commands.report import write_report
-from zelo_ray.commands.report.index import write_index
-from zelo_ray.commands.report.overview import differing, spent_in_all
+from zelo_ray.commands.report.index import differing, spent_in_all, write_index
 from zelo_ray.commands.report.runs import Past
 from zelo_ray.errors import NothingToReport, OptionError
 

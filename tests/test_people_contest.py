@@ -14,7 +14,7 @@ from tests.builders import rows_of
 from tests.test_people import framed, world
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
-from zelo_ray.commands.bakeoff.labelled import Labelled, _with_way
+from zelo_ray.commands.bakeoff.people import Labelled, _with_way
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.label.candidates import candidates
 from zelo_ray.evaluation.people.corrected import FEWEST

@@ -5,7 +5,7 @@ A measurement is a function of the judgments and the options that returns
 its options in `AgreeOptions`, and a section of the report (`report/`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from zelo_ray.commands.agree.consensus import measure_consensus
 from zelo_ray.commands.agree.grades import measure_grading
 from zelo_ray.commands.agree.heldout import seen_before, without_examples
 from zelo_ray.commands.agree.leaderboards import measure_leaderboards
-from zelo_ray.commands.agree.own import readable
 from zelo_ray.commands.agree.precision import measure_precision
 from zelo_ray.commands.agree.ranks import measure_ranks
 from zelo_ray.commands.agree.raters import measure_raters
@@ -27,12 +27,16 @@ from zelo_ray.commands.agree.verdicts import measure_verdicts
 from zelo_ray.commands.agree.voting import measure_voting
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import chosen
-from zelo_ray.formats.files import listing
+from zelo_ray.formats.files import listing, record
 from zelo_ray.formats.interchange.verdicts import Verdicts, read_verdicts
 from zelo_ray.formats.labels import by_person
+from zelo_ray.formats.record import RUN, refuse_unfinished
 from zelo_ray.formats.results import ResultsWriter, write_json
+from zelo_ray.formats.stored import parquet_table
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
+from zelo_ray.own import is_own
+from zelo_ray.protocols import Protocol, of_record
 
 SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], MeasuredTables], ...] = (
     measure_raters,
@@ -126,3 +130,42 @@ def _record(
         "notes": [*verdicts.notes, *(note for section in sections for note in section.notes)],
         "missing": [line for section in sections for line in section.missing],
     }
+
+
+def readable(sources: Iterable[str], folder: str) -> Iterator[str]:
+    """Yield the sources, with runs by the user's own protocols written out as files of judgments.
+
+    Args:
+        sources: as `agree` takes them.
+        folder: where such files are written.
+
+    Raises:
+        InputError: a protocol compares and grades nothing.
+    """
+    for number, source in enumerate(sources):
+        protocol = _own(split_name(source)[1])
+        yield from [source] if protocol is None else _written(source, protocol, folder, number)
+
+
+def _own(url: str) -> Protocol | None:
+    """Return the protocol of a run, if it is the user's own; else None."""
+    if RUN not in (listing(url) or ()):
+        return None
+    run_record = record(f"{url.rstrip('/')}/{RUN}")
+    options = run_record.get("options")
+    name = options.get("protocol", "") if isinstance(options, dict) else ""
+    return of_record(run_record) if is_own(str(name)) else None
+
+
+def _written(url: str, protocol: Protocol, folder: str, number: int) -> Iterator[str]:
+    refuse_unfinished(url)
+    kinds = {name: kind.as_votes or kind.as_grades for name, kind in protocol.counted.items()}
+    if not any(kinds.values()):
+        raise InputError(f"{url}: its protocol, {protocol.name}, gives neither grades nor votes")
+    for name, read in kinds.items():
+        if read:
+            place = f"{folder}/{number}-{name}.parquet"
+            kind = protocol.judgments[name]
+            rows = parquet_table(f"{url.rstrip('/')}/{name}.parquet", [*kind.fields])
+            pq.write_table(read(rows), place)
+            yield place

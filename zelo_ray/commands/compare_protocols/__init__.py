@@ -14,8 +14,7 @@ from zelo_ray.commands.compare_protocols.costs import (
     spent,
     spent_on,
 )
-from zelo_ray.commands.compare_protocols.files import write_outcome
-from zelo_ray.commands.compare_protocols.measured import measure, word, words_of
+from zelo_ray.commands.compare_protocols.measured import measure, word, words_of, write_outcome
 from zelo_ray.commands.compare_protocols.outcome import ProtocolsOutcome, ProtocolTrial
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
 from zelo_ray.commands.compare_protocols.plans import compared, plans, unused_by_all

@@ -12,7 +12,7 @@ from zelo_ray.commands.explain.paragraphs import (
     ranges,
     text_part,
 )
-from zelo_ray.commands.explain.pools import ids_in, meant_by, nearest, pool_of
+from zelo_ray.commands.explain.queries import ids_in, meant_by, nearest, pool_of
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import pieces, record
 from zelo_ray.formats.record import unfinished
