@@ -19,62 +19,62 @@ class LabelOptions(CommandOptions):
 
     contest: Annotated[Place | None, FILES] = Field(
         None,
-        description="--out of the bake-off whose documents people judge; needed to begin, or "
-        "for new arms",
+        description="--out of the bake-off whose documents people judge; needed for a new "
+        "sample, or for new rankers",
     )
     out: Annotated[Place, FILES] = Field(
-        description="directory of the labels; an existing one is continued"
+        description="directory of the labels; an existing sample is continued"
     )
     pools: Annotated[tuple[Place, ...], FILES] = Field(
-        (), description="the texts, as the input of annotate; without it, those of the contest"
+        (), description="the texts, in any format of annotate's input (default: the bake-off's)"
     )
     csv: Annotated[Place | None, FILES] = Field(
-        None, description="write the open documents to a spreadsheet file, and serve no page"
+        None, description="write the unjudged documents to a spreadsheet file; serve no page"
     )
     read: Annotated[Place | None, FILES] = Field(
-        None, description="take in the answers of such a file"
+        None, description="read the answers from such a file"
     )
     person: Annotated[str | None, FILES] = Field(
-        None, min_length=1, description="whose file it is, where it has no column person"
+        None, min_length=1, description="who filled in the file, if it has no column person"
     )
     labels: Annotated[int | None, _SAMPLE] = Field(
-        None, ge=1, description="documents to draw, in all (default 200)"
+        None, ge=1, description="documents to draw in total (default 200)"
     )
     more: Annotated[int | None, _SAMPLE] = Field(
         None, ge=1, description="documents to judge beyond those judged so far"
     )
     measure: Annotated[str | None, _SAMPLE] = Field(
         None,
-        description="a measure that is linear in the labels, such as nDCG@10 or P@5; without "
-        "it, the contest's first such",
+        description="a measure that is linear in the labels, such as nDCG@10 or P@5 "
+        "(default: the first such measure of the bake-off)",
     )
     overlap: Annotated[float | None, _SAMPLE] = Field(
         None, ge=0, le=1, description="share of documents that two people judge (default 0)"
     )
     seed: Annotated[int | None, _SAMPLE] = Field(
-        None, ge=0, description="determines what is drawn (default 0)"
+        None, ge=0, description="seed of the random sample (default 0)"
     )
     rubric: Annotated[str | None, _PAGE] = Field(
-        None, description="file with your words on what the grades 0 to 3 mean"
+        None, description="file that explains the grades 0 to 3 in your words"
     )
     instructions: Annotated[Words | None, _PAGE] = Field(
         None,
-        description="what counts as relevant for you, as judges are told it: a file, a URL or the "
-        "text itself; without it, that of the contest or of the run that made its truth",
+        description="what counts as relevant, as the judges were told: a file, a URL or the text "
+        "itself (default: that of the bake-off, or of the run that made its truth)",
     )
     show_query: Annotated[tuple[str, ...] | None, _SAMPLE] = Field(
-        None, description="fields of a query's line that people see, too; without it, as judges do"
+        None, description="fields of a query's line that people see as well (default: as judges)"
     )
     port: Annotated[int, _PAGE] = Field(
-        0, ge=0, le=65535, description="of the page on 127.0.0.1; 0: one that is free"
+        0, ge=0, le=65535, description="port of the page on 127.0.0.1; 0 picks a free one"
     )
-    no_browser: Annotated[bool, _PAGE] = Field(False, description="open no browser")
+    no_browser: Annotated[bool, _PAGE] = Field(False, description="do not open a browser")
 
     @field_validator("out")
     @classmethod
     def _is_a_directory(cls, out: str) -> str:
         if "://" in out:
-            raise ValueError(f"{out}: answers are kept on a disk of this machine; name a directory")
+            raise ValueError(f"{out}: answers are stored on a local disk; name a directory")
         return out
 
     @field_validator("rubric")

@@ -1,8 +1,8 @@
-"""``agree``: judges against people, and against each other.
+"""``agree``: compare judges with people, and with each other.
 
 A measurement is a function of the judgments and the options that returns
-`section.MeasuredTables`: tables for ``--out``. A new one is a module here, a line in ``SECTIONS``,
-its options in `AgreeOptions`, and a section of the report (`report/`).
+`section.MeasuredTables`: tables for ``--out``. A new one takes a module here, a line in
+``SECTIONS``, its options in `AgreeOptions`, and a section of the report (`report/`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], MeasuredTables], ...] = (
 
 _TAKEN = {"run.json", "compare.json"}
 _OF_ONE_JUDGE = "leaderboards"
-"""The table that has rows even where nobody can be compared."""
+"""The table that has rows even if no two raters can be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,16 @@ class MeasuredAgreement:
 
     @property
     def complete(self) -> bool:
-        """Return whether all that was asked for could be measured."""
+        """Return whether everything that was asked for could be measured."""
         return not self.record["missing"]
 
 
 def agree(options: AgreeOptions) -> MeasuredAgreement:
-    """Measure judges against people, and against each other.
+    """Compare judges with people, and with each other.
 
     Raises:
         OptionError: a coefficient is unknown, or ``out`` holds other results.
-        InputError: what is read is wrong, or there is nothing to compare.
+        InputError: an input cannot be read, or there is nothing to compare.
     """
     options = options.model_copy(update={"coefficients": tuple(chosen(options.coefficients))})
     _refuse_taken(options)
@@ -87,7 +87,7 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
     sections = [section(verdicts, options) for section in SECTIONS]
     tables = {name: table for section in sections for name, table in section.tables.items()}
     if not any(len(table) for name, table in tables.items() if name != _OF_ONE_JUDGE):
-        raise InputError("one judge alone has nobody to agree with: name more judges, or --human")
+        raise InputError("one judge has nobody to agree with: name more judges, or --human")
     record = _record(options, verdicts, sections)
     if options.out:
         with ResultsWriter(
@@ -100,11 +100,11 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
 
 
 def _refuse_taken(options: AgreeOptions) -> None:
-    """Refuse to write tables where judgments lie: they would be read as such, or replace some."""
+    """Refuse an ``out`` that holds judgments: the tables would replace or be taken for them."""
     out = options.out
     sources = {split_name(source)[1].rstrip("/") for source in options.sources}
     if out and (out.rstrip("/") in sources or not _TAKEN.isdisjoint(listing(out) or ())):
-        raise OptionError(f"{out} holds judgments or results already; name another --out")
+        raise OptionError(f"{out} already holds judgments or results; name another --out")
 
 
 def _record(
@@ -133,14 +133,14 @@ def _record(
 
 
 def readable(sources: Iterable[str], folder: str) -> Iterator[str]:
-    """Yield the sources, with runs by the user's own protocols written out as files of judgments.
+    """Yield the sources, with runs of the user's own protocols converted to judgment files.
 
     Args:
         sources: as `agree` takes them.
-        folder: where such files are written.
+        folder: the directory for these files.
 
     Raises:
-        InputError: a protocol compares and grades nothing.
+        InputError: a protocol produces neither grades nor votes.
     """
     for number, source in enumerate(sources):
         protocol = _own(split_name(source)[1])
@@ -148,7 +148,7 @@ def readable(sources: Iterable[str], folder: str) -> Iterator[str]:
 
 
 def _own(url: str) -> Protocol | None:
-    """Return the protocol of a run, if it is the user's own; else None."""
+    """Return the protocol of a run, if it is the user's own, else None."""
     if RUN not in (listing(url) or ()):
         return None
     run_record = record(f"{url.rstrip('/')}/{RUN}")
@@ -161,7 +161,10 @@ def _written(url: str, protocol: Protocol, folder: str, number: int) -> Iterator
     refuse_unfinished(url)
     kinds = {name: kind.as_votes or kind.as_grades for name, kind in protocol.counted.items()}
     if not any(kinds.values()):
-        raise InputError(f"{url}: its protocol, {protocol.name}, gives neither grades nor votes")
+        raise InputError(
+            f"{url}: protocol {protocol.name} produces neither grades nor votes, so agree cannot "
+            "measure it"
+        )
     for name, read in kinds.items():
         if read:
             place = f"{folder}/{number}-{name}.parquet"

@@ -1,4 +1,4 @@
-"""Correct a contest that a panel judged by people's labels of some documents."""
+"""Correct a bake-off that a panel judged, by people's labels of some of the documents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,22 +31,22 @@ from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Comparison, Estimate, Mean
 
 _UNLIKELY = 5
-"""Standard errors that are not chance."""
+"""A deviation of more standard errors than this is not chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A frame with what people said of it, [rows]. Without ``way`` they correct nothing."""
+    """A frame with people's labels, [rows]. If ``way`` is None they cannot correct anything."""
 
     frame: Frame
     size: Floats
     gain: Floats
     """NaN where there is no label"""
     chances: Floats
-    """of being labelled, NaN where they are not known"""
+    """inclusion probabilities; NaN where they are unknown"""
     way: Way | None = None
     refused: str = ""
-    """why there is no way"""
+    """why ``way`` is None"""
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
@@ -65,31 +65,31 @@ class Labelled:
 
     @property
     def telling(self) -> Ints:
-        """Count the queries whose labels tell two arms apart, [arms, arms].
+        """Count the queries whose labels bear on the difference of two rankers: [rankers, rankers].
 
-        Of documents that were drawn, 0 where these labels are too few for a correction: they may
-        lie where a third arm is unlike both. Where all is labelled, or whole queries, that two arms
-        are alike is known as well.
+        For a drawn sample it is 0 where too few labels bear on the difference: most of them may
+        be of documents that only a third ranker ranks differently. If everything, or whole
+        queries, is labelled, each query counts, also where two rankers are alike.
         """
-        frame, arms = self.frame, len(self.frame.weight)
+        frame, rankers = self.frame, len(self.frame.weight)
         if self.way != "drawn":
             count = len(frame.query_ids) if self.way == "complete" else self.queries
-            return np.full((arms, arms), count)
-        rows, counts = np.flatnonzero(self.labelled), np.zeros((arms, arms), np.int64)
+            return np.full((rankers, rankers), count)
+        rows, counts = np.flatnonzero(self.labelled), np.zeros((rankers, rankers), np.int64)
         weight, answered = frame.weight[:, rows], frame.answered[:, frame.query[rows]]
         starts = np.unique(frame.query[rows], return_index=True)[1]
-        for arm in range(arms):
-            apart = (weight != weight[arm]) & answered & answered[arm]
+        for ranker in range(rankers):
+            apart = (weight != weight[ranker]) & answered & answered[ranker]
             queries = np.logical_or.reduceat(apart, starts, axis=1).sum(axis=1)
-            counts[arm] = np.where(apart.sum(axis=1) < FEWEST_LABELS, 0, queries)
+            counts[ranker] = np.where(apart.sum(axis=1) < FEWEST_LABELS, 0, queries)
         return counts
 
 
 def labelled_in(outcome: BakeoffOutcome, measure: Measure, labels: PeoplesLabels) -> Labelled:
-    """Return the documents that decide a measure, with people's labels of some.
+    """Return the documents on which a measure depends, with people's labels of some.
 
-    Several people's gains of one document are averaged. Rows of a table without a grade are taken
-    as missing by chance.
+    The gains of several people for one document are averaged. Rows without a grade are treated as
+    missing at random.
     """
     frame, rows = frame_of(measure, outcome.rankings), labels.rows
     row = frame.rows_of(rows["query_id"].to_pylist(), rows["doc_id"].to_pylist())
@@ -110,42 +110,42 @@ def labelled_in(outcome: BakeoffOutcome, measure: Measure, labels: PeoplesLabels
 
 
 def _nothing(labelled: Labelled, labels: PeoplesLabels) -> str:
-    """Say why no document has a label; empty if one has."""
+    """Say why no document of the frame has a label; empty if one has."""
     if labelled.known:
         return ""
     if labels.ahead:
         return (
-            f"the first document that was drawn has no answer yet, and {labels.ahead:,} others "
-            "wait for it: zelo-ray label goes on with it"
+            f"the first document of the sample has no label yet, and {labels.ahead:,} later ones "
+            "count only with it: zelo-ray label asks about it next"
         )
     if not len(labels.rows):
-        return f"no document has a grade ({labels.unsure:,} times: cannot say)"
-    return "none of the documents with a label is among the first of any arm"
+        return f"no document has a grade (people could not say of {labels.unsure:,})"
+    return "none of the labelled documents is among the first of any ranker"
 
 
 def _other_scale(truth: Truth, labels: PeoplesLabels) -> str:
-    """Say why grades of people and of the panel cannot be compared; empty if they can."""
+    """Say why grades of people and of the panel are not comparable; empty if they are."""
     top = TOP if truth.kind == "scores" else float(truth.relevance.max(initial=0.0))
     if (top > 1, top > TOP) == (labels.top > 1, labels.top > TOP):
         return ""
     if truth.kind == "scores":
         return (
-            f"beside zELO scores people grade from 0 to {TOP}, and these grades go up to "
-            f"{labels.top:g}"
+            f"the truth is zELO scores, which grades from 0 to {TOP} correct, but these grades go "
+            f"up to {labels.top:g}"
         )
     return (
-        f"the truth's grades go up to {top:g}, and people's to {labels.top:g}: bring them to one "
-        "scale (zelo-ray convert qrels --cut makes grades of scores)"
+        f"the truth's grades go up to {top:g}, and people's to {labels.top:g}: convert "
+        "them to one scale (zelo-ray convert qrels --cut turns scores into grades)"
     )
 
 
-def _with_way(labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> Labelled:
-    """Add how the labelled documents were chosen, or why their labels cannot correct anything."""
+def _with_way(labelled: Labelled, labels: PeoplesLabels, rankers: Sequence[str]) -> Labelled:
+    """Set how the labelled documents were chosen, or why they cannot correct anything."""
     matters = labelled.size > 0
     if labelled.labelled[matters].all():
         return replace(labelled, way="complete", chances=np.ones(len(matters)))
     if labels.drawn:
-        why = _too_few(labelled) or _not_drawn(labelled, labels, arms)
+        why = _too_few(labelled) or _not_drawn(labelled, labels, rankers)
         return replace(labelled, refused=why) if why else replace(labelled, way="drawn")
     query, size = labelled.frame.query, len(labelled.frame.query_ids)
     totals, has = (
@@ -154,13 +154,13 @@ def _with_way(labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]) ->
     if not (has == totals)[has > 0].all():
         why = (
             f"{labelled.known:,} of {matters.sum():,} documents that matter are labelled, without "
-            "the probabilities with which they were drawn: if they were not chosen by chance, as "
-            "the top of each query, a correction by them would be wrong. zelo-ray label draws "
-            "documents; or label whole queries, or all of these documents"
+            "known inclusion probabilities: if they were not drawn at random, but are, say, the "
+            "top of each query, a correction by them would be wrong. Draw documents with zelo-ray "
+            "label, or label whole queries, or all of these documents"
         )
         return replace(labelled, refused=why)
     if (some := int((has > 0).sum())) < FEWEST:
-        return replace(labelled, refused=f"whole queries are labelled, but fewer than {FEWEST}")
+        return replace(labelled, refused=f"fewer than {FEWEST} whole queries are labelled")
     chances = np.full(len(matters), some / int((totals > 0).sum()))
     return replace(labelled, way="queries", chances=chances)
 
@@ -171,14 +171,14 @@ def _too_few(labelled: Labelled) -> str:
         return ""
     labels = counted(labelled.known, "document is labelled", "documents are labelled")
     of = counted(labelled.queries, "query", "queries")
-    return f"{labels} in {of}, and a correction takes {FEWEST_LABELS} in {FEWEST}"
+    return f"{labels} in {of}; a correction takes {FEWEST_LABELS} documents in {FEWEST} queries"
 
 
-def _not_drawn(labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> str:
-    """Say why the labels cannot stand for all documents that matter; empty if they can.
+def _not_drawn(labelled: Labelled, labels: PeoplesLabels, rankers: Sequence[str]) -> str:
+    """Say why the sample does not represent all documents that matter; empty if it does.
 
-    Weighed by the inverse of their chances, sizes of the labelled documents sum to those of all
-    that could be drawn (Horvitz & Thompson 1952), but for chance.
+    Weighted by their inverse inclusion probabilities, the sizes of the labelled documents add up
+    to those of all that could be drawn, except for chance (Horvitz & Thompson 1952).
     """
     if labels.frame is None:
         mask = (labelled.size > 0) & labelled.labelled
@@ -187,8 +187,8 @@ def _not_drawn(labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -
         if abs((size / chance).sum() - labelled.size.sum()) <= _UNLIKELY * error:
             return ""
         return (
-            "the probabilities do not fit these arms: labels that were drawn with them would stand "
-            "for more documents than there are, or for fewer"
+            "the inclusion probabilities do not fit these rankers: a sample drawn with them would "
+            "represent more documents than there are, or fewer"
         )
     frame, could = labelled.frame, np.zeros(len(labelled.size), np.bool_)
     row = frame.rows_of(*(labels.frame[name].to_pylist() for name in ("query_id", "doc_id")))
@@ -196,12 +196,14 @@ def _not_drawn(labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -
     lost = (labelled.size > 0) & ~could
     if not lost.any():
         return ""
-    whose = [arm for arm, weights in zip(arms, frame.weight, strict=True) if weights[lost].any()]
+    whose = [
+        ranker for ranker, weights in zip(rankers, frame.weight, strict=True) if weights[lost].any()
+    ]
     return (
         f"{counted(int(lost.sum()), 'document')} among the first of {', '.join(whose[:5])} by "
-        f"{frame.measure} could not be drawn: the labels were drawn for other arms or another "
-        "measure. For new arms, zelo-ray label --contest with this contest, and --out with these "
-        "labels, draws them, too"
+        f"{frame.measure} could not be drawn: the sample was drawn for other rankers or another "
+        "measure. To extend it to new rankers, run zelo-ray label with --contest (this bake-off) "
+        "and --out (these labels)"
     )
 
 
@@ -211,14 +213,16 @@ _Values = Mapping[Estimate, Mapping[str, Floats]]
 def corrections(
     outcome: BakeoffOutcome, labels: PeoplesLabels, options: BakeoffOptions
 ) -> Corrections:
-    """Correct every measure that is linear in the labels; or say why that cannot be."""
+    """Correct every measure that is linear in the labels, or say why that is impossible."""
     chosen, left_out = for_people(outcome.measures, scores=outcome.truth.kind == "scores")
     tried = {str(measure): labelled_in(outcome, measure, labels) for measure in chosen}
     by_measure = {name: labelled for name, labelled in tried.items() if labelled.way}
     left_out |= {name: labelled.refused for name, labelled in tried.items() if not labelled.way}
-    if labels.frame is None:  # nothing tells whether a deeper document could have been drawn
+    if labels.frame is None:  # unknown whether deeper documents could have been drawn
         drawn = [name for name, labelled in by_measure.items() if labelled.way == "drawn"]
-        left_out |= dict.fromkeys(drawn[1:], "the labels do not tell what else could be drawn")
+        left_out |= dict.fromkeys(
+            drawn[1:], "it is unknown which other documents could have been drawn"
+        )
         by_measure = {
             name: labelled for name, labelled in by_measure.items() if name not in drawn[1:]
         }
@@ -263,14 +267,16 @@ def corrections(
 
 
 def _by_whom(outcome: BakeoffOutcome, by_measure: Mapping[str, Labelled]) -> _Values:
-    """Compute the metrics by estimate (graded, people, corrected) and measure: [arms, queries]."""
+    """Compute the metrics, [rankers, queries], by estimate and measure."""
     values: dict[Estimate, dict[str, Floats]] = {"graded": {}, "people": {}, "corrected": {}}
     for name, labelled in by_measure.items():
         labels = labelled.frame, labelled.gain, labelled.chances
         together = labelled.way == "queries"
         values["corrected"][name] = corrected(*labels, whole_queries=together)
         values["people"][name] = people_alone(*labels)
-        if outcome.truth.kind == "scores":  # by which the panel's own metrics are of another kind
+        if (
+            outcome.truth.kind == "scores"
+        ):  # the panel's own measure uses scores: compute the graded one as well
             values["graded"][name] = by_panel(labelled.frame)
     return values
 
@@ -295,40 +301,40 @@ def _compared(
     return comparisons
 
 
-def _means(arms: Sequence[str], values: _Values) -> Iterator[Mean]:
-    """Yield means without intervals: documents that all arms rank alike have only panel labels."""
+def _means(rankers: Sequence[str], values: _Values) -> Iterator[Mean]:
+    """Yield means. They have no intervals: where rankers agree, only the panel labelled."""
     for estimate in ("graded", "corrected"):
         for name, table in values[estimate].items():
-            for arm, row in zip(arms, table, strict=True):
+            for ranker, row in zip(rankers, table, strict=True):
                 mean = float(row.mean())
-                yield Mean(arm, name, mean, np.nan, np.nan, len(row), estimate)
+                yield Mean(ranker, name, mean, np.nan, np.nan, len(row), estimate)
 
 
-def _leader(arms: Sequence[str], comparisons: Sequence[Comparison], measure: str) -> str:
-    """Return the arm that leads the others by most, on the queries that each two ranked."""
-    above = dict.fromkeys(arms, 0.0)
+def _leader(rankers: Sequence[str], comparisons: Sequence[Comparison], measure: str) -> str:
+    """Return the ranker with the largest sum of differences to the others."""
+    above = dict.fromkeys(rankers, 0.0)
     for row in comparisons:
         if (row.estimate, row.measure) == ("corrected", measure) and row.queries:
             above[row.run_a] += row.difference
             above[row.run_b] -= row.difference
-    return max(above, key=lambda arm: above[arm])
+    return max(above, key=lambda ranker: above[ranker])
 
 
 def _forecasts(
     labelled: Labelled,
     telling: Ints,
-    arms: Sequence[str],
+    rankers: Sequence[str],
     leader: str,
     corrected: Sequence[Comparison],
     *,
     metrics: Floats,
 ) -> Iterator[LabelForecast]:
-    """Yield what it takes to be sure of the difference between the leading arm and each other.
+    """Yield forecasts of the labels that make a difference to the leader significant.
 
-    The difference is taken as it is now, with Holm's correction at its strictest. Arms that too
-    few labels tell apart are left out.
+    It is assumed that the difference stays as it is, and that Holm's correction is at its
+    strictest. Rankers whose difference too few labels bear on are left out.
     """
-    frame, place = labelled.frame, {arm: i for i, arm in enumerate(arms)}
+    frame, place = labelled.frame, {ranker: i for i, ranker in enumerate(rankers)}
     guess = foretold(frame, labelled.gain)
     residual = labelled.gain - guess
     for row in corrected:

@@ -105,10 +105,10 @@ def compare_leaderboards(
         values.append(np.stack([evaluate([measure], ranking)[0] for ranking in rankings]))
     answered = np.stack([ranking.answered for ranking in rankings])  # the same under both labels
     unanswered = (~answered).sum(axis=1)
-    arms = [*runs]
+    rankers = [*runs]
     contests = [
         contest(
-            *({str(measure): table}, answered, arms),
+            *({str(measure): table}, answered, rankers),
             resamples=resamples,
             confidence=_CONFIDENCE,
             seed=seed,
@@ -117,7 +117,9 @@ def compare_leaderboards(
     ]
     rows = _rows(*(means for means, _ in contests))
     old_order = sorted(rows, key=lambda row: (row.old_rank, row.run))
-    common = [dict(zip(arms, np.where(answered, table, np.nan), strict=True)) for table in values]
+    common = [
+        dict(zip(rankers, np.where(answered, table, np.nan), strict=True)) for table in values
+    ]
     old_of, new_of = ({(c.run_a, c.run_b): c for c in comparisons} for _, comparisons in contests)
     pairs = [(old_of[pair], new_of[pair]) for pair in old_of]
     both = [(a, b) for a, b in pairs if a.p_holm < SURE and b.p_holm < SURE]
@@ -134,7 +136,7 @@ def compare_leaderboards(
         ),
         turned=sum(a.difference * b.difference < 0 for a, b in both),
         sizes=(median_size(common[0]), median_size(common[1])),
-        missing={arm: int(n) for arm, n in zip(arms, unanswered, strict=True) if n},
+        missing={ranker: int(n) for ranker, n in zip(rankers, unanswered, strict=True) if n},
     )
 
 

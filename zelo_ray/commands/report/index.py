@@ -163,7 +163,7 @@ def spent_in_all(runs: Sequence[Past]) -> tuple[float, int]:
 def _runs_section(runs: Sequence[Past], folder: str) -> Section:
     columns = (
         *("run", "command", "state", "started", "result", "spent"),
-        *("queries", "documents", "failed", "took", "judges or arms"),
+        *("queries", "documents", "failed", "took", "judges or rankers"),
     )
     rows: list[Cells] = [
         [

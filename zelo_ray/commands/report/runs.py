@@ -92,7 +92,7 @@ class Past:
 
     @property
     def who(self) -> list[str]:
-        """Return the judges; or the arms or labels, where there were no judges."""
+        """Return the judges; or the rankers or labels, where there were no judges."""
         judges = self.record.get("panel") or self.record.get("judges")
         if self.command == "annotate" and isinstance(judges, list):
             return [str(_dict(judge).get("judge", judge)) for judge in judges]
@@ -117,9 +117,11 @@ class Past:
 
     @property
     def failures(self) -> int | None:
-        """Count the requests, or queries of arms, without an answer."""
+        """Count the requests, or queries of rankers, without an answer."""
         if self.command == "bakeoff" and self.finished:
-            return sum(int(_dict(arm).get("missing", 0)) for arm in self._summary.get("arms", ()))
+            return sum(
+                int(_dict(ranker).get("missing", 0)) for ranker in self._summary.get("arms", ())
+            )
         if self.command == "compare-protocols":
             runs = _dict(self.record.get("runs")).values()
             return sum(int(_dict(run).get("failures", 0)) for run in runs)
@@ -129,8 +131,10 @@ class Past:
     def spent(self) -> tuple[float, int]:
         """Return the US dollars spent on the ledger, and the number of calls without a price."""
         if self.command == "bakeoff" and self.finished:
-            arms = [_dict(arm) for arm in self._summary.get("arms", ())]
-            return sum(a.get("dollars") or 0 for a in arms), sum(a.get("unpriced", 0) for a in arms)
+            rankers = [_dict(ranker) for ranker in self._summary.get("arms", ())]
+            return sum(a.get("dollars") or 0 for a in rankers), sum(
+                a.get("unpriced", 0) for a in rankers
+            )
         paid = _dict(self.record.get("paid"))
         if paid or "dollars_in_all" in self._summary:
             dollars = self._summary.get("dollars_in_all", paid.get("dollars")) or 0.0
