@@ -65,7 +65,7 @@ def test_a_text_longer_than_a_cell_is_cut_and_says_so(tmp_path, capsys):
             "in.csv: row 3, cell E3 (grade): 'good' is neither a grade from 0 to 3",
         ),
         ({"grade": "4"}, "'4' is neither a grade from 0 to 3"),
-        ({"grade": "1.5"}, "'1.5' is no grade"),
+        ({"grade": "1.5"}, "'1.5' is neither a grade"),
         ({"key": "kwrong"}, "row 3: no document of this sample has the key 'kwrong'"),
         ({"person": ""}, "row 3: no person"),
     ],
@@ -115,7 +115,7 @@ def test_a_sheet_with_a_column_twice_and_a_grade_that_is_a_number_to_python_alon
     given = [row | {"grade": "0_1"} for row in rows]
     status, told = back(out, tmp_path / "in.csv", given, capsys, "--person", "ann")
     assert status == 1
-    assert "'0_1' is no grade" in told
+    assert "'0_1' is neither a grade" in told
 
 
 def test_a_file_that_is_no_sheet_says_what_it_has(tmp_path, capsys):

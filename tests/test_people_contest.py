@@ -355,7 +355,7 @@ def test_people_who_cannot_say_are_missing_by_chance(contest, capsys):
         row["grade"] = ""
     assert run_it(folder, "--human", written(folder / "blank.csv", rows)) == 0
     shown = capsys.readouterr().out
-    assert "Of 32 documents people could not say" in shown
+    assert "People could not say of 32 documents" in shown
     assert "do not fit" not in shown
 
 

@@ -100,7 +100,7 @@ def _serve(work: LabelWork, options: LabelOptions, say: Say, make_page: MakePage
     with Server(work.desk, make_page, work.out, options.port) as server:
         far = work.desk.progress("")
         judged = f"{far.done:,} of {counted(far.of, 'document')} judged"
-        say(f"Serving {server.url} ({judged}); stop with Ctrl-C.")
+        say(f"{server.url} ({judged}); stop with Ctrl-C")
         if not options.no_browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         with contextlib.suppress(KeyboardInterrupt), _ended_by_signals():
