@@ -386,7 +386,7 @@ def test_an_empty_text_has_no_length_and_a_bad_line_is_passed_over(tmp_path):
     found = figures(tables["grading"], "judge", "bias", "against")["long", "length", "human"]
     assert found["items"] == len(corpus) - 30
     assert not told.complete
-    assert f"--pools: passed over 1 bad line, the first {pools}:4: " in told.report.notes[0]
+    assert f"--pools: skipped 1 invalid line, the first: {pools}:4: " in told.report.notes[0]
 
 
 def test_a_judge_that_saw_one_order_only_is_noted(tmp_path):

@@ -65,7 +65,7 @@ def test_files_of_recordings_are_no_families(tmp_path):
     judges = tuple(f"recorded:reader-{name}.jsonl" for name in "abc")
     shown = regraded(tmp_path, judges, lambda judge, d: (d + d // 4 * judges.index(judge)) % 4)
     html = (tmp_path / "report.html").read_text()
-    assert "The families of these 3 judges are not known" in html
+    assert "The model families of these 3 judges are unknown" in html
     assert "err together" not in shown
 
 

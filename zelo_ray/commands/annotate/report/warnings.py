@@ -1,4 +1,4 @@
-"""Warn of judges, and of scores, that are less than they look."""
+"""Warn of judges with biases, and of scores that are mostly noise."""
 
 from collections.abc import Collection, Iterator, Mapping
 from math import atanh, isfinite, isnan, nan, sqrt, tanh
@@ -27,24 +27,26 @@ _Z = 1.959964
 
 
 NOISE = 0.5
-"""Above this share of noise, more of how far scores lie apart is noise than is not."""
+"""Above this share, more of the variance of scores is noise than is not."""
 SPLIT = 0.1
-"""From one document in ten that judges are split on, leaving them out changes what is measured."""
+"""If judges are split on more documents, leaving these out changes what is measured."""
 TIES = 0.5
-"""Where most votes are ties, most calls said nothing of the order."""
+"""If more votes are ties, most calls say nothing about the order."""
 ALWAYS = 0.95
-"""From this share on one side, the few other votes are no more than slips."""
+"""From this share for one side on, the order alone decides."""
 LOST = 80
-"""The harm from which on there is no result."""
+"""The harm from which on the results are of no use."""
 
 
 def warn_of_judging(figures: JudgingFigures) -> Iterator[ResultWarning]:
-    """Yield a warning for all that makes the scores of a run less than they look."""
+    """Yield a warning for everything that makes the scores of a run unreliable."""
     yield from warn_of_demonstration(figures.judges, "judges")
     yield from warn_of_panel(figures)
     useless = [*_says_one_thing(figures), *_order(figures)]
     yield from useless
-    if not any(warning.harm >= LOST for warning in useless):  # more of the same mends nothing
+    if not any(
+        warning.harm >= LOST for warning in useless
+    ):  # more judgments of such judges would not help
         yield from _noise(figures)
     yield from _split(figures)
     yield from _ties(figures)
@@ -71,8 +73,8 @@ def noise_of(error: float, spread: float, prior: float) -> float:
 
     With a prior of variance P and an error of variance s, a mean is shrunk by k = P / (P + s). The
     posterior variance e is k s, so that k = 1 - e / P, and the noise left in means is k^2 s = k e.
-    A wide prior hardly shrinks: then it is e. Where the prior is not known, it is taken for the
-    true spread, by which posterior means and errors add up to P.
+    A wide prior hardly shrinks: then it is e. If the prior is unknown, the true spread is used in
+    its place, as posterior means and errors add up to it.
     """
     if isnan(prior):
         prior = sqrt(spread**2 + error**2)
@@ -101,7 +103,7 @@ def _follows_order(judge: str, share: float, *, alone: bool) -> ResultWarning:
 def _prefers_place(
     judge: str, share: float, low: float, high: float, figures: JudgingFigures
 ) -> ResultWarning:
-    """Return a warning of a judge whose votes the order sways; both orders make it less harmful."""
+    """Warn of a judge with position bias; it is less harmful if both orders were asked."""
     twice, orders = figures.both_orders, figures.orders
     consequence = "its comparisons tell less about the documents"
     if twice:
@@ -154,7 +156,7 @@ def _first_rejected(results: AnnotateResults) -> str:
 
 
 def judging_figures(results: AnnotateResults) -> JudgingFigures:
-    """Return the figures of a run, each of what is known."""
+    """Collect the figures of a run; those that are unknown are left out."""
     panel, scores, options = results.panel, results.scores, results.options
     protocol_options = results.protocol.own_options
     error = scores.known("std_error")
@@ -185,7 +187,7 @@ def judging_figures(results: AnnotateResults) -> JudgingFigures:
 
 
 def _flat(results: AnnotateResults) -> dict[str, str]:
-    """Find judges that said the same of everything, too often to be chance."""
+    """Find judges that always gave the same answer, too often for chance."""
     panel, by_judge = results.panel, dict[str, str]()
     for name, counts in sorted(results.gradings.counts.items()):
         if counts.sum() >= FEWEST and counts.max() == counts.sum():
