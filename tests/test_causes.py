@@ -221,9 +221,7 @@ def test_doctor_says_it_before_a_run_does():
         judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
         finding = asyncio.run(_asked(judge, "none", DoctorOptions()))
     assert finding.state == "ok"
-    assert "it reports no tokens: under --max-usd each call is reckoned at its limit" in str(
-        finding
-    )
+    assert "it reports no tokens: under --max-usd each call counts at its limit" in str(finding)
 
 
 def test_doctor_outlives_an_end_that_nobody_knows():

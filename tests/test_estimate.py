@@ -485,7 +485,7 @@ def test_a_person_sees_it_at_a_glance(tmp_path):
     said = " ".join(text)
     assert f'prices: {{"{QWEN}": {{input: 0.10, output: 0.50}}}}' in said
     assert f'limits: {{"{LUNA}":' in said
-    assert f"No reply yet of {LUNA}, {LITE}, {QWEN}:" in said
+    assert f"No replies of {LUNA}, {LITE}, {QWEN} yet:" in said
     assert "up to 24 hours" in said
 
 

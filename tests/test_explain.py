@@ -87,9 +87,9 @@ def test_a_tie_is_called_a_tie(tmp_path):
 @pytest.mark.parametrize(
     ("query", "doc", "says"),
     [
-        ("q7", "d1", "no judgment of a query 'q7'"),
+        ("q7", "d1", "no judgments of a query 'q7'"),
         ("q1", "d9", "has no judged 'd9'; it has d3, d2, d1, d0"),
-        ("alone", "d0", "no judgment of a query 'alone'"),
+        ("alone", "d0", "no judgments of a query 'alone'"),
     ],
 )
 def test_what_is_not_there_is_said_in_one_line(out, query, doc, says):
@@ -230,7 +230,7 @@ def test_without_a_document_votes_are_a_ranking_of_a_line_each(out):
     ranking, failure = judged(out, "q1")
     assert [line.split(":")[0] for line in ranking.splitlines()] == ["d3", "d2", "d1", "d0"]
     assert failure == "no judgment from anthropic:two on d0 and d1: refused (because)"
-    with pytest.raises(NothingToExplain, match="no judgment of a query 'q7'"):
+    with pytest.raises(NothingToExplain, match="no judgments of a query 'q7'"):
         explain(out, "q7")
 
 
@@ -268,7 +268,7 @@ def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path
     assert any(line.startswith(f"{doc}: ") for line in rest)
     assert "no judgment from" not in "\n".join(rest)
     assert explain(str(out), "q0").startswith(first)
-    with pytest.raises(NothingToExplain, match=f"{out} holds no judgment of a query 'q9'"):
+    with pytest.raises(NothingToExplain, match=f"{out} has no judgments of a query 'q9'"):
         explain(str(out), "q9")
 
 
@@ -282,7 +282,9 @@ def _asked_about(out):
 
 def test_a_query_that_an_interrupted_run_has_no_judgment_of_says_how_far_it_got(tmp_path):
     out = interrupted(tmp_path, graded_pools(3), 8, protocol="samre")
-    says = r"no judgment of a query 'q0'. This run was interrupted: \d+ of up to \d+ requests about"
+    says = (
+        r"no judgments of a query 'q0'. This run was interrupted: \d+ of up to \d+ requests about"
+    )
     with pytest.raises(NothingToExplain, match=says):
         explain(str(out), "q0")
 
@@ -372,7 +374,7 @@ def test_grades_tell_what_they_count_for(tmp_path):
     assert head == "How the grades become the score:"
     assert one.split() == ["openai:one", "2", "+0.50", "25%"]
     assert other.split() == ["other", "2", "unknown"]
-    assert next(graded(grades, raters, plain=True)) == "The score takes every judge alike:"
+    assert next(graded(grades, raters, plain=True)) == "The score weighs all judges equally:"
 
 
 def test_a_query_is_named_by_its_text(tmp_path):

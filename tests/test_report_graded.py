@@ -262,7 +262,7 @@ def test_a_page_tells_how_far_to_trust_judges_that_agree(tmp_path):
 def test_shares_are_set_right_by_humans_if_there_are_any(tmp_path):
     alone, _, _ = reported(tmp_path / "alone")
     assert alone.table("shares")[0] == ["measure", "by the panel alone"]
-    assert "Nobody corrected this" in alone.words("shares")
+    assert "Not corrected" in alone.words("shares")
     page, _, _ = reported(tmp_path / "anchored", humans=12)
     rows = page.table("shares")
     assert rows[1] == ["mean grade", "0.50", "0.48 [0.35, 0.62]"]
@@ -316,7 +316,7 @@ def test_a_median_has_no_error_and_the_page_says_what_it_is(tmp_path, pooling):
     assert "the median of the judges' grades" in page.words("queries"), "the foot of the page"
     assert "the median of the judges' grades" in page.words("scores")
     assert "calibrated" not in page.words()
-    assert "takes every judge alike" in page.words("raters")
+    assert "weigh all judges equally" in page.words("raters")
     assert "The scores do not use it." in page.words("raters")
     assert "±" not in page.words("queries")
     assert len(page.charts["scores"]) == 3

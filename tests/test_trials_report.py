@@ -147,4 +147,4 @@ def test_every_two_protocols_stand_side_by_side(tmp_path):
 def test_one_protocol_alone_or_one_without_a_word_has_a_page(tmp_path, words):
     page = page_after(tmp_path, words=words)
     assert "differences" not in page.sections
-    assert ("No protocol gave a word" in page.words()) == ("none" in words)
+    assert ("No protocol judged" in page.words()) == ("none" in words)

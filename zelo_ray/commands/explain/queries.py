@@ -20,9 +20,9 @@ _FEW = 8  # names that a message lists
 
 
 def pool_of(out: str, query_id: str) -> Pool | None:
-    """Return a query with its documents from ``annotated.jsonl``; None where it is not there.
+    """Read a query with its documents from ``annotated.jsonl``; None if it is not there.
 
-    Lines that cannot hold the id are passed over unread: a file may hold a million of them.
+    Lines without the id are skipped unparsed, as there may be a million.
     """
     written = orjson.dumps(query_id)[1:-1], query_id.encode(errors="replace")
     for place, line in _lines_of(out):
@@ -32,13 +32,13 @@ def pool_of(out: str, query_id: str) -> Pool | None:
 
 
 def ids_in(places: Iterable[str]) -> list[str]:
-    """Return the query ids in JSON lines files, each once; lines without any are left out."""
+    """Return the distinct query ids in JSON lines files; lines without one are skipped."""
     ids = (_id_in(line) for place in places if pieces(place) for _, line in lines(place))
     return [*dict.fromkeys(found_id for found_id in ids if found_id)]
 
 
 def meant_by(name: str, names: Sequence[str]) -> str:
-    """Return the name itself, or the only known one that begins with it.
+    """Return the name itself, or the only known name that begins with it.
 
     Raises:
         NothingToExplain: several begin so.
@@ -53,7 +53,7 @@ def meant_by(name: str, names: Sequence[str]) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Suggest what an unknown name may have meant, as the end of a line."""
+    """Suggest a similar name for an unknown one, as the end of a line."""
     return meant(name, names)
 
 
@@ -85,17 +85,17 @@ def listed(out: str) -> tuple[list[str], str]:
     if not texts and pieces(f"{out}/scores.parquet"):
         texts = dict.fromkeys(map(str, Stored(f"{out}/scores.parquet").query_ids()), "")
     if not texts:
-        raise NothingToExplain(f"{out} holds no queries: is it the --out of annotate?")
+        raise NothingToExplain(f"{out} has no queries: is it the --out of annotate?")
     shown = [*texts.items()][:_LISTED]
     wide = max(len(query_id) for query_id, _ in shown)
     rows = [f"  {query_id:{wide}}  {first_words(text)}".rstrip() for query_id, text in shown]
     more = [f"  … {len(texts) - _LISTED:,} more"] if len(texts) > _LISTED else []
-    head = f"{out} holds {counted(len(texts), 'query', 'queries')}; name one by its id or its text:"
+    head = f"{out} has {counted(len(texts), 'query', 'queries')}; name one by id or text:"
     return [head, *rows, *more], shown[0][0]
 
 
 def by_text(given: str, places: Iterable[str]) -> str:
-    """Return the id of the only query that has or holds a text; empty where there is none.
+    """Return the id of the only query with, or containing, this text; empty if there is none.
 
     Raises:
         NothingToExplain: there are several.
@@ -114,7 +114,7 @@ def by_text(given: str, places: Iterable[str]) -> str:
 
 
 def set_aside(out: str, given: str) -> str:
-    """Say why the line of a query was set aside, by its id or text; empty where it was not."""
+    """Say why the input line of a query was rejected; empty if it was not."""
     if not pieces(f"{out}/rejected.parquet"):
         return ""
     names = ["file", "line", "reason", "raw"]
@@ -122,7 +122,7 @@ def set_aside(out: str, given: str) -> str:
         query_id, text = _query_in(row["raw"].encode())
         if given == query_id or (text and _plain(given) == _plain(text)):
             where = f"{row['file']}, line {row['line']:,}"
-            return f"query {given!r} was set aside ({where}): {row['reason']}"
+            return f"query {given!r} was rejected ({where}): {row['reason']}"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""``fit``: ratings from anybody's comparisons."""
+"""``fit``: rate items by comparisons from any source."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.options.fit import FitOptions, kind_of_file
 
 _POINTS = {"logits": 1.0, "elo": 400 / log(10)}
-"""Of a logit; on Elo's scale 400 points are odds of 10 to 1."""
+"""Points per logit; on Elo's scale 400 points are odds of 10 to 1."""
 _OFFSETS = {"logits": 0.0, "elo": 1000.0}
 _TEXTS, _NUMBERS = ("query_id", "first", "second", "judge"), ("won", "lost", "tied")
 _SCORES = pa.schema(
@@ -46,22 +46,22 @@ class Fitted:
     """Scores and effects that were fitted to comparisons."""
 
     scores: pa.Table
-    """query_id (where the comparisons name any), doc_id, score, std_error, comparisons, rank and
-    wins, best first; a tie is half a win"""
+    """query_id (if the comparisons have any), doc_id, score, std_error, comparisons, rank and wins,
+    best first; a tie is half a win"""
     effects: pa.Table
     """query_id, effect (``order`` or ``tie``), value and std_error, in logits"""
     unscored: Mapping[str, str]
-    """by query, why it has no scores"""
+    """by query without scores, the reason"""
     rows: int
-    """of the comparisons that count"""
+    """number of comparisons that count"""
     notes: tuple[str, ...] = ()
 
 
 def fit(options: FitOptions) -> Fitted:
-    """Read comparisons, fit them, and write the scores where a place is given.
+    """Read comparisons, fit them, and write the scores if ``out`` is given.
 
     Raises:
-        OptionError: a column's role does not exist.
+        OptionError: an unknown role of a column.
         InputError: the comparisons cannot be read or used, or no query has scores.
     """
     comparisons = read_comparisons(options.source, options.named)
@@ -77,16 +77,16 @@ def fit(options: FitOptions) -> Fitted:
 
 
 def fitted_to(comparisons: Comparisons, options: FitOptions, notes: tuple[str, ...] = ()) -> Fitted:
-    """Fit each query by itself. The order of the rows changes no bit.
+    """Fit each query separately. The order of the rows does not matter, to the last bit.
 
     Raises:
-        InputError: the order effect is wanted, and the rows do not tell who stood first; or no
-            item is called as the reference.
+        InputError: the rows do not say who was first, which the order effect needs; or no item
+            has the name of the reference.
     """
     if options.order_effect and not comparisons.ordered:
         raise InputError(
-            "order_effect: the columns do not say who stood first; winner and loser do not, and "
-            "swapped is to be true or false in every row"
+            "order_effect: the columns do not say who was first (winner and loser do not); it "
+            "needs a column swapped that is true or false in every row"
         )
     model = OutcomeModel(
         prior_sd=None if options.mle or options.firth else options.prior_sd,
@@ -107,7 +107,7 @@ def fitted_to(comparisons: Comparisons, options: FitOptions, notes: tuple[str, .
 
 
 def write(url: str, scores: pa.Table) -> None:
-    """Write scores as the ending of the file's name says."""
+    """Write scores in the format of the file's extension."""
     kind = kind_of_file(url)
     with writing(url) as file:
         if kind == ".parquet":
@@ -128,7 +128,7 @@ def write(url: str, scores: pa.Table) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """Fit of all queries: the columns of `Fitted`."""
+    """Fits of all queries; see `Fitted` for the columns."""
 
     scores: pa.Table
     effects: pa.Table
@@ -152,10 +152,10 @@ def rated(table: pa.Table, model: OutcomeModel, options: FitOptions, *, shared: 
         table: the columns of ``COMPARISONS``.
         model: what is fitted.
         options: the reference, the scale and its offset.
-        shared: what judges say of a pair is one game together.
+        shared: whether the votes of all judges on a pair count as one game.
 
     Raises:
-        InputError: no item is called as the reference.
+        InputError: no item has the name of the reference.
     """
     queries = [*_queries(table)]
     _refuse_unknown(options.reference, queries)
@@ -164,7 +164,7 @@ def rated(table: pa.Table, model: OutcomeModel, options: FitOptions, *, shared: 
         at = None
         if options.reference is not None:
             if options.reference not in query.names:
-                unscored[query.query_id] = f"it has no {options.reference}"
+                unscored[query.query_id] = f"the reference {options.reference} is missing"
                 continue
             at = query.names.index(options.reference)
         rating = rate(_shared(query) if shared else query.games, model, at)
@@ -207,7 +207,7 @@ def _refuse_unknown(reference: str | None, queries: Sequence[_Query]) -> None:
 
 
 def _shared(query: _Query) -> Games:
-    """Return the games with each pair as one game, shared equally by the judges that judged it."""
+    """Return the games with each pair weighted as one game, shared equally by its judges."""
     games = query.games
     low, high = np.minimum(games.first, games.second), np.maximum(games.first, games.second)
     _, pair = np.unique(low * games.items + high, return_inverse=True)
@@ -221,9 +221,9 @@ def _shared(query: _Query) -> Games:
 
 
 def _why(reason: Unrated, names: Sequence[str]) -> str:
-    """Return the reason in words, with the parts that it speaks of, and what to do."""
+    """Describe the reason, with the unconnected groups of items, and what to do."""
     infinite = reason.code is UnratedReason.INFINITE
-    more = "; --firth or the prior (no --mle) has one" if infinite else ""
+    more = "; use --firth or the prior (no --mle)" if infinite else ""
     if reason.groups is None:
         return f"{reason.message}{more}"
     parts = [
@@ -238,14 +238,14 @@ def _few(names: list[str]) -> list[str]:
 
 
 def _ranked(query: _Query, ratings: FittedRatings, options: FitOptions) -> list[tuple[Any, ...]]:
-    """Return the rows of a query's scores: best first, equal ones by name."""
+    """Return the rows of a query's scores: best first, ties by name."""
     games, size = query.games, query.games.items
     places = np.concatenate([games.first, games.second])
     counts = np.tile(games.won + games.lost + games.tied, 2)
     won = np.concatenate([games.won, games.lost]) + np.tile(games.tied, 2) / 2
     points = _POINTS[options.scale]
     offset = _OFFSETS[options.scale] if options.offset is None else options.offset
-    # The digits past the twelfth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
+    # Rounding errors must not break ties, so keep 12 digits. Adding 0 turns -0 into 0.
     scores = (np.round(ratings.scores, 12) + 0.0) * points + offset
     errors = (np.round(ratings.std_errors, 12) + 0.0) * points
     columns = (scores, errors, np.bincount(places, counts, size), np.bincount(places, won, size))
@@ -263,7 +263,7 @@ def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
 
 
 def _whole(scores: pa.Table) -> pa.Table:
-    """Make the comparisons whole numbers, if all of them are whole."""
+    """Convert the counts of comparisons to integers, if all are whole."""
     counts = scores["comparisons"].to_numpy()
     if (counts != np.rint(counts)).any():
         return scores

@@ -1,4 +1,4 @@
-"""One page over several runs: which places hold runs, and where the page goes."""
+"""Write one page over several runs: what each did, its result and its cost."""
 
 import json
 import posixpath
@@ -23,10 +23,10 @@ from zelo_ray.reports.wording import paid, short
 
 _PAGE = "report.html"
 _PLACES = frozenset({"out", "ledger", "verbose", "dry_run"})
-"""Options that change where a run lies or what it shows, and not what it does."""
+"""Options that change where a run is stored or what it prints, not what it does."""
 _READING = (
-    "Times are in UTC. A click on a heading sorts by it. Runs that share a ledger share what they "
-    "spent, and count once in the sum."
+    "Times are in UTC. Click on a heading to sort. Runs that share a ledger share their spending, "
+    "which counts once in the sum."
 )
 _NONE = "\N{EN DASH}"
 
@@ -37,7 +37,7 @@ _MARK = b'content="zelo-ray index"'
 
 @dataclass(frozen=True, slots=True)
 class WrittenIndex:
-    """Place of the index page, number of its runs, and the given places that are no run."""
+    """Path of the index page, number of its runs, and reasons why other paths are not runs."""
 
     place: str
     runs: int
@@ -45,7 +45,7 @@ class WrittenIndex:
 
 
 def holds_runs(place: str) -> bool:
-    """Return whether a directory or URL is no run itself, but a subdirectory of it is."""
+    """Return whether a directory or URL is not a run itself, but a subdirectory is."""
     names = listing(place) or []
     return not set(RECORDS) & {*names} and any(
         set(RECORDS) & {*(listing(f"{place}/{name}") or ())} for name in names
@@ -53,15 +53,15 @@ def holds_runs(place: str) -> bool:
 
 
 def write_index(places: Sequence[str], out: str | None = None) -> WrittenIndex:
-    """Write one page over the runs that are there.
+    """Write one page over several runs.
 
     Args:
         places: directories or URLs of runs, or of directories whose subdirectories are runs.
-        out: where the page goes; else ``index.html`` in the directory that holds all of them.
+        out: the path of the page; by default ``index.html`` in the directory above all runs.
 
     Raises:
-        NothingToReport: none of them is a run.
-        OptionError: no directory holds them all, or an ``index.html`` of somebody's is there.
+        NothingToReport: no run is found.
+        OptionError: no directory is above them all, or it has an ``index.html`` of other origin.
     """
     runs, others = _found(places)
     if not runs:
@@ -78,7 +78,7 @@ def write_index(places: Sequence[str], out: str | None = None) -> WrittenIndex:
 
 
 def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:
-    """Find the runs, each once and the latest first, and why other places are no run."""
+    """Return the distinct runs, the latest first, and why other paths are not runs."""
     runs, others = dict[str, Past](), list[str]()
     for place in dict.fromkeys(path.rstrip("/") or "/" for path in places):
         count = len(others)
@@ -90,7 +90,7 @@ def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:
             except InputError as why:
                 others.append(str(why))
         if not local_runs and len(others) == count:
-            others.append(f"{place} holds no run")
+            others.append(f"{place} is not a run")
         runs |= local_runs
     return sorted(runs.values(), key=lambda run: run.started or run.written, reverse=True), others
 
@@ -107,13 +107,15 @@ def _default(runs: Sequence[Past]) -> str:
     schemes = {scheme for scheme, _ in split}
     above = posixpath.commonpath([posixpath.dirname(f"/{path.lstrip('/')}") for _, path in split])
     if len(schemes) > 1 or above == "/":
-        raise OptionError("no directory holds all these runs: name the page with --index FILE.html")
+        raise OptionError(
+            "no directory is above all these runs: name the page with --index FILE.html"
+        )
     scheme = split[0][0]
     folder = _near(above) if scheme == "file" else f"{scheme}:/{above}"
     target = f"{folder}/{INDEX}" if folder != "." else INDEX
     fs, path = fsspec.url_to_fs(target)
     if fs.exists(path) and _MARK not in fs.cat_file(path)[:2000]:
-        raise OptionError(f"{target} is no index of zelo-ray: name another page with --index")
+        raise OptionError(f"{target} is not an index of zelo-ray: name another page with --index")
     return target
 
 
@@ -184,7 +186,7 @@ def _runs_section(runs: Sequence[Past], folder: str) -> Section:
 
 
 def _differences_section(runs: Sequence[Past]) -> Section | None:
-    """Show, by command, the options in which its runs differ."""
+    """Show, by command, the options that differ between its runs."""
     alike = defaultdict[str, list[tuple[Past, str]]](list)
     for run, name in zip(runs, _names(runs), strict=True):
         alike[run.command].append((run, name))
@@ -193,7 +195,7 @@ def _differences_section(runs: Sequence[Past]) -> Section | None:
 
 
 def differing(runs: Sequence[Past]) -> list[str]:
-    """Return the options in which some runs differ, and the version if it differs."""
+    """Return the names of options that differ between runs, and ``version`` if it does."""
     names = dict.fromkeys(name for run in runs for name in run.options if name not in _PLACES)
     records = [_told(run) for run in runs]
     return [
@@ -217,7 +219,7 @@ def _differences(command: str, runs: Sequence[tuple[Past, str]]) -> ReportTable:
     option_names = ", ".join(name.replace("_", " ") for name in names)
     caption = f"{command}: {len(runs):,} runs differ in {option_names}."
     called = [name for _, name in runs]
-    if len(names) > len(runs):  # the longer side goes down the page
+    if len(names) > len(runs):  # the longer side becomes rows
         rows: list[Cells] = [[n, *(_option(record.get(n)) for record in records)] for n in names]
         return ReportTable(["option", *called], rows, caption, sortable=True)
     rows = [
@@ -228,7 +230,7 @@ def _differences(command: str, runs: Sequence[tuple[Past, str]]) -> ReportTable:
 
 
 def _calls_section(runs: Sequence[Past]) -> Section | None:
-    columns = ("run", "answered", "known before", "tokens in", "tokens out", "zelo-ray")
+    columns = ("run", "answered", "recorded before", "tokens in", "tokens out", "zelo-ray")
     rows: list[Cells] = [
         [
             TextCell(name),
@@ -238,13 +240,13 @@ def _calls_section(runs: Sequence[Past]) -> Section | None:
         for run, name in zip(runs, _names(runs), strict=True)
         if run.calls
     ]
-    caption = "Requests and tokens of each run's last process; replies that it knew cost nothing."
+    caption = "Requests and tokens of each run's last process; recorded replies cost nothing."
     table = ReportTable(columns, rows, caption, frozenset(columns[1:5]), sortable=True)
     return Section("calls", "Calls", [table]) if rows else None
 
 
 def _names(runs: Sequence[Past]) -> list[str]:
-    """Return names of runs: their paths without the part that all share."""
+    """Return the names of runs: their paths without the common part."""
     split = [whole_path(run.place).split("://", 1) for run in runs]
     if len({scheme for scheme, _ in split}) > 1:
         return [run.place for run in runs]
