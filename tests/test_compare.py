@@ -133,7 +133,7 @@ def test_the_terminal_shows_leaderboards_gaps_and_contradictions(place, width):
     report = run_compare_labels(parsed("compare-labels", *words_of(place)), SilentWatch())
     lines = LabelComparison(report).to_text(width).split("\n")
     assert max(map(len, lines)) <= width
-    titles = ("Leaderboards side by side", "Gaps between neighbours", "Documents on which")
+    titles = ("Leaderboards side by side", "Gaps between neighbours", "Contradicted labels")
     assert all(any(line.startswith(title) for line in lines) for title in titles)
     assert any(line.split()[:1] == ["old-lover"] and line.endswith("-1") for line in lines)
     assert "1 by both, in opposite directions" in " ".join(lines)

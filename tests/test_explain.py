@@ -39,7 +39,7 @@ def out(tmp_path):
 
 def judged(out, *asked):
     """The paragraphs on scores and judgments: without texts, tables and what scores mean."""
-    others = ("query ", "document ", "It met", "A score", "Neighbours")
+    others = ("query ", "document ", "It was compared", "A score", "Neighbours")
     first, *rest = (p for p in explain(str(out), *asked).split("\n\n") if not p.startswith(others))
     said = [line for line in first.split("\n") if not line.startswith((" ", "It beats", "A score"))]
     return ["\n".join(said), *rest]
@@ -88,7 +88,7 @@ def test_a_tie_is_called_a_tie(tmp_path):
     ("query", "doc", "says"),
     [
         ("q7", "d1", "no judgments of a query 'q7'"),
-        ("q1", "d9", "has no judged 'd9'; it has d3, d2, d1, d0"),
+        ("q1", "d9", "has no judged document 'd9'; it has d3, d2, d1, d0"),
         ("alone", "d0", "no judgments of a query 'alone'"),
     ],
 )
@@ -249,7 +249,7 @@ def test_a_failure_in_both_orders_is_one_line(tmp_path):
 
 def test_a_document_that_no_contest_reached_is_said_to_be_not_judged(tmp_path):
     write_contests(tmp_path)
-    with pytest.raises(NothingToExplain, match="has no judged 'd'; it has c, a, b"):
+    with pytest.raises(NothingToExplain, match="has no judged document 'd'; it has c, a, b"):
         explain(str(tmp_path), "q0", "d")
 
 
@@ -301,7 +301,7 @@ def test_query_and_document_come_first_and_opponents_with_how_they_begin(out):
     assert document == "document d0\n    Text 0 [[worth=0]]"
     assert re.search(r"\nIt beats the query's average document in \d+% of comparisons\.\n", score)
     head, _, *rows = table.splitlines()
-    assert head.startswith("It met 3 documents: lost 3, won 0.")
+    assert head.startswith("It was compared with 3 documents: lost 3, won 0.")
     assert re.fullmatch(r"     1  d3 +0 +2 +\d+%  -0\.\d\d  Text 3 \[\[worth=3\]\]", rows[0])
 
 
@@ -399,7 +399,7 @@ def test_what_was_set_aside_or_has_no_documents_is_told_so(tmp_path):
     raw = '{"query": {"id": "bad", "query": "What is it?"}, "documents": 3}'
     bad = Rejected("pools.jsonl", 3, "documents: wants a list", raw)
     pq.write_table(table_of([bad], Rejected), tmp_path / "rejected.parquet")
-    says = r"set aside \(pools\.jsonl, line 3\): documents: wants a list"
+    says = r"rejected \(pools\.jsonl, line 3\): documents: wants a list"
     for named in ("bad", "what is IT?"):
         with pytest.raises(NothingToExplain, match=says):
             explain(str(tmp_path), named)
@@ -411,7 +411,7 @@ def test_without_a_query_the_first_are_listed(tmp_path, capsys):
     results_of(tmp_path, [pool_of(query_id=f"q{n}") for n in range(12)])
     assert cli.main(["explain", str(tmp_path)]) == 0
     head, first, *_, more, then = capsys.readouterr().out.splitlines()
-    assert "holds 12 queries" in head
+    assert "has 12 queries" in head
     assert re.fullmatch(r"  q\d+ +how do I reset it\?", first)
     assert more == "  … 2 more"
     assert then == f"Next step: zelo-ray explain {tmp_path} --query {first.split()[0]}"

@@ -57,7 +57,7 @@ def test_queries_are_fitted_each_by_itself_and_what_has_no_scores_is_named(tmp_p
     pd.testing.assert_frame_equal(frame.drop(columns="query_id"), alone)
     status, out, _ = run(capsys, write(tmp_path / "a.csv", rows), "--mle", "--reference", "JASA")
     assert status == 3
-    assert re.search(r"^a +it has no JASA$", out, re.M)
+    assert re.search(r"^a +the reference JASA is missing$", out, re.M)
     assert re.search(r"JRSS-B +0\.7485 +0\.0729", out)
 
 

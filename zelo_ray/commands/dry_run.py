@@ -228,8 +228,7 @@ def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
     if guessed := [forecast.judge for forecast in forecasts if forecast.guessed]:
         yield (
             "~ assumes cautious limits, until the server reports its own. Give the account's in "
-            "the "
-            f'config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
+            f'the config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
         )
     if any(forecast.has_batch for forecast in forecasts):
         lack = (

@@ -1,7 +1,7 @@
 """``agree``: compare judges with people, and with each other.
 
 A measurement is a function of the judgments and the options that returns
-`section.MeasuredTables`: tables for ``--out``. A new one takes a module here, a line in
+`MeasuredTables`: tables for ``--out``. A new one takes a module here, a line in
 ``SECTIONS``, its options in `AgreeOptions`, and a section of the report (`report/`).
 """
 

@@ -32,7 +32,7 @@ class Judged(Protocol):
     """A truth that can be computed again without some judges."""
 
     def without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
-        """Do as `zelo_ray.commands.bakeoff.rest.Annotated.without`."""
+        """Compute labels from the other judges alone, for the documents of the truth."""
         ...
 
 

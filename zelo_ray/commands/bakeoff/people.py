@@ -134,8 +134,8 @@ def _other_scale(truth: Truth, labels: PeoplesLabels) -> str:
             f"up to {labels.top:g}"
         )
     return (
-        f"the truth's grades go up to {top:g}, and people's to {labels.top:g}: convert "
-        "them to one scale (zelo-ray convert qrels --cut turns scores into grades)"
+        f"the truth's grades go up to {top:g}, and people's to {labels.top:g}: convert them to "
+        "one scale (zelo-ray convert qrels --cut turns scores into grades)"
     )
 
 

@@ -55,6 +55,6 @@ def refuse_lacking(lacking: Sequence[Pair], places: Sequence[str]) -> None:
         more = f" (nor for {len(lacking) - 1:,} others)" if lacking[1:] else ""
         where = f"in {', '.join(places)}" if places else "where the bake-off's pools would be"
         raise InputError(
-            f"no text for document {doc_id!r} of query {query_id!r}{more} {where}; "
-            "name JSON lines with the documents by --pools"
+            f"no text for document {doc_id!r} of query {query_id!r}{more} {where}; name JSON "
+            "lines with the documents by --pools"
         )

@@ -132,8 +132,7 @@ def agreement_section(results: AnnotateResults) -> Section | None:
             Chart(
                 {"": matrix(names, values, hover, 0.5)},
                 "The share of pairs on which two judges prefer the same document; a tie by one "
-                "of them "
-                "counts half. Chance would reach 50%." + which,
+                "of them counts half. Chance would reach 50%." + which,
             )
         )
     share = np.array([results.panel.first[name] / results.panel.votes[name] for name in names])

@@ -108,9 +108,8 @@ def _of_grades(results: AnnotateResults) -> list[Chart]:
         Chart(
             figures,
             f"The number of documents by {kind}, and of queries by that of their best document: "
-            f"{answered:,} of {counted(len(counts), 'query', 'queries')} have one that "
-            "answers fully (grade 3). A query whose best is 0 or 1 has no answer among its "
-            "candidates.",
+            f"{answered:,} of {counted(len(counts), 'query', 'queries')} have one that answers "
+            "fully (grade 3). A query whose best is 0 or 1 has no answer among its candidates.",
             "of",
         ),
         Chart(
