@@ -518,7 +518,7 @@ def test_measured_figures_say_so(tmp_path):
     answer_all(tmp_path, [pool_of()], options, panel, input_tokens=1000, output_tokens=9)
     text = " ".join(lines(estimated([pool_of(), twin(pool_of())], options, panel)))
     assert "based on 6 replies" in text
-    assert "No reply" not in text
+    assert "No replies" not in text
 
 
 # Pilots

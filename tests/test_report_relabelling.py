@@ -64,7 +64,7 @@ def test_leaderboards_stand_side_by_side(tmp_path):
         assert table[row["run"]][-1] == told
     words = page.words()
     assert "down leads by the old labels, up by the new" in words
-    assert "the most " in words
+    assert " most: " in words
 
 
 def test_gaps_stand_as_on_the_new_board(tmp_path):

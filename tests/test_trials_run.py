@@ -185,7 +185,7 @@ def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
     words = ("--dry-run", "--human", labels, "--anchors-from", labels, "--protocols")
     assert cli.main(["compare-protocols", *own, *words, "zelo", "lean"]) == 0
     said = capsys.readouterr()
-    assert "6 pairs are left out" in said.err
+    assert "6 pairs of the query" in said.err
     assert said.out.count("requests about 1 query") == 2
     assert cli.main(["compare-protocols", *own, *words, "zelo"]) == 0
     assert "about 2 queries" in capsys.readouterr().out, "zelo shows no examples"
