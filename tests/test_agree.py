@@ -257,7 +257,7 @@ def test_tables_do_not_go_where_judgments_lie(say, three):
     folder, _ = three
     status, lines = say(folder, "--out", f"{folder}/")
     assert status == 2
-    assert lines[0].endswith("holds judgments or results already; name another --out")
+    assert lines[0].endswith("already holds judgments or results; name another --out")
     (folder / "run").mkdir()
     words = [folder / "good.txt", folder / "poor.txt", "--out", folder / "run"]
     for name in ("run.json", "compare.json"):
@@ -296,7 +296,7 @@ def test_coefficients_of_many_are_missing_for_two(say, three):
     folder, _ = three
     status, lines = say(folder / "poor.txt", folder / "good.txt", "--coefficients", "fleiss")
     assert status == 3
-    assert lines[-1] == "fleiss: for three raters or more, which are not here"
+    assert lines[-1] == "fleiss: needs three or more raters"
 
 
 def test_one_judge_alone_has_nobody_to_agree_with(three):

@@ -353,7 +353,7 @@ def test_judges_that_have_no_pair_in_common_with_people(say, tmp_path):
     two.write_text("q1 0 d1 2\n")
     status, lines = say(graded, two, "--human", human)
     assert status == 3
-    assert "human voted on pairs, and no judge did" in lines
+    assert "human voted on pairs, but no judge did" in lines
 
 
 def test_people_are_chosen_of_somebody(say, tmp_path):

@@ -364,7 +364,7 @@ def run(options, tmp_path, monkeypatch):
 def test_agree_leaves_that_query_out_and_says_so(say, run):
     status, lines = say("out", "--human", "people.txt", "--resamples", 0, "--out", "told")
     assert status == 0
-    note = "out: its worked examples are of query 'even', on which people's words are left out"
+    note = "out: its worked examples are of query 'even', on which people's judgments are left out"
     assert note in lines
     assert json.loads(Path("told/agree.json").read_text())["counts"]["human"]["queries"] == 30
     (run / "run.json").write_text(json.dumps({"options": {"anchors": "web"}}))

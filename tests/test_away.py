@@ -66,7 +66,7 @@ def test_what_is_known_of_a_batch_is_said(tmp_path):
     )
     parts.keep(done)
     listed = shown(list_batches(str(tmp_path), {}))
-    assert "the next run looks for it" in listed
+    assert "the next run will look for it" in listed
     assert "collected" in listed
 
 

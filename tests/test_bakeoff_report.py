@@ -430,7 +430,7 @@ def test_a_bakeoff_of_one_ranker_has_a_page(tmp_path):
     page = Page((tmp_path / "report.html").read_text())
     text = page.words()
     assert "Bake-off of 1 ranker on 9 queries" in text
-    assert "alone is the only ranker: there is nothing to compare." in text
+    assert "alone is the only ranker, so there is nothing to compare." in text
     assert "differences" not in page.sections
     assert len(page.charts["distribution"]) == 1
     assert page.table("difficulty")[0] == ["query", "nDCG@10"]

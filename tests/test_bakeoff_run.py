@@ -67,7 +67,7 @@ def test_gpus_that_are_not_there_are_not_waited_for(one_ray, tmp_path):
     path = written(tmp_path, config)
     status, printed = one_ray.run(bare_environment(), "bakeoff", "--config", path)
     assert status == 2, printed
-    assert "num_gpus: the arms take 1 GPUs, and there are 0" in printed
+    assert "num_gpus: the rankers take 1 GPUs, and there are 0" in printed
 
 
 def written(folder, config):
@@ -169,7 +169,7 @@ def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch, published):
     ("flags", "says"),
     [
         (("--rerankers", "bm25", "x=bm25"), "bm25 and x are one reranker with the same options"),
-        ((), "no arm: name --rerankers"),
+        ((), "no rankers: name --rerankers"),
         (("--rerankers", "bm26"), "bm25, chargram, likelihood"),
         (("--rerankers", "bm25"), "--pools: name the documents to rank"),
         (

@@ -341,7 +341,7 @@ def test_lengths_from_a_corpus(tmp_path):
     ]
     corpus = write_lines(tmp_path / "docs.jsonl", documents[5:])
     told, again = tell(tmp_path / "corpus", grades, "--pools", corpus, *flags)
-    assert told.report.notes == ("length: without 5 documents that --pools have no text of",)
+    assert told.report.notes == ("length: 5 documents left out, as --pools have no text of them",)
     before, after = (figures(t["grading"], "judge", "bias", "against") for t in (tables, again))
     key = ("long", "length", "human")
     assert after[key]["items"] == before[key]["items"] - 5
@@ -349,7 +349,7 @@ def test_lengths_from_a_corpus(tmp_path):
     strange = write_lines(tmp_path / "other.jsonl", [{"docid": "x", "text": "y"}])
     told, _ = tell(tmp_path / "strange", grades, "--pools", strange, *flags)
     assert not told.complete
-    assert told.report.notes == ("--pools hold no text of any graded document",)
+    assert told.report.notes == ("--pools have no text of any graded document",)
     _, shards = tell(tmp_path / "shards", grades, "--pools", shard(pools), *flags)
     assert shards["grading"] == tables["grading"]
 
@@ -379,14 +379,14 @@ def test_an_empty_text_has_no_length_and_a_bad_line_is_passed_over(tmp_path):
     found = figures(tables["grading"], "judge", "bias", "against")["long", "length", "human"]
     assert found["value"] == pytest.approx(0.4, abs=0.1)
     assert found["items"] == len(corpus) - 1
-    assert told.report.notes == ("length: without 1 document that --pools have no text of",)
+    assert told.report.notes == ("length: 1 document left out, as --pools have no text of them",)
     lines = pools.read_text().splitlines(keepends=True)
     pools.write_text("".join([*lines[:3], "{broken\n", *lines[4:]]))
     told, tables = tell(tmp_path / "bad", grades, "--pools", pools, *flags)
     found = figures(tables["grading"], "judge", "bias", "against")["long", "length", "human"]
     assert found["items"] == len(corpus) - 30
     assert not told.complete
-    assert f"--pools: passed over 1 bad line, the first {pools}:4: " in told.report.notes[0]
+    assert f"--pools: skipped 1 invalid line, the first: {pools}:4: " in told.report.notes[0]
 
 
 def test_a_judge_that_saw_one_order_only_is_noted(tmp_path):
@@ -405,5 +405,5 @@ def test_a_judge_that_saw_one_order_only_is_noted(tmp_path):
     both += [{**row, "judge": "both"} for row in rows[::2]]
     told, _ = tell(tmp_path / "out", write_lines(tmp_path / "votes.jsonl", [*rows, *both]))
     assert told.report.notes == (
-        "fixed: nearly all pairs in one order, with doc_id_a first; was it drawn?",
+        "fixed: almost always saw doc_id_a first; was the order randomised?",
     )

@@ -177,13 +177,13 @@ def run_uncounted(tmp_path, **fields):
 
 
 def test_a_server_that_reports_no_tokens_is_told_so_and_no_call_was_cut_off(tmp_path):
-    name, asker = run_uncounted(tmp_path, shared_budget=Shared(5.0), max_usd=5)
+    name, asker = run_uncounted(tmp_path, till=Shared(5.0), max_usd=5)
     assert asker.tallies[name].uncounted == len(asker.books) == 6
     dollars = exposed(str(tmp_path))
     assert dollars > 0
     assert uncounted(str(tmp_path)) == {name: pytest.approx(dollars)}
     told = maybe_billed(dollars, uncounted(str(tmp_path)))
-    assert told.startswith(f"{name} reports no tokens: each call is counted at its limit, $0.0")
+    assert told.startswith(f"{name} reports no tokens: each call counts at its limit, $0.0")
     assert "cut off" not in told
 
 
@@ -211,7 +211,7 @@ def test_both_are_told_apart():
     told = maybe_billed(3.0, {"openai:m": 1.0})
     assert told == (
         "up to $2.00 more may have been billed for interrupted calls; "
-        "openai:m reports no tokens: each call is counted at its limit, $1.00 in all"
+        "openai:m reports no tokens: each call counts at its limit, $1.00 in all"
     )
 
 
@@ -221,7 +221,7 @@ def test_doctor_says_it_before_a_run_does():
         judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
         finding = asyncio.run(_asked(judge, "none", DoctorOptions()))
     assert finding.state == "ok"
-    assert "it reports no tokens: under --max-usd each call is counted at its limit" in str(finding)
+    assert "it reports no tokens: under --max-usd each call counts at its limit" in str(finding)
 
 
 def test_doctor_outlives_an_end_that_nobody_knows():

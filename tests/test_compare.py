@@ -133,10 +133,10 @@ def test_the_terminal_shows_leaderboards_gaps_and_contradictions(place, width):
     report = run_compare_labels(parsed("compare-labels", *words_of(place)), SilentWatch())
     lines = LabelComparison(report).to_text(width).split("\n")
     assert max(map(len, lines)) <= width
-    titles = ("Leaderboards side by side", "Gaps between neighbours", "Documents on which")
+    titles = ("Leaderboards side by side", "Gaps between neighbours", "Contradicted labels")
     assert all(any(line.startswith(title) for line in lines) for title in titles)
     assert any(line.split()[:1] == ["old-lover"] and line.endswith("-1") for line in lines)
-    assert "1 by both, the other way round" in " ".join(lines)
+    assert "1 by both, in opposite directions" in " ".join(lines)
 
 
 def test_ends_of_the_command(place, capsys):
@@ -172,7 +172,7 @@ def test_bakeoff_and_no_runs(place):
 
 def test_wrong_requests(place):
     (place / "other.qrels").write_text("elsewhere 0 d 1\n")
-    with pytest.raises(InputError, match=r"no query has both labels: .*elsewhere"):
+    with pytest.raises(InputError, match=r"no query has both old and new labels: .*elsewhere"):
         run("--old", place / "rows.jsonl", "--new", place / "other.qrels")
     with pytest.raises(OptionError, match="nosuch"):
         run("--old", "nosuch://a", "--new", place / "out")
@@ -226,7 +226,7 @@ def test_notes_say_what_is_left_out(place):
     assert notes == [
         "1 query has old labels only, left out: q0",
         "11 queries have new labels only, left out: query10, query11, query12 …",
-        "1 document has old labels only: not relevant by the new",
+        "1 document has old labels only (not relevant by the new labels)",
     ]
     (place / "logits.qrels").write_text("query1 0 query1-00001 -1.5\n")
     notes = notes_of("--old", place / "old.qrels", "--new", place / "logits.qrels")[2:]

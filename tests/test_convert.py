@@ -99,11 +99,11 @@ def test_pool_and_holes_keep_the_session(place):
 
 def test_pool_needs_texts_and_documents(place):
     for words in ([], ["--runs", place / "one.run"], ["--corpus", "c", "--queries", "q"]):
-        with pytest.raises(OptionError, match="convert pool wants FROM"):
+        with pytest.raises(OptionError, match="convert pool needs FROM"):
             run("pool", *words, "--out", place / "p.jsonl")
     texts = ("--corpus", place / "docs.jsonl", "--queries", place / "queries.tsv")
     (place / "odd.run").write_text("q1 Q0 nowhere 1 1 odd\n")
-    with pytest.raises(InputError, match="no pool has a document: left out documents that the cor"):
+    with pytest.raises(InputError, match="no pool has documents: left out documents that the cor"):
         run("pool", *texts, "--runs", place / "odd.run", "--out", place / "p.jsonl")
     with pytest.raises(InputError, match="another run has the same name, one"):
         run("pool", *texts, "--runs", *[place / "one.run"] * 2, "--out", place / "p.jsonl")
@@ -119,7 +119,7 @@ def test_holes_beside_the_truth(place):
     texts = ("--corpus", place / "docs.jsonl")
     words = ("holes", "--truth", place / "out", *runs, *texts, "--out", place / "work.jsonl")
     assert run(*words) == (
-        f"holes to depth 2: one 0, two 2; 1 pools to annotate: {place}/work.jsonl"
+        f"unjudged to depth 2: one 0, two 2; 1 pools to annotate: {place}/work.jsonl"
     )
     found = ids(place / "work.jsonl")
     assert list(found) == ["q1"]

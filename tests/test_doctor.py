@@ -198,7 +198,7 @@ def test_a_key_that_no_header_can_carry_is_not_sent_and_not_told(found, monkeypa
     told = found(name, api_key_env={name: "MYKEY"}, ask=True)
     assert told[f"server of {name}"] == (
         "wrong",
-        "not asked: the key holds a character that no header can carry (a line break?)",
+        "not asked: the key has a character that cannot be sent in a header (a line break?)",
         "set MYKEY to the key alone",
     )
     assert told[f"key of {name}"][0] == "wrong"
@@ -228,7 +228,7 @@ def test_a_part_of_a_key_that_a_server_shows_is_not_told(found, monkeypatch):
         head = f"HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nContent-Length: "
         monkeypatch.setenv("OPENAI_BASE_URL", raw(f"{head}{len(body)}\r\n\r\n".encode() + body))
         state, told, do = found("openai", ask=True)["call to openai:gpt-6-luna"]
-        assert (state, str(status) in told, do) == ("wrong", True, "mend what it says")
+        assert (state, str(status) in told, do) == ("wrong", True, "fix what it reports")
         assert ("set OPENAI_API_KEY" in told) == (status == 401)
         assert not [part for part in ("sk-prob", "cret", "ending") if part in told]
 
@@ -244,8 +244,8 @@ def test_a_key_that_is_refused_is_told_by_its_own_variable(found, fakes, monkeyp
     ("said", "why"),
     [
         (b"SSH-2.0-OpenSSH_9\r\n\r\n", "no HTTP server answers there (BadStatusLine)"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "its answer breaks off"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", "its answer breaks off"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "its answer was cut off"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", "its answer was cut off"),
         (b"", "not reached: it hung up"),
     ],
 )
@@ -261,14 +261,14 @@ def test_a_server_that_drips_does_not_hold_the_doctor(found, monkeypatch, head):
     monkeypatch.setattr(server, "_SECONDS", 0.5)
     name, began = f"openai:m@{raw(head, *[b'x'] * 20, wait=0.2)}", time.monotonic()
     state, told, _ = found(name)[f"server of {name}"]
-    assert (state, told) == ("wrong", "no whole answer within 0.5 seconds")
+    assert (state, told) == ("wrong", "no complete answer within 0.5 seconds")
     assert time.monotonic() - began < 3
 
 
 def test_a_list_of_models_is_not_read_without_end(found):
     url = raw(b"HTTP/1.1 200 OK\r\n\r\n", *[b"[" * 2**16] * 4)
     name = f"openai:m@{url}"
-    assert "too long to look at" in found(name)[f"server of {name}"][1]
+    assert "too long to check" in found(name)[f"server of {name}"][1]
 
 
 class _CredentialsError(Exception):

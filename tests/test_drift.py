@@ -104,7 +104,7 @@ def test_what_only_one_set_has_is_counted(tmp_path):
     assert not part.complete
     with pytest.raises(InputError, match="no judge is in both"):
         found(old, grades(tmp_path / "other", judges=("dora",)))
-    with pytest.raises(InputError, match="share too little"):
+    with pytest.raises(InputError, match="share too few"):
         found(old, grades(tmp_path / "late", queries=range(26, 40)))
 
 

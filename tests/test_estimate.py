@@ -485,7 +485,7 @@ def test_a_person_sees_it_at_a_glance(tmp_path):
     said = " ".join(text)
     assert f'prices: {{"{QWEN}": {{input: 0.10, output: 0.50}}}}' in said
     assert f'limits: {{"{LUNA}":' in said
-    assert f"No reply yet of {LUNA}, {LITE}, {QWEN}:" in said
+    assert f"No replies of {LUNA}, {LITE}, {QWEN} yet:" in said
     assert "up to 24 hours" in said
 
 
@@ -518,7 +518,7 @@ def test_measured_figures_say_so(tmp_path):
     answer_all(tmp_path, [pool_of()], options, panel, input_tokens=1000, output_tokens=9)
     text = " ".join(lines(estimated([pool_of(), twin(pool_of())], options, panel)))
     assert "based on 6 replies" in text
-    assert "No reply" not in text
+    assert "No replies" not in text
 
 
 # Pilots

@@ -39,7 +39,7 @@ def out(tmp_path):
 
 def judged(out, *asked):
     """The paragraphs on scores and judgments: without texts, tables and what scores mean."""
-    others = ("query ", "document ", "It met", "A score", "Neighbours")
+    others = ("query ", "document ", "It was compared", "A score", "Neighbours")
     first, *rest = (p for p in explain(str(out), *asked).split("\n\n") if not p.startswith(others))
     said = [line for line in first.split("\n") if not line.startswith((" ", "It beats", "A score"))]
     return ["\n".join(said), *rest]
@@ -87,9 +87,9 @@ def test_a_tie_is_called_a_tie(tmp_path):
 @pytest.mark.parametrize(
     ("query", "doc", "says"),
     [
-        ("q7", "d1", "no judgment of a query 'q7'"),
-        ("q1", "d9", "has no judged 'd9'; it has d3, d2, d1, d0"),
-        ("alone", "d0", "no judgment of a query 'alone'"),
+        ("q7", "d1", "no judgments of a query 'q7'"),
+        ("q1", "d9", "has no judged document 'd9'; it has d3, d2, d1, d0"),
+        ("alone", "d0", "no judgments of a query 'alone'"),
     ],
 )
 def test_what_is_not_there_is_said_in_one_line(out, query, doc, says):
@@ -230,7 +230,7 @@ def test_without_a_document_votes_are_a_ranking_of_a_line_each(out):
     ranking, failure = judged(out, "q1")
     assert [line.split(":")[0] for line in ranking.splitlines()] == ["d3", "d2", "d1", "d0"]
     assert failure == "no judgment from anthropic:two on d0 and d1: refused (because)"
-    with pytest.raises(NothingToExplain, match="no judgment of a query 'q7'"):
+    with pytest.raises(NothingToExplain, match="no judgments of a query 'q7'"):
         explain(out, "q7")
 
 
@@ -249,7 +249,7 @@ def test_a_failure_in_both_orders_is_one_line(tmp_path):
 
 def test_a_document_that_no_contest_reached_is_said_to_be_not_judged(tmp_path):
     write_contests(tmp_path)
-    with pytest.raises(NothingToExplain, match="has no judged 'd'; it has c, a, b"):
+    with pytest.raises(NothingToExplain, match="has no judged document 'd'; it has c, a, b"):
         explain(str(tmp_path), "q0", "d")
 
 
@@ -268,7 +268,7 @@ def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path
     assert any(line.startswith(f"{doc}: ") for line in rest)
     assert "no judgment from" not in "\n".join(rest)
     assert explain(str(out), "q0").startswith(first)
-    with pytest.raises(NothingToExplain, match=f"{out} holds no judgment of a query 'q9'"):
+    with pytest.raises(NothingToExplain, match=f"{out} has no judgments of a query 'q9'"):
         explain(str(out), "q9")
 
 
@@ -282,7 +282,9 @@ def _asked_about(out):
 
 def test_a_query_that_an_interrupted_run_has_no_judgment_of_says_how_far_it_got(tmp_path):
     out = interrupted(tmp_path, graded_pools(3), 8, protocol="samre")
-    says = r"no judgment of a query 'q0'. This run was interrupted: \d+ of up to \d+ requests about"
+    says = (
+        r"no judgments of a query 'q0'. This run was interrupted: \d+ of up to \d+ requests about"
+    )
     with pytest.raises(NothingToExplain, match=says):
         explain(str(out), "q0")
 
@@ -299,7 +301,7 @@ def test_query_and_document_come_first_and_opponents_with_how_they_begin(out):
     assert document == "document d0\n    Text 0 [[worth=0]]"
     assert re.search(r"\nIt beats the query's average document in \d+% of comparisons\.\n", score)
     head, _, *rows = table.splitlines()
-    assert head.startswith("It met 3 documents: lost 3, won 0.")
+    assert head.startswith("It was compared with 3 documents: lost 3, won 0.")
     assert re.fullmatch(r"     1  d3 +0 +2 +\d+%  -0\.\d\d  Text 3 \[\[worth=3\]\]", rows[0])
 
 
@@ -372,7 +374,7 @@ def test_grades_tell_what_they_count_for(tmp_path):
     assert head == "How the grades become the score:"
     assert one.split() == ["openai:one", "2", "+0.50", "25%"]
     assert other.split() == ["other", "2", "unknown"]
-    assert next(graded(grades, raters, plain=True)) == "The score takes every judge alike:"
+    assert next(graded(grades, raters, plain=True)) == "The score weighs all judges equally:"
 
 
 def test_a_query_is_named_by_its_text(tmp_path):
@@ -397,7 +399,7 @@ def test_what_was_set_aside_or_has_no_documents_is_told_so(tmp_path):
     raw = '{"query": {"id": "bad", "query": "What is it?"}, "documents": 3}'
     bad = Rejected("pools.jsonl", 3, "documents: wants a list", raw)
     pq.write_table(table_of([bad], Rejected), tmp_path / "rejected.parquet")
-    says = r"set aside \(pools\.jsonl, line 3\): documents: wants a list"
+    says = r"rejected \(pools\.jsonl, line 3\): documents: wants a list"
     for named in ("bad", "what is IT?"):
         with pytest.raises(NothingToExplain, match=says):
             explain(str(tmp_path), named)
@@ -409,7 +411,7 @@ def test_without_a_query_the_first_are_listed(tmp_path, capsys):
     results_of(tmp_path, [pool_of(query_id=f"q{n}") for n in range(12)])
     assert cli.main(["explain", str(tmp_path)]) == 0
     head, first, *_, more, then = capsys.readouterr().out.splitlines()
-    assert "holds 12 queries" in head
+    assert "has 12 queries" in head
     assert re.fullmatch(r"  q\d+ +how do I reset it\?", first)
     assert more == "  … 2 more"
     assert then == f"Next step: zelo-ray explain {tmp_path} --query {first.split()[0]}"

@@ -419,5 +419,5 @@ def test_what_a_judge_saw_first_is_known_from_swapped():
     assert one.to_arrow().equals(other.to_arrow())
     (effect,) = other.effects
     assert effect["value"] == pytest.approx(math.log(2))
-    with pytest.raises(InputError, match="swapped is to be true or false in every row"):
+    with pytest.raises(InputError, match="swapped that is true or false in every row"):
         fit_votes([*turned[1:], turned[0] | {"swapped": None}], order_effect=True)

@@ -57,7 +57,7 @@ def test_queries_are_fitted_each_by_itself_and_what_has_no_scores_is_named(tmp_p
     pd.testing.assert_frame_equal(frame.drop(columns="query_id"), alone)
     status, out, _ = run(capsys, write(tmp_path / "a.csv", rows), "--mle", "--reference", "JASA")
     assert status == 3
-    assert re.search(r"^a +it has no JASA$", out, re.M)
+    assert re.search(r"^a +the reference JASA is missing$", out, re.M)
     assert re.search(r"JRSS-B +0\.7485 +0\.0729", out)
 
 
@@ -70,7 +70,7 @@ def test_the_terminal_shows_what_was_fitted(tmp_path, capsys):
     assert lines[0] == "Bradley-Terry with maximum likelihood, in logits, differences to Baltimore"
     assert lines[4].split() == ["rank", "item", "score", "error", "comparisons", "wins"]
     assert lines[5].split() == ["1", "Milwaukee", "1.6196", "0.3474", "78", "50"]
-    assert "Standing first is worth 0.3023 ± 0.1309 logits." in lines
+    assert "Being first is worth 0.3023 ± 0.1309 logits." in lines
     named = ("--columns", "a=home.team", "b=away.team", "a_wins=home.wins", "b_wins=away.wins")
     assert run(capsys, *words, *named)[1].splitlines()[:-1] == lines[:-1]
 
@@ -123,7 +123,7 @@ def test_rows_without_an_answer_are_counted_and_left_out_of_files_alone(tmp_path
         ({"a": "b", "b": "a", "winner": "a"}, {}, "may be a column or what one names"),
         ({"a": "p", "b": "q", "win": 2}, {}, "without b_wins it is 1, 0, or 0.5"),
         ({"a": "p", "b": "q", "preference": -2}, {}, "-2 is not in -1 to 1"),
-        ({"winner": "p", "loser": "q"}, {"order_effect": True}, "do not say who stood first"),
+        ({"winner": "p", "loser": "q"}, {"order_effect": True}, "do not say who was first"),
         (
             {"winner": "p", "loser": "q"},
             {"reference": "r"},

@@ -13,8 +13,7 @@ from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL
 from zelo_ray import cli
 from zelo_ray.commands.report import write_report
-from zelo_ray.commands.report.index import write_index
-from zelo_ray.commands.report.overview import differing, spent_in_all
+from zelo_ray.commands.report.index import differing, spent_in_all, write_index
 from zelo_ray.commands.report.runs import Past
 from zelo_ray.errors import NothingToReport, OptionError
 
@@ -87,8 +86,8 @@ def test_what_is_no_run_is_named_and_not_fatal(runs, capsys):
     assert cli.main(["report", *given]) == 0
     told = capsys.readouterr().out
     assert f"left out: {runs}/bad/run.json: is not valid JSON" in told
-    assert f"left out: {runs}/gone holds no run" in told
-    assert "gone holds no run" in (runs / "index.html").read_text()
+    assert f"left out: {runs}/gone is not a run" in told
+    assert "gone is not a run" in (runs / "index.html").read_text()
     with pytest.raises(NothingToReport, match=r"is it the --out of a run\?"):
         write_index([str(runs / "gone"), str(runs / "bad")])
 
@@ -112,7 +111,7 @@ def test_runs_may_lie_behind_urls(runs):
     index = write_index(["memory://kept/runs"])
     assert memory.cat_file("/kept/runs/index.html").count(b'href="three/report.html"') == 1
     assert index.place == "memory://kept/runs/index.html"
-    with pytest.raises(OptionError, match="no directory holds all"):
+    with pytest.raises(OptionError, match="no directory is above all"):
         write_index(["memory://kept/runs", str(runs)])
     write_index(["memory://kept/runs/three", str(runs / "three")], str(runs / "both.html"))
     page = (runs / "both.html").read_text()

@@ -235,7 +235,8 @@ def test_where_only_kin_say_so_the_gate_is_open_and_no_number_of_queries_helps(t
     outcome, _ = contest_under(truth, run.judges, run, baseline="bm25", **arms)
     (line,) = gate_lines(outcome.gate)
     assert line.startswith(
-        "GATE open: only judges that are kin say so (gpt): openai:gpt-5 against bm25 (nDCG@3 +"
+        "GATE open: only judges of its own model family say so (gpt): openai:gpt-5 against bm25 "
+        "(nDCG@3 +"
     )
     assert "queries show it" not in line
     assert (outcome.gate[0].verdict, outcome.gate[0].enough) == ("only kin", 0)
@@ -263,7 +264,7 @@ def test_qrels_claim_nothing_unless_they_are_declared(tmp_path):
     outcome, found = contest_under(truth_of(queries=QUERIES), families=declared, **arms)
     assert significance_of(found["mine", "other"]) is Significance.ONLY_BY_KIN
     report = report_of(outcome, tmp_path)
-    assert report.banner.endswith("mine (gpt) is judged by judges that are not named.")
+    assert report.banner.endswith("mine (gpt) is judged by unnamed judges.")
     assert report.table("differences").rows[0][2] == "only by judges of gpt"
     [sentences] = report.section("kin").parts
     assert sentences.lines == ["Without gpt: no judge of the truth is left."]
@@ -334,7 +335,9 @@ def test_a_contest_that_was_never_guarded_has_a_record():
     assert describe(outcome, [], {})["summary"]["kin"] is None
 
 
-@pytest.mark.parametrize(("decide", "told"), [("each", ""), ("panel", "do not judge apart")])
+@pytest.mark.parametrize(
+    ("decide", "told"), [("each", ""), ("panel", "do not judge independently")]
+)
 def test_tournaments_can_be_told_apart_where_each_judge_has_its_own(tmp_path, decide, told):
     contests, winners, _ = rows_of_tournaments()
     for name, rows, record in (("contests", contests, Contest), ("winners", winners, Winner)):

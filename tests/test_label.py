@@ -157,7 +157,7 @@ def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
     status, told = back(
         "labels", Path("in.csv"), [r | {"grade": "2"} for r in rows], capsys, "--person", "ann"
     )
-    assert (status, "35 of 35 documents judged" in told) == (0, True)
+    assert (status, "Judged 35 of 35 documents" in told) == (0, True)
     then = next(line for line in told.splitlines() if line.startswith("Next step: "))
     assert cli.main(shlex.split(then)[3:]) in (0, 3, 4)
     again = json.loads(Path("contest-people/run.json").read_text())
@@ -173,7 +173,7 @@ def test_more_counts_from_what_is_answered(tmp_path, contest, capsys):
         work.desk.answers.keep(PersonsAnswer("", "ann", *pair, 1.0) for pair in pairs[:4])
     capsys.readouterr()
     assert len(drawn(out, more=8)) == len(drawn(out, more=3)) == 12
-    assert capsys.readouterr().out.count("8 of those that are drawn are open: go on") == 2
+    assert capsys.readouterr().out.count("Nothing added: 8 documents") == 2
     assert len(json.loads((out / "label.json").read_text())["stages"]) == 1
     assert len(drawn(out, more=10)) == 14
     assert "are open" not in capsys.readouterr().out
@@ -306,7 +306,7 @@ def test_other_fields_are_shown_while_nobody_has_answered_and_refused_after(
         assert {each.query.partition("\n")[2] for each in work.desk.documents} == {"why: W"}
         work.desk.answers.keep([PersonsAnswer("", "ann", *work.desk.documents[0].pair, 1.0)])
     assert len(drawn(**dict(drawn_with("why")))) == 3
-    with pytest.raises(OptionError, match="saw why of queries; name another --out"):
+    with pytest.raises(OptionError, match="people who saw why of queries"):
         drawn(out, show_query=("y",))
     assert json.loads((out / "label.json").read_text())["show_query"] == ["why"]
 
@@ -331,16 +331,16 @@ def test_what_holds_for_the_whole_sample_cannot_change(tmp_path, contest, given,
 
 def test_there_must_be_a_contest_a_difference_and_texts(tmp_path, contest):
     out = tmp_path / "labels"
-    with pytest.raises(OptionError, match="holds no labels: give --contest"):
+    with pytest.raises(OptionError, match="holds no sample; name a bake-off"):
         drawn(out)
-    with pytest.raises(OptionError, match="--more adds to a sample"):
+    with pytest.raises(OptionError, match="--more extends a sample"):
         drawn(out, contest="contest", more=3)
     frame = contest["frame"]
     contest["frame"] = replace(frame, size=np.zeros(len(frame.size)))
-    with pytest.raises(InputError, match="all arms rank alike"):
+    with pytest.raises(InputError, match="no label could change a difference"):
         drawn(out, contest="contest")
     contest["frame"] = replace(frame, doc_ids=[f"x{name}" for name in frame.doc_ids])
-    with pytest.raises(InputError, match=r"no text of document 'xd.*give --pools"):
+    with pytest.raises(InputError, match=r"no text for document 'xd.*by --pools"):
         drawn(out, contest="contest")
     assert not (out / "label.json").exists()
 
@@ -396,4 +396,4 @@ def test_a_contest_is_labelled_from_another_folder(tmp_path, capsys, monkeypatch
     capsys.readouterr()
     assert cli.main(words) == 1
     told = capsys.readouterr().err
-    assert f"{here / 'contest'} was measured with {here / 'qrels'}, which is not there" in told
+    assert f"{here / 'contest'} was measured with {here / 'qrels'}, which no longer exists" in told

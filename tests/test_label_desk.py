@@ -100,7 +100,7 @@ def test_a_document_that_was_left_open_comes_before_all_others_and_is_named(tmp_
     assert numbers == [desk.documents[n].key for n in (2, 0, 1, 3, 4)]
     cli.main(["label", "--out", str(out), "--csv", str(tmp_path / "again.csv")])
     line = next(each for each in capsys.readouterr().out.splitlines() if "out of turn" in each)
-    assert line.endswith("; open is document 'doc-2' of query 'q2'")
+    assert line.endswith("(still missing: document 'doc-2' of query 'q2').")
 
 
 def test_undoing_goes_back_over_a_restart(tmp_path):
@@ -152,7 +152,7 @@ def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
     said = []
     answers = Answers(str(tmp_path), said.append)
     assert len(answers.standing) == 1
-    assert "torn last line was set aside" in said[0]
+    assert "moved an incomplete last line" in said[0]
     assert (tmp_path / "answers.torn").read_bytes() == b'{"at": "2026-0\n'
     answers.keep([PersonsAnswer("", "ann", *desk.documents[1].pair, 1.0)])
     assert len(Answers(str(tmp_path), pytest.fail).standing) == 2

@@ -26,13 +26,13 @@ def test_a_spreadsheet_goes_out_and_comes_back_moved_and_cut(tmp_path, capsys, m
     status, told = back(
         out, tmp_path / "in.csv", moved, capsys, "--person", "ann", mark=mark, coding=coding
     )
-    assert (status, "5 answers, 5 of them new" in told) == (0, True)
+    assert (status, "Read 5 answers" in told and "5 of them new" in told) == (0, True)
     labels = read_labels(str(out))
     assert labels.rows["grade"].to_pylist() == [2.0]
     assert (labels.unsure, labels.ahead) == (2, 2)
     assert "2 documents judged out of turn" in told
     _, told = back(out, tmp_path / "in.csv", moved, capsys, "--person", "ann")
-    assert "5 answers, 0 of them new" in told
+    assert "0 of them new" in told
     assert [row["number"] for row in sheet(out, tmp_path / "rest.csv", capsys)] == ["1"]
 
 
@@ -60,11 +60,14 @@ def test_a_text_longer_than_a_cell_is_cut_and_says_so(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"grade": "good"}, "in.csv: row 3, cell E3 (grade): 'good' is no grade from 0 to 3"),
-        ({"grade": "4"}, "'4' is no grade from 0 to 3"),
-        ({"grade": "1.5"}, "'1.5' is no grade"),
+        (
+            {"grade": "good"},
+            "in.csv: row 3, cell E3 (grade): 'good' is neither a grade from 0 to 3",
+        ),
+        ({"grade": "4"}, "'4' is neither a grade from 0 to 3"),
+        ({"grade": "1.5"}, "'1.5' is neither a grade"),
         ({"key": "kwrong"}, "row 3: no document of this sample has the key 'kwrong'"),
-        ({"person": ""}, "row 3: whose answer is it?"),
+        ({"person": ""}, "row 3: no person"),
     ],
 )
 def test_a_cell_that_cannot_be_read_is_named_and_nothing_is_kept(tmp_path, capsys, change, says):
@@ -91,7 +94,7 @@ def test_two_people_in_one_file_and_a_document_twice(tmp_path, capsys):
     ]
     both[0]["grade"], both[0]["person"] = "2", "bob"
     status, told = back(out, tmp_path / "in.csv", both, capsys)
-    assert (status, "another grade than in" in told) == (1, True)
+    assert (status, "contradicts the grade in" in told) == (1, True)
 
 
 def test_people_are_not_compared_on_a_scale_too_fine_for_a_table():
@@ -112,7 +115,7 @@ def test_a_sheet_with_a_column_twice_and_a_grade_that_is_a_number_to_python_alon
     given = [row | {"grade": "0_1"} for row in rows]
     status, told = back(out, tmp_path / "in.csv", given, capsys, "--person", "ann")
     assert status == 1
-    assert "'0_1' is no grade" in told
+    assert "'0_1' is neither a grade" in told
 
 
 def test_a_file_that_is_no_sheet_says_what_it_has(tmp_path, capsys):
@@ -120,7 +123,7 @@ def test_a_file_that_is_no_sheet_says_what_it_has(tmp_path, capsys):
     (tmp_path / "in.csv").write_text("id,grade\n1,2\n")
     assert cli.main(["label", "--out", str(out), "--read", str(tmp_path / "in.csv")]) == 1
     assert (
-        "wants the columns key and grade of label --csv, and has id, grade"
+        "needs the columns key and grade of label --csv; it has id, grade"
         in capsys.readouterr().err
     )
 

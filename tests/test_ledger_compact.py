@@ -300,7 +300,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert main(["compact", out]) == 0
     printed = capsys.readouterr().out
     assert "6 segments in one" in printed
-    assert "1 segment (0.0 MB) in the place of 6" in printed
+    assert "1 segment (0.0 MB) instead of 6" in printed
     holds(out, replies, damaged=0)
     with claim(str(tmp_path / "other")):
         assert main(["compact", str(tmp_path / "other")]) == 1

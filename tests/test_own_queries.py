@@ -47,7 +47,7 @@ def test_runs_are_measured_without_the_query(tmp_path, truth, capsys):
     words = ["bakeoff", "--truth", FOLDER + truth, "--runs", RUN, "--out", str(tmp_path / "cli")]
     assert main(words) == 0
     shown = capsys.readouterr()
-    assert "left out of runs and truth, as BEIR's evaluation does, the query itself" in shown.err
+    assert "removed the query itself (same id and text) from runs and truth" in shown.err
     page = (tmp_path / "cli" / "report.html").read_text()
     assert "The query itself, by id and text, is among its own candidates in 1 of 1 query" in page
     kept = pd.read_parquet(tmp_path / "cli" / "runs.parquet")

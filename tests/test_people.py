@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from zelo_ray.commands.bakeoff.labelled import Labelled
+from zelo_ray.commands.bakeoff.people import Labelled
 from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.gate import gate
 from zelo_ray.evaluation.measures import MEASURES, Truth, evaluate, linear_of, parse_measure, rank

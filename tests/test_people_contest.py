@@ -14,7 +14,7 @@ from tests.builders import rows_of
 from tests.test_people import framed, world
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
-from zelo_ray.commands.bakeoff.labelled import Labelled, _with_way
+from zelo_ray.commands.bakeoff.people import Labelled, _with_way
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.label.candidates import candidates
 from zelo_ray.evaluation.people.corrected import FEWEST
@@ -81,14 +81,14 @@ def test_labels_correct_a_bakeoff_in_report_and_tables(contest, capsys):
     labels = drawn_labels(folder, people, 80, person="ann")
     assert run_it(folder, "--human", labels) == 0
     shown = capsys.readouterr().out
-    assert "1 person labelled 80 documents, drawn by chance" in shown
+    assert "1 person labelled 80 documents, drawn at random" in shown
     assert "Corrected by people's labels, a leads by nDCG@10. It is above b." in shown
     _, table = people_in(folder / "out")
     [[first, second, significance, difference, more, panel, alone, p_holm]] = table.rows
     assert (first.text, second.text, significance, more) == ("a", "b", "significant", "none")
     assert p_holm.value < 0.05
     assert "Not corrected: AP: not linear in the labels." in shown
-    assert "P(rel=2)@30: the labels do not tell what else could be drawn." in shown
+    assert "P(rel=2)@30: it is unknown which other documents could have been drawn." in shown
     rows = rows_of(folder / "out", "comparisons")
     by = {(row["measure"], row["estimate"]): row for row in rows}
     assert set(by) == {(m, "panel") for m in ("nDCG@10", "P(rel=2)@10", "AP", "P(rel=2)@30")} | {
@@ -141,7 +141,7 @@ def test_a_sample_of_label_corrects_a_contest_and_grows(contest, tmp_path, capsy
     assert widths[1] < widths[0]
     shown = capsys.readouterr().out
     assert "Not corrected: P(rel=2)@30: " in shown
-    assert "The sample was made larger 1 time: an interval holds" in shown
+    assert "The sample was made larger 1 time: intervals are exact" in shown
     assert ("P(rel=2)@10", "corrected") in by
 
 
@@ -149,7 +149,7 @@ def test_all_labels_give_what_people_say_and_need_no_probability(contest, capsys
     folder, people = contest
     rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items()]
     assert run_it(folder, "--human", written(folder / "all.csv", rows)) == 0
-    assert "which are all that tell the rankers apart" in capsys.readouterr().out
+    assert "which are all that distinguish the rankers" in capsys.readouterr().out
     by = {(r["measure"], r["estimate"]): r for r in rows_of(folder / "out", "comparisons")}
     one, other = by["P(rel=2)@10", "people"], by["P(rel=2)@10", "corrected"]
     assert one["difference"] == pytest.approx(other["difference"])
@@ -161,9 +161,7 @@ def test_whole_queries_are_used_and_said_to_be_drawn(contest, capsys):
     own = {f"q{q}" for q in range(0, 40, 3)}
     rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items() if q in own]
     assert run_it(folder, "--human", written(folder / "whole.csv", rows)) == 0
-    assert "all that tell the rankers apart in 14 queries, which are taken as drawn" in (
-        capsys.readouterr().out
-    )
+    assert "all that distinguish the rankers in 14 queries" in (capsys.readouterr().out)
 
 
 def test_the_top_of_each_query_corrects_nothing(contest, capsys):
@@ -180,7 +178,7 @@ def test_the_top_of_each_query_corrects_nothing(contest, capsys):
     assert run_it(folder, "--human", written(folder / "top.csv", rows)) == 0
     shown = capsys.readouterr().out
     assert "People's labels correct nothing: " in shown
-    assert "without the probabilities with which they were drawn" in shown
+    assert "without known inclusion probabilities" in shown
     assert {row["estimate"] for row in rows_of(folder / "out", "comparisons")} == {"panel"}
 
 
@@ -195,14 +193,14 @@ def test_probabilities_that_cannot_be_are_noticed(contest, capsys):
     folder, people = contest
     labels = drawn_labels(folder, people, 80, probability=0.9)
     assert run_it(folder, "--human", labels) == 0
-    assert "the probabilities do not fit these arms" in capsys.readouterr().out
+    assert "the inclusion probabilities do not fit these rankers" in capsys.readouterr().out
 
 
 def test_labels_of_other_documents_and_a_contest_of_one_arm(contest, tmp_path, capsys):
     folder, people = contest
     (tmp_path / "labels.csv").write_text("query_id,doc_id,grade\nother,d0,1\n")
     assert run_it(folder, "--human", str(tmp_path / "labels.csv")) == 0
-    assert "is among the first of any arm." in capsys.readouterr().out
+    assert "is among the first of any ranker." in capsys.readouterr().out
     rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items()]
     assert run_it(folder, "--human", written(folder / "all.csv", rows), runs="a") == 0
     assert "corrected by people" in capsys.readouterr().out
@@ -244,7 +242,7 @@ def test_an_arm_that_the_labels_were_not_drawn_for_is_named(contest):
         got = _with_way(some, labels, [*rankings])
         assert got.way == way
     assert got.refused.startswith("9 documents among the first of ")
-    assert "could not be drawn: the labels were drawn for other arms" in got.refused
+    assert "could not be drawn: the sample was drawn for other rankers" in got.refused
 
 
 def test_people_correct_the_gate(contest, capsys):
@@ -265,7 +263,7 @@ def test_a_gate_does_not_open_where_people_say_nothing(contest, tmp_path, capsys
     words = ("--baseline", "b", "--human", drawn_labels(folder, people, 20))
     assert run_it(folder, *words) == 3
     assert "GATE open: not enough data" in (shown := capsys.readouterr().out)
-    assert "people's labels say nothing: 20 documents are labelled" in shown
+    assert "people's labels correct nothing: 20 documents are labelled" in shown
     assert run_it(folder, "--baseline", "b") == 0
     assert "corrected by people" not in (folder / "out" / "report.html").read_text()
 
@@ -323,7 +321,7 @@ def test_beside_scores_people_grade_from_0_to_3(contest, capsys, change):
     folder, people = contest
     rows = [{"query_id": q, "doc_id": d, "grade": float(change(g))} for (q, d), g in people.items()]
     assert scored(folder, ["nDCG@10"], written(folder / "other.csv", rows)) == 0
-    assert "beside zELO scores people grade from 0 to 3" in capsys.readouterr().out
+    assert "zELO scores, which grades from 0 to 3 correct" in capsys.readouterr().out
 
 
 def test_arms_of_which_few_labels_tell_say_so(contest, capsys):
@@ -357,7 +355,7 @@ def test_people_who_cannot_say_are_missing_by_chance(contest, capsys):
         row["grade"] = ""
     assert run_it(folder, "--human", written(folder / "blank.csv", rows)) == 0
     shown = capsys.readouterr().out
-    assert "Of 32 documents people could not say" in shown
+    assert "People could not say of 32 documents" in shown
     assert "do not fit" not in shown
 
 

@@ -169,7 +169,7 @@ def test_labels_say_that_the_truth_has_changed(contest, tmp_path):
     change(tmp_path)
     assert "truth.qrels has changed since these documents were drawn" in run(*label)[1]
     again = ["label", "--out", "new", "--csv", "new.csv", "--person", "me", "--contest", "contest"]
-    assert "truth.qrels has changed since contest was measured by it" in run(*again)[1]
+    assert "truth.qrels has changed since contest was measured" in run(*again)[1]
 
 
 def test_a_contest_says_that_labels_were_drawn_by_another_truth(contest, tmp_path):

@@ -156,7 +156,7 @@ def test_what_judges_were_told_and_shown_of_queries_has_a_section(tmp_path, word
     assert "Beside each query they were shown: narrative." in page.words("told")
     if words:
         assert [row[0] for row in page.table("told")[1:]] == words.split("\n")
-        assert "These words stood in every prompt" in page.words("told")
+        assert "These words were in every prompt" in page.words("told")
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_of_many_queries_those_to_look_at_and_some_by_chance_are_listed(tmp_path
     assert {*named, "empty"} <= {*listed}
     assert 9 <= len(listed) <= 12
     assert max(listed[:-1]) > "q-030", "they are from all over the input"
-    assert f"{len(listed)} of 61 queries: those that other sections name, and others drawn" in (
+    assert f"{len(listed)} of 61 queries: those that other sections name, and a random" in (
         page.words("queries")
     )
     for place, name in enumerate(listed[:-1]):
@@ -293,7 +293,7 @@ def test_comparisons_are_carried_in_order_as_far_as_there_is_room(
         for kind in (("documents", "votes") if q < votes else ("documents",))
     ]
     text = page.words("queries")
-    assert (f"{votes} of them carry their comparisons" in text) == (0 < votes < 4)
+    assert (f"has the comparisons of {votes} of them" in text) == (0 < votes < 4)
     assert (f"The first {documents} of 4 queries" in text) == (documents < 4)
 
 

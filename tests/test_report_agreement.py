@@ -66,7 +66,7 @@ def test_the_answer_comes_first(tmp_path):
     name, value = AGREE_REPORT.read(str(tmp_path / "out")).tiles[0]
     assert name == "kappa-quadratic of good"
     assert (value.value, value.low, value.high) == tuple(best[n] for n in ("value", "low", "high"))
-    assert "Closest to the people is good; farthest is poor" in page.words()
+    assert "Closest to people is good; farthest is poor" in page.words()
     assert list(page.sections)[1:] == [
         *("people", "panel", "between", "confusion", "consensus", "precision", "grading"),
     ]

@@ -97,9 +97,7 @@ def test_what_is_missing_is_shown_with_its_reason(tmp_path):
     assert (tiles["judged"], tiles["failed requests"]) == ("in 1 min 1 s", "7")
     assert len(report.table("unscored").rows) == 9
     assert [row[0] for row in report.table("failures").rows] == ["5", "2"]
-    assert report.section("judges").parts[0].lines == [
-        "Asked nothing more: x (the budget is used up)."
-    ]
+    assert report.section("judges").parts[0].lines == ["Stopped using x (the budget is used up)."]
     assert "pilot" in report.lead[0]
     assert f"convert qrels {tmp_path} --grades --without-ambiguous" in report.lead[1]
     assert report.notes[0] == "of the ledger"

@@ -107,7 +107,7 @@ def test_a_page_of_tournaments_speaks_of_contests_alone(tmp_path):
     for word in ("vote", "battle", "cycle", "Relevance scores"):
         assert word not in text
     assert "contests13" in text, "the tile"
-    assert "6 of 8 tournaments came to an end; the first king won 33% of them" in text
+    assert "6 of 8 tournaments finished; the first king won 33% of them" in text
     for word in ("order random", "decide each", "repeats 2", "seed 0"):
         assert word in text
     assert page.table("judges")[0][:3] == ["judge", "contests", "refused"]
@@ -194,7 +194,7 @@ def test_a_tie_in_one_order_is_no_verdict_that_turns_round(tmp_path):
     one = debates_of(str(tmp_path)).by_judge["samre", "j1"]
     assert (one.turned, one.half_tied, one.flipped) == (0, 1, 1)
     head, row = page.table("verdicts")
-    assert dict(zip(head, row, strict=True))["turned round"] == "0.0%"
+    assert dict(zip(head, row, strict=True))["reversed"] == "0.0%"
     assert dict(zip(head, row, strict=True))["tie in one order"] == "100.0%"
 
 
@@ -213,13 +213,11 @@ def test_a_page_of_debates_speaks_of_verdicts_alone(tmp_path):
     text = page.words()
     for word in ("vote", "battle", "contest", "Relevance scores"):
         assert word not in text
-    assert (
-        "3 pairs judged, 2 ties, 1 of them because the two orders differ (1 turned round, " in text
-    )
+    assert "3 pairs judged, 2 ties, 1 of them because the two orders differ (1 reversed, " in text
     assert "0 a tie in one order)." in text
     assert "cycles 4, seed 0, both orders" in text
     assert "rounds None" not in text
-    assert "3 requests that were planned were not needed in the end." in page.words("judges")
+    assert "3 planned requests were not needed in the end." in page.words("judges")
     _, one, two = page.table("verdicts")
     assert one == ["j1", "2", "0.0%", "0.0%", "100.0%", "50.0%", "0.0%", "2.00", "samre"]
     assert two == ["j2", "1", "0.0%", "100.0%", "0.0%", "0.0%", "0.0%", "1.00", "samre"]
@@ -247,7 +245,7 @@ def test_debates_open_with_every_round(tmp_path):
 def test_a_method_without_rounds_and_orders_says_nothing_of_them(tmp_path):
     told = [("q0", "a", "b", "j1", ((95, 87),), False)]
     page = write_verdicts(tmp_path, told=told, both_orders=False)
-    assert "turned round" not in page.table("verdicts")[0]
+    assert "reversed" not in page.table("verdicts")[0]
     assert "differ (" not in page.words()
     assert "Turned round" not in page.words("verdicts")
     assert len(page.charts["verdicts"]) == 1, "ids are of one query"

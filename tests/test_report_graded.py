@@ -150,15 +150,15 @@ def test_judges_are_told_in_plain_words(tmp_path):
     page, _, _ = reported(tmp_path)
     rows = {row[0]: row[1:] for row in page.table("raters")[1:]}
     assert rows["openai:one"][0] == "+0.80 [+0.60, +1.00]"
-    assert rows["openai:one"][-1] == "harsher than the panel, steady"
+    assert rows["openai:one"][-1] == "stricter than the panel, precise"
     assert rows["anthropic:two"][:2] == ["-0.60 [-0.80, -0.40]", "0.70 [0.50, 0.90]"]
-    assert rows["anthropic:two"][-1] == "kinder than the panel"
+    assert rows["anthropic:two"][-1] == "more lenient than the panel"
     assert rows["gemini:three"][1:3] == ["∞", "1.0%"]
-    assert rows["gemini:three"][-1] == "as good as random, and hardly heard"
+    assert rows["gemini:three"][-1] == "nearly random, with hardly any weight"
     [[_, spread]] = page.chart("raters", 1)
     assert spread["data"][0]["x"] == [0.3, 0.7, None]
     assert "people" not in page.words("raters")
-    assert "The panel's word takes this out." in page.words("raters")
+    assert "The panel's grades are corrected for it." in page.words("raters")
     assert "alike" not in page.words("raters")
     page, _, _ = reported(tmp_path / "anchored", humans=2)
     assert page.table("raters")[-1][:2] == ["the people", "+0.30 [+0.10, +0.50]"]
@@ -180,7 +180,7 @@ def test_two_judges_agree_as_scikit_learn_has_it(tmp_path):
     equal = np.mean(np.array(given[names[0]]) == np.array(given[names[1]]))
     assert figures["share of equal grades"]["data"][0]["z"][0][1] == pytest.approx(equal, abs=1e-4)
     bars = page.chart("grades", 0)[0][1]
-    assert bars["layout"]["yaxis"]["ticktext"] == ["the panel's word", *names]
+    assert bars["layout"]["yaxis"]["ticktext"] == ["the panel", *names]
     counts = np.array([trace["customdata"] for trace in bars["data"]])
     assert counts[:, 1].tolist() == np.bincount(given[names[0]], minlength=4).tolist()
 
@@ -262,7 +262,7 @@ def test_a_page_tells_how_far_to_trust_judges_that_agree(tmp_path):
 def test_shares_are_set_right_by_humans_if_there_are_any(tmp_path):
     alone, _, _ = reported(tmp_path / "alone")
     assert alone.table("shares")[0] == ["measure", "by the panel alone"]
-    assert "Nobody corrected this" in alone.words("shares")
+    assert "Not corrected" in alone.words("shares")
     page, _, _ = reported(tmp_path / "anchored", humans=12)
     rows = page.table("shares")
     assert rows[1] == ["mean grade", "0.50", "0.48 [0.35, 0.62]"]
@@ -307,7 +307,7 @@ def test_grades_are_carried_as_far_as_there_is_room(tmp_path, monkeypatch):
     write_report(str(tmp_path))
     page = page_of(tmp_path)
     assert [query for query, kind in page.packed if kind == "grades"] == [0, 1]
-    assert "2 of them carry their grades here" in page.words("queries")
+    assert "has the grades of 2 of them" in page.words("queries")
 
 
 @pytest.mark.parametrize("pooling", ["median", None])
@@ -316,7 +316,7 @@ def test_a_median_has_no_error_and_the_page_says_what_it_is(tmp_path, pooling):
     assert "the median of the judges' grades" in page.words("queries"), "the foot of the page"
     assert "the median of the judges' grades" in page.words("scores")
     assert "calibrated" not in page.words()
-    assert "takes every judge alike" in page.words("raters")
+    assert "weigh all judges equally" in page.words("raters")
     assert "The scores do not use it." in page.words("raters")
     assert "±" not in page.words("queries")
     assert len(page.charts["scores"]) == 3
@@ -354,7 +354,7 @@ def test_battles_with_grades_show_both_and_one_scale(tmp_path):
     page = write_both(tmp_path)
     text = page.words()
     assert "absolute scores do" in text
-    assert "On which share of pairs" in text
+    assert "The share of pairs on which" in text
     assert {"scores", "raters", "grades", "agreement", "uncertain"} <= set(page.sections)
     assert "shares" not in page.sections
     assert len(page.charts["scores"]) == 4

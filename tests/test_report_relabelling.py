@@ -64,7 +64,7 @@ def test_leaderboards_stand_side_by_side(tmp_path):
         assert table[row["run"]][-1] == told
     words = page.words()
     assert "down leads by the old labels, up by the new" in words
-    assert "the most " in words
+    assert " most: " in words
 
 
 def test_gaps_stand_as_on_the_new_board(tmp_path):
@@ -95,7 +95,7 @@ def test_what_the_labels_deny_is_listed(tmp_path):
     shown = rows[: len(expected)]
     assert [row[:4] for row in shown] == expected[: len(shown)]
     assert len(rows) == min(12, len(expected))
-    assert "in 10 of 10 queries; in 10 the best document was no old positive" in page.words()
+    assert "in 10 of 10 queries; in 10 the best document was not an old positive" in page.words()
 
 
 def test_labels_without_runs_have_their_contradictions(tmp_path):

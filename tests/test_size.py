@@ -153,7 +153,7 @@ def test_a_pilot_says_documents_prices_and_judges(pilot):
     row = found.to_pandas().set_index("plan").loc["zelo --cycles 1 --votes all"]
     assert row.calls == 10 * 12 * 3
     assert row.dollars == pytest.approx(row.calls * 0.0025)
-    assert "3 judges as the pilot knows them" in found.notes[0]
+    assert "3 judges as in the pilot" in found.notes[0]
 
 
 def test_a_pilot_without_learned_judges_has_guessed_ones(pilot):

@@ -213,7 +213,7 @@ def test_what_says_how_pools_are_read_is_refused_where_none_are(pools, capsys, o
     words = ("bakeoff", "--truth", "labels.qrels", "--runs", "mine.run", "--out", "o")
     name = option.split()[0]
     assert refused(capsys, *words, *option.split()) == (
-        f"zelo-ray: {name} is for --pools, and none are given; leave it out"
+        f"zelo-ray: {name} needs --pools; name some, or leave it out"
     )
 
 

@@ -81,7 +81,7 @@ def test_the_terminal_shows_protocols_their_differences_and_what_was_paid(tmp_pa
     assert [line for line in lines if line.startswith("plain ")]
     shown = " ".join(lines)
     assert "Paid for these protocols: 10 calls, $10.00. The table counts 38 more" in shown
-    assert "The ledger holds 12 calls, $12.00" in shown
+    assert "The whole ledger: 12 calls, $12.00" in shown
     assert "fewer than nine tenths of the items: debate, plain, silent." in shown
 
 
@@ -147,4 +147,4 @@ def test_every_two_protocols_stand_side_by_side(tmp_path):
 def test_one_protocol_alone_or_one_without_a_word_has_a_page(tmp_path, words):
     page = page_after(tmp_path, words=words)
     assert "differences" not in page.sections
-    assert ("No protocol gave a word" in page.words()) == ("none" in words)
+    assert ("No protocol judged" in page.words()) == ("none" in words)

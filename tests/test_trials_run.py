@@ -180,12 +180,12 @@ def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
         again = anchored(each["graded"], each["graded"].inputs, told.say)
     assert {pool.query_id for pool in pools} == {"graded", "too"} - {alone}
     assert again == each["graded"]
-    assert told.lines[1] == "6 pairs are left out: of the query of the worked examples"
+    assert told.lines[1] == "6 pairs of the query of the worked examples left out"
     assert len(told.lines) == 2
     words = ("--dry-run", "--human", labels, "--anchors-from", labels, "--protocols")
     assert cli.main(["compare-protocols", *own, *words, "zelo", "lean"]) == 0
     said = capsys.readouterr()
-    assert "6 pairs are left out" in said.err
+    assert "6 pairs of the query" in said.err
     assert said.out.count("requests about 1 query") == 2
     assert cli.main(["compare-protocols", *own, *words, "zelo"]) == 0
     assert "about 2 queries" in capsys.readouterr().out, "zelo shows no examples"
@@ -216,4 +216,4 @@ def test_people_who_have_no_word_on_the_input_are_told_of(folder, capsys):
     (folder / "other.jsonl").write_text(json.dumps(row))
     assert cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words]) == 1
     said = capsys.readouterr().err
-    assert "of the 1 query with labels 1 (such as 'q0') are in the input, and in none" in said
+    assert "of the 1 query with labels 1 (such as 'q0') are in the input, but none" in said

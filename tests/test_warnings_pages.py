@@ -11,7 +11,7 @@ from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report_graded import write_graded
 from tests.test_warnings import box
 from zelo_ray import cli
-from zelo_ray.commands.annotate.report import judging as judging_figures
+from zelo_ray.commands.annotate.report import warnings
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_of_bakeoff
@@ -65,7 +65,7 @@ def test_files_of_recordings_are_no_families(tmp_path):
     judges = tuple(f"recorded:reader-{name}.jsonl" for name in "abc")
     shown = regraded(tmp_path, judges, lambda judge, d: (d + d // 4 * judges.index(judge)) % 4)
     html = (tmp_path / "report.html").read_text()
-    assert "The families of these 3 judges are not known" in html
+    assert "The model families of these 3 judges are unknown" in html
     assert "err together" not in shown
 
 
@@ -94,9 +94,7 @@ def test_graded_documents_are_counted_though_their_errors_are_not_known(tmp_path
     [(4, 30, "--cycles 8 asks"), (4, 9, "--repeats 2 and more judges"), (4, 10, "--cycles 8")],
 )
 def test_more_cycles_are_advised_only_where_pairs_are_left(cycles, documents, said):
-    assert judging_figures._more({"cycles", "repeats"}, {"cycles": cycles}, documents).startswith(
-        said
-    )
+    assert warnings._more({"cycles", "repeats"}, {"cycles": cycles}, documents).startswith(said)
 
 
 def test_a_used_up_budget_has_one_cause_and_one_mend():

@@ -1,4 +1,4 @@
-"""List, and perhaps cancel, the open batches of a run, for ``zelo-ray batches DIR``."""
+"""List the batches of a run, and cancel open ones if asked, for ``zelo-ray batches DIR``."""
 
 import asyncio
 import time
@@ -16,21 +16,21 @@ from zelo_ray.providers.dotenv import DotenvFile
 
 
 def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) -> Table:
-    """Ask the providers how each batch of an output directory stands.
+    """Ask the providers for the state of each batch of an output directory.
 
     Args:
         out: directory or URL of annotate.
         environ: where keys are found.
-        cancel: whether to cancel those that have not ended. What they have answered by then is
-            billed, and the next run collects it.
+        cancel: whether to cancel those that have not ended. Answers that exist by then are billed,
+            and the next run collects them.
 
     Raises:
-        NothingAway: there is none.
+        NothingAway: there are no batches.
         PanelError: a key is missing.
     """
     parts = list(Parts(out))
     if not parts:
-        raise NothingAway(f"{out}: no batches; they are made by annotate --mode batch")
+        raise NothingAway(f"{out}: no batches; annotate --mode batch creates them")
     return asyncio.run(_listed(parts, environ, cancel=cancel))
 
 
@@ -42,9 +42,9 @@ async def _listed(parts: Sequence[BatchPart], environ: Mapping[str, str], *, can
     try:
         for part in parts:
             state = {
-                "intended": "not known; the next run looks for it",
+                "intended": "unknown; the next run will look for it",
                 "harvested": "collected",
-                "void": "came to nothing",
+                "void": "failed",
             }.get(part.state, "")
             if part.state == "submitted":
                 if part.judge not in clients:

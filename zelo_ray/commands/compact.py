@@ -1,4 +1,4 @@
-"""A ledger in fewer files: ``zelo-ray compact DIR``."""
+"""Merge the files of a ledger: ``zelo-ray compact DIR``."""
 
 from collections.abc import Callable
 
@@ -10,15 +10,15 @@ from zelo_ray.formats.wording import counted
 
 
 def compacted(out: str, say: Callable[[str], None] = print) -> str:
-    """Make few large segments of many small ones, and the index anew; what came of it.
+    """Merge small segments into large ones, rebuild the index, and return a summary.
 
     Args:
         out: directory or URL of a ledger.
-        say: told, in one line each, what was done, and what there is to wait for.
+        say: gets messages.
 
     Raises:
-        LedgerError: there is none, or another version of this program wrote here.
-        LockError: a run holds it.
+        LedgerError: there is no ledger, or another version of this program wrote it.
+        LockError: a run uses it.
     """
     fs, folder = folder_of(out)
     if not fs.exists(folder):
@@ -27,4 +27,4 @@ def compacted(out: str, say: Callable[[str], None] = print) -> str:
         sizes = compact(out, say)
         keep_index(out)
     segments = counted(sizes.after, "segment")
-    return f"{folder}: {segments} ({sizes.bytes / 1e6:,.1f} MB) in the place of {sizes.before:,}"
+    return f"{folder}: {segments} ({sizes.bytes / 1e6:,.1f} MB) instead of {sizes.before:,}"

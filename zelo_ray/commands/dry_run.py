@@ -1,4 +1,4 @@
-"""Print estimates for ``--dry-run`` and pilots, in lines of 100 characters."""
+"""Format estimates for ``--dry-run`` and pilots, in lines of 100 characters."""
 
 import math
 import textwrap
@@ -28,7 +28,7 @@ from zelo_ray.providers import panel_of
 
 
 def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
-    """Estimate what the job of these options is still to take. It makes no call and writes nothing.
+    """Estimate the rest of a job, without any call, and without writing anything.
 
     Raises:
         InputError, OptionError, PanelError: as `annotate` would.
@@ -37,9 +37,9 @@ def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
 
 
 def foreseen(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[list[str], float]:
-    """Return the `preview`, and the dollars that a cap needs: those spent, and the most to come.
+    """Return the `preview`, and the budget in US dollars that suffices for the whole job.
 
-    The dollars are 0 where a price is unknown, and no cap can be set.
+    The budget is 0 if a price is unknown.
     """
     estimated, notes = _estimated(options, environ)
     high = estimated.dollars(estimated.mode).high
@@ -49,7 +49,7 @@ def foreseen(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[list
 
 
 def previews(plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield the previews of several protocols, by name, and what they take together."""
+    """Yield the previews of several protocols, by name, and their sum."""
     every = []
     for name, options in plans.items():
         estimated, notes = _estimated(options, environ)
@@ -63,8 +63,8 @@ def previews(plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -
     more = " + ?" if any(estimated.unpriced for estimated in every) else ""
     yield from _wrapped(
         f"All {len(every):,} protocols together: {requests:,} requests are left to ask, for "
-        f"{expected}{more} ({low} to {high}); what several of them ask for is paid once, and "
-        "counted for each here."
+        f"{expected}{more} ({low} to {high}). Requests of several protocols are paid once, but "
+        "counted for each of them here."
     )
 
 
@@ -101,16 +101,16 @@ def _estimated(
         fields.refuse_unknown("the input")
         messages += fields.told()
     notes = messages + [f"{line}." for line in warn_of_other_questions(options)]
-    notes += [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
+    notes += [f"{counted(bad, 'invalid input line')} would be rejected."] if bad else []
     if ledger.damaged:
         notes += _wrapped(told_damage(ledger.damaged))
     if load(options.protocol).max_rounds != 1:
         notes += _wrapped(
-            f"What {options.protocol} asks later follows from its first replies. Without any it is "
-            "taken to be as long as the first questions; and it may come to an end early."
+            f"What {options.protocol} asks later depends on its first replies. Without any, later "
+            "questions are assumed to be as long as the first; it may also finish early."
         )
     if lying := sum(part.requests for part in Parts(options.books) if part.is_open):
-        notes.append(f"{lying:,} of the requests that are left lie in batches already.")
+        notes.append(f"{lying:,} of the requests that are left are in open batches already.")
     figured = estimate(survey, retry=retried(options), maybe=in_doubt(options.books))
     return replace(figured, uncounted=uncounted(options.books)), notes
 
@@ -120,7 +120,7 @@ def lines(estimate: CostEstimate, *, pilot: bool = True) -> list[str]:
 
     Args:
         estimate: of a job.
-        pilot: whether a pilot can be had, and is worth a hint.
+        pilot: whether to suggest a pilot.
     """
     forecasts, modes = estimate.forecasts, _modes(estimate)
     requests, planned = (
@@ -165,7 +165,7 @@ def _row(name: str, *cells: str) -> str:
 
 
 def _work(name: str, forecasts: Sequence[JudgeForecast]) -> str:
-    """Format a row of the first table; judges are asked side by side."""
+    """Format a row of the first table; judges are asked in parallel."""
     hours, guessed = max(
         ((forecast.hours or 0.0, forecast.guessed) for forecast in forecasts), default=(0, False)
     )
@@ -203,7 +203,7 @@ def _wrapped(note: str) -> list[str]:
 
 
 def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
-    """Explain the marks, what the figures rest on, and what to do."""
+    """Explain the marks and the assumptions, and what to do."""
     forecasts = [forecast for forecast in estimate.forecasts if forecast.left]
     if replies := sum(forecast.replies for forecast in forecasts):
         yield (
@@ -215,20 +215,20 @@ def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
     ):
         hint = " --pilot 20 asks about 20 queries only, and measures both." if pilot else ""
         yield (
-            f"No reply yet of {names}: 1 token for 4 bytes of prompt and 250 for an answer are "
-            f"assumed.{hint}"
+            f"No replies of {names} yet: assumed are 1 token per 4 bytes of prompt and 250 per "
+            f"answer.{hint}"
         )
     if unpriced := estimate.unpriced:
         yield (
-            "? is a price that is unknown. Give it in the config file, in dollars for a million "
+            "? is an unknown price. Give it in the config file, in dollars for a million "
             f'tokens, such as prices: {{"{unpriced[0]}": {{input: 0.10, output: 0.50}}}}'
         )
     if not all(forecast.exact for forecast in estimate.forecasts):
         yield "~ answered is an estimate, from a sample of the queries."
     if guessed := [forecast.judge for forecast in forecasts if forecast.guessed]:
         yield (
-            "~ is at cautious limits, until the server tells its own. Give the account's in the "
-            f'config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
+            "~ assumes cautious limits, until the server reports its own. Give the account's in "
+            f'the config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
         )
     if any(forecast.has_batch for forecast in forecasts):
         lack = (
@@ -255,9 +255,9 @@ def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
 
 
 def _rounds(estimate: CostEstimate, room: float, spent: float) -> str:
-    """Say how many rounds of batches the cap takes: as much is held as answers may cost at most."""
+    """Say how many rounds of batches fit the cap, as each reserves its highest cost."""
     times = waves(room, estimate.dollars("batch").expected, estimate.held)
-    effect = f"takes about {counted(times, 'round')} of them" if times else "does not buy them all"
+    effect = f"takes about {counted(times, 'round')}" if times else "does not suffice"
     price = money(math.ceil(100 * (spent + estimate.held.first)) / 100)
-    more = "" if times == 1 else f", one after another; {price} takes one"
-    return f"Batches hold as much as they may cost at most: this cap {effect}{more}."
+    more = "" if times == 1 else f", one after another; {price} would take one"
+    return f"Batches reserve the most that they may cost: this budget {effect}{more}."

@@ -331,7 +331,7 @@ def maybe_billed(dollars: float, uncounted: Mapping[str, float]) -> str:
     if (cut_off := dollars - sum(uncounted.values())) > NOTHING:
         lines.append(f"up to {money(cut_off)} more may have been billed for interrupted calls")
     for judge, part in sorted(uncounted.items()):
-        reckoned = f"each call is counted at its limit, {money(part)} in all"
+        reckoned = f"each call counts at its limit, {money(part)} in all"
         lines.append(f"{judge} {_NO_TOKENS}: {reckoned}")
     return "; ".join(lines)
 

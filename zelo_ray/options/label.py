@@ -1,4 +1,4 @@
-"""Define the options of `label`."""
+"""Options of `label`."""
 
 from typing import Annotated, ClassVar
 
@@ -19,25 +19,23 @@ class LabelOptions(CommandOptions):
 
     contest: Annotated[Place | None, FILES] = Field(
         None,
-        description="--out of the bake-off whose documents people judge; required at first, and "
-        "for new rankers",
+        description="--out of the bake-off whose documents people judge; needed for a new "
+        "sample, or for new rankers",
     )
     out: Annotated[Place, FILES] = Field(
-        description="directory of the labels; an existing one is continued"
+        description="directory of the labels; an existing sample is continued"
     )
     pools: Annotated[tuple[Place, ...], FILES] = Field(
-        (), description="the texts, as the input of annotate; without it, those of the bake-off"
+        (), description="the texts, in any format of annotate's input (default: the bake-off's)"
     )
     csv: Annotated[Place | None, FILES] = Field(
-        None, description="write the open documents to a spreadsheet file instead of serving a page"
+        None, description="write the unjudged documents to a spreadsheet file; serve no page"
     )
     read: Annotated[Place | None, FILES] = Field(
-        None, description="import the answers of such a file"
+        None, description="read the answers from such a file"
     )
     person: Annotated[str | None, FILES] = Field(
-        None,
-        min_length=1,
-        description="the person who filled in the file, if it has no column person",
+        None, min_length=1, description="who filled in the file, if it has no column person"
     )
     labels: Annotated[int | None, _SAMPLE] = Field(
         None, ge=1, description="documents to draw in total (default 200)"
@@ -47,32 +45,30 @@ class LabelOptions(CommandOptions):
     )
     measure: Annotated[str | None, _SAMPLE] = Field(
         None,
-        description="a measure that is linear in the labels, such as nDCG@10 or P@5; without it, "
-        "the first such measure of the bake-off",
+        description="a measure that is linear in the labels, such as nDCG@10 or P@5 "
+        "(default: the first such measure of the bake-off)",
     )
     overlap: Annotated[float | None, _SAMPLE] = Field(
         None, ge=0, le=1, description="share of documents that two people judge (default 0)"
     )
     seed: Annotated[int | None, _SAMPLE] = Field(
-        None, ge=0, description="determines what is drawn (default 0)"
+        None, ge=0, description="seed of the random sample (default 0)"
     )
     rubric: Annotated[str | None, _PAGE] = Field(
-        None, description="file with your definitions of the grades 0 to 3"
+        None, description="file that explains the grades 0 to 3 in your words"
     )
     instructions: Annotated[Words | None, _PAGE] = Field(
         None,
-        description="what counts as relevant for you, as for judges: a file, a URL or the text "
-        "itself; without it, that of the bake-off or of the run that made its truth",
+        description="what counts as relevant, as the judges were told: a file, a URL or the text "
+        "itself (default: that of the bake-off, or of the run that made its truth)",
     )
     show_query: Annotated[tuple[str, ...] | None, _SAMPLE] = Field(
-        None,
-        description="fields of a query's line that people see, too; without it, those that judges "
-        "see",
+        None, description="fields of a query's line that people see as well (default: as judges)"
     )
     port: Annotated[int, _PAGE] = Field(
-        0, ge=0, le=65535, description="of the page on 127.0.0.1; 0: any free one"
+        0, ge=0, le=65535, description="port of the page on 127.0.0.1; 0 picks a free one"
     )
-    no_browser: Annotated[bool, _PAGE] = Field(False, description="open no browser")
+    no_browser: Annotated[bool, _PAGE] = Field(False, description="do not open a browser")
 
     @field_validator("out")
     @classmethod

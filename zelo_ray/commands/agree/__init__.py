@@ -1,11 +1,11 @@
-"""``agree``: judges against people, and against each other.
+"""``agree``: compare judges with people, and with each other.
 
 A measurement is a function of the judgments and the options that returns
-`section.MeasuredTables`: tables for ``--out``. A new one is a module here, a line in ``SECTIONS``,
-its options in `AgreeOptions`, and a section of the report (`report/`).
+`MeasuredTables`: tables for ``--out``. A new one takes a module here, a line in
+``SECTIONS``, its options in `AgreeOptions`, and a section of the report (`report/`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from zelo_ray.commands.agree.consensus import measure_consensus
 from zelo_ray.commands.agree.grades import measure_grading
 from zelo_ray.commands.agree.heldout import seen_before, without_examples
 from zelo_ray.commands.agree.leaderboards import measure_leaderboards
-from zelo_ray.commands.agree.own import readable
 from zelo_ray.commands.agree.precision import measure_precision
 from zelo_ray.commands.agree.ranks import measure_ranks
 from zelo_ray.commands.agree.raters import measure_raters
@@ -27,12 +27,16 @@ from zelo_ray.commands.agree.verdicts import measure_verdicts
 from zelo_ray.commands.agree.voting import measure_voting
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import chosen
-from zelo_ray.formats.files import listing
+from zelo_ray.formats.files import listing, record
 from zelo_ray.formats.interchange.verdicts import Verdicts, read_verdicts
 from zelo_ray.formats.labels import by_person
+from zelo_ray.formats.record import RUN, refuse_unfinished
 from zelo_ray.formats.results import ResultsWriter, write_json
+from zelo_ray.formats.stored import parquet_table
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
+from zelo_ray.own import is_own
+from zelo_ray.protocols import Protocol, of_record
 
 SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], MeasuredTables], ...] = (
     measure_raters,
@@ -47,7 +51,7 @@ SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], MeasuredTables], ...] = (
 
 _TAKEN = {"run.json", "compare.json"}
 _OF_ONE_JUDGE = "leaderboards"
-"""The table that has rows even where nobody can be compared."""
+"""The table that has rows even if no two raters can be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +63,16 @@ class MeasuredAgreement:
 
     @property
     def complete(self) -> bool:
-        """Return whether all that was asked for could be measured."""
+        """Return whether everything that was asked for could be measured."""
         return not self.record["missing"]
 
 
 def agree(options: AgreeOptions) -> MeasuredAgreement:
-    """Measure judges against people, and against each other.
+    """Compare judges with people, and with each other.
 
     Raises:
         OptionError: a coefficient is unknown, or ``out`` holds other results.
-        InputError: what is read is wrong, or there is nothing to compare.
+        InputError: an input cannot be read, or there is nothing to compare.
     """
     options = options.model_copy(update={"coefficients": tuple(chosen(options.coefficients))})
     _refuse_taken(options)
@@ -83,7 +87,7 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
     sections = [section(verdicts, options) for section in SECTIONS]
     tables = {name: table for section in sections for name, table in section.tables.items()}
     if not any(len(table) for name, table in tables.items() if name != _OF_ONE_JUDGE):
-        raise InputError("one judge alone has nobody to agree with: name more judges, or --human")
+        raise InputError("one judge has nobody to agree with: name more judges, or --human")
     record = _record(options, verdicts, sections)
     if options.out:
         with ResultsWriter(
@@ -96,11 +100,11 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
 
 
 def _refuse_taken(options: AgreeOptions) -> None:
-    """Refuse to write tables where judgments lie: they would be read as such, or replace some."""
+    """Refuse an ``out`` that holds judgments: the tables would replace or be taken for them."""
     out = options.out
     sources = {split_name(source)[1].rstrip("/") for source in options.sources}
     if out and (out.rstrip("/") in sources or not _TAKEN.isdisjoint(listing(out) or ())):
-        raise OptionError(f"{out} holds judgments or results already; name another --out")
+        raise OptionError(f"{out} already holds judgments or results; name another --out")
 
 
 def _record(
@@ -126,3 +130,45 @@ def _record(
         "notes": [*verdicts.notes, *(note for section in sections for note in section.notes)],
         "missing": [line for section in sections for line in section.missing],
     }
+
+
+def readable(sources: Iterable[str], folder: str) -> Iterator[str]:
+    """Yield the sources, with runs of the user's own protocols converted to judgment files.
+
+    Args:
+        sources: as `agree` takes them.
+        folder: the directory for these files.
+
+    Raises:
+        InputError: a protocol produces neither grades nor votes.
+    """
+    for number, source in enumerate(sources):
+        protocol = _own(split_name(source)[1])
+        yield from [source] if protocol is None else _written(source, protocol, folder, number)
+
+
+def _own(url: str) -> Protocol | None:
+    """Return the protocol of a run, if it is the user's own, else None."""
+    if RUN not in (listing(url) or ()):
+        return None
+    run_record = record(f"{url.rstrip('/')}/{RUN}")
+    options = run_record.get("options")
+    name = options.get("protocol", "") if isinstance(options, dict) else ""
+    return of_record(run_record) if is_own(str(name)) else None
+
+
+def _written(url: str, protocol: Protocol, folder: str, number: int) -> Iterator[str]:
+    refuse_unfinished(url)
+    kinds = {name: kind.as_votes or kind.as_grades for name, kind in protocol.counted.items()}
+    if not any(kinds.values()):
+        raise InputError(
+            f"{url}: protocol {protocol.name} produces neither grades nor votes, so agree cannot "
+            "measure it"
+        )
+    for name, read in kinds.items():
+        if read:
+            place = f"{folder}/{number}-{name}.parquet"
+            kind = protocol.judgments[name]
+            rows = parquet_table(f"{url.rstrip('/')}/{name}.parquet", [*kind.fields])
+            pq.write_table(read(rows), place)
+            yield place

@@ -7,12 +7,12 @@ from zelo_ray.evaluation.agreement.estimates import Estimate
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """One figure of how a judge judges.
+    """A bias of a judge.
 
-    ``bias`` is the name of the figure; ``against`` says what it is relative to: ``human``,
-    ``others`` (the mean of the other judges), or "" for one that needs nobody else. ``low`` and
-    ``high`` are the 95% interval over samples of queries. ``items`` are the documents, votes, pairs
-    or triples that it rests on.
+    ``bias`` is its name; ``against`` says what it is relative to: ``human``, ``others`` (the mean
+    of the other judges), or "" if it needs no reference. ``low`` and ``high`` are the 95% interval
+    over samples of queries. ``items`` counts the documents, votes, pairs or triples that it is
+    computed from.
     """
 
     judge: str

@@ -1,4 +1,4 @@
-"""Measure how often people say what the judges say, by how far these agree."""
+"""Measure how often people agree with the panel, by how far its judges agree."""
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from zelo_ray.records import Consensus
 
 
 def measure_consensus(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
-    """Measure how often the panel is right by people, by how far its judges agree."""
+    """Measure how often people agree with the panel, at each level of agreement of its judges."""
     rows = [*_by_votes(verdicts, options), *_by_grades(verdicts, options)]
     return MeasuredTables({"consensus": table_of(rows, Consensus)})
 

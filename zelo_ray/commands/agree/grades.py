@@ -1,4 +1,4 @@
-"""Measure how judges grade: how harsh they are, whether length sways them, if they waver."""
+"""Measure biases in grades: severity, preference for length, and inconsistent repeats."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -32,15 +32,15 @@ def measure_grading(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables
     biases = [bias for judge in verdicts.judges for bias in graded.of(judge)]
     missing, notes = [*graded.passed_over], list[str]()
     if biases and graded.no_lengths:
-        missing.insert(0, "--pools hold no text of any graded document")
+        missing.insert(0, "--pools have no text of any graded document")
     elif biases and graded.without_length:
         documents = counted(graded.without_length, "document")
-        notes.append(f"length: without {documents} that --pools have no text of")
+        notes.append(f"length: {documents} left out, as --pools have no text of them")
     return MeasuredTables({"grading": table_of(biases, Bias)}, missing, notes)
 
 
 class _Graded:
-    """Grades as a matrix of judges and documents, and what they are held against."""
+    """Grades by judge and document, with the reference grades of people and of the panel."""
 
     def __init__(self, verdicts: Verdicts, options: AgreeOptions) -> None:
         self._options = options
@@ -58,12 +58,12 @@ class _Graded:
         grade = rows["grade"].to_numpy().astype(np.float64)
         judge = np.array(rows["judge"].to_pylist(), dtype=object)
         self._rows = {name: (item[judge == name], grade[judge == name]) for name in set(judge)}
-        # of several grades of a judge for a document the mean; NaN where there is none
+        # the mean of several grades of a judge for a document; NaN where there is none
         self._means = {name: self._mean(*arrays) for name, arrays in self._rows.items()}
         self._people = len(verdicts.human) > 0
         self._panel = verdicts.panel
         judges = np.array([self._means[name] for name in self._panel])
-        judges = judges.reshape(len(self._panel), len(self._items))  # if there are none, too
+        judges = judges.reshape(len(self._panel), len(self._items))  # also for an empty panel
         self._sums, self._counts = np.nansum(judges, axis=0), (~np.isnan(judges)).sum(axis=0)
         self.passed_over: list[str] = []
         self._lengths = self._known_lengths(options.pools)
@@ -71,7 +71,7 @@ class _Graded:
         self.no_lengths = bool(options.pools) and self.without_length == len(self._items)
 
     def of(self, judge: str) -> Iterator[Bias]:
-        """Yield all figures of a judge that can be estimated."""
+        """Yield all biases of a judge that can be estimated."""
         item, grade = self._rows[judge]
         counts = repeats(self._query[item], item, grade, self._queries)
         if counts[:, 0].any():
@@ -122,14 +122,14 @@ class _Graded:
         for query_id, document in chain.from_iterable(_texts(url, wanted, bad) for url in places):
             characters.setdefault((query_id, document.id), len(document.content))
         if bad:
-            lines = counted(len(bad), "bad line")
-            self.passed_over = [f"--pools: passed over {lines}, the first {bad[0]}"]
+            lines = counted(len(bad), "invalid line")
+            self.passed_over = [f"--pools: skipped {lines}, the first: {bad[0]}"]
         lengths = (characters.get(item) or characters.get(("", item[1])) for item in self._items)
         return np.array([length or nan for length in lengths])  # an empty text has no logarithm
 
 
 def _texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Document]]:
-    """Yield documents with the query id of their pool, or "" for those of a corpus."""
+    """Yield documents with the query id of their pool, or with "" if from a corpus."""
     sight = look(url)
     kind = next((kind for kind in KINDS.values() if kind.looks(sight)), None)
     shards = sight.names and not any(name.split(".")[0] == "corpus" for name in sight.names)
@@ -143,7 +143,7 @@ def _texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Do
 
 
 def _pooled(url: str, bad: list[str]) -> Iterator[tuple[str, Document]]:
-    """Yield the documents of input lines; add the place and fault of each bad line to ``bad``."""
+    """Yield the documents of input lines; add place and error of invalid lines to ``bad``."""
     for line in chain.from_iterable(read_lines(file, LineLimits()) for file in find_shards([url])):
         if line.pool is None:
             bad.append(f"{line.file}:{line.number}: {line.reason}")

@@ -1,4 +1,4 @@
-"""Check whether a run has seen the labels that measure it: then they are no test of it."""
+"""Check whether a run has seen the labels that it is measured by (held-out test)."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,23 +25,23 @@ _IDS = ("query_id", "doc_id")
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run among the sources: what it is called, where it lies, and its options."""
+    """A run among the sources: its name, its path, and its options."""
 
     called: str
     place: str
     pooled: bool
-    """whether its scores are the source, and not its judges"""
+    """whether its scores are measured, not its judges"""
     options: Mapping[str, Any]
 
 
 def without_examples(verdicts: Verdicts, options: AgreeOptions) -> Verdicts:
-    """Leave out people's judgments of a run's example queries, and add a note that says so.
+    """Leave out people's judgments on queries of a run's worked examples, with a note.
 
-    Without ``--human`` nobody says which sources are people: then there is a note alone, if any
-    source is no run.
+    Without ``--human`` it is unknown which sources are people: then there is only a note, if a
+    source is not a run.
 
     Raises:
-        InputError: they have none on others.
+        InputError: they have no judgments on other queries.
     """
     has_people = options.human is not None
     words = [verdicts.human, verdicts.voices] if has_people else [verdicts.grades, verdicts.votes]
@@ -52,7 +52,7 @@ def without_examples(verdicts: Verdicts, options: AgreeOptions) -> Verdicts:
             for query_id in sorted(about & held_out(str(run.options.get("anchors", "")))):
                 shown.add(query_id)
                 fact = f"{run.place}: its worked examples are of query {query_id!r}"
-                omission = "on which people's words are left out"
+                omission = "on which people's judgments are left out"
                 warning = "which is measured here: if another source is people, name it by --human"
                 notes.append(f"{fact}, {omission if has_people else warning}")
     if not has_people:
@@ -70,10 +70,9 @@ def _without(table: pa.Table, query_ids: Iterable[str]) -> pa.Table:
 
 
 def seen_before(verdicts: Verdicts, options: AgreeOptions) -> Iterator[str]:
-    """Yield a note on each run whose ``--human`` holds documents by which it is measured now.
+    """Yield a note on each run that was calibrated with labels by which it is measured now.
 
-    The labels of the run are read where they still lie; else it is not known, where their names are
-    the same.
+    If the run's labels cannot be read any more, the note says so if the file names are equal.
     """
     if options.human is None or not len(verdicts.human):
         return
@@ -83,13 +82,13 @@ def seen_before(verdicts: Verdicts, options: AgreeOptions) -> Iterator[str]:
         overlap = _both(labels, options.human, measuring) if labels else 0
         if overlap is None:
             yield (
-                f"{run.place}: whether {options.human} calibrated that run is not known: its "
-                f"--human {labels} cannot be read"
+                f"{run.place}: unknown whether {options.human} calibrated that run: its --human "
+                f"{labels} cannot be read"
             )
         elif overlap:
             documents = counted(overlap, "document")
             consequence = (
-                f"{run.called} is too close to people here"
+                f"{run.called} agrees too well with people here"
                 if run.pooled
                 else "its judges' own grades have not seen them, its scores have"
             )
@@ -111,7 +110,7 @@ def _runs(options: AgreeOptions) -> Iterator[_Run]:
 
 
 def _both(labels: str, human: str, measuring: Iterable[_Item]) -> int | None:
-    """Count the documents in both; None where it is not known and may be many."""
+    """Count the documents in both; None if the labels cannot be read and may overlap."""
     items = set(measuring)
     try:
         table = read_labels(labels).rows

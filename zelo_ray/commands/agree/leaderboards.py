@@ -1,4 +1,4 @@
-"""Measure whether runs stand in the same order by a judge's labels."""
+"""Measure whether a judge's labels put runs in the same order as people's labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _SORTED = [(name, "ascending") for name in _ITEM]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One run on the leaderboard of one rater; equal means share the better rank."""
+    """A run on the leaderboard of a rater; equal means share the better rank."""
 
     rater: str
     run: str
@@ -40,12 +40,12 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class OrderAgreement:
-    """Agreement of B's leaderboard with that of A, by the ``items`` that both graded.
+    """Agreement of B's leaderboard with A's, by the ``items`` that both graded.
 
-    A is ``others`` for the mean of the judges but B. ``tau_ap`` reads B's from the top. Intervals
-    are 95%, over samples of queries, and rough. Of all ``pairs`` of runs ``discordant`` stand the
-    other way round. A's labels tell ``told`` pairs apart (the randomisation test, below .05 after
-    Holm's correction); of these, ``apart`` are discordant.
+    A is ``others`` for the mean of all judges but B. ``tau_ap`` reads B's leaderboard from the top.
+    Intervals are 95%, over samples of queries, and rough. Of all ``pairs`` of runs, ``discordant``
+    are in the opposite order. By A's labels ``told`` pairs differ significantly (randomisation
+    test, p < .05 after Holm's correction); of these, ``apart`` are discordant.
     """
 
     rater_a: str
@@ -67,7 +67,7 @@ class OrderAgreement:
 
 
 def measure_leaderboards(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
-    """Rank the runs by each judge's labels, and by people's, or else by the other judges'."""
+    """Compare the leaderboard by each judge's labels with that by people's or other judges'."""
     placed: list[Placed] = []
     orders: list[OrderAgreement] = []
     missing: list[str] = []
@@ -99,7 +99,7 @@ class _Board:
         self.answered = np.stack([ranking.answered for ranking in rankings])
 
     def of(self, items: pa.Table) -> "_Board":
-        """Return the same board by the labels of some of the items only."""
+        """Return the leaderboard by the labels of some of the items only."""
         if len(items) == len(self.labels):
             return self
         labels = self.labels.join(items, _ITEM, join_type="left semi")
@@ -130,10 +130,10 @@ class _Board:
 def _boards(
     verdicts: Verdicts, options: AgreeOptions, runs: Mapping[str, pa.Table]
 ) -> dict[str, _Board]:
-    """Return the boards of the people, of every judge, and of all judges together."""
+    """Return the leaderboards of people, of every judge, and of the panel."""
     measure = parse_measure(options.measure)
     if measure.of_labels:
-        raise MeasureError(f"{measure} tells more of the labels than of a run")
+        raise MeasureError(f"{measure} measures the labels, not a run")
     rows = {HUMAN: verdicts.human} if len(verdicts.human) else {}
     for judge in verdicts.judges:
         rows[judge] = verdicts.grades.filter(pc.equal(verdicts.grades["judge"], judge))
@@ -146,7 +146,7 @@ def _boards(
 
 
 def _pairs(boards: Mapping[str, _Board], verdicts: Verdicts) -> Iterator[tuple[_Board, _Board]]:
-    """Yield each board with the one it is compared with: people's, else the other judges'."""
+    """Yield the reference leaderboard (people's, else other judges') with each other one."""
     if HUMAN in boards:
         yield from ((boards[HUMAN], board) for name, board in boards.items() if name != HUMAN)
         return
@@ -195,5 +195,5 @@ def _partial(
         if order.items < documents and order.rater_b in judges:
             yield (
                 f"{order.rater_b} graded {order.items:,} of the {counted(documents, 'document')} "
-                f"that {HUMAN} graded: its order of runs is by these alone"
+                f"that {HUMAN} graded, and its order of runs is by these"
             )

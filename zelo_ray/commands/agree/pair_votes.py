@@ -1,4 +1,4 @@
-"""Collect the votes of people and judges on pairs, and a verdict of each."""
+"""Collect the votes of people and judges on pairs, and a verdict of each rater on each pair."""
 
 from dataclasses import dataclass
 
@@ -16,10 +16,10 @@ from zelo_ray.options import AgreeOptions
 
 @dataclass(frozen=True, slots=True)
 class PairVotes:
-    """Votes of the people, who are the first judge, and of judges.
+    """Votes of people, who are the first judge, and of judges.
 
-    ``votes`` are those that ``cast`` is of; ``single`` has none that repeats; ``words`` are
-    [judges, pairs], and ``ratings`` the same on the scale of words.
+    ``cast`` is made of ``votes``; ``single`` is without repeated votes; ``words`` are the verdicts,
+    [judges, pairs], and ``ratings`` the same on the scale of verdicts.
     """
 
     votes: pa.Table

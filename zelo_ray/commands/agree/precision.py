@@ -1,4 +1,4 @@
-"""Measure precision: how often judges are right in what they say, and what they miss."""
+"""Measure precision and recall of judges, with people as the truth."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +19,7 @@ _WORDS = {A_BETTER: "A is better", TIE: "a tie", B_BETTER: "B is better"}
 
 
 def measure_precision(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
-    """Measure precision, recall and F1 beside the people, by verdict and by grade."""
+    """Measure precision, recall and F1 of judges against people, by verdict and by grade."""
     verdict = [*_of_words(verdicts, options)]
     cuts = options.cuts if verdicts.levels > 2 else ()
     graded = [*_of_grades(verdicts, cuts, options)]

@@ -1,4 +1,4 @@
-"""Measure ranks: judges beside people, each on the scale that it grades on."""
+"""Measure rank correlations of judges with people, each on its own scale."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ from zelo_ray.options import AgreeOptions
 
 
 def measure_ranks(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
-    """Rank coefficients with the people; of judges with a scale of their own with all others."""
+    """Measure rank coefficients with people; without people, of judges with scales of their own."""
     table = pa.concat_tables([verdicts.human, verdicts.grades, verdicts.ranked])
     sizes = {name: (scale.high - scale.low + 1) for name, scale in options.scales.items()}
     judges = set(pc.unique(verdicts.ranked["judge"]).to_pylist())

@@ -1,4 +1,4 @@
-"""Measure coefficients: judges with people, all together, and with each other."""
+"""Measure agreement coefficients: of judges with people, with each other, and of the panel."""
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from zelo_ray.options import AgreeOptions
 
 
 def measure_raters(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
-    """Compare every judge with the people and each other, and measure all together."""
+    """Measure the agreement of every two raters, and of the panel as a whole."""
     people = len(verdicts.human) > 0
     ratings = ratings_of(pa.concat_tables([verdicts.human, verdicts.grades]), verdicts.levels)
     coefficients, confused = agreements(
@@ -36,5 +36,5 @@ def measure_raters(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
     missing = [f"{judge} and {HUMAN} judged no document in common" for judge in judges]
     if not coefficients and len(ratings.raters) > 1:
         names = ", ".join(options.coefficients)
-        missing = [f"{names}: for three raters or more, which are not here"]
+        missing = [f"{names}: needs three or more raters"]
     return MeasuredTables(tables, missing)

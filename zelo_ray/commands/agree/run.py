@@ -1,4 +1,4 @@
-"""Run `agree`: measure judges against people and each other, and report it."""
+"""Run `agree`: compare judges with people and with each other, and report it."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ def run(options: AgreeOptions, _watch: Watch) -> Report:
 
     Raises:
         OptionError: a coefficient is unknown, or ``out`` holds other results.
-        InputError: what is read is wrong, or there is nothing to compare.
+        InputError: an input cannot be read, or there is nothing to compare.
     """
     measured = agree(options)
     report = AGREE_REPORT.report(measured.tables, measured.record, options.out)

@@ -8,12 +8,12 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTables:
-    """Tables that were measured of the judgments.
+    """Tables that a measurement returns.
 
     Attributes:
-        tables: NAME.parquet of ``--out``: the same names and columns whatever the judgments.
-        missing: what could not be measured; the exit status is 3 if there is any.
-        notes: what a reader has to know besides.
+        tables: NAME.parquet of ``--out``; names and columns do not depend on the judgments.
+        missing: sentences on what could not be measured; if any, the exit status is 3.
+        notes: other remarks for readers.
     """
 
     tables: Mapping[str, pa.Table]

@@ -1,4 +1,4 @@
-"""Measure verdicts: every judge's word on pairs beside that of most people."""
+"""Measure how far judges' verdicts on pairs agree with the majority of people."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ _NAMED = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "k
 
 @dataclass(frozen=True, slots=True)
 class Win:
-    """The share of its pairs that a document wins, on those that a judge and the people judged.
+    """The share of pairs that a document wins, of those that a judge and people judged.
 
-    A tie is half a win; of several votes of a rater on a pair it is most that count. ``human`` is
-    the same by the people's word; intervals are 95%, over samples of queries.
+    A tie is half a win; of several votes of a rater on a pair the majority counts. ``human`` is
+    the same by people's verdicts; intervals are 95%, over samples of queries.
     """
 
     judge: str
@@ -46,7 +46,7 @@ class Win:
 
 
 def measure_verdicts(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
-    """Measure how far judges agree with people on pairs, and which of two judges agrees more."""
+    """Measure how far judges agree with people on pairs, and compare every two judges in that."""
     agreed: list[Agreement] = []
     apart: list[Difference] = []
     won: list[Win] = []
@@ -63,7 +63,7 @@ def measure_verdicts(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTable
         won = [*_wins(pair_votes, options)]
         missing = [*_alone(verdicts, agreed)]
     elif len(verdicts.votes) and len(verdicts.human):
-        missing = [f"judges voted, and {HUMAN} graded no two documents of a pair differently"]
+        missing = [f"judges voted, but {HUMAN} graded both documents of each pair alike"]
     tables = {
         "outcomes": table_of(agreed, Agreement),
         "differences": table_of(apart, Difference),
@@ -85,7 +85,7 @@ def _by_votes(cast: Ballots, options: AgreeOptions) -> Iterator[Agreement]:
 
 
 def _best_first(agreed: Sequence[Agreement]) -> list[str]:
-    """Return the judges that can be compared with the people, the highest alpha first."""
+    """Return the judges that have pairs in common with people, the highest alpha first."""
     leading = {
         row.rater_b: np.nan_to_num(row.value, nan=-2)
         for row in agreed
@@ -96,14 +96,14 @@ def _best_first(agreed: Sequence[Agreement]) -> list[str]:
 
 def _alone(verdicts: Verdicts, agreed: Sequence[Agreement]) -> Iterator[str]:
     if not len(verdicts.votes):
-        yield f"{HUMAN} voted on pairs, and no judge did"
+        yield f"{HUMAN} voted on pairs, but no judge did"
     for row in agreed:
         if row.scale == VOTES and not row.items:
             yield f"{row.rater_b} and {HUMAN} judged no pair in common"
 
 
 def _wins(pair_votes: PairVotes, options: AgreeOptions) -> Iterator[Win]:
-    """Yield win rates of every document that was compared in enough queries for an interval."""
+    """Yield win rates of each document that was compared in enough queries for an interval."""
     cast, words, votes = pair_votes.cast, pair_votes.words, pair_votes.votes
     doc_ids = sorted({*votes["doc_id_a"].to_pylist(), *votes["doc_id_b"].to_pylist()})
     for row, judge in enumerate(cast.judges[1:], 1):

@@ -1,4 +1,4 @@
-"""Measure how judges vote on pairs: by order, in circles, and beside each other."""
+"""Measure biases in votes on pairs (order, cycles), and the agreement of judges."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -31,11 +31,11 @@ from zelo_ray.options import AgreeOptions
 
 _WORDS = (WITH_TIES, DECIDED)
 _ONE_WAY = 0.9
-"""Share of pairs in one order, and of votes with the same document first, that is no chance."""
+"""The share of pairs in one order, or of votes with the same side first, that is not chance."""
 
 
 def measure_voting(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
-    """Measure position bias, flips and circles of every judge that voted, and pair agreement."""
+    """Measure position bias, flips and cyclic triads of each judge, and agreement on pairs."""
     biases: list[Bias] = []
     agreed: list[Agreement] = []
     notes: list[str] = []
@@ -89,8 +89,8 @@ def _agreements(cast: Ballots, preferences: Floats, options: AgreeOptions) -> It
 def _agreement(
     a: str, b: str, scales: tuple[str, str], table: np.ndarray, options: AgreeOptions
 ) -> Iterator[Agreement]:
-    """Yield percent agreement and kappa, with ties and on what both decided."""
-    # Which document of a pair is the first is chance, and must not be an opinion: both ways round.
+    """Yield percent agreement and kappa: with ties, and without pairs that one of them tied."""
+    # Which document of a pair is called A is arbitrary: count each pair both ways round.
     tables = (table + table[:, ::-1, ::-1]) / 2
     for scale, counts in zip(scales, (tables, tables[:, ::2, ::2]), strict=True):
         items = counts.sum(axis=(1, 2))
@@ -124,4 +124,4 @@ def _note_one_order(cast: Ballots, votes: pa.Table) -> Iterator[str]:
         turned = swapped[judge_votes].mean() if pairs else 0.5
         if pairs and repeats[i] < (1 - _ONE_WAY) * pairs and max(turned, 1 - turned) > _ONE_WAY:
             first = "doc_id_b" if turned > _ONE_WAY else "doc_id_a"
-            yield f"{judge}: nearly all pairs in one order, with {first} first; was it drawn?"
+            yield f"{judge}: almost always saw {first} first; was the order randomised?"

@@ -1,7 +1,7 @@
-"""The whole of `annotate`: census, ask, fit, write; with Ray only where something is to be asked.
+"""Run `annotate`: count the input, ask, fit, write; start Ray only if something is to be asked.
 
-Ray takes seconds to start, in processes of its own. So where nothing is known yet it starts at
-once, and the census is taken meanwhile.
+Ray takes seconds to start, in processes of its own. So if no reply is recorded yet it starts at
+once, and the input is counted meanwhile.
 """
 
 import os
@@ -67,8 +67,8 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
 
     Args:
         options: of the job.
-        watch: who is told how it goes.
-        spent: dollars of its budget that are spent; None: all that the ledger tells.
+        watch: gets messages and progress.
+        spent: US dollars of the budget that are spent; None counts the whole ledger.
 
     Raises:
         InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
@@ -81,7 +81,7 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
     panel = panel_of(options, os.environ)
     human = human_grades(options)
     with claimed(options, watch, "annotate"):
-        salt_of(options.books)  # refused now, or kept there before anybody asks
+        salt_of(options.books)  # fails early if the ledger cannot be used
         options = anchored(options, shards, watch.say)
         refuse_other_options(options, panel)
         for line in warn_of_other_questions(options):
@@ -114,15 +114,15 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Plan of what is to be done."""
+    """What is to be asked."""
 
     job: Job
     shards: Sequence[str]
     census: InputCount
     spent: float
-    """dollars of the budget"""
+    """US dollars of the budget"""
     pilot_of: int
-    """how many pools there are, of which only some are to be judged; else 0"""
+    """the number of all pools, if only some are judged as a pilot; else 0"""
 
 
 def _look(
@@ -134,8 +134,8 @@ def _look(
     spent: float | None,
     stopped: Callable[[], bool] = bool,
 ) -> _Plan:
-    """Take the census, and say what is to be done."""
-    keep = options.blocks == "query"  # else it is told by now what is bad
+    """Count the input, and say what will be asked."""
+    keep = options.blocks == "query"  # otherwise invalid lines were reported before
     counts = counts_of(options, panel)
     count = partial(count_input, shards, counts, options.out, keep=keep, stopped=stopped)
     in_all = census = count(show=options.show_query, metadata=options.show_metadata)
@@ -170,7 +170,7 @@ def _at_once(
     timer: Timer,
     human: pa.Table | None,
 ) -> tuple[_Plan, "Came"]:
-    """Start Ray, and look meanwhile at what is to be done."""
+    """Start Ray, and meanwhile plan what to ask."""
     ended, waiting = threading.Event(), _Waiting(watch)
     with ThreadPoolExecutor(1) as aside:
         looking = aside.submit(look, waiting, stopped=ended.is_set)
@@ -182,7 +182,7 @@ def _at_once(
                 timer.lap("read")
                 return plan, _ask(plan, watch, timer, human)
         except RayTrouble:
-            looking.result()  # if that fails as well, it is what to tell
+            looking.result()  # an error here is the more useful one
             waiting.tell()
             raise
         finally:
@@ -190,7 +190,7 @@ def _at_once(
 
 
 class _Waiting:
-    """Keeps lines until Ray has started, which silences all that is printed meanwhile."""
+    """Buffers messages while Ray starts, because Ray suppresses what is printed meanwhile."""
 
     def __init__(self, watch: Watch) -> None:
         self._lines = list[str]()
@@ -198,13 +198,13 @@ class _Waiting:
         self.budget, self.show, self._watch = watch.budget, watch.show, watch
 
     def tell(self) -> None:
-        """Say them, each once."""
+        """Pass on the buffered messages."""
         while self._lines:
             self._watch.say(self._lines.pop(0))
 
 
 def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
-    """Ask, settle and write; without Ray where nothing is to be asked."""
+    """Ask, fit and write; without Ray if all replies are recorded."""
     job, census = plan.job, plan.census
     by_parts = in_parts(census.pools)
     steps = None if by_parts else all_known(job, plan.shards, census.planned)

@@ -1,4 +1,4 @@
-"""Keep what a run knows of itself: its record, as it begins and as it ends, and its money."""
+"""Write the record of a run (``run.json``), at its start and its end, with what it cost."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -22,7 +22,7 @@ from zelo_ray.ray.dataset import Job
 
 
 def add_up(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> None:
-    """Add the dollars from the books, as dead actors lost their own, and what was left out."""
+    """Add spending by the ledger (actors that died lost theirs), and notes on what was left out."""
     summary.notes += noted(job.options.inputs, job.options.out)
     paid = spent_in(job.options.books, job.run_id)
     summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
@@ -37,7 +37,7 @@ def add_up(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> None:
 
 
 def begin_record(job: Job) -> None:
-    """Write what tells of a run that does not come to its end, from wherever one looks at it."""
+    """Write the record of an unfinished run, with absolute paths."""
     shards = find_shards(job.options.inputs, job.options.out)
     begin(job.options.out, RUN, _record(job) | {"shards": shards})
 
@@ -56,7 +56,7 @@ def _record(job: Job) -> dict[str, Any]:
 def write_run(
     job: Job, summary: Summary, tallies: Mapping[str, Tally], standing: Mapping[str, str] | None
 ) -> None:
-    """Write the record of a run that has come to its end, last of all its files."""
+    """Write the record of a finished run, after all its other files."""
     options = job.options
     packages = ("zelo-ray", "ray", "pydantic", "openai", "anthropic", "google-genai", "numpy")
     write_json(

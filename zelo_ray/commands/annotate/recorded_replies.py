@@ -1,4 +1,4 @@
-"""A job of which every reply is there: it is settled here and now, and Ray does not start."""
+"""Finish a job without Ray, if every reply is recorded; count the recorded ones."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,15 @@ from zelo_ray.protocols import Learned, Step, advance, load
 from zelo_ray.ray.dataset import Job
 from zelo_ray.records import Judge, Reply
 
-_MOST = 20_000  # planned requests: to go over more takes this one process longer than Ray to start
+_MOST = 20_000  # planned requests; reading more takes longer than starting Ray
 Known = Sequence[tuple[Line, Step]]
-"""Each good line, with what the protocol came to."""
+"""Each valid line, with the protocol's last step."""
 
 
 class Answered:
-    """The ledger as those see it who ask: what is to be asked again is missing.
+    """The ledger as the clients see it: replies that will be asked for again are missing.
 
-    What is there is read as it is settled.
+    Replies that are present are read as for building judgments.
     """
 
     def __init__(self, options: AnnotateOptions, panel: Sequence[Judge]) -> None:
@@ -35,7 +35,7 @@ class Answered:
         return len(self._there)
 
     def there(self, keys: Sequence[str]) -> list[bool]:
-        """Return for which of these keys there is a reply already."""
+        """Return, by key, whether its reply is recorded."""
         return self._there.there(keys)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
@@ -44,13 +44,13 @@ class Answered:
 
 
 def may_be_known(ledger_dir: str, planned: Mapping[str, int]) -> bool:
-    """Return whether it is worth a look: the job is small, and no judge has open batches."""
+    """Return whether reading the ledger is worth it: a small job without open batches."""
     lying = any(part.is_open and part.judge in planned for part in Parts(ledger_dir))
     return sum(planned.values()) <= _MOST and not lying
 
 
 def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Known | None:
-    """Return the whole job's results if all replies are known; None at the first missing one.
+    """Return the results of the whole job; None if a reply is missing.
 
     Args:
         job: the job.
@@ -74,27 +74,27 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
 
 @dataclass(frozen=True, slots=True)
 class KnownReplies:
-    """Number of requests of a job that need not be asked again.
+    """Number of requests of a job whose replies are recorded.
 
     Attributes:
         by_judge: by name.
-        is_exact: whether they were looked up one by one; else replies in the ledger are counted,
-            which may hold some of other questions.
+        is_exact: whether they were looked up one by one. Otherwise all replies of the ledger are
+            counted, which may include those of other questions.
     """
 
     by_judge: Mapping[str, int]
     is_exact: bool
 
     def describe(self, planned: Mapping[str, int]) -> str:
-        """Say what is known and what is left; empty where nothing is known."""
+        """Say how many are recorded and how many are left; empty if none is recorded."""
         answers = sum(self.by_judge.values())
         about = "" if self.is_exact else "about "
         requests = max(0, sum(planned.values()) - answers)
-        return f"{about}{answers:,} answers known, {about}{requests:,} to ask" if answers else ""
+        return f"{about}{answers:,} answers recorded, {about}{requests:,} to ask" if answers else ""
 
 
 def count_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> KnownReplies:
-    """Count the requests whose replies are there, before anything is asked.
+    """Count the requests whose replies are recorded, before anything is asked.
 
     Args:
         job: the job.
@@ -118,11 +118,11 @@ def count_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> 
 
 
 class WatchFrom:
-    """Shows how a run goes on from what is known, of which its actors learn one by one.
+    """Shows progress that starts at the recorded replies, which actors only find one by one.
 
     Args:
-        watch: who is told.
-        known: requests that need not be asked, by judge.
+        watch: gets messages and progress.
+        known: recorded replies, by judge.
     """
 
     def __init__(self, watch: Watch, known: Mapping[str, int]) -> None:
@@ -130,7 +130,7 @@ class WatchFrom:
         self._watch, self._known = watch, known
 
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
-        """Show figures by judge, which hold no less than what was known."""
+        """Show progress by judge, counting at least the recorded replies."""
         for name, looked_up in self._known.items():
             tally = tallies.get(name, Tally())
             room = planned.get(name, 0) - tally.answered - tally.spared
@@ -140,7 +140,7 @@ class WatchFrom:
 
 
 def settle_known(job: Job, recorded: Known, learned: Learned | None = None) -> Summary:
-    """Write the results, byte by byte as a run on Ray does."""
+    """Write the results, the same bytes as a run on Ray."""
     only = bool(load(job.options.protocol).learned_from(job.options)) and learned is None
     parts = (recorded[at : at + POOLS_AT_ONCE] for at in range(0, len(recorded), POOLS_AT_ONCE))
     blocks = (
@@ -151,7 +151,7 @@ def settle_known(job: Job, recorded: Known, learned: Learned | None = None) -> S
 
 
 def tallies_of(job: Job, recorded: Known) -> dict[str, Tally]:
-    """Return figures by judge."""
+    """Count the recorded replies by judge."""
     tallies = {judge.name: Tally() for judge in job.panel}
     count = load(job.options.protocol).count
     for line, step in recorded:

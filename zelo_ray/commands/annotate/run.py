@@ -17,7 +17,7 @@ from zelo_ray.reports.parts import Report
 
 
 def run(options: AnnotateOptions, watch: Watch) -> Report:
-    """Judge pools, write scores, and report what they come to.
+    """Judge pools, write scores, and report the results.
 
     Raises:
         InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
@@ -28,7 +28,7 @@ def run(options: AnnotateOptions, watch: Watch) -> Report:
     with leaving_no_trace(options.out, options.books):
         summary = judge_pools(options, watch)
     figures = asdict(summary)
-    if summary.stands:  # what the record says of the run before is still so
+    if summary.stands:  # the record of the previous run is still valid
         record = ANNOTATE_REPORT.source(options.out).record(ANNOTATE_REPORT.record_name)
         figures = record["summary"] | {"stands": True}
     report = ANNOTATE_REPORT.read(options.out, {"summary": figures})

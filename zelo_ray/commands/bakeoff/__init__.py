@@ -1,4 +1,4 @@
-"""The contest itself: runs against the truth, with what can and what cannot be said of them."""
+"""Measure rankers against the truth, and compare them: means, differences, gate, warnings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -49,9 +49,9 @@ __all__ = [
 ]
 
 _DRAWN_CELLS = 4 * 10**7
-"""Values under resampled labels that are held at once: 320 MB."""
+"""Values under resampled labels that are in memory at once: 320 MB."""
 _LABEL_CELLS = 2**22
-"""Resampled labels that are held at once: 32 MB."""
+"""Resampled labels that are in memory at once: 32 MB."""
 _CURVE = (1, 2, 3, 5, 10, 20, 50, 100)
 _HOLES_TO = 10
 
@@ -65,28 +65,28 @@ def measure(
     *,
     cautions: Sequence[Caution] = (),
 ) -> BakeoffOutcome:
-    """Measure every arm and compare them all.
+    """Measure every ranker and compare them all.
 
-    An arm that answered no query takes no part. Means are over all queries of the truth, of which
-    those that an arm did not answer count as 0, as the field has it; two arms are compared on the
+    A ranker that answered no query is left out. Means are over all queries of the truth; as usual
+    in the field, a query that a ranker did not answer counts as 0. Two rankers are compared on the
     queries that both answered.
 
     Args:
-        truth: what is relevant.
-        entries: the arms.
+        truth: relevance labels.
+        entries: the rankers.
         options: of the bake-off.
-        fields: by query id, what is known of it, for ``options.slices``.
-        labels: of people, to correct the truth by.
-        cautions: what is known to be odd already.
+        fields: by query id, its fields and their values, for ``options.slices``.
+        labels: people's labels, to correct the truth with.
+        cautions: those that were found while reading.
 
     Raises:
-        MeasureError: one of ``options.measures`` is none.
-        RunError: what an arm ranked is no run.
-        Stopped: there is no arm to measure, or the baseline is none.
+        MeasureError: one of ``options.measures`` is not a measure.
+        RunError: the ranking of a ranker is not a valid run.
+        Stopped: no ranker ranked any query, or the baseline ranked none.
     """
     measures = parse_measures(options.measures) or default_measures(truth)
     rankings = {entry.name: rank(truth, entry.run, ties=options.ties) for entry in entries}
-    arms = [name for name, ranking in rankings.items() if ranking.answered.any()]
+    rankers = [name for name, ranking in rankings.items() if ranking.answered.any()]
     for entry in entries:
         query_ids = {failure.query_id for failure in entry.failures}
         entry.failures.extend(
@@ -94,19 +94,19 @@ def measure(
             for query_id in rankings[entry.name].missing
             if query_id not in query_ids
         )
-        if entry.name not in arms:
+        if entry.name not in rankers:
             entry.note = entry.note or "it ranked no query of the truth, and takes no part"
-    if not arms:
+    if not rankers:
         why = "; ".join(f"{entry.name}: {_first_reason(entry)}" for entry in entries)
-        raise Stopped(f"no arm ranked any query of the truth ({why})")
-    rankings = {name: rankings[name] for name in arms}
+        raise Stopped(f"no ranker ranked any query of the truth ({why})")
+    rankings = {name: rankings[name] for name in rankers}
     answered = np.array([ranking.answered for ranking in rankings.values()])
     values = _values(measures, rankings.values())
     drawn = _drawn(measures, truth, rankings.values(), options)
     means, comparisons = contest(
         values,
         answered,
-        arms,
+        rankers,
         resamples=options.resamples,
         confidence=options.confidence,
         seed=options.seed,
@@ -117,14 +117,14 @@ def measure(
         measures=measures,
         truth=truth,
         entries=entries,
-        arms=arms,
+        arms=rankers,
         values=values,
         answered=answered,
         rankings=rankings,
         means=means,
         comparisons=comparisons,
         slices=[],
-        holes=[hole for name in arms for hole in _holes(name, rankings[name], _HOLES_TO)],
+        holes=[hole for name in rankers for hole in _holes(name, rankings[name], _HOLES_TO)],
         curves=_curves(truth, measures, rankings),
         draws=len(next(iter(drawn.values()))) if drawn else 0,
         confidence=options.confidence,
@@ -138,9 +138,9 @@ def measure(
 
 
 def _cautions(outcome: BakeoffOutcome, options: BakeoffOptions) -> Iterator[Caution]:
-    """Yield reasons why the arms' scores, or the truth's grades, may mislead."""
+    """Yield reasons why the rankers' scores, or the truth's grades, may mislead."""
     truth, depth = outcome.truth, outcome.measures[0].cutoff
-    ties = options.ties == "trec"  # else any order of equal scores counts
+    ties = options.ties == "trec"  # other settings do not depend on the order of equal scores
     for entry in (entry for entry in outcome.entries if entry.name in outcome.arms):
         run = entry.run.filter(pc.is_in(entry.run["query_id"], pa.array(truth.query_ids)))
         for doubt in doubts_of(run, depth, ties=ties):
@@ -155,7 +155,7 @@ def _first_reason(entry: MeasuredRanker) -> str:
 
 
 def _values(measures: Sequence[Measure], rankings: Iterable[Ranking]) -> dict[str, Floats]:
-    """Evaluate the rankings: by measure, values of shape [arms, queries]."""
+    """Evaluate the rankings: by measure, values of shape [rankers, queries]."""
     by_arm = np.stack([evaluate(measures, ranking) for ranking in rankings])
     return {str(measure): by_arm[:, m] for m, measure in enumerate(measures)}
 
@@ -166,9 +166,9 @@ def _drawn(
     rankings: Iterable[Ranking],
     options: BakeoffOptions,
 ) -> dict[str, Floats]:
-    """Evaluate under resampled labels: [draws, arms, queries] by measure; empty for exact labels.
+    """Evaluate under resampled labels: by measure [draws, rankers, queries]; none if exact.
 
-    Where they would fill the memory there are fewer draws.
+    The number of draws is reduced where they would not fit into memory.
     """
     if not np.nan_to_num(truth.std_error).any():
         return {}
@@ -192,14 +192,14 @@ def _drawn(
 def _curves(
     truth: Truth, measures: Sequence[Measure], rankings: Mapping[str, Ranking]
 ) -> dict[str, dict[str, list[tuple[int, float]]]]:
-    """Compute recall at several depths: by measure and arm, pairs of depth and mean."""
+    """Compute recall at several depths: by measure and ranker, pairs of depth and mean."""
     recall = next(
         measure for measure in (*measures, *default_measures(truth)) if measure.name == "R"
     )
     at = [replace(recall, cutoff=depth) for depth in _CURVE]
     curves = {
-        arm: list(zip(_CURVE, evaluate(at, ranking).mean(axis=1).tolist(), strict=True))
-        for arm, ranking in rankings.items()
+        ranker: list(zip(_CURVE, evaluate(at, ranking).mean(axis=1).tolist(), strict=True))
+        for ranker, ranking in rankings.items()
     }
     return {str(replace(recall, cutoff=None)): curves}
 

@@ -1,4 +1,4 @@
-"""The queries where two arms differ most, with their documents side by side."""
+"""Find the queries where two rankers differ most, with their documents side by side."""
 
 from collections.abc import Mapping
 from textwrap import shorten
@@ -13,11 +13,11 @@ _RIVALS, _CONTRASTS, _SHOWN, _SNIPPET = 5, 5, 10, 280
 
 
 def contrasts(outcome: BakeoffOutcome, pools: Mapping[str, Pool]) -> list[dict[str, Any]]:
-    """Return the queries where the best arm and its rivals differ most, with their documents.
+    """Return the queries where the best ranker and its rivals differ most, with their documents.
 
     Args:
-        outcome: of the contest.
-        pools: those of the queries that `contrasting` names, as far as there are any.
+        outcome: of the bake-off.
+        pools: by query id, those of the queries that `contrasting` names, where there are any.
     """
     records = []
     for run_a, run_b, q in _contrasting(outcome):

@@ -1,4 +1,4 @@
-"""The files of a contest."""
+"""Write the files of a bake-off: tables, its part of ``run.json``, annotated pools."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ _ODD = re.compile(r"[^\w.+-]+")
 def describe(
     outcome: BakeoffOutcome, shown: Sequence[Mapping[str, Any]], seconds: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Describe a contest for ``run.json``: how it went, recall curves, and `contrasts`."""
+    """Return what ``run.json`` says of a bake-off: summary, recall curves, and `contrasts`."""
     queries = len(outcome.truth.query_ids)
     truth = {
         "queries": queries,
@@ -37,7 +37,7 @@ def describe(
         "kind": outcome.truth.kind,
         "digest": outcome.digest,
     }
-    arms = [
+    rankers = [
         {
             "name": entry.name,
             "answered": outcome.answered_by(entry.name),
@@ -51,7 +51,7 @@ def describe(
     ]
     summary = {
         "truth": truth,
-        "arms": arms,
+        "arms": rankers,
         "standing": outcome.standing,
         "measures": [str(measure) for measure in outcome.measures],
         "leading": outcome.leading,
@@ -71,7 +71,7 @@ def describe(
 
 
 def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
-    """Write the tables of a contest under a directory or URL."""
+    """Write the tables of a bake-off under a directory or URL."""
     records: dict[str, tuple[type, list[Any]]] = {
         "means": (Mean, [*outcome.means, *(outcome.people.means if outcome.people else ())]),
         "comparisons": (
@@ -100,17 +100,17 @@ def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
 def write_annotated(
     out: str, lines: Iterable[Line], entries: Sequence[MeasuredRanker]
 ) -> list[str]:
-    """Write the pools once for each arm, with its score on each document that it ranked.
+    """Write the pools once for each ranker, with its score on each document that it ranked.
 
-    A score that the input came with is kept as ``input_score``.
+    Scores that were in the input are kept as ``input_score``.
 
     Args:
-        out: directory or URL of the contest.
-        lines: the good lines of its pools.
-        entries: the arms.
+        out: directory or URL of the bake-off.
+        lines: the valid lines of its pools.
+        entries: the rankers.
 
     Returns:
-        Where the files are, by arm.
+        The paths of the files, in the order of the rankers.
     """
     names = file_names(entry.name for entry in entries)
     scores = [_scores(entry.run) for entry in entries]
@@ -126,8 +126,8 @@ def write_annotated(
 
 
 def file_names(names: Iterable[str]) -> list[str]:
-    """Return a different file name for each of some names, which may hold any characters."""
-    by_lower: dict[str, str] = {}  # by what a file system that knows no case takes them for
+    """Return a distinct file name for each name; names may hold any characters."""
+    by_lower: dict[str, str] = {}  # some file systems do not distinguish upper and lower case
     for name in names:
         plain = file_name = _ODD.sub("_", name).lstrip(".") or "_"
         number = 1
@@ -148,13 +148,13 @@ def _scores(run: pa.Table) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def _kin(kin: Kin) -> dict[str, Any]:
-    """Describe families, arms that have kin among the judges, and standings that are missing."""
+    """Describe for ``run.json`` the families of judges and rankers, and what was not refitted."""
     kinship = kin.kinship
     return {
         "judges": {judge: sorted(names) for judge, names in kinship.judges.items()},
         "arms": {
-            arm: {"families": sorted(kinship.shared(arm)), "judges": sorted(judges)}
-            for arm, judges in kinship.of_arms.items()
+            ranker: {"families": sorted(kinship.shared(ranker)), "judges": sorted(judges)}
+            for ranker, judges in kinship.of_arms.items()
         },
         "untold": kin.untold,
     }
@@ -163,6 +163,6 @@ def _kin(kin: Kin) -> dict[str, Any]:
 def _metrics(outcome: BakeoffOutcome) -> Iterable[pa.Table]:
     ids = pa.array(outcome.truth.query_ids, pa.string())
     for name, values in outcome.values.items():
-        for arm, row in zip(outcome.arms, values, strict=True):
-            columns = [pa.array([text] * len(ids), pa.string()) for text in (arm, name)]
+        for ranker, row in zip(outcome.arms, values, strict=True):
+            columns = [pa.array([text] * len(ids), pa.string()) for text in (ranker, name)]
             yield pa.table([columns[0], ids, columns[1], pa.array(row)], schema=schema_of(Metric))

@@ -14,12 +14,12 @@ from zelo_ray.options import BakeoffOptions
 def gated(
     outcome: BakeoffOutcome, options: BakeoffOptions, drawn: Floats | None
 ) -> Iterator[Gated]:
-    """Yield every other arm's gate against ``options.baseline``, by the leading measure.
+    """Yield the gate of each other ranker against ``options.baseline``, by the leading measure.
 
     Args:
-        outcome: of the contest.
-        options: of the bake-off, whose baseline is an arm.
-        drawn: the leading measure under resampled labels, of shape [draws, arms, queries].
+        outcome: of the bake-off.
+        options: of the bake-off; its baseline is the name of a ranker.
+        drawn: the leading measure under resampled labels, of shape [draws, rankers, queries].
 
     Raises:
         Stopped: the baseline ranked nothing.
@@ -43,27 +43,27 @@ def gated(
         about |= {"estimate": "corrected"}
         yield from gate(people.values, outcome.answered, outcome.arms, **about)
     else:
-        why = why or f"people's labels say nothing: {people.refused}"
-        others = (arm for arm in outcome.arms if arm != baseline)
-        yield from (_open(arm, why, outcome, options) for arm in others)
+        why = why or f"people's labels correct nothing: {people.refused}"
+        others = (ranker for ranker in outcome.arms if ranker != baseline)
+        yield from (_open(ranker, why, outcome, options) for ranker in others)
     for entry in outcome.entries:
         if entry.name not in outcome.arms:
             yield _open(entry.name, "it ranked no query of the truth", outcome, options)
 
 
 def _other_measure(people: Corrections, outcome: BakeoffOutcome) -> str:
-    """Say that people correct another measure than the gate's; empty if they correct the same.
+    """Say that people's labels correct a measure that is not the gate's; empty if they do.
 
-    For zELO scores people give grades, which correct nDCG in place of nDCG(dcg='zelo').
+    If the truth is zELO scores, people's grades correct nDCG in place of nDCG(dcg='zelo').
     """
     leading, corrected = outcome.measures[0], people.measures[0]
     if corrected in (str(leading), str(replace(leading, parameters=()))):
         return ""
-    return f"people's labels correct {corrected}, and not {leading}: name it first in --measures"
+    return f"people's labels correct {corrected}, not {leading}: name it first in --measures"
 
 
 def _open(run: str, why: str, outcome: BakeoffOutcome, options: BakeoffOptions) -> Gated:
-    """Return the gate of an arm that cannot be decided, for lack of data."""
+    """Return the gate of a ranker for which there is not enough data."""
     return Gated(
         run=run,
         baseline=options.baseline or "",

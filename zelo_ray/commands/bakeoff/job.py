@@ -1,7 +1,7 @@
-"""The bake-off on Ray: read pools, let every reranker order them side by side, measure, write.
+"""Run a bake-off on Ray: read pools, let every reranker order them in parallel, measure, write.
 
-Each arm has an actor pool of its own, and its answers go through the ledger as a judge's do. Run
-files alone take no Ray at all.
+Each ranker has an actor pool of its own, and its answers go through the ledger as a judge's do.
+If all rankers are run files, Ray does not start.
 """
 
 import os
@@ -73,7 +73,7 @@ from zelo_ray.rerankers.ranking import fields_of
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """The arms that are asked, each with its options, and the pools that they order."""
+    """The rankers that are asked, each with its options, and the pools that they order."""
 
     arms: Mapping[str, tuple[Arm, AnnotateOptions]]
     shards: Sequence[str]
@@ -81,15 +81,15 @@ class _Field:
     run_id: str
 
     def job(self, name: str) -> Job:
-        """Return the job of one arm."""
-        arm, options = self.arms[name]
-        panel = (arm.judge,) if arm.judge else ()
+        """Return the job of one ranker."""
+        ranker, options = self.arms[name]
+        panel = (ranker.judge,) if ranker.judge else ()
         return Job(options, panel, self.run_id, frozenset(), self.places, label=name)
 
 
 @dataclass(slots=True)
 class _Ranked:
-    """Results of asking the arms."""
+    """Results of asking the rankers."""
 
     entries: list[MeasuredRanker]
     tallies: dict[str, Tally] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class _Ranked:
 
 
 def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
-    """Run the whole contest: rank, measure, compare, write.
+    """Run the whole bake-off: rank, measure, compare, write.
 
     Raises:
         OptionError, InputError, PanelError, LockError, LedgerError: before anything was asked.
@@ -107,9 +107,9 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
     options = brought(_with_pools(options), absolute(options.out), watch.say, "pools")
     options = placed(options)
     parse_measures(options.measures)
-    arms = {arm.name: arm for arm in arms_of(options, os.environ, run_id=run_id)}
-    if not arms and not options.runs:
-        raise OptionError("no arm: name --rerankers, such as original bm25, or --runs FILE")
+    rankers = {ranker.name: ranker for ranker in arms_of(options, os.environ, run_id=run_id)}
+    if not rankers and not options.runs:
+        raise OptionError("no rankers: name --rerankers, such as original bm25, or --runs FILE")
     with claimed(options, watch, "bakeoff"):
         table = read_truth(options.truth)
         labels = read_labels(options.human) if options.human else None
@@ -119,23 +119,23 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         ]
         baseline_name, baseline = (
             options.baseline,
-            _baseline(options, [*arms, *(e.name for e in runs)]),
+            _baseline(options, [*rankers, *(e.name for e in runs)]),
         )
         runs.extend(baseline)
         baseline_name = baseline[0].name if baseline else baseline_name
-        _refuse_twins([*arms], [entry.name for entry in runs])
+        _refuse_twins([*rankers], [entry.name for entry in runs])
         judged = annotated(options.truth)
-        kinship = _kinship(judged.judges if judged else (), arms, runs, options)
-        wants_pools = arms or options.pools or options.slices or options.write_annotated
+        kinship = _kinship(judged.judges if judged else (), rankers, runs, options)
+        wants_pools = rankers or options.pools or options.slices or options.write_annotated
         shards = _shards(options) if wants_pools else []
-        arm_options = {name: (arm, _asked(arm, options)) for name, arm in arms.items()}
+        arm_options = {name: (ranker, _asked(ranker, options)) for name, ranker in rankers.items()}
         fields: dict[str, dict[str, str]] = {}
         census = _census(table, shards, arm_options, options, fields) if shards else InputCount()
         timer.lap("read")
         if shards:
             table = _among(table, census, watch)
-        if arms:
-            salt_of(options.books)  # refused now, or kept there before anybody asks
+        if rankers:
+            salt_of(options.books)  # fails early if the ledger cannot be used
             begin(options.out, RUN, _record(options, run_id))
             places = frozenset((file, number) for file, number, _ in census.places)
             contestants = _Field(arm_options, shards, places, run_id)
@@ -163,21 +163,23 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
 
 
 _OWN: Mapping[str, str] = {
-    "own_query": "left out of runs and truth, as BEIR's evaluation does, the query itself, by id "
-    "and text: of {}",
-    "own_id": "kept a document that has the id of its query, and another text or none that is "
-    "known: of {}",
+    "own_query": "removed the query itself (same id and text) from runs and truth, as in BEIR's "
+    "evaluation: of {}",
+    "own_id": "kept a document with the id of its query, whose text differs or is unknown: of {}",
 }
 
 
 def _kinship(
     judges: Iterable[str],
-    arms: Mapping[str, Arm],
+    rankers: Mapping[str, Arm],
     runs: Sequence[MeasuredRanker],
     options: BakeoffOptions,
 ) -> Kinship:
-    """Find out which arms have kin among the judges of the truth."""
-    who = {name: arm.judge.name if arm.judge else arm.protocol for name, arm in arms.items()}
+    """Return the model families of rankers and of the truth's judges."""
+    who = {
+        name: ranker.judge.name if ranker.judge else ranker.protocol
+        for name, ranker in rankers.items()
+    }
     who |= {entry.name: entry.name for entry in runs}
     return kinship_of(judges, who, options.families)
 
@@ -185,7 +187,7 @@ def _kinship(
 def _changes(
     options: BakeoffOptions, table: pa.Table, labels: PeoplesLabels | None
 ) -> tuple[str, list[Caution]]:
-    """Warn where the truth is another one than the last contest here, or labels, went by.
+    """Warn if the truth has changed since the last bake-off here, or since labels were drawn.
 
     Returns:
         The digest of the truth, and the warnings.
@@ -204,14 +206,14 @@ def _without_own(
     shards: Sequence[str],
     watch: Watch,
 ) -> tuple[pa.Table, list[Caution]]:
-    """Leave queries that are their own candidates out of the runs and the truth, and say so.
+    """Remove queries that are their own candidates from runs and truth, and say so.
 
     Args:
         table: the truth.
-        entries: the arms.
-        options: as they were given, which name a corpus, and as they are read.
-        shards: the files of the pools, where they were read.
-        watch: who is told how it goes.
+        entries: the rankers.
+        options: as given, which may name a corpus; and with all inputs converted to pools.
+        shards: the files of the pools, if they were read.
+        watch: gets messages.
     """
     raw_options, read = options
     texts = TextPlaces(
@@ -223,16 +225,16 @@ def _without_own(
     return table, cautions
 
 
-def _asked(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
-    """Return the options to ask an arm with; one that has to stop does not stop the others."""
-    return asking_options(arm, options).model_copy(update={"allow_missing_judges": True})
+def _asked(ranker: Arm, options: BakeoffOptions) -> AnnotateOptions:
+    """Return the options to ask a ranker with; if one has to stop, the others go on."""
+    return asking_options(ranker, options).model_copy(update={"allow_missing_judges": True})
 
 
 def _with_pools(options: BakeoffOptions) -> BakeoffOptions:
-    """Use the truth as its own pools, where pools are needed and it holds texts in another form.
+    """Use the truth as pools, if pools are needed and it holds texts in another format.
 
     Raises:
-        OptionError: there are no pools, and an option says how to read them.
+        OptionError: an option says how to read pools, and there are none.
     """
     wanted = options.rerankers or options.slices or options.write_annotated
     pools, texts = options.pools, wanted and not options.pools and not pools_of_truth(options.truth)
@@ -240,60 +242,62 @@ def _with_pools(options: BakeoffOptions) -> BakeoffOptions:
         pools = (options.truth,)
     for name in ("columns", "corpus", "queries"):
         if getattr(options, name) and not pools:
-            raise OptionError(f"--{name} is for --pools, and none are given; leave it out")
+            raise OptionError(f"--{name} needs --pools; name some, or leave it out")
     return options if pools == options.pools else options.model_copy(update={"pools": pools})
 
 
 def _shards(options: BakeoffOptions) -> list[str]:
-    """Return the files of the pools, which may lie beside the truth."""
+    """Return the files of the pools, which may be next to the truth."""
     truth_pools = () if options.pools else (pools_of_truth(options.truth) or "",)
     if truth_pools == ("",):
-        raise OptionError(f"--pools: name the documents to rank; {options.truth} holds none")
+        raise OptionError(f"--pools: name the documents to rank; {options.truth} has none")
     return find_shards(options.pools or truth_pools)
 
 
-def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[MeasuredRanker]:
-    """Return the baseline as a further arm, if it is none of the arms but the file of a run.
+def _baseline(options: BakeoffOptions, rankers: Sequence[str]) -> list[MeasuredRanker]:
+    """Return the baseline as one more ranker, if it is the file of a run.
 
     Raises:
-        OptionError: it is neither, or there is no other arm.
-        InputError: it is no run.
+        OptionError: it is neither a ranker nor a run, or there is no other ranker.
+        InputError: it is not a run.
     """
     name = options.baseline
-    if name is None or name in arms:
-        if name and len(arms) == 1:
-            raise OptionError(f"--baseline: there is no arm but {name}; name --runs or --rerankers")
+    if name is None or name in rankers:
+        if name and len(rankers) == 1:
+            raise OptionError(f"--baseline: {name} is the only ranker; name --runs or --rerankers")
         return []
     try:
         runs = read_runs([name], ranks=True)
     except InputError as error:
-        hint = f"there are {', '.join(arms)}{meant(name, arms)}"
-        raise OptionError(f"--baseline: no arm is {name} ({hint}), nor a run: {error}") from None
+        hint = f"there are {', '.join(rankers)}{meant(name, rankers)}"
+        raise OptionError(
+            f"--baseline: {name} is not a ranker ({hint}) nor a run: {error}"
+        ) from None
     if len(runs) > 1:
-        raise OptionError(f"--baseline: {name} holds {len(runs):,} runs; it takes one")
+        raise OptionError(f"--baseline: {name} holds {len(runs):,} runs; name a file of one")
     return [MeasuredRanker(*pair) for pair in runs.items()]
 
 
-def _refuse_twins(arms: Sequence[str], runs: Sequence[str]) -> None:
-    names = [*arms, *runs]
+def _refuse_twins(rankers: Sequence[str], runs: Sequence[str]) -> None:
+    names = [*rankers, *runs]
     if twins := sorted({name for name in names if names.count(name) > 1}):
         do = "--runs NAME=FILE" if twins[0] in runs else "--rerankers NAME=RERANKER"
-        raise OptionError(f"two arms are named {twins[0]}; name one of them, as {do}")
+        raise OptionError(f"two rankers are named {twins[0]}; name one of them, as {do}")
 
 
 def _census(
     table: pa.Table,
     shards: Sequence[str],
-    arms: Mapping[str, tuple[Arm, AnnotateOptions]],
+    rankers: Mapping[str, tuple[Arm, AnnotateOptions]],
     options: BakeoffOptions,
     fields: dict[str, dict[str, str]],
 ) -> InputCount:
-    """Count the pools whose query the truth knows; nothing is asked about others.
+    """Count the pools whose query is in the truth; the others are ignored.
 
-    For slices, ``fields`` gets what is known of each query.
+    For slices, the fields of each query are added to ``fields``.
     """
     query_ids = set(pc.unique(table["query_id"]).to_pylist())
-    counts = {name: _count(*arm) for name, arm in arms.items() if arm[0].judge}
+    counts = {name: _count(*ranker) for name, ranker in rankers.items() if ranker[0].judge}
 
     def wanted(line: Line) -> bool:
         if line.pool is None or line.pool.query_id not in query_ids:
@@ -311,7 +315,7 @@ def _census(
         )
     except InputError as error:
         example = f"{len(query_ids):,} queries, such as {min(query_ids)!r}"
-        raise InputError(f"{error}; none that the truth knows: it has {example}") from None
+        raise InputError(f"{error}; no query of the truth: it has {example}") from None
     names = sorted({name for record in fields.values() for name in record})
     if unknown := [name for name in options.slices if name not in names]:
         has = f"they have {', '.join(names)}" if names else "they have none"
@@ -319,13 +323,13 @@ def _census(
     return census
 
 
-def _count(arm: Arm, options: AnnotateOptions) -> Count:
-    protocol, panel = find(arm.protocol), (arm.judge,) if arm.judge else ()
+def _count(ranker: Arm, options: AnnotateOptions) -> Count:
+    protocol, panel = find(ranker.protocol), (ranker.judge,) if ranker.judge else ()
     return lambda pool: sum(protocol.count(pool, panel, options).values())
 
 
 def _among(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
-    """Return the truth about the queries that have pools."""
+    """Return the rows of the truth for queries that have pools."""
     held = len(pc.unique(table["query_id"]))
     watch.say(
         f"{counted(census.pools, 'query', 'queries')}, "
@@ -335,10 +339,10 @@ def _among(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
     for line in (*census.told, *census.own):
         watch.say(line)
     if census.rejected:
-        bad = counted(census.rejected, "bad input line was", "bad input lines were")
-        watch.say(f"{bad} set aside: see rejected.parquet")
+        bad = counted(census.rejected, "invalid input line")
+        watch.say(f"Rejected {bad}; see rejected.parquet.")
     if held > census.pools:
-        watch.say(f"{held - census.pools:,} queries of the truth have no pool and are left out")
+        watch.say(f"{held - census.pools:,} queries of the truth have no pool, and are left out")
     ids = pa.array([query_id for *_, query_id in census.places], pa.string())
     return table.filter(pc.is_in(table["query_id"], ids))
 
@@ -350,14 +354,16 @@ def _rank_all(
     watch: Watch,
     timer: Timer,
 ) -> _Ranked:
-    """Ask every arm, then gather what each made of every pool."""
+    """Ask every ranker, then collect how each ranked every pool."""
     with on_ray(options), limits_for(field.run_id):
         timer.lap("start Ray")
         _look_for_gpus(field, options, watch)
-        judges = {name: arm.judge for name, (arm, _) in field.arms.items() if arm.judge}
+        judges = {name: ranker.judge for name, (ranker, _) in field.arms.items() if ranker.judge}
         paid = look_before(options, judges, watch)
         panels = [
-            (arm_options, (arm.judge,)) for arm, arm_options in field.arms.values() if arm.judge
+            (arm_options, (ranker.judge,))
+            for ranker, arm_options in field.arms.values()
+            if ranker.judge
         ]
         refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
         desk = open_coordinator(options, paid.dollars, watch.budget)
@@ -369,7 +375,7 @@ def _rank_all(
         timer.lap("ask")
         if reason:
             replies = sum(tally.answered for tally in tallies.values())
-            raise Stopped(f"{reason} ({replies:,} replies of this run are kept)")
+            raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
         ranked = _gather(field, disabled)
         timer.lap("gather")
     for entry in ranked.entries:
@@ -382,20 +388,20 @@ def _rank_all(
 
 
 def _look_for_gpus(field: _Field, options: BakeoffOptions, watch: Watch) -> None:
-    """Check that there are enough GPUs: Ray would wait for them without a word.
+    """Check that there are enough GPUs; Ray would wait for them silently.
 
     Raises:
         OptionError: this machine has too few; a cluster may still grow.
     """
-    judges = {name: arm.judge for name, (arm, _) in field.arms.items() if arm.judge}
+    judges = {name: ranker.judge for name, (ranker, _) in field.arms.items() if ranker.judge}
     needs = {name: gpus_of(judge) for name, judge in judges.items()} | dict(options.num_gpus)
     wanted = options.actors * sum(needs.values())
-    if says := short_of_gpus("num_gpus: the arms", wanted):
+    if says := short_of_gpus("num_gpus: the rankers", wanted):
         watch.say(says)
 
 
 def _gather(field: _Field, disabled: Mapping[str, Disabled]) -> _Ranked:
-    """Gather what each ranker made of every pool.
+    """Collect how each ranker ranked every pool.
 
     Raises:
         Stopped: replies are missing that no reranker will give.
@@ -417,7 +423,7 @@ def _gather(field: _Field, disabled: Mapping[str, Disabled]) -> _Ranked:
 
 
 def _lines_of(rows: pa.Table) -> pa.Table:
-    """Return the lines of a run from rows of one arm: a query each, with documents and scores."""
+    """Return the lines of a run, from one ranker's rows of a query with documents and scores."""
     rows = rows.combine_chunks()
     query_ids = rows["query_id"].take(pc.list_parent_indices(rows["doc_ids"]))
     columns = [query_ids, pc.list_flatten(rows["doc_ids"]), pc.list_flatten(rows["scores"])]
@@ -439,7 +445,7 @@ def _good_lines(shards: Sequence[str], census: InputCount) -> Iterator[Line]:
 
 
 def _any_shards(options: BakeoffOptions, shards: Sequence[str]) -> Sequence[str]:
-    """Return the files of the pools, even if nothing needed them so far."""
+    """Return the files of the pools, if there are any, also where nothing needed them yet."""
     if not shards and (options.pools or pools_of_truth(options.truth)):
         return _shards(options)
     return shards

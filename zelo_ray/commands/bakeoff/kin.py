@@ -1,4 +1,4 @@
-"""Measure a contest without judges that are kin of its arms, and find what only they support."""
+"""Guard against self-preference: measure again without judges of the rankers' families."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
@@ -25,34 +25,34 @@ _AS_GOOD = {
     "not worse": ("better", "not worse"),
     "worse": ("worse",),
 }
-"""What judges without kin have to say of a candidate, by what all of them say."""
+"""By the verdict of all judges, the verdicts of the remaining judges that confirm it."""
 
 
 class Judged(Protocol):
-    """A truth of which some judges can be left out."""
+    """A truth that can be computed again without some judges."""
 
     def without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
-        """Do as `zelo_ray.commands.bakeoff.rest.Annotated.without`."""
+        """Compute labels from the other judges alone, for the documents of the truth."""
         ...
 
 
 def guard(
     outcome: BakeoffOutcome, kinship: Kinship, annotated: Judged | None, options: BakeoffOptions
 ) -> None:
-    """Take back what only kin support, and tell how the arms stand without each family of judges.
+    """Withdraw what only judges of a ranker's own family support; rank without each family.
 
-    Nothing is fitted or measured anew where no arm has kin.
+    Nothing is fitted or measured again if no ranker shares a family with a judge.
 
-    A comparison that is sure stays so if it is also sure, with the same sign, without the judges
-    that are kin of the one arm, and without those that are kin of the other: measured and corrected
-    (Holm) as the whole contest is. On recorded judges of TREC DL 2019 as arms, under panels of
-    three of them, 234 of 2,605 sure comparisons were wrong by people; with this, none of 1,700
-    (``benchmarks/kin.py``).
+    A significant comparison stays significant if it is so, with the same sign, without the judges
+    of the one ranker's families, and without those of the other's: both times the whole bake-off
+    is measured and corrected (Holm) again. On recorded judges of TREC DL 2019 as rankers, under
+    panels of three of them, 234 of 2,605 significant comparisons were wrong by people's labels;
+    with this guard, none of 1,700 (``benchmarks/kin.py``).
 
     Args:
-        outcome: of the contest; its comparisons are replaced, and ``kin`` is set.
-        kinship: who is kin of whom.
-        annotated: the run that the truth is of; None: nothing can be told without a judge.
+        outcome: of the bake-off; its comparisons and gates are replaced, and ``kin`` is set.
+        kinship: the model families of judges and rankers.
+        annotated: the run that made the truth; None if the truth cannot be computed again.
         options: of the bake-off.
     """
     rests = _Rests(outcome, annotated, options)
@@ -73,31 +73,31 @@ def _held(comparison: Comparison, kinship: Kinship, rests: "_Rests") -> Comparis
     if not significance.is_significant:
         return comparison
     only = set[str]()
-    for arm in (comparison.run_a, comparison.run_b):
-        kin = kinship.kin_of(arm)
+    for ranker in (comparison.run_a, comparison.run_b):
+        kin = kinship.kin_of(ranker)
         if kin and rests.significance_on(comparison, kin) is not significance:
-            only |= kinship.shared(arm)
+            only |= kinship.shared(ranker)
     return replace(comparison, kin=", ".join(sorted(only))) if only else comparison
 
 
 def _gated(result: Gated, kinship: Kinship, rests: "_Rests") -> Gated:
-    """Return the gate, open where it passes or fails only by judges that are kin."""
+    """Return the gate; open if only judges of a ranker's own family make it pass or fail."""
     if result.estimate != "panel" or result.verdict == "not enough data":
         return result
     only = set[str]()
-    for arm in (result.run, result.baseline):
-        kin = kinship.kin_of(arm)
+    for ranker in (result.run, result.baseline):
+        kin = kinship.kin_of(ranker)
         if kin and rests.gate_on(result, kin) not in _AS_GOOD[result.verdict]:
-            only |= kinship.shared(arm)
+            only |= kinship.shared(ranker)
     if not only:
         return result
-    why = f"only judges that are kin say so ({', '.join(sorted(only))})"
-    return replace(result, verdict="only kin", reason=why, enough=0)  # more queries do not help
+    why = f"only judges of its own model family say so ({', '.join(sorted(only))})"
+    return replace(result, verdict="only kin", reason=why, enough=0)  # more queries would not help
 
 
 @dataclass(slots=True)
 class _Rests:
-    """The contest under the truth without some judges, each made once, when it is first needed."""
+    """The bake-off measured again without some judges: each computed once, on first use."""
 
     outcome: BakeoffOutcome
     annotated: Judged | None
@@ -112,7 +112,7 @@ class _Rests:
         """Return the truth without some judges.
 
         Raises:
-            InseparableError: there is none.
+            InseparableError: it cannot be computed.
         """
         if judges not in self._truths:
             self._truths[judges] = self._told(judges)
@@ -130,7 +130,7 @@ class _Rests:
             return str(error)
 
     def significance_on(self, one: Comparison, judges: Judges) -> Significance | None:
-        """Return what a comparison allows to say without some judges; None if nothing is left."""
+        """Return a comparison's significance without some judges; None if no judge is left."""
         outcome = self._measured(judges)
         if judges not in self._compared:
             compared = outcome.comparisons if outcome else ()
@@ -140,13 +140,13 @@ class _Rests:
         return self._compared[judges].get(_pair(one))
 
     def gate_on(self, result: Gated, judges: Judges) -> str:
-        """Return the verdict on a candidate without some judges; empty where nothing is left."""
+        """Return the gate's verdict without some judges; empty if no judge is left."""
         outcome = self._measured(judges)
         same = (gate for gate in outcome.gate if gate.run == result.run) if outcome else ()
         return next((gate.verdict for gate in same), "")
 
     def _measured(self, judges: Judges) -> BakeoffOutcome | None:
-        """Measure the whole contest again without some judges; None where nothing is left."""
+        """Measure the whole bake-off again without some judges; None if no judge is left."""
         if judges not in self._found:
             entries = [MeasuredRanker(entry.name, entry.run) for entry in self.outcome.entries]
             changes = {"measures": tuple(map(str, self.outcome.measures)), "slices": ()}
@@ -158,14 +158,14 @@ class _Rests:
         return self._found[judges]
 
     def standing(self, family: str, judges: Judges) -> Iterator[LeftOut]:
-        """Yield the arms by the leading measure without some judges, best first.
+        """Yield the rankers by the leading measure without some judges, best first.
 
         Raises:
-            InseparableError: nothing is left.
+            InseparableError: no judge is left, or labels cannot be computed again.
         """
         outcome, truth = self.outcome, self.truth(judges)
         runs = {entry.name: entry.run for entry in outcome.entries}
-        ranked = [rank(truth, runs[arm], ties=self.options.ties) for arm in outcome.arms]
+        ranked = [rank(truth, runs[ranker], ties=self.options.ties) for ranker in outcome.arms]
         values = np.stack([evaluate([outcome.measures[0]], ranking)[0] for ranking in ranked])
         ends = means(
             values,
@@ -174,11 +174,11 @@ class _Rests:
             seed=self.options.seed,
         )
         rows = dict(zip(outcome.arms, np.stack(ends, axis=1).tolist(), strict=True))
-        places = standing({arm: mean for arm, (mean, _, _) in rows.items()})
-        for place, arm in enumerate(places, 1):
+        places = standing({ranker: mean for ranker, (mean, _, _) in rows.items()})
+        for place, ranker in enumerate(places, 1):
             yield LeftOut(
-                *(family, tuple(sorted(judges)), outcome.leading, arm),
-                *(*rows[arm], len(truth.query_ids), place),
+                *(family, tuple(sorted(judges)), outcome.leading, ranker),
+                *(*rows[ranker], len(truth.query_ids), place),
             )
 
 

@@ -1,4 +1,4 @@
-"""Find kin in a contest: arms of the same families as judges of the truth."""
+"""Find rankers of the same model family as judges of the truth."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,31 +9,31 @@ from zelo_ray.families import families_of
 from zelo_ray.options import meant
 
 TRUTH = "truth"
-"""Stands for the judges of a truth that does not name them."""
+"""Stands for the judges of a truth that does not name its judges."""
 Families = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Kinship:
-    """The families of the judges of the truth (none where they are not known), and of the arms."""
+    """The model families of the truth's judges (empty if they are unknown) and of the rankers."""
 
     judges: Families
     arms: Families
 
-    def shared(self, arm: str) -> frozenset[str]:
-        """Return the families that an arm shares with judges of the truth."""
-        return self.arms[arm] & frozenset(chain.from_iterable(self.judges.values()))
+    def shared(self, ranker: str) -> frozenset[str]:
+        """Return the families that a ranker shares with judges of the truth."""
+        return self.arms[ranker] & frozenset(chain.from_iterable(self.judges.values()))
 
-    def kin_of(self, arm: str) -> frozenset[str]:
-        """Return the judges that are kin of an arm."""
+    def kin_of(self, ranker: str) -> frozenset[str]:
+        """Return the judges that share a family with a ranker."""
         return frozenset(
-            name for name, families in self.judges.items() if families & self.arms[arm]
+            name for name, families in self.judges.items() if families & self.arms[ranker]
         )
 
     @property
     def of_arms(self) -> dict[str, frozenset[str]]:
-        """Return the arms that have kin among the judges, with those judges."""
-        return {arm: kin for arm in self.arms if (kin := self.kin_of(arm))}
+        """Return, by ranker, the judges of its families, for rankers that have any."""
+        return {ranker: kin for ranker in self.arms if (kin := self.kin_of(ranker))}
 
     @property
     def families(self) -> dict[str, frozenset[str]]:
@@ -46,36 +46,36 @@ class Kinship:
 
 
 def kinship_of(
-    judges: Iterable[str], arms: Mapping[str, str], declared: Mapping[str, Iterable[str]]
+    judges: Iterable[str], rankers: Mapping[str, str], declared: Mapping[str, Iterable[str]]
 ) -> Kinship:
-    """Return the families of all judges and arms, as declared or by their names.
+    """Return the families of all judges and rankers, as declared or by their names.
 
     Args:
-        judges: of the truth; none where they are not known.
-        arms: by the name of each arm, what it is: a reranker, a judge, or a run's tag.
-        declared: by judge or arm, its families; `TRUTH` where the judges are not known.
+        judges: of the truth; empty if they are unknown.
+        rankers: by the name of each ranker, what it is: a reranker, a judge, or a run's tag.
+        declared: by judge or ranker, its families; `TRUTH` stands for unknown judges.
 
     Raises:
-        OptionError: a name is neither an arm nor a judge of the truth.
+        OptionError: a name is neither a ranker nor a judge of the truth.
     """
     families = {
         name: frozenset(family.lower() for family in names) for name, names in declared.items()
     }
     judge_names = sorted(judges) or ([TRUTH] if TRUTH in families else [])
     for name in families:
-        if name not in {*judge_names, *arms}:
-            raise OptionError(f"families: {name}: {_stranger(name, judge_names, arms)}")
+        if name not in {*judge_names, *rankers}:
+            raise OptionError(f"families: {name}: {_stranger(name, judge_names, rankers)}")
     return Kinship(
         {name: families.get(name, families_of(name)) for name in judge_names},
-        {name: families.get(name, families_of(what)) for name, what in arms.items()},
+        {name: families.get(name, families_of(what)) for name, what in rankers.items()},
     )
 
 
-def _stranger(name: str, judges: Iterable[str], arms: Mapping[str, str]) -> str:
+def _stranger(name: str, judges: Iterable[str], rankers: Mapping[str, str]) -> str:
     if name == TRUTH:
         return f"the truth names its judges: {', '.join(judges)}"
-    names = [*arms, *judges]
+    names = [*rankers, *judges]
     return (
-        f"is neither an arm nor a judge of the truth{meant(name, names)}; there are "
+        f"is neither a ranker nor a judge of the truth{meant(name, names)}; there are "
         f"{', '.join(names)}"
     )

@@ -1,4 +1,4 @@
-"""The nouns of a contest: what takes part, and what it came to."""
+"""Define what a bake-off measures: rankers, their results, and corrections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -20,13 +20,13 @@ from zelo_ray.records import Comparison, Mean, Status
 
 Floats = NDArray[np.float64]
 Way = Literal["drawn", "complete", "queries"]
-"""How documents came to have labels: by chance, with known probabilities; all that matter have one;
-or all that matter of some queries, taken as drawn by chance."""
+"""How the labelled documents were chosen: at random with known probabilities; completely; or
+completely for some queries, which are treated as a random sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unranked:
-    """One query that an arm did not answer, and why; ``missing``: a run file does not hold it."""
+    """One query that a ranker did not answer, and why; ``missing``: a run file does not hold it."""
 
     run: str
     query_id: str
@@ -56,7 +56,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A document among the first of a run that nobody judged."""
+    """An unjudged document among the first of a run."""
 
     run: str
     query_id: str
@@ -66,55 +66,55 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Caution about figures that may mislead; counts that do not apply are 0."""
+    """A reason why figures may mislead; counts that do not apply are 0."""
 
     code: Doubted | Literal["negative_grades", "own_query", "own_id", "new_truth", "old_labels"]
     run: str = ""
-    """the arm that it is about; empty if it is about the truth"""
+    """the ranker that it is about; empty if it is about the truth"""
     queries: int = 0
-    """of which it is so"""
+    """to which it applies"""
     of_queries: int = 0
     pairs: int = 0
-    """of documents of one query with equal scores, down to the depth"""
+    """of documents of one query that have equal scores, down to the depth"""
     of_pairs: int = 0
     depth: int | None = None
     documents: int = 0
-    """of the truth, of which it is so"""
+    """of the truth, to which it applies"""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The mean of an arm, and its place, by the truth without the judges of one family."""
+    """The mean of a ranker, and its place, by the truth without the judges of one family."""
 
     without: str
     judges: tuple[str, ...]
-    """that are left out"""
+    """that were left out"""
     measure: str
     run: str
     mean: float
     low: float
     high: float
     queries: int
-    """of which the other judges gave labels"""
+    """for which the other judges gave labels"""
     rank: int
 
 
 @dataclass(slots=True)
 class Kin:
-    """Kinship of arms and judges, and how the arms stand without each family of judges."""
+    """Model families of rankers and judges, and the leaderboard without each of them."""
 
     kinship: Kinship
     left_out: list[LeftOut] = field(default_factory=list)
     untold: dict[str, str] = field(default_factory=dict)
-    """why there is no standing without a family"""
+    """by family, why there is no leaderboard without it"""
 
 
 @dataclass(slots=True)
 class MeasuredRanker:
-    """One arm of the contest, as it comes to be measured.
+    """A ranker of the bake-off with what it ranked.
 
-    ``run`` is a table of `Ranked`, ``failures`` what it did not answer and why, ``note`` what a
-    reader has to know about it.
+    ``run`` is a table of `Ranked`, ``failures`` the queries that it did not answer and why,
+    ``note`` a remark for readers.
     """
 
     name: str
@@ -127,7 +127,7 @@ class MeasuredRanker:
 
 @dataclass(frozen=True, slots=True)
 class LabelForecast:
-    """Forecast of what more labels would do for the difference of two arms."""
+    """Forecast of how many more labels would settle the difference between two rankers."""
 
     run_a: str
     run_b: str
@@ -137,37 +137,37 @@ class LabelForecast:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """Corrections by people's labels. Without ``way`` there are none, for the reason ``refused``.
+    """Corrections by people's labels. If ``way`` is None, ``refused`` says why there are none.
 
-    ``means`` and ``comparisons`` are added to those of the contest.
+    ``means`` and ``comparisons`` are added to those of the bake-off.
     """
 
     labels: int
     """documents with a label that matter to a measure"""
     persons: int
     strangers: int = 0
-    """labelled documents that are in no arm's first ones"""
+    """labelled documents that are not among the first of any ranker"""
     unsure: int = 0
     ahead: int = 0
     stages: int = 1
     waiting: int = 0
-    """documents that were drawn and have no answer yet"""
+    """documents that were drawn and have no label yet"""
     between: Sequence[str] = ()
-    """how far two people agree who labelled the same documents, in words"""
+    """sentences on how far two people agree who labelled the same documents"""
     way: Way | None = None
     queries: int = 0
-    """with labels"""
+    """that have labels"""
     refused: str = ""
     measures: tuple[str, ...] = ()
-    """those that are corrected; the first leads"""
+    """the corrected ones; the first is the leading one"""
     left_out: Mapping[str, str] | None = None
-    """other measures, and why they are not"""
+    """by measure that is not corrected, why"""
     leader: str = ""
-    """the arm that is above the others by most, by the leading one of them"""
+    """the best ranker by the corrected leading measure"""
     values: Floats | None = None
-    """the corrected metrics of the leading one, [arms, queries]"""
+    """the corrected values of the leading measure, [rankers, queries]"""
     telling: Ints | None = None
-    """queries with labels that tell two arms apart by it, [arms, arms]; see `Labelled.telling`"""
+    """how many queries have labels that bear on a difference, [rankers, rankers]; see `Labelled`"""
     means: Sequence[Mean] = ()
     comparisons: Sequence[Comparison] = ()
     forecasts: Sequence[LabelForecast] = ()
@@ -181,13 +181,13 @@ class Corrections:
 
 @dataclass(slots=True)
 class BakeoffOutcome:
-    """Outcome of a contest. Arrays are by measure, arm in the contest, and query."""
+    """Outcome of a bake-off. Arrays are [rankers, queries], by measure."""
 
     measures: tuple[Measure, ...]
     truth: Truth
     entries: list[MeasuredRanker]
     arms: list[str]
-    """those that answered anything; the others take no part"""
+    """names of those that answered a query; only these are measured"""
     values: dict[str, Floats]
     answered: NDArray[np.bool_]
     rankings: dict[str, Ranking]
@@ -197,47 +197,47 @@ class BakeoffOutcome:
     holes: list[Hole]
     curves: dict[str, dict[str, list[tuple[int, float]]]]
     draws: int
-    """of the labels; 0 if they are taken as they are"""
+    """of the labels, under their standard errors; 0 if the labels are exact"""
     confidence: float
     """of all intervals"""
     damaged: list[Damaged] = field(default_factory=list)
-    """lines of the ledger that are set aside"""
+    """damaged lines of the ledger, which are ignored"""
     people: Corrections | None = None
-    """what labels of people make of it, if there are any"""
+    """corrections by people's labels, if there are any"""
     gate: list[Gated] = field(default_factory=list)
-    """the others against the baseline, if there is one"""
+    """the other rankers against the baseline, if there is one"""
     maybe_dollars: float = 0.0
-    """what may have been billed besides, at most, for calls that were cut off"""
+    """at most what may have been billed besides, for interrupted calls"""
     uncounted: Mapping[str, float] = field(default_factory=dict)
-    """what of these is of answers that reported no tokens, by reranker"""
+    """the part of it for answers that reported no tokens, by reranker"""
     kin: Kin | None = None
-    """None before it was looked at"""
+    """model families; None before they are checked"""
     cautions: list[Caution] = field(default_factory=list)
     digest: str = ""
-    """of the judgments that are the truth, all of them; see `digest_judgments`"""
+    """of all judgments of the truth; see `digest_judgments`"""
 
     @property
     def leading(self) -> str:
-        """Return the measure that the arms are ordered by."""
+        """Return the measure that the rankers are ordered by."""
         return str(self.measures[0])
 
     @property
     def standing(self) -> list[str]:
-        """Return the arms by mean of the leading measure, best first; equal ones by name."""
+        """Return the names of rankers, best first by the leading measure; ties by name."""
         means = {row.run: row.mean for row in self.means if row.measure == self.leading}
-        return standing({arm: means[arm] for arm in self.arms})
+        return standing({ranker: means[ranker] for ranker in self.arms})
 
-    def answered_by(self, arm: str) -> int:
-        """Count the queries of the truth that an arm ranked."""
-        return int(self.answered[self.arms.index(arm)].sum()) if arm in self.arms else 0
+    def answered_by(self, ranker: str) -> int:
+        """Count the queries of the truth that a ranker ranked."""
+        return int(self.answered[self.arms.index(ranker)].sum()) if ranker in self.arms else 0
 
     @property
     def complete(self) -> bool:
-        """Return whether every arm answered every query."""
+        """Return whether every ranker answered every query."""
         return len(self.arms) == len(self.entries) and bool(self.answered.all())
 
 
 def standing(means: Mapping[str, float]) -> list[str]:
-    """Sort arms by their mean, best first; equal ones by name, and those without a mean last."""
-    values = {arm: -inf if isnan(mean) else mean for arm, mean in means.items()}
-    return sorted(values, key=lambda arm: (-values[arm], arm))
+    """Sort rankers by their mean, best first; ties by name, those without a mean last."""
+    values = {ranker: -inf if isnan(mean) else mean for ranker, mean in means.items()}
+    return sorted(values, key=lambda ranker: (-values[ranker], ranker))

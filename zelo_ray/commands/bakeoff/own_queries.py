@@ -1,4 +1,4 @@
-"""Runs and a truth without the queries themselves, where queries are documents, as in ArguAna."""
+"""Remove queries from their own candidates, where queries are documents too, as in ArguAna."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class TextPlaces:
     """Places where the texts of documents and queries may be found."""
 
     shards: Callable[[], Sequence[str]]
-    """gives the files of the pools, if there are any"""
+    """returns the files of the pools, if there are any"""
     corpus: str | None = None
     queries: str | None = None
     truth: str = ""
@@ -28,21 +28,21 @@ class TextPlaces:
 def without_own_queries(
     truth: pa.Table, entries: Sequence[MeasuredRanker], texts: TextPlaces
 ) -> tuple[pa.Table, list[Caution]]:
-    """Leave the query itself out of the truth and of all runs, which are changed.
+    """Remove each query's own document from the truth and from all runs, which are changed.
 
-    A document is the query itself where it has its id and its text, as `OwnQueries` has it. One
-    whose text is another, or is not known, stays.
+    A document is the query itself if it has the query's id and text, as in `OwnQueries`. If its
+    text differs or is unknown, it stays.
 
     Args:
         truth: query_id, doc_id and relevance.
-        entries: the arms.
-        texts: where they may be.
+        entries: the rankers.
+        texts: where the texts may be found.
 
     Returns:
-        The truth, and what was met.
+        The truth, and cautions about what was removed or kept.
 
     Raises:
-        InputError: texts that are there cannot be read.
+        InputError: the texts cannot be read.
     """
     query_ids = pc.unique(truth["query_id"])
     tables = [truth, *(entry.run for entry in entries)]
@@ -72,7 +72,7 @@ def _without(table: pa.Table, ids: set[str]) -> pa.Table:
 
 
 def _same(wanted: set[str], texts: TextPlaces) -> set[str]:
-    """Return the queries that are the document of the same id, as far as texts are known."""
+    """Return the queries whose text is that of the document of the same id, where known."""
     same, pending_ids = set[str](), set(wanted)
     for line in (line for shard in texts.shards() for line in read_lines(shard, LineLimits())):
         if line.pool is None or (name := line.pool.query_id) not in pending_ids:

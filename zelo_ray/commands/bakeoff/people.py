@@ -1,25 +1,211 @@
-"""Correct a contest that a panel judged by people's labels of some documents."""
+"""Correct a bake-off that a panel judged, by people's labels of some of the documents."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isnan
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from zelo_ray.commands.bakeoff.labelled import Labelled, labelled_in
-from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Corrections, Floats, LabelForecast
+from zelo_ray.commands.bakeoff.outcome import (
+    BakeoffOutcome,
+    Corrections,
+    Floats,
+    LabelForecast,
+    Way,
+)
 from zelo_ray.commands.bakeoff.significance import SURE
 from zelo_ray.commands.label.between import between_people, told
+from zelo_ray.evaluation.measures import Measure, Truth
+from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.corrected import by_panel, corrected, foretold, people_alone
-from zelo_ray.evaluation.people.frame import Ints
+from zelo_ray.evaluation.people.frame import TOP, Frame, Ints, frame_of, sizes
 from zelo_ray.evaluation.people.measures import for_people
 from zelo_ray.evaluation.people.outlook import outlook
 from zelo_ray.evaluation.people.tested import compared
-from zelo_ray.evaluation.significance import compare
+from zelo_ray.evaluation.significance import FEWEST, compare
 from zelo_ray.formats.labels import PeoplesLabels
+from zelo_ray.formats.wording import counted
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Comparison, Estimate, Mean
+
+_UNLIKELY = 5
+"""A deviation of more standard errors than this is not chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A frame with people's labels, [rows]. If ``way`` is None they cannot correct anything."""
+
+    frame: Frame
+    size: Floats
+    gain: Floats
+    """NaN where there is no label"""
+    chances: Floats
+    """inclusion probabilities; NaN where they are unknown"""
+    way: Way | None = None
+    refused: str = ""
+    """why ``way`` is None"""
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Return which documents have a label, [rows]."""
+        return ~np.isnan(self.gain)
+
+    @property
+    def known(self) -> int:
+        """Count the documents that have a label."""
+        return int(self.labelled.sum())
+
+    @property
+    def queries(self) -> int:
+        """Count the queries that have a label of a document that matters."""
+        return len(np.unique(self.frame.query[self.labelled & (self.size > 0)]))
+
+    @property
+    def telling(self) -> Ints:
+        """Count the queries whose labels bear on the difference of two rankers: [rankers, rankers].
+
+        For a drawn sample it is 0 where too few labels bear on the difference: most of them may
+        be of documents that only a third ranker ranks differently. If everything, or whole
+        queries, is labelled, each query counts, also where two rankers are alike.
+        """
+        frame, rankers = self.frame, len(self.frame.weight)
+        if self.way != "drawn":
+            count = len(frame.query_ids) if self.way == "complete" else self.queries
+            return np.full((rankers, rankers), count)
+        rows, counts = np.flatnonzero(self.labelled), np.zeros((rankers, rankers), np.int64)
+        weight, answered = frame.weight[:, rows], frame.answered[:, frame.query[rows]]
+        starts = np.unique(frame.query[rows], return_index=True)[1]
+        for ranker in range(rankers):
+            apart = (weight != weight[ranker]) & answered & answered[ranker]
+            queries = np.logical_or.reduceat(apart, starts, axis=1).sum(axis=1)
+            counts[ranker] = np.where(apart.sum(axis=1) < FEWEST_LABELS, 0, queries)
+        return counts
+
+
+def labelled_in(outcome: BakeoffOutcome, measure: Measure, labels: PeoplesLabels) -> Labelled:
+    """Return the documents on which a measure depends, with people's labels of some.
+
+    The gains of several people for one document are averaged. Rows without a grade are treated as
+    missing at random.
+    """
+    frame, rows = frame_of(measure, outcome.rankings), labels.rows
+    row = frame.rows_of(rows["query_id"].to_pylist(), rows["doc_id"].to_pylist())
+    places = np.flatnonzero(row >= 0)
+    row, size = row[places], len(frame.query)
+    gains = frame.linear.gains(rows["grade"].to_numpy()[places])
+    count = np.bincount(row, minlength=size)
+    with np.errstate(invalid="ignore"):
+        gain = np.bincount(row, gains, size) / count
+    chances = np.full(size, np.nan)
+    chances[row] = rows["probability"].to_numpy(zero_copy_only=False)[places]
+    if labels.frame is None and labels.unsure:
+        chances *= labels.documents / (labels.documents + labels.unsure)
+    labelled = Labelled(frame, sizes(frame), gain, chances)
+    if refused := _nothing(labelled, labels) or _other_scale(outcome.truth, labels):
+        return replace(labelled, refused=refused)
+    return _with_way(labelled, labels, outcome.arms)
+
+
+def _nothing(labelled: Labelled, labels: PeoplesLabels) -> str:
+    """Say why no document of the frame has a label; empty if one has."""
+    if labelled.known:
+        return ""
+    if labels.ahead:
+        return (
+            f"the first document of the sample has no label yet, and {labels.ahead:,} later ones "
+            "count only with it: zelo-ray label asks about it next"
+        )
+    if not len(labels.rows):
+        return f"no document has a grade (people could not say of {labels.unsure:,})"
+    return "none of the labelled documents is among the first of any ranker"
+
+
+def _other_scale(truth: Truth, labels: PeoplesLabels) -> str:
+    """Say why grades of people and of the panel are not comparable; empty if they are."""
+    top = TOP if truth.kind == "scores" else float(truth.relevance.max(initial=0.0))
+    if (top > 1, top > TOP) == (labels.top > 1, labels.top > TOP):
+        return ""
+    if truth.kind == "scores":
+        return (
+            f"the truth is zELO scores, which grades from 0 to {TOP} correct, but these grades go "
+            f"up to {labels.top:g}"
+        )
+    return (
+        f"the truth's grades go up to {top:g}, and people's to {labels.top:g}: convert them to "
+        "one scale (zelo-ray convert qrels --cut turns scores into grades)"
+    )
+
+
+def _with_way(labelled: Labelled, labels: PeoplesLabels, rankers: Sequence[str]) -> Labelled:
+    """Set how the labelled documents were chosen, or why they cannot correct anything."""
+    matters = labelled.size > 0
+    if labelled.labelled[matters].all():
+        return replace(labelled, way="complete", chances=np.ones(len(matters)))
+    if labels.drawn:
+        why = _too_few(labelled) or _not_drawn(labelled, labels, rankers)
+        return replace(labelled, refused=why) if why else replace(labelled, way="drawn")
+    query, size = labelled.frame.query, len(labelled.frame.query_ids)
+    totals, has = (
+        np.bincount(query[rows], minlength=size) for rows in (matters, matters & labelled.labelled)
+    )
+    if not (has == totals)[has > 0].all():
+        why = (
+            f"{labelled.known:,} of {matters.sum():,} documents that matter are labelled, without "
+            "known inclusion probabilities: if they were not drawn at random, but are, say, the "
+            "top of each query, a correction by them would be wrong. Draw documents with zelo-ray "
+            "label, or label whole queries, or all of these documents"
+        )
+        return replace(labelled, refused=why)
+    if (some := int((has > 0).sum())) < FEWEST:
+        return replace(labelled, refused=f"fewer than {FEWEST} whole queries are labelled")
+    chances = np.full(len(matters), some / int((totals > 0).sum()))
+    return replace(labelled, way="queries", chances=chances)
+
+
+def _too_few(labelled: Labelled) -> str:
+    """Say that there are too few labels for a correction; empty if there are enough."""
+    if labelled.known >= FEWEST_LABELS and labelled.queries >= FEWEST:
+        return ""
+    labels = counted(labelled.known, "document is labelled", "documents are labelled")
+    of = counted(labelled.queries, "query", "queries")
+    return f"{labels} in {of}; a correction takes {FEWEST_LABELS} documents in {FEWEST} queries"
+
+
+def _not_drawn(labelled: Labelled, labels: PeoplesLabels, rankers: Sequence[str]) -> str:
+    """Say why the sample does not represent all documents that matter; empty if it does.
+
+    Weighted by their inverse inclusion probabilities, the sizes of the labelled documents add up
+    to those of all that could be drawn, except for chance (Horvitz & Thompson 1952).
+    """
+    if labels.frame is None:
+        mask = (labelled.size > 0) & labelled.labelled
+        size, chance = labelled.size[mask], labelled.chances[mask]
+        error = np.sqrt((size**2 * (1 - chance) / chance**2).sum())
+        if abs((size / chance).sum() - labelled.size.sum()) <= _UNLIKELY * error:
+            return ""
+        return (
+            "the inclusion probabilities do not fit these rankers: a sample drawn with them would "
+            "represent more documents than there are, or fewer"
+        )
+    frame, could = labelled.frame, np.zeros(len(labelled.size), np.bool_)
+    row = frame.rows_of(*(labels.frame[name].to_pylist() for name in ("query_id", "doc_id")))
+    could[row[(row >= 0) & (labels.frame["size"].to_numpy() > 0)]] = True
+    lost = (labelled.size > 0) & ~could
+    if not lost.any():
+        return ""
+    whose = [
+        ranker for ranker, weights in zip(rankers, frame.weight, strict=True) if weights[lost].any()
+    ]
+    return (
+        f"{counted(int(lost.sum()), 'document')} among the first of {', '.join(whose[:5])} by "
+        f"{frame.measure} could not be drawn: the sample was drawn for other rankers or another "
+        "measure. To extend it to new rankers, run zelo-ray label with --contest (this bake-off) "
+        "and --out (these labels)"
+    )
+
 
 _Values = Mapping[Estimate, Mapping[str, Floats]]
 
@@ -27,14 +213,16 @@ _Values = Mapping[Estimate, Mapping[str, Floats]]
 def corrections(
     outcome: BakeoffOutcome, labels: PeoplesLabels, options: BakeoffOptions
 ) -> Corrections:
-    """Correct every measure that is linear in the labels; or say why that cannot be."""
+    """Correct every measure that is linear in the labels, or say why that is impossible."""
     chosen, left_out = for_people(outcome.measures, scores=outcome.truth.kind == "scores")
     tried = {str(measure): labelled_in(outcome, measure, labels) for measure in chosen}
     by_measure = {name: labelled for name, labelled in tried.items() if labelled.way}
     left_out |= {name: labelled.refused for name, labelled in tried.items() if not labelled.way}
-    if labels.frame is None:  # nothing tells whether a deeper document could have been drawn
+    if labels.frame is None:  # unknown whether deeper documents could have been drawn
         drawn = [name for name, labelled in by_measure.items() if labelled.way == "drawn"]
-        left_out |= dict.fromkeys(drawn[1:], "the labels do not tell what else could be drawn")
+        left_out |= dict.fromkeys(
+            drawn[1:], "it is unknown which other documents could have been drawn"
+        )
         by_measure = {
             name: labelled for name, labelled in by_measure.items() if name not in drawn[1:]
         }
@@ -79,14 +267,16 @@ def corrections(
 
 
 def _by_whom(outcome: BakeoffOutcome, by_measure: Mapping[str, Labelled]) -> _Values:
-    """Compute the metrics by estimate (graded, people, corrected) and measure: [arms, queries]."""
+    """Compute the metrics, [rankers, queries], by estimate and measure."""
     values: dict[Estimate, dict[str, Floats]] = {"graded": {}, "people": {}, "corrected": {}}
     for name, labelled in by_measure.items():
         labels = labelled.frame, labelled.gain, labelled.chances
         together = labelled.way == "queries"
         values["corrected"][name] = corrected(*labels, whole_queries=together)
         values["people"][name] = people_alone(*labels)
-        if outcome.truth.kind == "scores":  # by which the panel's own metrics are of another kind
+        if (
+            outcome.truth.kind == "scores"
+        ):  # the panel's own measure uses scores: compute the graded one as well
             values["graded"][name] = by_panel(labelled.frame)
     return values
 
@@ -111,40 +301,40 @@ def _compared(
     return comparisons
 
 
-def _means(arms: Sequence[str], values: _Values) -> Iterator[Mean]:
-    """Yield means without intervals: documents that all arms rank alike have only panel labels."""
+def _means(rankers: Sequence[str], values: _Values) -> Iterator[Mean]:
+    """Yield means. They have no intervals: where rankers agree, only the panel labelled."""
     for estimate in ("graded", "corrected"):
         for name, table in values[estimate].items():
-            for arm, row in zip(arms, table, strict=True):
+            for ranker, row in zip(rankers, table, strict=True):
                 mean = float(row.mean())
-                yield Mean(arm, name, mean, np.nan, np.nan, len(row), estimate)
+                yield Mean(ranker, name, mean, np.nan, np.nan, len(row), estimate)
 
 
-def _leader(arms: Sequence[str], comparisons: Sequence[Comparison], measure: str) -> str:
-    """Return the arm that leads the others by most, on the queries that each two ranked."""
-    above = dict.fromkeys(arms, 0.0)
+def _leader(rankers: Sequence[str], comparisons: Sequence[Comparison], measure: str) -> str:
+    """Return the ranker with the largest sum of differences to the others."""
+    above = dict.fromkeys(rankers, 0.0)
     for row in comparisons:
         if (row.estimate, row.measure) == ("corrected", measure) and row.queries:
             above[row.run_a] += row.difference
             above[row.run_b] -= row.difference
-    return max(above, key=lambda arm: above[arm])
+    return max(above, key=lambda ranker: above[ranker])
 
 
 def _forecasts(
     labelled: Labelled,
     telling: Ints,
-    arms: Sequence[str],
+    rankers: Sequence[str],
     leader: str,
     corrected: Sequence[Comparison],
     *,
     metrics: Floats,
 ) -> Iterator[LabelForecast]:
-    """Yield what it takes to be sure of the difference between the leading arm and each other.
+    """Yield forecasts of the labels that make a difference to the leader significant.
 
-    The difference is taken as it is now, with Holm's correction at its strictest. Arms that too
-    few labels tell apart are left out.
+    It is assumed that the difference stays as it is, and that Holm's correction is at its
+    strictest. Rankers whose difference too few labels bear on are left out.
     """
-    frame, place = labelled.frame, {arm: i for i, arm in enumerate(arms)}
+    frame, place = labelled.frame, {ranker: i for i, ranker in enumerate(rankers)}
     guess = foretold(frame, labelled.gain)
     residual = labelled.gain - guess
     for row in corrected:

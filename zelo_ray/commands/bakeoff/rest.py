@@ -1,4 +1,4 @@
-"""The truth as some of its judges alone see it: their labels, from the judgments of a run."""
+"""Recompute the truth without some of its judges, from the judgments of the run that made it."""
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,44 +22,44 @@ from zelo_ray.records import Grade, Qrel, Vote
 
 _IDS = ("query_id", "doc_id")
 _APART = {Vote, Grade}
-"""Judgments that would be the same, had other judges never been asked."""
+"""Judgments that do not depend on which other judges were asked."""
 
 
 class InseparableError(Exception):
-    """The labels cannot be told without some of the judges; the message says why."""
+    """The labels cannot be computed without some of the judges; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """A truth that a panel of judges gave: the run of `annotate` that it is of."""
+    """The run of `annotate` that made a truth."""
 
     out: str
     protocol: Protocol
     options: AnnotateOptions | None
-    """None where the run's record does not tell them"""
+    """None if the run's record does not hold them"""
     judges: tuple[str, ...]
-    """whose judgments there are, ascending"""
+    """those that gave judgments, in alphabetical order"""
 
     def without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
-        """Return the other judges' labels of the documents of the truth that they judged.
+        """Compute labels from the other judges alone, for the documents that they judged.
 
-        What the protocol learns of the judges it learns anew, from the others alone.
+        What the protocol learns about judges is learned again, from the others alone.
 
         Args:
-            judges: whom to leave out.
-            truth: query_id and doc_id of the labels that are wanted.
+            judges: those to leave out.
+            truth: query_id and doc_id of the wanted labels.
 
         Returns:
             The columns of `records.Qrel`, the queries in the order of the truth.
 
         Raises:
-            InseparableError: nothing is left, or no such labels can be told.
+            InseparableError: no judge is left, or no labels can be computed.
         """
         others = [judge for judge in self.judges if judge not in judges]
         if not others:
             raise InseparableError("no judge of the truth is left")
         if self.options is None or not self._by_judge:
-            raise InseparableError(f"judges of {self.protocol.name} do not judge apart")
+            raise InseparableError(f"the judges of {self.protocol.name} do not judge independently")
         try:
             return self._refitted(others, self.options, truth)
         except ZeloError as error:
@@ -69,7 +69,7 @@ class Annotated:
 
     @property
     def _by_judge(self) -> bool:
-        """Return whether the other judgments would be the same without some of the judges."""
+        """Return whether judges are independent, so that some can be left out."""
         kinds = {kind.record for kind in self.protocol.counted.values()}
         return bool(kinds) and (kinds <= _APART or self.protocol.alone(self.options))
 
@@ -97,13 +97,13 @@ class Annotated:
 
 
 def annotated(truth: str) -> Annotated | None:
-    """Return the run of `annotate` that a truth belongs to; None if there is none.
+    """Return the run of `annotate` that made a truth; None if none did.
 
     Args:
-        truth: its ``--out``, or ``scores.parquet`` or ``annotated.jsonl`` in there.
+        truth: the ``--out`` of such a run, or its ``scores.parquet`` or ``annotated.jsonl``.
 
     Raises:
-        InputError: the storage cannot be reached, or the run's record is no such.
+        InputError: the storage cannot be reached, or the run's record is not valid.
     """
     out = run_at(truth)
     if RUN not in (listing(out) or ()):
@@ -118,7 +118,7 @@ def annotated(truth: str) -> Annotated | None:
 
 
 def _judges(out: str, protocol: Protocol, run: Mapping[str, Any]) -> set[str]:
-    """Return the judges of the stored judgments; where these are gone, those that were asked."""
+    """Return the judges of the stored judgments; if these are gone, those that were asked."""
     names = set[str]()
     try:
         for name in protocol.counted:
@@ -129,7 +129,7 @@ def _judges(out: str, protocol: Protocol, run: Mapping[str, Any]) -> set[str]:
 
 
 def _columns(kind: Judgments) -> tuple[str, ...]:
-    """Return the columns that a fit reads; explanations are left out of kinds known to allow it."""
+    """Return the columns that a fit reads; for known kinds without explanations."""
     return kind.columns if kind.record in _APART and kind.columns else kind.fields
 
 
@@ -140,7 +140,7 @@ def _of_judges(table: pa.Table, judges: Sequence[str]) -> pa.Table:
 def _by_query(
     tables: Mapping[str, pa.Table], protocol: Protocol, queries: Sequence[str]
 ) -> list[list[Any]]:
-    """Return the judgments of each query as records, with fields that no fit reads left empty."""
+    """Return the judgments of each query as records; fields that no fit reads are empty."""
     pools: dict[str, list[Any]] = {query_id: [] for query_id in queries}
     for name, table in tables.items():
         kind = protocol.judgments[name].record

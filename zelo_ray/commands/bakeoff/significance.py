@@ -1,4 +1,4 @@
-"""Decide what a comparison allows to say."""
+"""Decide whether a difference is significant, and if not, why not."""
 
 from dataclasses import replace
 from enum import Enum, auto
@@ -8,36 +8,36 @@ from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.records import Comparison
 
 SURE = 0.05
-"""Below this, p after Holm's correction is taken for a difference."""
+"""Differences with a smaller p (after Holm's correction) are significant."""
 
 
 class Significance(Enum):
-    """Significance of the difference between A and B, as A stands to B."""
+    """Significance of the difference between rankers A and B, seen from A."""
 
     ABOVE = auto()
     BELOW = auto()
     NOT_SIGNIFICANT = auto()
-    """chance explains the difference"""
+    """the difference may be due to chance"""
     LABELS_COULD_TURN_IT = auto()
-    """on these labels it is above or below, but other answers of the judges could turn it"""
+    """significant over queries, but not certain under the standard errors of the labels"""
     ONLY_BY_KIN = auto()
-    """only judges that are kin of one of the two make it so"""
+    """significant only with judges of the same model family as one of the two"""
     TOO_FEW_QUERIES = auto()
 
     @property
     def is_significant(self) -> bool:
-        """Return whether one of the two is above the other."""
+        """Return whether one of the two is significantly better."""
         return self in (Significance.ABOVE, Significance.BELOW)
 
 
 def significance_of(comparison: Comparison) -> Significance:
-    """Return what can be said of A, seen from B."""
+    """Return the significance of the difference, seen from A."""
     if comparison.queries < FEWEST:
         return Significance.TOO_FEW_QUERIES
     if not comparison.p_holm < SURE:
         return Significance.NOT_SIGNIFICANT
     same = comparison.p_labels if comparison.difference > 0 else 1 - comparison.p_labels
-    if same < LABELS_SURE:  # not where there is none: NaN
+    if same < LABELS_SURE:  # false for NaN: labels without standard errors
         return Significance.LABELS_COULD_TURN_IT
     if comparison.kin:
         return Significance.ONLY_BY_KIN
@@ -45,7 +45,7 @@ def significance_of(comparison: Comparison) -> Significance:
 
 
 def turned(one: Comparison) -> Comparison:
-    """Return the same comparison, seen from the other arm."""
+    """Return the same comparison with A and B exchanged."""
     return replace(
         one,
         run_a=one.run_b,

@@ -1,4 +1,4 @@
-"""Results by parts of the queries: by a field of theirs, and by how hard they are."""
+"""Compute means over parts of the queries: by the values of a field, and by difficulty."""
 
 from collections.abc import Iterable, Mapping
 
@@ -32,8 +32,8 @@ def slices_of(
                 )
                 ends = zip(mean.tolist(), low.tolist(), high.tolist(), strict=True)
                 counts = (~np.isnan(values[:, chosen])).sum(axis=1).tolist()
-                for arm, three, count in zip(outcome.arms, ends, counts, strict=True):
-                    yield Slice(name, value, arm, measure, *three, count)
+                for ranker, three, count in zip(outcome.arms, ends, counts, strict=True):
+                    yield Slice(name, value, ranker, measure, *three, count)
 
 
 def _order(value: str) -> tuple[int, str]:
@@ -41,7 +41,7 @@ def _order(value: str) -> tuple[int, str]:
 
 
 def _difficulty(outcome: BakeoffOutcome) -> list[str]:
-    """Split the queries into thirds by the mean of the arms that ranked them; "" for the others."""
+    """Split the queries into thirds by the mean of the rankers; "" if none ranked the query."""
     values = np.where(outcome.answered, outcome.values[outcome.leading], np.nan)
     counts = (~np.isnan(values)).sum(axis=0)
     queries = np.flatnonzero(counts)

@@ -1,4 +1,4 @@
-"""``compare-labels``: what changes when a benchmark is labelled anew."""
+"""``compare-labels``: compare old and new labels of a benchmark."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -28,21 +28,21 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.options import CompareLabelsOptions
 
 _CUTS = {"old": "positive", "new": "relevant"}
-"""The flag that cuts the labels of each side in two."""
+"""By side, the option with the lowest relevant label."""
 _TEXT = 80
 _TAKEN = {"run.json", "agree.json"}
 
 
 def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[str, pa.Table]]:
-    """Find what new labels change about a benchmark, and write it where ``out`` says, if it does.
+    """Compare old and new labels of a benchmark, and write the results if ``out`` is given.
 
     Returns:
-        What ``compare.json`` holds, and by name the tables ``leaderboards``, ``siblings`` and
+        The contents of ``compare.json``, and by name the tables ``leaderboards``, ``siblings`` and
         ``contradictions``.
 
     Raises:
-        OptionError: ``out`` holds other results, or the measure is none.
-        InputError: what is read is wrong, or the labels share no query.
+        OptionError: ``out`` holds other results, or the measure is unknown.
+        InputError: an input cannot be read, or no query has both labels.
     """
     if options.out and not _TAKEN.isdisjoint(listing(options.out) or ()):
         raise OptionError(f"{options.out} holds other results; name another --out")
@@ -124,12 +124,12 @@ def _runs(options: CompareLabelsOptions) -> dict[str, pa.Table]:
 
 
 def _grades(url: str, labels: pa.Table) -> pa.Table:
-    """Return the labels to cut in two: of a graded run the calibrated grades, not their means."""
+    """Return the labels to compare with the cut: for a graded run its calibrated grades."""
     return read_graded(url) if has_grades(url) else labels
 
 
 def _cuts(labels: Mapping[str, pa.Table], options: CompareLabelsOptions) -> dict[str, float]:
-    """Return the label from which on a document is relevant, as given or as the labels suggest."""
+    """Return the lowest relevant label of each side: as given, or by the scale of the labels."""
     cuts = {}
     for side, flag in _CUTS.items():
         binary = _largest(labels[side]) <= 1 and not has_grades(getattr(options, side))
@@ -144,17 +144,17 @@ def _largest(labels: pa.Table) -> float:
 
 
 def _overlap(old: pa.Table, new: pa.Table, options: CompareLabelsOptions) -> list[str]:
-    """Describe what only one side holds.
+    """Describe which queries and documents have labels of one side only.
 
     Raises:
-        InputError: there is no common query.
+        InputError: no query has both labels.
     """
     sides = {"old": _query_ids(old), "new": _query_ids(new)}
     ids = sides["old"] & sides["new"]
     if not ids:
         has = zip((options.old, options.new), sides.values(), strict=True)
         few = "; ".join(f"{place} has {_few(queries)}" for place, queries in has)
-        raise InputError(f"no query has both labels: {few}")
+        raise InputError(f"no query has both old and new labels: {few}")
     notes = [
         f"{counted(len(side - ids), 'query has', 'queries have')} {which} labels only, left out: "
         f"{_few(side - ids)}"
@@ -167,7 +167,7 @@ def _overlap(old: pa.Table, new: pa.Table, options: CompareLabelsOptions) -> lis
     lacking = pairs[0].select(keys).join(pairs[1].select(keys), keys, join_type="left anti")
     if len(lacking):
         documents = counted(len(lacking), "document has", "documents have")
-        notes.append(f"{documents} old labels only: not relevant by the new")
+        notes.append(f"{documents} old labels only (not relevant by the new labels)")
     for which, table in (("old", old), ("new", new)):
         if Truth(table).kind == "scores":
             notes.append(
@@ -189,7 +189,7 @@ def _few(ids: Iterable[str]) -> str:
 def _with_texts(
     contradictions: list[Contradiction], options: CompareLabelsOptions
 ) -> list[Contradiction]:
-    """Add the beginning of each document to the contradictions, where texts lie beside labels."""
+    """Add the beginning of each document to the contradictions, if the labels come with texts."""
     side = next((url for url in (options.new, options.old) if kind_of(url)[1].pools), None)
     if side is None or not contradictions:
         return contradictions

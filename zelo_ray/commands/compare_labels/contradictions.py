@@ -10,16 +10,16 @@ import pyarrow as pa
 from zelo_ray.formats.interchange.pooling import columns
 
 Kind = Literal["positive", "negative", "unjudged"]
-"""What the document was by the old labels."""
+"""The label of the document by the old labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A document that is relevant by one set of labels and not by the other.
+    """A document that is relevant by one set of labels but not by the other.
 
-    ``old`` is NaN where nobody had judged it. ``best``: by the new labels no document of the query
-    is better, and no old positive as good. ``ambiguous``: the panel is split over it. ``text``: how
-    it begins, where texts are at hand.
+    ``old`` is NaN if it was unjudged. ``best``: by the new labels no document of the query is
+    better, and no old positive is as good. ``ambiguous``: the panel is split on it. ``text``: its
+    beginning, if texts are available.
     """
 
     query_id: str
@@ -32,24 +32,24 @@ class Contradiction:
     text: str
 
     def steps(self, relevant: float) -> float:
-        """Return how far the new label is on the wrong side; a negative is 1 off at the border."""
+        """Return how far the new label is from the cut; for a negative at the cut it is 1."""
         return relevant - self.new if self.kind == "positive" else self.new - relevant + 1
 
 
 def contradictions(
     old: pa.Table, new: pa.Table, positive: float, relevant: float
 ) -> list[Contradiction]:
-    """Return all contradictions, the worst queries first, and in them the worst documents.
+    """Find all contradictions, the worst queries first, and in them the worst documents.
 
-    Worst is a query whose best document is none of its old positives; then one whose new label is
-    farthest off; then the one with the most contradictions.
+    Worst are queries whose best document is not an old positive; then those whose new label is
+    farthest from the cut; then those with the most contradictions.
 
     Args:
         old: the columns of `records.Qrel`.
-        new: the same, and perhaps ``ambiguous``. A document that only the old labels know is no
-            contradiction, and neither is one of a query that only one of them knows.
-        positive: the relevance from which on a document was a positive one.
-        relevant: the one from which on it is by the new labels.
+        new: the same, and perhaps ``ambiguous``. Documents without a new label are not
+            contradictions, nor are those of queries that only one side labels.
+        positive: the lowest relevant label of the old labels.
+        relevant: the lowest relevant label of the new labels.
     """
     old_labels: dict[str, dict[str, float]] = {}
     for query_id, doc_id, value in columns(old, "query_id", "doc_id", "relevance"):

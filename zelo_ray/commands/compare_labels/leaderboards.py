@@ -1,4 +1,4 @@
-"""The same runs under two sets of labels: who moved, and which gaps are real under each."""
+"""Compare the leaderboards of the same runs under two sets of labels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ Coefficient = Literal["tau-b", "tau-ap"]
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardRow:
-    """One run under both labels.
+    """A run under both labels.
 
-    Ranks start at 1, and equal means share the better one; ``moved`` is how many places the run is
-    higher by the new labels.
+    Ranks start at 1; equal means share the better rank. ``moved`` is the number of places that the
+    run is higher by the new labels.
     """
 
     run: str
@@ -54,22 +54,22 @@ class Tau:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboards:
-    """Runs by two sets of labels, and how far the two orders agree."""
+    """Two leaderboards of the same runs, and how far they agree."""
 
     rows: tuple[LeaderboardRow, ...]
     """by the new labels, best first"""
     siblings: tuple[Sibling, ...]
-    """neighbours by the new labels, from the top, then the other ones by the old labels"""
+    """neighbours by the new labels from the top, then others by the old labels"""
     taus: tuple[Tau, ...]
-    """of the new against the old; tau-AP reads the new from the top"""
+    """of the new against the old order; tau-AP reads the new one from the top"""
     significant: tuple[int, int]
-    """how many pairs of runs differ significantly by the old and by the new labels"""
+    """the number of significantly different pairs of runs, by the old and by the new labels"""
     turned: int
-    """how many pairs differ significantly by both, one way and the other way"""
+    """the number of pairs that differ significantly by both, in opposite directions"""
     sizes: tuple[float, float]
-    """the median Cohen's d of all pairs of runs, without its sign, by the old and the new labels"""
+    """the median absolute Cohen's d of all pairs of runs, by the old and by the new labels"""
     missing: Mapping[str, int]
-    """by run, how many queries it did not rank, if any"""
+    """by run, the number of queries that it did not rank, if any"""
 
 
 def compare_leaderboards(
@@ -81,21 +81,22 @@ def compare_leaderboards(
     resamples: int,
     seed: int,
 ) -> Leaderboards:
-    """Measure runs by two sets of labels, on the queries that both know.
+    """Measure runs by two sets of labels, on the queries that have both.
 
-    Means count a query that a run did not answer as 0; runs are compared on what both answered.
+    In means, a query that a run did not answer counts as 0; pairs of runs are compared on queries
+    that both answered.
 
     Args:
         old: the columns of `records.Qrel`.
         new: the same.
         runs: tables with the columns of `records.Ranked`, by name.
-        measure: the same for both.
-        resamples: how many samples of queries, and of signs, are drawn.
-        seed: all chance follows from it.
+        measure: for both.
+        resamples: number of samples of queries, and of signs.
+        seed: of the random numbers.
 
     Raises:
-        MeasureError: the measure is none.
-        RunError: what was ranked is no run.
+        MeasureError: the measure cannot be computed.
+        RunError: a run is not valid.
     """
     values: list[Floats] = []
     for labels, others in ((old, new), (new, old)):
@@ -105,10 +106,10 @@ def compare_leaderboards(
         values.append(np.stack([evaluate([measure], ranking)[0] for ranking in rankings]))
     answered = np.stack([ranking.answered for ranking in rankings])  # the same under both labels
     unanswered = (~answered).sum(axis=1)
-    arms = [*runs]
+    rankers = [*runs]
     contests = [
         contest(
-            *({str(measure): table}, answered, arms),
+            *({str(measure): table}, answered, rankers),
             resamples=resamples,
             confidence=_CONFIDENCE,
             seed=seed,
@@ -117,7 +118,9 @@ def compare_leaderboards(
     ]
     rows = _rows(*(means for means, _ in contests))
     old_order = sorted(rows, key=lambda row: (row.old_rank, row.run))
-    common = [dict(zip(arms, np.where(answered, table, np.nan), strict=True)) for table in values]
+    common = [
+        dict(zip(rankers, np.where(answered, table, np.nan), strict=True)) for table in values
+    ]
     old_of, new_of = ({(c.run_a, c.run_b): c for c in comparisons} for _, comparisons in contests)
     pairs = [(old_of[pair], new_of[pair]) for pair in old_of]
     both = [(a, b) for a, b in pairs if a.p_holm < SURE and b.p_holm < SURE]
@@ -134,7 +137,7 @@ def compare_leaderboards(
         ),
         turned=sum(a.difference * b.difference < 0 for a, b in both),
         sizes=(median_size(common[0]), median_size(common[1])),
-        missing={arm: int(n) for arm, n in zip(arms, unanswered, strict=True) if n},
+        missing={ranker: int(n) for ranker, n in zip(rankers, unanswered, strict=True) if n},
     )
 
 

@@ -1,4 +1,4 @@
-"""Gaps between neighbours of a leaderboard, in sizes that do not depend on the measure."""
+"""Compare neighbours on leaderboards by effect sizes, which do not depend on the measure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from zelo_ray.evaluation.significance import TIE, Floats
 from zelo_ray.records import Comparison
 
 SURE = 0.05
-"""Below this, p after Holm's correction over all pairs of a leaderboard tells two runs apart."""
+"""Two runs with a smaller p (Holm, over all pairs of a leaderboard) differ significantly."""
 
 Board = Literal["old", "new", "both"]
 Pair = tuple[str, str]
@@ -19,13 +19,13 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """Two neighbours of a leaderboard: A stands next above B on the board named.
+    """Two neighbours on a leaderboard: A is directly above B on the named board.
 
-    Of neighbours on both boards, A is the one above by the new labels. ``old`` and ``new`` are the
-    differences of the means on the queries that both runs answered: below 0 where only those that
-    one of them lacks put A above. ``*_d`` are the same in standard deviations of the difference
-    from query to query (Cohen's d for paired samples), ``*_p`` of the randomisation test, corrected
-    by Holm over all pairs of the board; ``*_apart``: it is below .05.
+    If they are neighbours on both, A is above by the new labels. ``old`` and ``new`` are the
+    differences of the means on the queries that both runs answered (negative if A is above only
+    because of other queries). ``*_d`` are the same in standard deviations of the differences over
+    queries (Cohen's d for paired samples), ``*_p`` the p-values of the randomisation test after
+    Holm's correction over all pairs of the board; ``*_apart``: it is below .05.
     """
 
     run_a: str
@@ -47,12 +47,12 @@ def siblings(
     values: Sequence[Mapping[str, Floats]],
     compared: Sequence[Mapping[Pair, Comparison]],
 ) -> tuple[Sibling, ...]:
-    """Return all neighbours of two leaderboards: the new one's from its top, then the old one's.
+    """Return all neighbours on two leaderboards: of the new one from its top, then of the old.
 
     Args:
         orders: the runs by the old and by the new labels, best first.
         values: by the old and the new labels, metrics of each run, [queries]; NaN: not answered.
-        compared: by the old and the new labels, every two runs, under one of their two orders.
+        compared: by the old and the new labels, every two runs, in one of their two orders.
     """
     return tuple(
         _sibling(pair, board, values, compared) for pair, board in _neighbours(*orders).items()
@@ -62,8 +62,8 @@ def siblings(
 def cohens_d(differences: Floats) -> float:
     """Return Cohen's d of paired differences: their mean in units of their standard deviation.
 
-    This is d_z of Lakens (2013, Front. Psychol. 4:863), with n - 1. 0 where all are 0, infinite
-    where all are equal and not 0.
+    This is d_z of Lakens (2013, Front. Psychol. 4:863), with n - 1. It is 0 if all are 0, infinite
+    if all are equal and not 0.
 
     Args:
         differences: [queries]; NaN is left out.
@@ -81,7 +81,7 @@ def cohens_d(differences: Floats) -> float:
 
 
 def median_size(values: Mapping[str, Floats]) -> float:
-    """Return the median of Cohen's d, without its sign, over all pairs of runs; NaN without any."""
+    """Return the median absolute Cohen's d over all pairs of runs; NaN if there are none."""
     sizes = [abs(cohens_d(a - b)) for a, b in combinations(values.values(), 2)]
     effects = [size for size in sizes if not np.isnan(size)]
     return float(np.median(effects)) if effects else float("nan")

@@ -1,4 +1,4 @@
-"""The report of ``compare-labels``: what changes when a benchmark is labelled anew."""
+"""The report of ``compare-labels``: what new labels of a benchmark change."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -23,16 +23,16 @@ from zelo_ray.reports.wording import estimate, number, short
 Row = Mapping[str, Any]
 
 _ROWS, _OPEN, _CONTRADICTIONS_OPEN = 500, 25, 12
-"""How many rows a table has, and how many of them stand open."""
+"""Rows of a table, and rows that are shown at once."""
 _CONTRADICTED = 0.1
-"""Above this share of its queries, two sets of labels measure different things."""
+"""Above this share of contradicted queries, the labels measure different things."""
 _SIGNIFICANT = {
     (True, True): "both",
     (True, False): "old",
     (False, True): "new",
     (False, False): "neither",
 }
-"""By which labels two runs differ significantly: whether by the old, and whether by the new."""
+"""By which labels two runs differ significantly: keys are (by the old, by the new)."""
 _KINDS = {
     "positive": "old positives not relevant",
     "negative": "old negatives relevant",
@@ -41,7 +41,7 @@ _KINDS = {
 
 
 class LabelComparisonResults:
-    """Two sets of labels compared, of which each table is read once."""
+    """Results of comparing labels; each table is read once."""
 
     def __init__(self, source: Source, record: Record) -> None:
         self.source, self.record = source, record
@@ -110,7 +110,7 @@ def _tiles(results: LabelComparisonResults) -> list[tuple[str, str]]:
 
 
 def _compare_orders(results: LabelComparisonResults) -> str:
-    """Say which run leads under each labels, and which one changes most places."""
+    """Say which run leads under each set of labels, and which one moves most."""
     if not (rows := results.leaderboard):
         return ""
     old, new = results.leaders
@@ -124,12 +124,12 @@ def _compare_orders(results: LabelComparisonResults) -> str:
     places = f"{counted(abs(mover['moved']), 'place')} {'up' if mover['moved'] > 0 else 'down'}"
     return (
         f"By {rows[0]['measure']} {leaders}; {moved:,} of {counted(len(rows), 'run')} change "
-        f"places, the most {mover['run']}, {places}."
+        f"places, {mover['run']} most: {places}."
     )
 
 
 def _compare_pairs(results: LabelComparisonResults) -> str:
-    """Say how many pairs of runs differ significantly, and how many the other way round."""
+    """Say how many pairs of runs differ significantly, and how many in opposite directions."""
     runs, counts = len(results.leaderboard), results.counts
     if runs < 2:
         return ""
@@ -137,7 +137,7 @@ def _compare_pairs(results: LabelComparisonResults) -> str:
     return (
         f"Of {counted(runs * (runs - 1) // 2, 'pair')} of runs {counts['apart_old']:,} differ "
         f"significantly by the old labels, {counts['apart_new']:,} by the new"
-        + (f"; {turned:,} by both, the other way round." if turned else ".")
+        + (f"; {turned:,} by both, in opposite directions." if turned else ".")
     )
 
 
@@ -148,7 +148,7 @@ def _contradiction_sentence(results: LabelComparisonResults) -> str:
         f"The new labels (relevant from {options['relevant']:g}) contradict the old ones (from "
         f"{options['positive']:g}) in {counts['queries_contradicted']:,} of "
         f"{counted(counts['queries'], 'query', 'queries')}"
-        + (f"; in {beaten:,} the best document was no old positive." if beaten else ".")
+        + (f"; in {beaten:,} the best document was not an old positive." if beaten else ".")
     )
 
 
@@ -189,8 +189,8 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
             ),
             Chart(
                 {"": intervals(names, {"old": old, "new": new}, rows[0]["measure"])},
-                "Means under two sets of labels are not on one scale: what counts is the order, "
-                "and how far apart runs are.",
+                "Means under two sets of labels are not comparable: look at the order, and at "
+                "how far apart runs are.",
             ),
             ReportTable(
                 columns,
@@ -205,7 +205,7 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
 
 
 def siblings_section(results: LabelComparisonResults) -> Section | None:
-    """Show whether the gaps between neighbours have grown."""
+    """Show the gaps between neighbours under both labels."""
     rows, counts = results.siblings, results.counts
     if not rows:
         return None
@@ -233,16 +233,16 @@ def siblings_section(results: LabelComparisonResults) -> Section | None:
         (
             Chart(
                 {"": intervals(names, figures, "Cohen's d", 0.0)},
-                "How far each run stands above its neighbour on the new leaderboard, from the top, "
-                "under both labels. Left of 0 the old labels have them the other way round.",
+                "How far each run is above the next on the new leaderboard, from the top, under "
+                "both labels. Left of 0 the labels have them in the opposite order.",
             ),
             ReportTable(
                 columns,
                 cells,
                 "Cohen's d: the mean difference over queries, in standard deviations of that "
                 "difference. Significant: p < .05 by the paired randomisation test, after Holm's "
-                "correction for all pairs. Neighbours are close on the leaderboard that chose "
-                "them; to compare labels, the median |d| over all pairs of runs is "
+                "correction for all pairs. Neighbours are close by the labels that made them "
+                "neighbours; to compare labels, the median |d| over all pairs of runs is "
                 f"{number(counts['median_d_old'], '.2f')} by the old labels and "
                 f"{number(counts['median_d_new'], '.2f')} by the new.",
                 frozenset({"old d", "new d", "queries"}),
@@ -278,8 +278,8 @@ def contradictions_section(results: LabelComparisonResults) -> Section | None:
         for row in rows[:_ROWS]
     ]
     caption = (
-        "The worst queries first: those whose best document by the new labels was no positive, "
-        "then those whose label is farthest off."
+        "The worst queries first: those whose best document by the new labels was not a positive, "
+        "then those whose label is farthest from the cut."
     )
     if len(rows) > _ROWS:
         caption += f" The table has the first {_ROWS:,} of {len(rows):,}."
@@ -292,7 +292,7 @@ def contradictions_section(results: LabelComparisonResults) -> Section | None:
         file="contradictions.parquet",
         total=len(rows),
     )
-    return Section("contradictions", "Documents on which the labels contradict", (table,))
+    return Section("contradictions", "Contradicted labels", (table,))
 
 
 def _find_warnings(results: LabelComparisonResults) -> RankedWarnings:
@@ -303,7 +303,7 @@ def _find_warnings(results: LabelComparisonResults) -> RankedWarnings:
 
 
 def warn_of_labels(record: Record, leaders: tuple[str, str] | None) -> Iterator[ResultWarning]:
-    """Yield a warning for what new labels change that a decision may hang on.
+    """Yield a warning for each change by the new labels that may affect decisions.
 
     Args:
         record: ``compare.json``.
@@ -316,7 +316,7 @@ def warn_of_labels(record: Record, leaders: tuple[str, str] | None) -> Iterator[
     if leaders and leaders[0] != leaders[1]:
         yield ResultWarning(WarningCode.LEADER_CHANGED, {"old": leaders[0], "new": leaders[1]})
     contradicted, queries = counts["queries_contradicted"], counts["queries"]
-    # Scores in logits, of which nobody said from which one on they are relevant, contradict little.
+    # For scores in logits without a given cut, contradictions mean little.
     if not record["uncut"] and contradicted > _CONTRADICTED * queries:
         yield ResultWarning(
             WarningCode.LABELS_CONTRADICT,

@@ -14,8 +14,8 @@ def run(options: CompareLabelsOptions, _watch: Watch) -> Report:
     """Compare old and new labels, and report leaderboards, gaps and contradictions.
 
     Raises:
-        OptionError: ``out`` holds other results, or the measure is none.
-        InputError: what is read is wrong, or the labels share no query.
+        OptionError: ``out`` holds other results, or the measure is unknown.
+        InputError: an input cannot be read, or no query has both labels.
     """
     record, tables = compare_labels(options)
     report = COMPARE_LABELS_REPORT.report(tables, record, options.out)

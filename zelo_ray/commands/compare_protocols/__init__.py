@@ -1,7 +1,7 @@
-"""Protocols at equal money: which way of judging agrees most with people, and for how much.
+"""Compare protocols at equal cost: which agrees most with people, and what it costs.
 
-An item is a pair of documents on which people have a word. A protocol's word on it is which of the
-two has the higher score in its ``scores.parquet``, whatever it asked; what it gave no scores is not
+An item is a pair of documents that people judged. A protocol's verdict on it is which of the two
+has the higher score in its ``scores.parquet``, whatever it asked; an item without scores is not
 judged, and neither right nor wrong.
 """
 
@@ -14,8 +14,7 @@ from zelo_ray.commands.compare_protocols.costs import (
     spent,
     spent_on,
 )
-from zelo_ray.commands.compare_protocols.files import write_outcome
-from zelo_ray.commands.compare_protocols.measured import measure, word, words_of
+from zelo_ray.commands.compare_protocols.measured import measure, word, words_of, write_outcome
 from zelo_ray.commands.compare_protocols.outcome import ProtocolsOutcome, ProtocolTrial
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
 from zelo_ray.commands.compare_protocols.plans import compared, plans, unused_by_all

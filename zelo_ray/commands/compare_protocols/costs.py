@@ -1,7 +1,7 @@
-"""Add up what protocols cost: all rows of the ledger for the requests that each of them makes.
+"""Compute what protocols cost: all rows of the ledger for the requests of each protocol.
 
-A reply that two protocols ask for is paid once, and is part of what both cost: so a protocol's cost
-does not depend on which others ran, nor in what order. Nor does what it may still spend.
+A reply that two protocols ask for is paid once, but counts in the cost of both. So neither the cost
+of a protocol nor the rest of its budget depends on which others ran, or in what order.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,31 +16,31 @@ from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge, Pool, Reply
 
 Lying = tuple[float, Sequence[str]]
-"""Of an open batch the US dollars that are reserved for it, and the keys of its requests."""
+"""An open batch: the US dollars that are reserved for it, and the keys of its requests."""
 
 
 @dataclass(slots=True)
 class Bill:
-    """Costs of some requests: calls, US dollars, and the answers of unknown price besides."""
+    """Cost of some requests: calls, US dollars, and the number of answers of unknown price."""
 
     calls: int = 0
     dollars: float = 0.0
     unpriced: int = 0
 
     def add(self, other: "Bill") -> None:
-        """Add another's."""
+        """Add another bill."""
         self.calls += other.calls
         self.dollars += other.dollars
         self.unpriced += other.unpriced
 
     @property
     def price(self) -> float:
-        """Return the cost in US dollars; NaN where not all prices are known."""
+        """Return the cost in US dollars; NaN if a price is unknown."""
         return nan if self.unpriced else self.dollars
 
 
 class _Noting:
-    """Replies, and the keys of all that was asked for, found or not."""
+    """Replies that record the keys of all requests, whether found or not."""
 
     def __init__(self, replies: Replies) -> None:
         self._replies, self.keys = replies, dict[str, None]()
@@ -54,7 +54,7 @@ class _Noting:
 
 
 def pools_in(file: str) -> Iterator[Pool]:
-    """Yield the pools of a file; bad lines are passed over."""
+    """Yield the pools of a file; invalid lines are skipped."""
     for line in read_lines(file, LineLimits()):
         if line.pool:
             yield line.pool
@@ -63,10 +63,10 @@ def pools_in(file: str) -> Iterator[Pool]:
 def requests_of(
     pools: Iterable[Pool], panel: Sequence[Judge], options: AnnotateOptions, replies: Replies
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield the query id of each pool, and the keys of all requests that a protocol makes about it.
+    """Yield, for each pool, its query id and the keys of all requests of a protocol.
 
-    What is not there counts as failed here, so that also what a run asked is found that was cut
-    off, and went on without some of its judges. It takes as long as the replies are many.
+    Missing replies count as failed, so that requests of interrupted runs, and of runs that went on
+    without some judges, are found too. The time grows with the number of replies.
     """
     protocol = load(options.protocol)
     missing = Disabled(StopReason.MISSING, "not there")
@@ -84,11 +84,11 @@ class _Rows:
     dollars: float = 0.0
     unpriced: int = 0
     calls: dict[str, int] = field(default_factory=dict)
-    """by run, as each begins to count anew"""
+    """by run, because each run counts from 1"""
 
 
 def bills_of(rows: Iterable[Reply], wanted: Iterable[str]) -> dict[str, Bill]:
-    """Return the bill of each request by its key, with every billed answer, used or not."""
+    """Return the bill of each request by its key: of all billed answers, used or not."""
     by_key = {key: _Rows() for key in wanted}
     for row in rows:
         if request := by_key.get(row.key):
@@ -102,7 +102,7 @@ def bills_of(rows: Iterable[Reply], wanted: Iterable[str]) -> dict[str, Bill]:
 
 
 def by_query(asked: Mapping[str, Sequence[str]], bills: Mapping[str, Bill]) -> dict[str, Bill]:
-    """Return the bill of each query. A request that two queries share counts for the first.
+    """Return the bill of each query. A request of two queries counts for the first one.
 
     Args:
         asked: by query id, the keys of its requests.
@@ -126,10 +126,10 @@ def spent_on(
     pools: Iterable[Pool],
     lying: Iterable[Lying],
 ) -> float | None:
-    """Return the US dollars that a protocol has spent of its budget in all runs; None without one.
+    """Return the US dollars of a protocol's budget spent in all runs; None without a budget.
 
-    A run takes over all open batches of its judges, and holds them against its budget. What is
-    reserved there for requests of other protocols is taken off, so it may be less than 0.
+    A run takes over all open batches of its judges, and counts them in its budget. What these
+    reserve for requests of other protocols is subtracted, so the result may be negative.
     """
     if options.max_usd is None:
         return None
@@ -139,7 +139,7 @@ def spent_on(
 
 
 def spent(rows: Iterable[Reply], own: Collection[str], lying: Iterable[Lying] = ()) -> float:
-    """Return the US dollars paid for requests of these keys, less what batches hold for others."""
+    """Return US dollars paid for these requests, less what open batches reserve for others."""
     paid = sum(row.dollars or 0.0 for row in rows if row.key in own)
     others = (
         dollars * sum(key not in own for key in keys) / len(keys) for dollars, keys in lying if keys

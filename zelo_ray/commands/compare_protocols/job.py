@@ -1,4 +1,4 @@
-"""Protocols at equal money, on Ray: each runs as `annotate` does, all out of one ledger."""
+"""Run protocols one after another, as `annotate` does, with one ledger; measure them all."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
 
     Args:
         options: of the command.
-        watch: who is told how it goes, protocol by protocol.
+        watch: gets messages and progress.
 
     Raises:
         InputError, OptionError, PanelError, UnknownProtocol, LockError, LedgerError: before
@@ -90,15 +90,15 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
 
 
 def _anew(watch: Watch) -> AbstractContextManager[object]:
-    """Return a context for one protocol of several, in which the terminal's display begins anew."""
+    """Return a context for one protocol, in which the terminal's progress display starts again."""
     return watch if isinstance(watch, Display) else nullcontext()
 
 
 @contextmanager
 def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str, AnnotateOptions]]:
-    """Yield the options of each protocol's run, with the rest of its budget, for an estimate.
+    """Yield the options of each protocol's run, with its remaining budget, for an estimate.
 
-    The pools that they name are there until the context ends. Nothing else is written.
+    The pools that they name exist until the context ends. Nothing else is written.
 
     Raises:
         InputError, OptionError, PanelError, UnknownProtocol: as `measure_protocols` would.
@@ -123,7 +123,7 @@ def _spent(options: AnnotateOptions, panel: Sequence[Judge], ledger: Ledger) -> 
 
 
 def _raised(options: AnnotateOptions, spent: float | None) -> AnnotateOptions:
-    """Raise the budget by what others have spent, as estimates count the whole ledger."""
+    """Raise the budget by what other protocols spent, because estimates count the whole ledger."""
     if options.max_usd is None or spent is None:
         return options
     others = paid_in(options.books).dollars() - spent
@@ -136,10 +136,10 @@ def _tell(
     field: Field,
     watch: Watch,
 ) -> None:
-    """Say what will be asked about, and what not."""
+    """Say what will be judged, and by which protocols."""
     watch.say(
-        f"{len(field.items):,} pairs of documents of {field.queries:,} queries on which "
-        f"people have a word; protocols: {', '.join(jobs)}"
+        f"{len(field.items):,} pairs of documents of {field.queries:,} queries that people "
+        f"judged; protocols: {', '.join(jobs)}"
     )
     if flags := [f"--{name.replace('_', '-')}" for name in unused_by_all(options, jobs)]:
         watch.say(f"none of these protocols uses {', '.join(flags)}")
@@ -181,14 +181,14 @@ def _notes(
     field: Field,
     summaries: Mapping[str, Summary],
 ) -> Iterator[str]:
-    """Yield what is missing and why, and whether the budgets were equal."""
+    """Yield notes on what is missing and why, and on unequal costs."""
     if options.max_usd is None and len(outcome.trials) > 1:
-        yield "without --max-usd nothing makes the money equal: each protocol took what it takes"
+        yield "without --max-usd costs are not equal: each protocol spent what it needed"
     for trial in outcome.trials:
         summary = summaries[trial.protocol]
         if unjudged := trial.items - trial.judged:
             why = "; ".join(_reasons(summary))
-            yield f"{trial.protocol} gave no word on {unjudged:,} of {trial.items:,} items: {why}"
+            yield f"{trial.protocol} did not judge {unjudged:,} of {trial.items:,} items: {why}"
         elif summary.disabled:
             yield f"{trial.protocol}: {'; '.join(describe_disabled(summary.disabled))}"
     if alone := field.people.said - field.known:
@@ -199,11 +199,11 @@ def _notes(
     if field.left_out:
         yield field.left_out
     if field.rejected:
-        yield f"{field.rejected:,} bad input lines were set aside: see rejected.parquet"
+        yield f"rejected {counted(field.rejected, 'invalid input line')}; see rejected.parquet"
 
 
 def _reasons(summary: Summary) -> Iterator[str]:
-    """Yield why judges were stopped, and why else most requests gave no judgment."""
+    """Yield why judges were disabled, and the most frequent reason of failed requests."""
     yield from describe_disabled(summary.disabled)
     if reasons := summary.reasons:
         commonest = max(reasons, key=lambda reason: reasons[reason])

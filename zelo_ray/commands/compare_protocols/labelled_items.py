@@ -26,34 +26,34 @@ class Field:
     items: list[Item]
     pools: str
     known: int
-    """how many of the people's words are about documents of the input"""
+    """the number of people's judgments of documents of the input"""
     queries: int
     rejected: int
-    """lines of the input that are bad"""
+    """invalid lines of the input"""
     examples: str
-    """what ``anchors_from`` came to; empty without it"""
+    """the worked examples chosen by ``anchors_from``; empty without it"""
     left_out: str
-    """what to know of queries that the examples are of; empty where there are none"""
+    """a note on left out queries of worked examples; empty if there are none"""
 
 
 def take_in(
     options: CompareProtocolsOptions, folder: str, watch: Watch, *, choose: bool = True
 ) -> Field:
-    """Write the pools that people labelled to a file of a folder; no other is asked about.
+    """Write the pools that people labelled to a file of a folder; only these are judged.
 
-    A query of which any protocol shows worked examples measures none of them.
+    A query that worked examples are taken from is left out for all protocols.
 
     Args:
         options: of the command.
-        folder: where to write.
-        watch: who is told how it goes.
-        choose: whether a choice of examples is kept beside the ledger.
+        folder: the directory to write to.
+        watch: gets messages.
+        choose: whether the choice of examples is stored with the ledger.
     """
     people = read_people(options.human, options.people, options.turn)
     options = brought(options, folder, watch.say)
     shards = find_shards(options.inputs, options.out)
     shards, rejected = joined(options.model_copy(update={"out": folder}), shards, watch)
-    keep = options.blocks == "query"  # else it is told by now what is bad
+    keep = options.blocks == "query"  # otherwise invalid lines were reported before
     census = count_input(shards, {}, folder, keep=keep, show=options.show_query)
     for message in (*census.told, *census.own):
         watch.say(message)
@@ -81,7 +81,7 @@ def take_in(
                 file.write(line.raw + b"\n")
     left_out = ""
     if without:
-        left_out = f"{counted(without, 'pair')} are left out: of the query of the worked examples"
+        left_out = f"{counted(without, 'pair')} of the query of the worked examples left out"
         watch.say(left_out)
     if not items:
         raise InputError(_no_item(options, people, query_ids, census, left_out))
@@ -96,14 +96,14 @@ def _no_item(
     census: InputCount,
     left_out: str,
 ) -> str:
-    """Say why people judged no item; ``met_pairs`` are their queries that the input has."""
+    """Say why there is no item; ``met_pairs`` are people's queries that the input has."""
     if left_out:
         return f"{options.human}: {left_out}; the input has no others"
     about = f"the {counted(len(people.query_ids), 'query', 'queries')} with labels"
     if met_pairs:
         return (
             f"{options.human}: of {about} {len(met_pairs):,} (such as {met_pairs[0]!r}) are in the "
-            "input, and in none of them is there a pair of documents of which people have a word"
+            "input, but none of them has a pair of documents that people judged"
         )
     return (
         f"{options.human}: none of {about} (such as {min(people.query_ids)!r}) is among the "

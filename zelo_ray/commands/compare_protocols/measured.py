@@ -1,9 +1,11 @@
-"""Protocols against people: on which items they say the same, and what a correct verdict costs."""
+"""Measure protocols: on which items they agree with people, and what a correct verdict costs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from zelo_ray.commands.compare_protocols.costs import Bill
@@ -11,6 +13,7 @@ from zelo_ray.commands.compare_protocols.outcome import Cost, ProtocolsOutcome, 
 from zelo_ray.commands.compare_protocols.people import Item
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.counts import Floats
+from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.estimates import Estimate, estimate, quotient
 from zelo_ray.evaluation.agreement.pairs import (
     A_BETTER,
@@ -23,7 +26,8 @@ from zelo_ray.evaluation.agreement.pairs import (
     with_people,
 )
 from zelo_ray.formats.interchange.verdicts import HUMAN
-from zelo_ray.formats.results import read_table
+from zelo_ray.formats.results import ResultsWriter, read_table
+from zelo_ray.formats.tables import schema_of, table_of
 
 Words = NDArray[np.int16]
 
@@ -36,9 +40,9 @@ _OF_AGREEMENT = {
     "alpha_decided": (DECIDED, "alpha-nominal"),
     "mcc_decided": (DECIDED, "mcc"),
 }
-"""By the name of a figure: the scale and the coefficient that it is."""
+"""By the name of a figure, its scale and its coefficient."""
 FIGURES = (*_OF_AGREEMENT, "dollars", "calls", "dollars_per_correct", "calls_per_correct")
-"""What is told of a protocol, in this order."""
+"""The figures of a protocol, in this order."""
 _EQUAL = 1e-9
 """Scores as near as this are equal: what rounding leaves of them."""
 
@@ -70,15 +74,15 @@ def measure(
     resamples: int,
     seed: int,
 ) -> ProtocolsOutcome:
-    """Hold protocols against people, and their costs beside each other.
+    """Measure how far protocols agree with people, and what they cost.
 
     Args:
-        items: what people have a word on.
-        words: by protocol, its word on each item; -1 where it gave none.
+        items: the pairs that people judged.
+        words: by protocol, its verdict on each item; -1 where it gave none.
         bills: by protocol, what each query cost.
         together: what was paid for all protocols.
         resamples: how many samples of queries are drawn.
-        seed: all chance follows from it.
+        seed: of the random numbers.
     """
     names, query = np.unique([item.query_id for item in items], return_inverse=True)
     query_ids: list[str] = names.tolist()
@@ -158,7 +162,7 @@ def _costs(
     bills: Sequence[Bill], correct: Floats, chance: Mapping[str, int]
 ) -> dict[str, Estimate]:
     """Estimate what all verdicts cost, and a correct one, in dollars and in calls."""
-    every = np.ones(len(bills), np.bool_)  # a query that nothing was right of cost all the same
+    every = np.ones(len(bills), np.bool_)  # queries without a correct verdict cost money too
     estimates = {}
     for name, spent in (
         ("dollars", [bill.price for bill in bills]),
@@ -172,3 +176,38 @@ def _costs(
 
 def _first(sums: Floats) -> Floats:
     return sums[..., 0]
+
+
+_COUNTS = ("items", "judged", "correct", "decided", "decided_correct", "queries")
+_TRIALS = pa.schema(
+    [
+        ("protocol", pa.string()),
+        *((name, pa.int64()) for name in (*_COUNTS, "unpriced")),
+        ("dollars_known", pa.float64()),
+        *((f"{name}{end}", pa.float64()) for name in FIGURES for end in ("", "_low", "_high")),
+    ]
+)
+
+
+def write_outcome(out: str, outcome: ProtocolsOutcome) -> None:
+    """Write the tables of a comparison under a directory or URL."""
+    tables = {
+        "trials": pa.Table.from_pylist(_rows(outcome.ranked), schema=_TRIALS),
+        "costs": table_of(outcome.costs, Cost),
+        "differences": table_of(outcome.differences, Difference),
+    }
+    schemas = {"trials": _TRIALS, "costs": schema_of(Cost), "differences": schema_of(Difference)}
+    with ResultsWriter(out, schemas) as results:
+        for name, table in tables.items():
+            results.add(name, table)
+
+
+def _rows(trials: Sequence[ProtocolTrial]) -> list[dict[str, Any]]:
+    rows = []
+    for trial in trials:
+        row: dict[str, Any] = {name: getattr(trial, name) for name in ("protocol", *_COUNTS)}
+        row |= {"unpriced": trial.bill.unpriced, "dollars_known": trial.bill.dollars}
+        for name, figure in trial.figures.items():
+            row |= {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
+        rows.append(row)
+    return rows

@@ -1,4 +1,4 @@
-"""Define the results of a comparison of protocols: of each one, and of all of them together."""
+"""Define the results of a comparison of protocols."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,17 +10,17 @@ from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.estimates import Estimate
 
 Unit = Literal["dollars", "calls"]
-"""The unit of a protocol's cost: calls where dollars are not known, or all is free."""
+"""The unit of costs: calls if dollars are unknown, or everything is free."""
 MOST = 0.9
-"""Protocols that judged fewer of the items are ranked below, as these may be the easier ones."""
+"""Protocols that judged a smaller share are ranked below: these items may be easier."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProtocolTrial:
     """Result of one protocol.
 
-    ``correct`` are the judged items on which it says what people say, ``decided`` those on which
-    neither says tie. ``figures`` are by name, as in `measured.FIGURES`.
+    ``correct`` counts the judged items with the same verdict as people's, ``decided`` those that
+    neither ties. ``figures`` are by name, as in `measured.FIGURES`.
     """
 
     protocol: str
@@ -30,13 +30,13 @@ class ProtocolTrial:
     decided: int
     decided_correct: int
     queries: int
-    """that have judged items"""
+    """with judged items"""
     bill: Bill
     figures: Mapping[str, Estimate]
 
     @property
     def is_partial(self) -> bool:
-        """Return whether so few items were judged that the figures may be of easier ones."""
+        """Return whether so few items were judged that they may be easier ones."""
         return self.judged < MOST * self.items
 
 
@@ -57,9 +57,9 @@ class Cost:
 class ProtocolsOutcome:
     """Outcome of a comparison.
 
-    ``together`` is what was paid for all protocols: less than the sum, where they share replies.
-    ``paid`` is all that the ledger holds, also for what is not compared here. ``differences`` are
-    of agreement with people, on the items that all of a pair judged.
+    ``together`` is what was paid for all protocols: less than the sum, if they share replies.
+    ``paid`` is everything in the ledger, also for other requests. ``differences`` are of agreement
+    with people, on the items that both protocols of a pair judged.
     """
 
     trials: list[ProtocolTrial]
@@ -72,21 +72,21 @@ class ProtocolsOutcome:
 
     @property
     def unit(self) -> Unit:
-        """Return the unit that costs can be given in."""
+        """Return the unit of costs."""
         bills = [trial.bill for trial in self.trials]
         priced = not any(bill.unpriced for bill in bills) and any(bill.dollars for bill in bills)
         return "dollars" if priced else "calls"
 
     @property
     def best(self) -> str:
-        """Return the protocol that agrees with people most."""
+        """Return the protocol that agrees most with people."""
         return next((trial.protocol for trial in self.ranked), "zelo")
 
     @property
     def ranked(self) -> list[ProtocolTrial]:
-        """Return the trials by agreement with people, the closest first; equal ones by name.
+        """Return the trials, best agreement with people first; ties by name.
 
-        Those that judged a part of the items come after the others.
+        Those that judged only a part of the items come after the others.
         """
         return sorted(self.trials, key=_place)
 

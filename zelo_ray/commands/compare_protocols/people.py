@@ -1,4 +1,4 @@
-"""Read people's judgments of pairs of documents: their votes, or the grades that they gave."""
+"""Read people's judgments of pairs of documents: votes, or grades."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from zelo_ray.formats.interchange.scales import preferences
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A pair of documents on which people have a word, as in `agreement.pairs`."""
+    """A pair of documents with people's verdict, as in `agreement.pairs`."""
 
     query_id: str
     doc_id_a: str
@@ -27,10 +27,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """People's judgments by query id: votes on pairs of documents, or a grade for each document.
-
-    Of the two, one is empty.
-    """
+    """People's judgments by query id: votes on pairs of documents, or grades; one is empty."""
 
     words: Mapping[str, Mapping[tuple[str, str], int]]
     grades: Mapping[str, Mapping[str, float]]
@@ -81,18 +78,18 @@ def read_people(url: str, pattern: str | None = None, turn: int | None = None) -
 
     Args:
         url: where it is.
-        pattern: of the people those whose name fits it alone.
-        turn: of FastChat's rows those of this turn alone.
+        pattern: use only people whose name matches it.
+        turn: of FastChat's rows, use only those of this turn.
 
     Raises:
-        InputError: it is of no known kind, something in it is wrong, it says nothing, or it has no
-            turns to choose from.
+        InputError: its format is unknown, a row is invalid, there is no judgment, or it has no
+            turns.
     """
     part = verdicts.read_people(url, pattern, turn)
     if turn is not None and not part.turned:
         raise InputError(f"{url}: {verdicts.NO_TURN}")
     if not len(part.table):
-        raise InputError(f"{url}: holds no judgment of people")
+        raise InputError(f"{url}: no judgments of people")
     return People(_words(preferences(part)), {}) if part.votes else People({}, _grades(part.table))
 
 

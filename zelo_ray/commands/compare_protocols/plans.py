@@ -10,12 +10,12 @@ from zelo_ray.protocols import PROTOCOLS, load
 from zelo_ray.records import first_error
 
 _NOT_ALONE = "zelo+graded"
-"""Its scores are those of zelo."""
+"""Not compared by default, as its scores are those of zelo."""
 _OWN = {
     *("blocks", "dry_run", "human", "inputs", "ledger", "out", "pilot", "protocol"),
     *("corpus", "queries", "columns"),
 }
-"""Options that are not handed on as they are: people are asked what is right, not to calibrate."""
+"""Options that are not passed on: people's labels are the truth here, not for calibration."""
 
 
 def compared(options: CompareProtocolsOptions) -> tuple[str, ...]:
@@ -26,21 +26,20 @@ def compared(options: CompareProtocolsOptions) -> tuple[str, ...]:
 def plans(
     options: CompareProtocolsOptions, pools: tuple[str, ...], examples: str = ""
 ) -> dict[str, AnnotateOptions]:
-    """Return the options of each protocol's run: those of the command that it uses.
+    """Return the options of each protocol's run: those of the command that apply to it.
 
     Args:
-        options: of the command; ``max_usd`` is of each protocol.
-        pools: where the pools lie.
-        examples: what ``anchors_from`` came to, for those who show examples.
+        options: of the command; ``max_usd`` is the budget of each protocol.
+        pools: the files of the pools.
+        examples: chosen by ``anchors_from``, for protocols that show examples.
 
     Raises:
-        UnknownProtocol, OptionError: a protocol is none, or is named twice, or options do not go
-            together.
+        UnknownProtocol, OptionError: a protocol is unknown or named twice, or options conflict.
     """
     names = compared(options)
     called = [load(name).name for name in names]
     for name in called:
-        if called.count(name) > 1:  # results of each go to a folder of its name
+        if called.count(name) > 1:  # each has a folder of its name
             raise OptionError(f"--protocols: {name} is named twice")
     return {name: _plan(options, pools, name, examples) for name in names}
 

@@ -1,4 +1,4 @@
-"""The report of ``protocols``: which way of judging agrees most with people, and for how much."""
+"""The report of ``compare-protocols``: which protocol agrees most with people, at what cost."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -103,7 +103,7 @@ def _outcome_sentence(results: ProtocolResults) -> str:
     """Say which protocol is closest to people, and which gives a correct verdict for least."""
     best, unit = results.rows[0], results.unit
     if isnan(best["agreement"]):
-        return "No protocol gave a word on any item."
+        return "No protocol judged any item."
     alike = results.alike
     suffix = f", not significantly different from {', '.join(alike)}" if alike else ""
     sentence = (
@@ -120,7 +120,7 @@ def _outcome_sentence(results: ProtocolResults) -> str:
 
 def _explain(record: Record) -> str:
     text = (
-        "Right: the protocol scores that document of the two higher which people say is better. "
+        "Right: the protocol gives a higher score to the document that people prefer. "
         "Intervals are 95%, over samples of queries."
     )
     if budget := record["options"]["max_usd"]:
@@ -157,8 +157,8 @@ def protocols_section(results: ProtocolResults) -> Section:
         for row in results.rows
     ]
     caption = (
-        "Agreement: share of the judged items on which protocol and people say the same; decided "
-        "only: where neither says tie. Alpha is Krippendorff's; MCC is of A being better."
+        "Agreement: share of the judged items with the same verdict by protocol and people; "
+        "decided only: without ties. Alpha is Krippendorff's; MCC is of A being better."
     )
     table = ReportTable(
         columns,
@@ -181,13 +181,13 @@ def _cost_charts(results: ProtocolResults) -> Iterator[Chart]:
         )
         yield Chart(
             {"": figure},
-            "Up: more often right; left: cheaper. Lines are 95% intervals of both. Where costs "
-            "span much, their axis is logarithmic.",
+            "Higher is more often right, further left is cheaper. Lines are 95% intervals of "
+            "both. If costs differ much, their axis is logarithmic.",
         )
 
 
 def _cost_sentences(results: ProtocolResults) -> Iterator[str]:
-    """Say why costs are in calls, what protocols share, and which ones judged too little."""
+    """Say why costs are in calls, what protocols share, and which judged too few items."""
     together, ledger = (results.record[name] for name in ("together", "paid"))
     if results.unit == "calls":
         has_unpriced = any(row["unpriced"] for row in results.rows)
@@ -199,12 +199,10 @@ def _cost_sentences(results: ProtocolResults) -> Iterator[str]:
             "replies that several protocols use."
         )
     if ledger["calls"] > together["calls"]:
-        yield (
-            f"The ledger holds {_bill(ledger)}: also what other protocols, options or input took."
-        )
+        yield (f"The whole ledger: {_bill(ledger)}, including other protocols, options or input.")
     if partial := [row["protocol"] for row in results.rows if _is_partial(row)]:
         yield (
-            "Below the others, as they judged fewer than nine tenths of the items: "
+            "Ranked last, as they judged fewer than nine tenths of the items: "
             f"{', '.join(partial)}."
         )
 
@@ -273,8 +271,8 @@ def _difference_charts(results: ProtocolResults) -> Iterator[Chart]:
         yield Chart(
             figures,
             "By how much the first of two protocols agrees more with people than the second, on "
-            "the items that both judged. An interval that does not reach 0 is a significant "
-            "difference if you look at these two only; of many pairs one may look so by chance.",
+            "the items that both judged. An interval without 0 is a significant difference if "
+            "you look at these two only; of many pairs some look so by chance.",
             "measure",
         )
 
@@ -306,10 +304,10 @@ def _amount(value: float, unit: str) -> str:
 
 
 def warn_of_protocols(rows: Sequence[Row], alike: Sequence[str]) -> Iterator[ResultWarning]:
-    """Yield a warning for what a comparison of protocols cannot tell.
+    """Yield a warning for what a comparison of protocols cannot decide.
 
     Args:
-        rows: a row a protocol, the closest to people first: protocol, judged, items.
+        rows: one per protocol, the closest to people first: protocol, judged, items.
         alike: those that are not significantly different from the first.
     """
     if alike and len(alike) == len(rows) - 1:

@@ -1,4 +1,4 @@
-"""Run `compare-protocols`: judge what people labelled in several ways, and report the best."""
+"""Run `compare-protocols`: judge what people labelled by several protocols, and report."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from zelo_ray.reports.parts import Report
 
 
 def run(options: CompareProtocolsOptions, watch: Watch) -> Report:
-    """Compare ways of judging on what people labelled, and report agreement and cost.
+    """Compare protocols on what people labelled, and report agreement and cost.
 
     Raises:
         InputError, OptionError, PanelError, UnknownProtocol, LockError, LedgerError: before

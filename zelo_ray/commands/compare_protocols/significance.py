@@ -1,4 +1,4 @@
-"""Find which of two protocols agrees more with people, with intervals that hold for all pairs."""
+"""Find which of two protocols agrees more with people, corrected for all pairs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from zelo_ray.evaluation.agreement.intervals import CONFIDENCE
 from zelo_ray.evaluation.agreement.pairs import WITH_TIES
 
 LEADING = (WITH_TIES, "agreement")
-"""The scale and the coefficient by which protocols are put in order."""
+"""The scale and the coefficient by which protocols are ranked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class PairsBySignificance:
     """Every two protocols, each pair seen from the one that agrees more with people.
 
     Attributes:
-        significant: those that differ significantly, the greatest difference first.
-        others: those that do not.
-        unknown: those without an interval: of too few queries that both judged.
+        significant: significantly different pairs, the largest difference first.
+        others: pairs that do not differ significantly.
+        unknown: pairs without an interval, as both judged too few queries.
     """
 
     significant: list[Difference]
@@ -33,8 +33,8 @@ def sort_by_significance(differences: Iterable[Difference]) -> PairsBySignifican
     """Sort pairs of protocols by whether their agreement with people differs significantly.
 
     Of many pairs some would differ by chance. So their 95% intervals are widened to 1 - 0.05 /
-    pairs (Bonferroni), in the ratio of Student's quantiles: samples of queries tell too little of
-    such rare ends.
+    pairs (Bonferroni), in the ratio of Student's quantiles, because samples of queries do not
+    estimate such extreme quantiles.
     """
     pairs = [upward(row) for row in differences if (row.scale, row.coefficient) == LEADING]
     with_interval = [row for row in pairs if not isnan(row.low)]

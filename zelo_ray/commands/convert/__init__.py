@@ -1,4 +1,4 @@
-"""Pools, judgments and runs from one format into another, and holes in judgments as work."""
+"""Convert pools, judgments and runs between formats, and collect unjudged documents."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -29,12 +29,12 @@ _POOL_DEPTH, _HOLES_DEPTH = 100, 10
 
 
 def convert(options: ConvertOptions) -> str:
-    """Write one format as another; say what was done.
+    """Convert one format into another; return a summary.
 
     Raises:
-        OptionError: options that do not go together.
-        InputError: what is read is wrong.
-        Unwritable: the format cannot hold what is to be written.
+        OptionError: options conflict.
+        InputError: an input cannot be read.
+        Unwritable: the format cannot represent the data.
     """
     return _MAKERS[options.what](options)
 
@@ -45,7 +45,7 @@ def _pool(options: ConvertOptions) -> str:
     filled = _candidates(options)
     documents = sum(len(pool.documents) for pool in filled.pools)
     if not documents:
-        raise InputError(f"no pool has a document: {'; '.join(filled.notes) or 'all are empty'}")
+        raise InputError(f"no pool has documents: {'; '.join(filled.notes) or 'all are empty'}")
     number = write_lines(options.out, (pool_line(pool, filled.own) for pool in filled.pools))
     return _lines(f"{number:,} pools with {documents:,} documents: {options.out}", *filled.notes)
 
@@ -58,7 +58,7 @@ def _candidates(options: ConvertOptions) -> Filled:
     judged = read_truth(options.qrels) if options.qrels else None
     if not (corpus and queries and (options.runs or options.qrels)):
         raise OptionError(
-            "convert pool wants FROM (a collection), or --corpus, --queries and --runs or --qrels"
+            "convert pool needs FROM (a collection), or --corpus, --queries and --runs or --qrels"
         )
     depth, runs = options.depth or _POOL_DEPTH, read_runs(options.runs, ranks=True)
     pools = pooled(without_ranks(runs), depth, judged)
@@ -68,7 +68,7 @@ def _candidates(options: ConvertOptions) -> Filled:
 
 
 def _is_other(options: ConvertOptions) -> bool:
-    """Return whether pools are made of something that holds no judgments, or not the texts."""
+    """Return whether the source is an input of annotate without judgments or without texts."""
     if not options.source or options.runs:
         return False
     sight = look(options.source)
@@ -76,7 +76,7 @@ def _is_other(options: ConvertOptions) -> bool:
 
 
 def _brought(options: ConvertOptions) -> str:
-    """Write pools from any other input of `annotate`; return what to print."""
+    """Convert any other input of `annotate` to pools; return a summary."""
     leftovers = Left()
     settings = InputOptions(options.corpus, options.queries, {}, options.typed("what", "source"))
     _, pools = pools_of([options.source], settings, leftovers)
@@ -97,7 +97,7 @@ def _holes(options: ConvertOptions) -> str:
     number = write_lines(options.out, work.lines(pool_lines(shards), queries, options.all))
     by_run = Counter(table["run"].to_pylist())
     counts = ", ".join(f"{name} {by_run[name]:,}" for name in runs)
-    done = f"holes to depth {depth}: {counts}; {number:,} pools to annotate: {options.out}"
+    done = f"unjudged to depth {depth}: {counts}; {number:,} pools to annotate: {options.out}"
     return _lines(done, *work.notes)
 
 
@@ -108,7 +108,7 @@ def _qrels(options: ConvertOptions) -> str:
         labels = (read_graded if options.grades else read_truth)(options.source)
     qrels, note = _sure(options, labels)
     if not len(qrels):
-        raise InputError(f"{options.source} holds no judgment to write")
+        raise InputError(f"{options.source} has no judgments to write")
     trec.write_qrels(options.out, qrels, options.decimals)
     return _lines(f"{len(qrels):,} judgments: {options.out}", *note)
 
@@ -124,7 +124,7 @@ def _train(options: ConvertOptions) -> str:
 
 
 def _sure(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
-    """Drop judgments that split the panel, where these are not wanted."""
+    """Drop judgments of documents that the panel is split on, if the options say so."""
     if not options.without_ambiguous:
         return qrels, []
     graded = read_graded(options.source)
@@ -179,7 +179,7 @@ def _llamahub(options: ConvertOptions) -> str:
 
 
 def _compared(options: ConvertOptions, filled: Filled, labels: pa.Table | None = None) -> str:
-    """Write pools of what people compared, and their votes where they are wanted."""
+    """Write the pools that people compared, and their votes if asked for."""
     lines, out = [], options.labels_out
     if labels is not None and out:
         lines = [f"{write_lines(out, label_lines(labels)):,} votes: {out}"]

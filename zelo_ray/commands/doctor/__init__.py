@@ -1,4 +1,4 @@
-"""``doctor``: what would go wrong with a run, before it begins."""
+"""``doctor``: check what a run needs, before it starts."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -20,14 +20,14 @@ def examined(
     look_at_ray: Callable[[], Iterator[Finding]],
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
-    """Yield the findings of all checks, one after another.
+    """Run all checks, and yield their findings.
 
     Args:
         options: of the command.
         environ: where keys are found.
         version: of this package.
-        look_at_ray: the checks of Ray, which only the job on Ray knows.
-        say: told what calls cost before they are made.
+        look_at_ray: runs the checks of Ray.
+        say: gets the cost of calls before they are made.
     """
     yield from map(keyless(options, environ), _checks(options, environ, version, look_at_ray, say))
 

@@ -1,10 +1,10 @@
-"""One line of what `doctor` tells."""
+"""Define a finding of `doctor`."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["ok", "warn", "wrong", "-"]
-"""``-``: nothing is amiss, nor is anything there."""
+"""``-``: not set up, and not needed."""
 
 
 @dataclass(frozen=True, slots=True)

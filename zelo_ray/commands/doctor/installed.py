@@ -1,4 +1,4 @@
-"""Check what is installed and which keys are set; of a key only its presence is ever shown."""
+"""Check what is installed and which keys are set; keys themselves are never shown."""
 
 import contextlib
 import sys
@@ -46,7 +46,7 @@ def packages(version: str) -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    """Check which extras are installed; those for developers are left out."""
+    """Check which extras are installed, except those for developers."""
     by_extra = dict[str, list[str]]()
     try:
         requirements = [Requirement(text) for text in requires("zelo-ray") or ()]
@@ -73,7 +73,7 @@ def keys(
     """Check whether each provider has a key.
 
     Args:
-        options: of the command: its judges say which keys it takes.
+        options: of the command; its judges determine which keys are needed.
         environ: where keys are found.
         dotenv: the file ``.env``.
     """
@@ -100,16 +100,16 @@ def keys(
 
 
 def taken_from(dotenv: DotenvFile, options: DoctorOptions) -> Iterator[Finding]:
-    """Yield the lines of ``.env`` that are not used, if there is such a file."""
+    """Yield a finding for each unused line of ``.env``, if there is one."""
     dotenv.take()
     dotenv.take_named(options)
-    do = "remove it from there, or set it in the shell"
+    do = "remove it from .env, or set it in the shell"
     for line in dotenv.left_out():
         yield Finding(".env", "warn", line, do)
 
 
 def _needed(options: DoctorOptions) -> set[str]:
-    """Return the providers whose own keys the judges take."""
+    """Return the providers whose default keys the judges need."""
     providers = set()
     for name in options.judges:
         with contextlib.suppress(PanelError):

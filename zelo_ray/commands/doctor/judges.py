@@ -1,4 +1,4 @@
-"""Check whether judges can be asked: name, key and price; with ``--ask`` a call."""
+"""Check whether judges can be asked: name, key and price, and with ``--ask`` a call."""
 
 import asyncio
 import time
@@ -50,19 +50,19 @@ def panel_of(
             panel += build_panel(names, settings, environ)
         except PanelError as error:
             state: State = "wrong" if name else "warn"
-            do = "mend the name" if name else "set a key, or name judges: --judges offline"
+            do = "correct the name" if name else "set a key, or name judges: --judges offline"
             wrong.append(Finding(name or "judges", state, str(error), do))
     return panel, wrong or _strangers([judge.name for judge in panel], options)
 
 
 def _strangers(names: Sequence[str], options: DoctorOptions) -> list[Finding]:
-    """Return findings on options for judges not checked: mistyped, or for another panel."""
+    """Return findings on options for judges that are not checked."""
     findings = list[Finding]()
     for option in ("judge_options", "prices", "api_key_env"):
         try:
             refuse_strangers("judge", names, {option: getattr(options, option)})
         except PanelError as error:
-            do = "mend the name, or name this judge too: a run refuses options for others"
+            do = "correct the name, or name this judge too: a run refuses options for others"
             findings.append(Finding(option, "warn", str(error), do))
     return findings
 
@@ -70,7 +70,7 @@ def _strangers(names: Sequence[str], options: DoctorOptions) -> list[Finding]:
 def looked_at(
     panel: Sequence[Judge], options: DoctorOptions, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Check key, price and server of each judge. Only servers named by their URL are contacted."""
+    """Check key, price and server of each judge. Only servers given by URL are contacted."""
     for judge in panel:
         try:
             key = find_key(judge, options.api_key_env, environ)
@@ -80,10 +80,12 @@ def looked_at(
             yield Finding(judge.name, "wrong", str(error), "set the key, or leave this judge out")
             continue
         if unpriced([judge], options.prices):
-            do = "give prices: in a --config file, or --max-usd cannot hold"
+            do = "give prices: in a --config file; --max-usd needs them"
             yield Finding(judge.name, "warn", "its price is unknown", do)
         else:
-            yield Finding(judge.name, "ok", "known, with a price, and a key where it needs one")
+            yield Finding(
+                judge.name, "ok", "its price is known, and its key is set if it needs one"
+            )
         variable = options.api_key_env.get(judge.name, "")
         if variable:
             yield key_of(f"key of {judge.name}", variable, key, "the environment")
@@ -94,14 +96,14 @@ def looked_at(
 def ask_each(
     panel: Sequence[Judge], options: DoctorOptions, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Make one call to each judge, as annotate makes it; all of them have their keys."""
+    """Make one call to each judge, as annotate does; all of them must have their keys."""
     for judge in panel:
         key = find_key(judge, options.api_key_env, environ)
         yield asyncio.run(_asked(judge, key, options))
 
 
 def has_key(judge: Judge, options: DoctorOptions, environ: Mapping[str, str]) -> bool:
-    """Return whether a judge has the key that it needs, and it can be sent."""
+    """Return whether a judge has the key that it needs, and the key can be sent."""
     try:
         return is_sendable(find_key(judge, options.api_key_env, environ))
     except PanelError:
@@ -116,7 +118,7 @@ def most_of(panel: Sequence[Judge], options: DoctorOptions) -> str:
         usage = Estimates(judge).most(size_of(request), request.output_limit)
         dollars += dearest(judge, usage, options.prices)
     unknown = " + ?" if unpriced(panel, options.prices) else ""
-    return f"--ask makes one call to each judge, for at most {money(dollars)}{unknown} together"
+    return f"--ask makes one call to each judge, for at most {money(dollars)}{unknown} in total"
 
 
 def _request(judge: Judge) -> Request:
@@ -134,7 +136,7 @@ async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
         finally:
             await connection.aclose()
     except (Retry, Refused, Fatal, PanelError) as failure:
-        do = "try again in a minute" if isinstance(failure, Retry) else "mend what it says"
+        do = "try again in a minute" if isinstance(failure, Retry) else "fix what it reports"
         usual = " or ".join(load_provider(judge.provider).key_variables)
         variable = options.api_key_env.get(judge.name, usual) if usual else ""
         return Finding(what, "wrong", str(failure).replace(f"set {usual}", f"set {variable}"), do)
@@ -142,13 +144,13 @@ async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
     try:
         checked = check_answer(request.response_model, reply, request.user)
         answer, wrong = checked.answer, checked.error
-    except Retry as trouble:  # it ended by a word that nobody knows, and is no verdict
+    except Retry as trouble:  # an unknown finish reason
         answer, wrong = replace(reply, status="failed"), str(trouble)
     dollars = price(judge, used, options.prices)
     cost = "unknown dollars" if dollars is None else f"${dollars:.5f}"
     tokens = f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out, {cost}"
     if not (used.told or load_provider(judge.provider).free):
-        tokens = "it reports no tokens: under --max-usd each call is counted at its limit"
+        tokens = "it reports no tokens: under --max-usd each call counts at its limit"
     summary = f"{answer.status} in {took:.1f} s, {tokens}"
     if answer.status == "ok":
         return Finding(what, "ok", summary)

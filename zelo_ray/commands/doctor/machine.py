@@ -1,4 +1,4 @@
-"""Check whether this machine and the output will do: disks, memory, lock and ledger."""
+"""Check this machine and the output: disks, memory, lock and ledger."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ _STORAGE = "check the address, the credentials of the storage, and what they all
 
 
 def machine() -> Iterator[Finding]:
-    """Check processors, memory, and where Ray keeps what it works on."""
+    """Check processors, memory, and the directories that Ray uses."""
     cpus = os.cpu_count() or 1
     few = "it works, but slowly" if cpus < 2 else ""
     yield Finding("processors", "warn" if few else "ok", f"{cpus}", few)
@@ -38,7 +38,7 @@ def machine() -> Iterator[Finding]:
 
 
 def place(out: str) -> Iterator[Finding]:
-    """Check whether results can be written to ``out``, and what is there already."""
+    """Check whether results can be written to ``out``, and whether its ledger is usable."""
     try:
         fs, path = fsspec.url_to_fs(out)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
@@ -97,25 +97,25 @@ def _lock(out: str) -> Finding:
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         return Finding("lock", "wrong", f"{out}: {short(error)}", _STORAGE)
     if held:
-        return Finding("lock", "warn", "another run is at work there", "wait until it has ended")
-    return Finding("lock", "ok", "no other run is known to be at work there")
+        return Finding("lock", "warn", "another run uses it", "wait until it has ended")
+    return Finding("lock", "ok", "no other run is known to use it")
 
 
 def _ledger(out: str) -> Finding:
     try:
         damaged = Ledger(out).damaged
     except ZeloError as error:
-        return Finding("ledger", "wrong", str(error), "name another --out, or mend this one")
+        return Finding("ledger", "wrong", str(error), "name another --out, or repair this one")
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        return Finding("ledger", "wrong", short(error), "name another --out, or mend this one")
+        return Finding("ledger", "wrong", short(error), "name another --out, or repair this one")
     if damaged:
-        do = "nothing: the next run asks again for what they held"
-        return Finding("ledger", "warn", f"{len(damaged):,} damaged lines are set aside", do)
-    return Finding("ledger", "ok", "readable, or not there yet")
+        do = "nothing: the next run asks for these replies again"
+        return Finding("ledger", "warn", f"ignores {len(damaged):,} damaged lines", do)
+    return Finding("ledger", "ok", "readable, or does not exist yet")
 
 
 def _available() -> int:
-    """Return the bytes of memory that are available; 0 where the system does not tell."""
+    """Return the available bytes of memory; 0 if the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Check whether Ray can be used: a cluster that is named, or one on this machine."""
+"""Check whether Ray can be used: a given cluster, or one on this machine."""
 
 import os
 import time
@@ -16,10 +16,10 @@ _TOKEN = "~/.ray/auth_token"  # noqa: S105 - where Ray keeps it
 
 
 def look_at_ray(out: str | None) -> Iterator[Finding]:
-    """Join or start Ray as a run does, and leave it again.
+    """Connect to Ray, or start it, as a run does, and disconnect.
 
     Args:
-        out: where a run is to write; a cluster's nodes must all see it.
+        out: the output of a run; all nodes of a cluster must see it.
     """
     address = os.environ.get("RAY_ADDRESS", "")
     what = f"Ray at {address}" if address else "Ray on this machine"
@@ -29,7 +29,7 @@ def look_at_ray(out: str | None) -> Iterator[Finding]:
             with on_ray(AskingOptions.model_validate({"out": out or folder})):
                 nodes = len(nodes_alive())
         except (ZeloError, OSError) as error:
-            do = "mend RAY_ADDRESS, or unset it" if address else "see what it says; free /tmp"
+            do = "correct RAY_ADDRESS, or unset it" if address else "fix what it reports; free /tmp"
             yield Finding(what, "wrong", str(error), do)
         else:
             took = time.monotonic() - began

@@ -13,7 +13,7 @@ def run(options: DoctorOptions, say: Callable[[str], None] = lambda _: None) -> 
 
     Args:
         options: of the command.
-        say: gets the price of calls beforehand.
+        say: gets the cost of calls before they are made.
     """
 
     def look() -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Show the findings of `doctor` in lines for the terminal."""
+"""Format the findings of `doctor` for the terminal."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ _WHAT = 28
 
 
 def describe_findings(findings: Sequence[Finding], width: int) -> Iterator[str]:
-    """Yield a line for each check, with what to do below it, and how many are wrong."""
+    """Yield lines for each check, with what to do below it, and a summary."""
     wide = min(_WHAT, max((len(printable(check.what)) for check in findings), default=0))
     for finding in findings:
         what, result = printable(finding.what), printable(finding.found)

@@ -1,4 +1,4 @@
-"""Keys: whether one can be sent, and how nothing of one is ever told."""
+"""Check whether keys can be sent, and remove keys from messages."""
 
 import contextlib
 import urllib.parse
@@ -13,20 +13,20 @@ _SHORTEST, _PIECE = 4, 8  # characters of a key, and of a piece of one, that are
 
 
 def is_sendable(key: str) -> bool:
-    """Return whether a header can carry a key, once the space around it is gone."""
+    """Return whether a key, without the space around it, can be sent in a header."""
     return key.strip().isascii() and key.strip().isprintable() and " " not in key.strip()
 
 
 def key_of(what: str, variable: str, key: str, source: str) -> Finding:
-    """Return the finding on a key that is set in a variable; ``source`` says where."""
+    """Check a key that is set in a variable; ``source`` says where it is from."""
     if key.strip() == key and is_sendable(key):
         return Finding(what, "ok", f"{variable} is set, from {source}")
     do = f"remove spaces, quotes and line breaks from {variable}"
-    return Finding(what, "wrong", "holds characters that no key has", do)
+    return Finding(what, "wrong", "has characters that keys never have", do)
 
 
 def keyless(options: DoctorOptions, environ: Mapping[str, str]) -> Callable[[Finding], Finding]:
-    """Return a function that removes from a finding the keys that a server may have put into it."""
+    """Return a function that removes keys from a finding, as servers may repeat them."""
     forms = {form for key in _held(options, environ) for form in _forms(key)}
     longest_first = sorted(forms, key=len, reverse=True)
 
@@ -53,7 +53,7 @@ def _held(options: DoctorOptions, environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _forms(key: str) -> Iterator[str]:
-    """Yield the forms of a key that errors may hold: as it is, escaped, or a part of it."""
+    """Yield the forms of a key that errors may contain: as it is, escaped, or a part of it."""
     for variant in (key, key.strip()):
         escaped = (
             ascii(variant)[1:-1],

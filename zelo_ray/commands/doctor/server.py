@@ -1,4 +1,4 @@
-"""A server that is named by its URL: whether it is there, has the model, and knows the time."""
+"""Check a server that is given by URL: reachable, has the model, clock is right."""
 
 import http.client
 import json
@@ -21,36 +21,38 @@ _SECONDS = 5.0  # for the whole exchange
 _MOST = 2**16  # bytes that are read of an answer
 _SKEW = 60.0  # seconds that a clock may be off
 _NAMED, _NAME = 5, 80  # models that are named, and characters of a name
-_START = "start the server, or mend its URL; is the port open from here?"
+_START = "start the server, or correct its URL; is the port open from here?"
 _Answer = tuple[int, Message, bytes]
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """No key follows a redirection to somebody else."""
+    """Does not follow redirections, which would pass the key on."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 def reached(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
-    """Check whether a server named by its URL is there, and has the model.
+    """Check whether a server given by URL is reachable, and has the model.
 
     Args:
         judge: with the URL.
-        key: what it is asked with.
-        variable: where that is from.
+        key: to send.
+        variable: the variable that the key is from.
     """
     what = f"server of {judge.name}"
     if not is_sendable(key):
-        problem = "not asked: the key holds a character that no header can carry (a line break?)"
+        problem = (
+            "not asked: the key has a character that cannot be sent in a header (a line break?)"
+        )
         yield Finding(what, "wrong", problem, f"set {variable} to the key alone")
         return
     try:
         status, headers, body = _within(f"{(judge.base_url or '').rstrip('/')}/models", key.strip())
     except TimeoutError:
-        yield Finding(what, "wrong", f"no whole answer within {_SECONDS:g} seconds", _START)
+        yield Finding(what, "wrong", f"no complete answer within {_SECONDS:g} seconds", _START)
     except http.client.IncompleteRead:
-        yield Finding(what, "wrong", "its answer breaks off", "see what its log says")
+        yield Finding(what, "wrong", "its answer was cut off", "look at its log")
     except ConnectionError as error:
         yield Finding(what, "wrong", f"not reached: {error.strerror or 'it hung up'}", _START)
     except OSError as error:
@@ -58,7 +60,7 @@ def reached(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
         yield Finding(what, "wrong", f"not reached: {why}", _START)
     except (http.client.HTTPException, ValueError) as error:  # whose text may hold the key
         problem = f"no HTTP server answers there ({type(error).__name__})"
-        do = "mend the URL; does another program listen on this port?"
+        do = "correct the URL; does another program listen on this port?"
         yield Finding(what, "wrong", problem, do)
     else:
         yield _said(judge, what, status, body)
@@ -66,10 +68,10 @@ def reached(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
 
 
 def _within(url: str, key: str) -> _Answer:
-    """Return the answer that a server gives in time, however slowly it sends.
+    """Return the answer of a server, within a time limit for the whole exchange.
 
     Raises:
-        OSError, HTTPException, ValueError: it does not; among them TimeoutError.
+        OSError, HTTPException, ValueError: it fails; TimeoutError if it takes too long.
     """
     came = queue.SimpleQueue[_Answer | Exception]()
     until = time.monotonic() + _SECONDS
@@ -104,7 +106,7 @@ def _asked(url: str, key: str, until: float) -> _Answer:
 
 
 def _body(response: http.client.HTTPResponse, until: float) -> bytes:
-    """Read the answer piece by piece: a slow server must not keep the thread."""
+    """Read the answer in pieces, so that a slow server cannot block the thread."""
     body = b""
     while len(body) < _MOST:
         if time.monotonic() > until:
@@ -121,9 +123,9 @@ def _body(response: http.client.HTTPResponse, until: float) -> bytes:
 def _said(judge: Judge, what: str, status: int, body: bytes) -> Finding:
     if status in (401, 403):
         do = "name the variable with this server's key: api_key_env in a --config file"
-        return Finding(what, "wrong", f"it wants a key, or another one ({status})", do)
+        return Finding(what, "wrong", f"it requires a key, or another one ({status})", do)
     if len(body) >= _MOST:
-        return Finding(what, "ok", f"reached ({status}); its list of models is too long to look at")
+        return Finding(what, "ok", f"reached ({status}); its list of models is too long to check")
     try:
         models = [str(model["id"]) for model in json.loads(body)["data"]]
     except (ValueError, TypeError, KeyError):
@@ -142,7 +144,7 @@ def _clock(date: str) -> Iterator[Finding]:
     except (ValueError, TypeError):
         return
     if abs(off) > _SKEW:
-        do = "set the clock (NTP): certificates, batches and limits go by it"
+        do = "set the clock (NTP): certificates, batches and limits depend on it"
         yield Finding("clock", "wrong", f"{off:+,.0f} s from the server's", do)
     else:
         yield Finding("clock", "ok", "within a minute of the server's")

@@ -1,4 +1,4 @@
-"""``drift``: the same panel on the same frozen set, then and now: which judge moved."""
+"""``drift``: find judges that changed between two runs on the same pools."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -21,24 +21,25 @@ from zelo_ray.formats.tables import table_of
 from zelo_ray.options.drift import DriftOptions
 
 SURE = 0.05
-"""Below this, p after Holm's correction is taken for a movement."""
+"""Changes with a smaller p (after Holm's correction) are significant."""
 PANEL = "(panel)"
 _TAKEN = {"run.json", "agree.json", "compare.json"}
 
 
 def is_significant(p_holm: float) -> bool:
-    """Return whether chance does not explain a movement of this corrected p."""
+    """Return whether a change with this corrected p is significant."""
     return p_holm < SURE
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeMovement:
-    """Movement of a judge, or of the mean of the panel, in one respect.
+    """Change of a judge, or of the mean of the panel, in one respect.
 
-    ``what``: ``level``, its mean grade, or of votes its preference for what is shown first;
-    ``with others``, how far it follows the other judges' old word on a query's items. ``same`` is
-    the share of judgments that are as they were, ``kappa`` Cohen's with itself (quadratic for
-    grades). p is of the paired randomisation test over queries, corrected over all judges by Holm.
+    ``what``: ``level``, its mean grade, or for votes its preference for the document shown first;
+    ``with others``, how far it agrees with the other judges' old judgments of a query's items.
+    ``same`` is the share of unchanged judgments, ``kappa`` Cohen's kappa of old and new (quadratic
+    for grades). p is of the paired randomisation test over queries, corrected over all judges by
+    Holm.
     """
 
     judge: str
@@ -57,13 +58,13 @@ class JudgeMovement:
 
     @property
     def moved(self) -> bool:
-        """Return whether chance does not explain the movement."""
+        """Return whether the change is significant."""
         return is_significant(self.p_holm)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One judgment that changed, the largest first."""
+    """A judgment that changed."""
 
     judge: str
     query_id: str
@@ -74,7 +75,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Result of comparing two sets of judgments; ``notes`` tell where the sets differ."""
+    """Result of comparing two sets of judgments; ``notes`` say where the sets differ."""
 
     moves: tuple[JudgeMovement, ...]
     changes: tuple[Change, ...]
@@ -83,41 +84,43 @@ class Drift:
 
     @property
     def moved(self) -> bool:
-        """Return whether any judge moved; the panel alone is the sum of its judges."""
+        """Return whether any judge changed; the panel alone does not count."""
         return any(move.moved for move in self.moves if move.judge != PANEL)
 
     @property
     def complete(self) -> bool:
-        """Return whether the sets are the same, and large enough to show that a judge moved."""
+        """Return whether the sets have the same items, and are large enough to show a change."""
         return not self.notes and self.queries >= self.needed
 
     @property
     def queries(self) -> int:
-        """Return the queries of the test that has the fewest."""
+        """Return the number of queries of the smallest test."""
         return min(move.queries for move in self.moves)
 
     @property
     def needed(self) -> int:
-        """Return the queries with which a test could show a movement, had all moved alike.
+        """Return the fewest queries with which a test can be significant.
 
-        Its smallest p is 2 / 2**queries, which Holm takes times the number of tests.
+        Its smallest p is 2 / 2**queries, which Holm multiplies by the number of tests.
         """
         tests = sum(move.judge != PANEL for move in self.moves)
         return int(np.log2(2 * tests / SURE)) + 1
 
 
 def drift(options: DriftOptions) -> Drift:
-    """Tell which judges of a panel moved between two outputs of `annotate` on the same pools.
+    """Find the judges of a panel that changed between two runs of `annotate` on the same pools.
 
     Raises:
         OptionError: ``out`` holds other results.
-        InputError: what is read is wrong, or the two share too little.
+        InputError: an input cannot be read, or the two share too few judgments.
     """
     if options.out and not _TAKEN.isdisjoint(listing(options.out) or ()):
         raise OptionError(f"{options.out} holds other results; name another --out")
     judgments = read_both(options.old, options.new)
     tests = [*_moves(judgments, options)]
-    judges = [test for test in tests if test.judge != PANEL]  # the panel is the sum of these
+    judges = [
+        test for test in tests if test.judge != PANEL
+    ]  # the panel is their mean, not a further test
     corrected = holm(np.array([test.p for test in judges]))
     moves = [replace(test, p_holm=float(p)) for test, p in zip(judges, corrected, strict=True)]
     moves += [replace(test, p_holm=test.p) for test in tests[len(judges) :]]
@@ -148,8 +151,8 @@ def _moves(judgments: Both, options: DriftOptions) -> Iterator[JudgeMovement]:
 
 
 def _word(judgments: Both, rows: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
-    """Return the others' old mean on the items of a judge; NaN where none judged."""
-    if judgments.votes:  # also where they saw the pair in the other order
+    """Return the other judges' old mean on the items of a judge; NaN if none judged."""
+    if judgments.votes:  # also if they saw the pair in the other order
         turned = others.assign(item=others["turned"], old=-others["old"])
         others = pd.concat([others, turned])
     means_of = others.groupby(["query_id", "item"])["old"].mean()
@@ -157,7 +160,9 @@ def _word(judgments: Both, rows: pd.DataFrame, others: pd.DataFrame) -> pd.Serie
     word = pd.Series(means_of.reindex(items).to_numpy(), index=rows.index)
     if judgments.votes:
         return word
-    return word - word.groupby(rows["query_id"]).transform("mean")  # above the mean of its query
+    return word - word.groupby(rows["query_id"]).transform(
+        "mean"
+    )  # relative to the mean of its query
 
 
 def _move(
@@ -167,7 +172,7 @@ def _move(
     tests: int,
     options: DriftOptions,
 ) -> JudgeMovement:
-    """Return one row of so many tests, by means over queries of the means over their items."""
+    """Test one change, by means over queries of the means over their items."""
     by_query = values.groupby(rows["query_id"]).mean()
     apart = (by_query["new"] - by_query["old"]).to_numpy()[np.newaxis]
     numbers = {"resamples": options.resamples, "seed": options.seed}
@@ -192,7 +197,7 @@ def _move(
 
 
 def _kappa(old: Floats, new: Floats) -> float:
-    """Compute Cohen's kappa, with quadratic weights, over values rounded to whole steps."""
+    """Compute Cohen's kappa with quadratic weights, of values rounded to whole numbers."""
     steps = np.rint(np.stack([old, new])).astype(np.int64)
     steps -= steps.min()
     size = int(steps.max()) + 1
@@ -210,7 +215,7 @@ def tables_of(found: Drift) -> dict[str, pa.Table]:
 
 
 def record_of(drift: Drift, options: DriftOptions) -> dict[str, Any]:
-    """Return what ``drift.json`` holds."""
+    """Return the contents of ``drift.json``."""
     return {
         "kind": "drift",
         "version": version("zelo-ray"),

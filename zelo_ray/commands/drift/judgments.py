@@ -14,16 +14,15 @@ from zelo_ray.records import Grade, Vote
 
 GRADES, VOTES = "grades.parquet", "votes.parquet"
 _LEAST = 0.5
-"""Of the items of the smaller set, so many must be in both."""
+"""The least share of the smaller set's items that must be in both sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
     """Judgments that are in both sets: columns judge, query_id, item, turned, old, new.
 
-    Of votes, ``old`` and ``new`` say how far the document that was shown first was preferred, from
-    -1 to 1; an item is a pair in the order in which it was shown, and
-    ``turned`` the same in the other order.
+    For votes, ``old`` and ``new`` are the preference for the document shown first, from -1 to 1; an
+    item is a pair in the order in which it was shown, and ``turned`` the pair in the other order.
     """
 
     rows: pd.DataFrame
@@ -36,11 +35,11 @@ def read_both(old: str, new: str) -> Both:
     """Read the judgments that two sets share.
 
     Raises:
-        InputError: one holds no judgments, they are of two kinds, or share too little.
+        InputError: a set has no judgments, or they differ in kind or share too few.
     """
     kinds, tables = zip(*(_read(url) for url in (old, new)), strict=True)
     if kinds[0] != kinds[1]:
-        raise InputError(f"{old} has {kinds[0]} and {new} has {kinds[1]}: drift takes one kind")
+        raise InputError(f"{old} has {kinds[0]} and {new} has {kinds[1]}: drift compares one kind")
     notes, shared = [], sorted({*tables[0]["judge"]} & {*tables[1]["judge"]})
     for which, url, table in zip(("OLD", "NEW"), (old, new), tables, strict=True):
         if alone := sorted({*table["judge"]} - {*shared}):
@@ -55,13 +54,13 @@ def read_both(old: str, new: str) -> Both:
         if lost := len(table) - len(rows):
             notes.append(f"{lost:,} of {len(table):,} judgments are in {which} alone")
     if len(rows) < _LEAST * max(1, min(map(len, tables))):
-        raise InputError(f"{old} and {new} share too little for a comparison: {'; '.join(notes)}")
+        raise InputError(f"{old} and {new} share too few judgments: {'; '.join(notes)}")
     notes += _asked_otherwise(old, new)
     return Both(rows.reset_index(drop=True), kinds[0] == VOTES, tuple(notes))
 
 
 def _asked_otherwise(*urls: str) -> Iterator[str]:
-    """Yield a note on each prompt option that differs between two runs, if both tell."""
+    """Yield a note on each prompt option that differs between two runs, if both record them."""
     was, now = (options_at(url) for url in urls)
     if not (was and now):
         return
@@ -71,12 +70,12 @@ def _asked_otherwise(*urls: str) -> Iterator[str]:
 
 
 def _read(url: str) -> tuple[str, pd.DataFrame]:
-    """Read the kind of judgments, and columns judge, query_id, item, value; average repeats."""
+    """Return the kind of judgments, and columns judge, query_id, item, value; average repeats."""
     refuse_unfinished(url)
     files: Collection[str] = listing(url) or ()
     kind = next((name for name in (GRADES, VOTES) if name in files or url.endswith(name)), None)
     if kind is None:
-        raise InputError(f"{url}: no {GRADES} or {VOTES}; wants the --out of annotate, or one")
+        raise InputError(f"{url}: no {GRADES} or {VOTES}; name one, or the --out of annotate")
     place = url if url.endswith(kind) else f"{url.rstrip('/')}/{kind}"
     record, columns = _RECORDS[kind]
     table = Stored(place, schema_of(record)).read(["judge", "query_id", *columns])

@@ -1,4 +1,4 @@
-"""Report which judges moved between two sets of judgments, by how much, and where most."""
+"""Report which judges changed between two sets of judgments, and by how much."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from zelo_ray.reports.parts import Cells, Report, ReportTable, Section, TextCell
 from zelo_ray.reports.source import Source, bare
 from zelo_ray.reports.wording import estimate, number
 
-_CHANGES = 10  # of the changes that a section shows
+_CHANGES = 10  # changes that a section shows at once
 _OPEN = 30
 Row = Mapping[str, Any]
 
@@ -20,17 +20,17 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     rows: Sequence[Row] = record["judges"]
     judges = [*dict.fromkeys(row["judge"] for row in rows if row["judge"] != PANEL)]
     moved = _moved(rows)
-    lead = f"{', '.join(moved)} changed." if moved else "No judge is seen to have changed."
+    lead = f"{', '.join(moved)} changed." if moved else "No significant change of any judge."
     queries = min(row["queries"] for row in rows)
     notes = [f"The sets differ: {note}." for note in record["notes"]]
     if len(judges) == 1:
         notes.append(
-            "With one judge only its level was tested: kappa, and the share of judgments that are "
-            "the same, tell whether it took to guessing."
+            "With one judge only its level was tested: kappa and the share of unchanged judgments "
+            "show whether it began to guess."
         )
     if queries < record["needed"]:
         notes.append(
-            f"Too few queries: {queries:,}, and no change could be shown with fewer than "
+            f"Too few queries: {queries:,}; no change can be significant with fewer than "
             f"{record['needed']:,}."
         )
     options = record["options"]
@@ -54,7 +54,7 @@ def headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _moved(rows: Sequence[Row]) -> list[str]:
-    """Return the judges that moved; the panel alone is the sum of its judges."""
+    """Return the judges that changed; the panel alone does not count."""
     return [
         *dict.fromkeys(
             row["judge"] for row in rows if is_significant(row["p_holm"]) and row["judge"] != PANEL
@@ -67,8 +67,8 @@ def _judges_section(rows: Sequence[Row], *, votes: bool) -> Section:
     cells: list[Cells] = [
         [
             TextCell(row["judge"]),
-            "changed" if is_significant(row["p_holm"]) else "no change seen",
-            level if row["what"] == "level" else "follows the others",
+            "changed" if is_significant(row["p_holm"]) else "not significant",
+            level if row["what"] == "level" else "agreement with others",
             estimate(row["change"], row["low"], row["high"], "+z.3f"),
             number(row["p_holm"], ".2g"),
             number(row["old"]),
@@ -85,10 +85,10 @@ def _judges_section(rows: Sequence[Row], *, votes: bool) -> Section:
         *("judgments", "queries"),
     )
     caption = (
-        "Change: new minus old, a mean over queries with its 95% interval. p: paired randomisation "
-        "test over queries, after Holm's correction for all judges. Follows the others: how far a "
-        "judge follows the other judges' old judgments. Same, kappa: a judge's new judgments "
-        "against its old ones."
+        "Change: new minus old, a mean over queries with its 95% interval. p: paired "
+        "randomisation test over queries, after Holm's correction for all judges. Agreement with "
+        "others: how far a judge agrees with the other judges' old judgments. Same, kappa: a "
+        "judge's new judgments against its old ones."
     )
     columns = ("judge", "result", "in what", *numbers)
     table = ReportTable(columns, cells, caption, frozenset(numbers), file="drift.parquet")
@@ -118,7 +118,7 @@ def _changes_section(source: Source) -> Section | None:
         file="changes.parquet",
         total=len(changes),
     )
-    return Section("changes", "Judgments that changed most", (table,))
+    return Section("changes", "Largest changes of judgments", (table,))
 
 
 DRIFT_REPORT = ReportKind(

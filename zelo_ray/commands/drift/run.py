@@ -15,7 +15,7 @@ def run(options: DriftOptions, _watch: Watch) -> Report:
 
     Raises:
         OptionError: ``out`` holds other results.
-        InputError: what is read is wrong, or the two share too little.
+        InputError: an input cannot be read, or the two share too few judgments.
     """
     changes = drift(options)
     report = DRIFT_REPORT.report(tables_of(changes), record_of(changes, options), options.out)

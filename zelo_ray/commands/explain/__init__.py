@@ -12,7 +12,7 @@ from zelo_ray.commands.explain.paragraphs import (
     ranges,
     text_part,
 )
-from zelo_ray.commands.explain.pools import ids_in, meant_by, nearest, pool_of
+from zelo_ray.commands.explain.queries import ids_in, meant_by, nearest, pool_of
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import pieces, record
 from zelo_ray.formats.record import unfinished
@@ -30,21 +30,21 @@ _LISTED = 20  # documents that a message names
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """Results of one query, and the protocol that explains them."""
+    """Results of one query, with the protocol that explains them."""
 
     id: str
     protocol: Protocol
     held: Held
     why: str
-    """why there are no scores, if the run says"""
+    """why there are no scores, if the run records it"""
     pool: Pool | None
-    """its texts, where the run has them"""
+    """its texts, if the run has them"""
     raters: tuple[Rater, ...]
-    """the judges of grades, as they were measured"""
+    """the measured severity and weight of judges that graded"""
 
     @property
     def texts(self) -> dict[str, str]:
-        """Return the documents' texts, as far as judges saw them."""
+        """Return the texts of the documents, as judges saw them."""
         if self.pool is None:
             return {}
         options = JudgingOptions.model_construct(**self.held.options)
@@ -82,7 +82,7 @@ class _Query:
             yield f"{text[0].upper()}{text[1:].rstrip('.')}."
 
     def course(self, doc_id: str | None) -> Iterator[Iterable[str]]:
-        """Yield what judges said, kind by kind: all of it, or what is about a document."""
+        """Yield the judgments, kind by kind: all, or those about a document."""
         for name, kind in self.protocol.judgments.items():
             if kind.course:
                 yield from kind.course(self.held, doc_id)
@@ -107,11 +107,11 @@ def first_ranked(parts: Iterable[ExplanationPart]) -> str:
 
 
 def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[ExplanationPart]:
-    """Explain a document's score by what judges said; where it met others, the hardest first.
+    """Explain a document's score by its judgments, against the best opponents first.
 
-    Without a document: every score of the query by rank, every tournament or verdict, and what
-    failed. Of a run that is not finished what there is, after a line that says so. An id may be cut
-    short where only one begins so.
+    Without a document: every score of the query by rank, every tournament or verdict, and every
+    failure. Of an unfinished run, show what there is, after a line that says so. An id may be
+    shortened if it stays unique.
 
     Raises:
         NothingToExplain: no such results, query or document.
@@ -143,10 +143,10 @@ def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Expl
 
 
 def _query_meant(out: str, name: str, query_ids: Sequence[str]) -> str:
-    """Return the query that is meant by the beginning of its id, or by its text.
+    """Find the query with this id, beginning of an id, or text.
 
     Raises:
-        NothingToExplain: there is none, or several, or nothing can be told of it.
+        NothingToExplain: there is none, or several, or it was not judged.
     """
     query_id = meant_by(name, query_ids)
     if query_id not in query_ids:
@@ -156,14 +156,14 @@ def _query_meant(out: str, name: str, query_ids: Sequence[str]) -> str:
     if why := queries.set_aside(out, name):
         raise NothingToExplain(why)
     if query_id in query_ids and queries.bare(out, query_id):
-        raise NothingToExplain(f"query {name!r} has no documents, so nobody judged any")
+        raise NothingToExplain(f"query {name!r} has no documents, so none was judged")
     near = nearest(name, query_ids) if name not in query_ids else ""
-    raise NothingToExplain(f"{out} holds no judgment of a query {name!r}{near}")
+    raise NothingToExplain(f"{out} has no judgments of a query {name!r}{near}")
 
 
 def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[ExplanationPart]:
     if not (query.judged or query.held.failures):
-        raise NothingToExplain(f"{out} holds no judgment of a query {query.id!r}")
+        raise NothingToExplain(f"{out} has no judgments of a query {query.id!r}")
     options = query.held.options
     if query.pool:
         shown = query_shown(query.pool, options.get("show_query") or ())
@@ -176,7 +176,7 @@ def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[Explanat
 
 
 def _of_query(query: _Query) -> Iterator[ExplanationPart]:
-    """Explain how the query went."""
+    """Explain the results of the query."""
     by_rank = sorted(query.held.scores.values(), key=lambda score: (score.rank, score.doc_id))
     without = "no scores" + (f", as {query.why}" if query.why else "")
     texts, rows = query.texts, list[str]()
@@ -207,7 +207,9 @@ def _of_document(query: _Query, doc_id: str) -> Iterator[ExplanationPart]:
     if matches := meetings.meetings(doc_id, query.rows(Vote), query.held.scores):
         yield part("rows", meetings.met(matches, texts))
     elif others := _others(query, doc_id):
-        yield part("rows", ["It met:", *(f"  {o}: {first_words(texts[o])}" for o in others)])
+        yield part(
+            "rows", ["It was compared with:", *(f"  {o}: {first_words(texts[o])}" for o in others)]
+        )
     if grades := [row for row in query.rows(Grade) if row.doc_id == doc_id]:
         from zelo_ray.protocols.graded import is_plain  # noqa: PLC0415 - paid where it is used
 
@@ -220,7 +222,7 @@ def _of_document(query: _Query, doc_id: str) -> Iterator[ExplanationPart]:
 
 
 def _others(query: _Query, doc_id: str) -> list[str]:
-    """Return the documents with a known text that it met, where judgments are no plain votes."""
+    """Return the documents with a known text that it was compared with by other judgments."""
     about = [
         kind.about(row)
         for name, kind in query.protocol.counted.items()
@@ -234,7 +236,7 @@ def _others(query: _Query, doc_id: str) -> list[str]:
 
 
 def _meant(query: _Query, doc_id: str) -> str:
-    """Return the document that an id means.
+    """Find the document with this id, or beginning of an id.
 
     Raises:
         NothingToExplain: there is none, or several.
@@ -248,12 +250,14 @@ def _meant(query: _Query, doc_id: str) -> str:
         return full_id
     if full_id in query.texts:
         raise NothingToExplain(
-            f"query {query.id!r} has a document {full_id!r}, but nobody was asked about it: its "
+            f"query {query.id!r} has a document {full_id!r}, but no judge was asked about it: "
             "failures, --document-limit or the protocol left it out"
         )
     listed = ", ".join(doc_ids[:_LISTED])
     near = nearest(doc_id, doc_ids)
-    raise NothingToExplain(f"query {query.id!r} has no judged {doc_id!r}{near}; it has {listed}")
+    raise NothingToExplain(
+        f"query {query.id!r} has no judged document {doc_id!r}{near}; it has {listed}"
+    )
 
 
 def _failures(query: _Query, doc_id: str) -> list[Failure]:
@@ -261,7 +265,7 @@ def _failures(query: _Query, doc_id: str) -> list[Failure]:
 
 
 def _plainly(kind: Judgments, row: Any) -> Iterator[str]:
-    """Print a judgment of which only the fields are known."""
+    """Yield the lines of a judgment whose kind has no narrative of its own."""
     yield f"  {kind.noun} by {row.judge} on {' and '.join(kind.about(row))}"
     yield from indented(kind.told(row))
 
@@ -296,7 +300,7 @@ def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:
     if not _exists(out, f"{table}.parquet"):
         if table != "scores":
             return []
-        raise NothingToExplain(f"{out} holds no scores.parquet: is it the --out of a finished run?")
+        raise NothingToExplain(f"{out} has no scores.parquet: is it the --out of a finished run?")
     names, stored = schema_of(kind).names, Stored(f"{out}/{table}.parquet", schema_of(kind))
     rows = (row for part in stored.of_queries([query_id]) for row in part.to_pylist())
     return [kind(**{name: row[name] for name in names if name in row}) for row in rows]

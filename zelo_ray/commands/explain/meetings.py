@@ -1,4 +1,4 @@
-"""Show how a score came about: the documents it met and the votes, or its grades by judge."""
+"""Show how a score came about: by comparisons with other documents, or by grades."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ _NAME = 24  # characters of an id in a row
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Judgments of a document against one other."""
+    """Votes on a document against one other."""
 
     opponent: str
     rank: int | None
     gains: tuple[float, ...]
     """preferences, positive where a judge prefers the document"""
     expected: float | None
-    """the share of judges that the two scores say would prefer the document"""
+    """the share of judges that would prefer the document by the two scores"""
 
     @property
     def mean(self) -> float:
@@ -31,7 +31,7 @@ class Meeting:
 
     @property
     def won(self) -> float:
-        """Return the share of judges that prefer the document, as the fit counts: a tie is half."""
+        """Return the share of votes for the document; a tie counts half, as in the fit."""
         return sum((gain > 0) + 0.5 * (gain == 0) for gain in self.gains) / len(self.gains)
 
 
@@ -56,13 +56,13 @@ def meetings(doc_id: str, votes: Iterable[Vote], scores: Mapping[str, Score]) ->
 
 
 def met(meetings: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
-    """Yield the table of meetings, below a line that sums them up."""
+    """Yield a summary of the meetings, and a table of them."""
     won, lost = sum(row.won > 0.5 for row in meetings), sum(row.won < 0.5 for row in meetings)
     tied = f", tied {len(meetings) - won - lost}" if won + lost < len(meetings) else ""
     yield (
-        f"It met {counted(len(meetings), 'document')}: lost {lost}, won {won}{tied}. For and "
-        "against count its judgments; fit: how often it should win by the two scores; mean: of the "
-        "preferences, -1 to +1."
+        f"It was compared with {counted(len(meetings), 'document')}: lost {lost}, won "
+        f"{won}{tied}. For and against count its judgments; fit: how often it should win by the "
+        "two scores; mean: of the preferences, -1 to +1."
     )
     shown = [_clipped(row.opponent) for row in meetings]
     width = max(8, *map(len, shown))
@@ -78,24 +78,24 @@ def met(meetings: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def graded(grades: Sequence[Grade], raters: Sequence[Rater], *, plain: bool) -> Iterator[str]:
-    """Yield the grade of a document by each judge, and what the grades count for.
+    """Yield the grade of a document by each judge, with its severity and weight.
 
     Args:
         grades: of the document.
-        raters: the judges as they were measured; none where they were not.
-        plain: whether the score takes every judge alike.
+        raters: severity and weight of judges; empty if they were not measured.
+        plain: whether the score weighs all judges equally.
     """
     by_judge = {rater.judge: rater for rater in raters}
     names = [printable(grade.judge) for grade in grades]
     width = max(5, *map(len, names))
     weighed = any(grade.judge in by_judge for grade in grades) and not plain
-    yield "How the grades become the score:" if weighed else "The score takes every judge alike:"
+    yield "How the grades become the score:" if weighed else "The score weighs all judges equally:"
     yield f"  {'judge':{width}}  grade" + ("  severity  weight" if weighed else "")
     for name, grade in zip(names, grades, strict=True):
         more = f"{_figures(by_judge.get(grade.judge))}" if weighed else ""
         yield f"  {name:{width}}  {grade.grade:>5}{more}"
     if weighed:
-        yield "Severity: positive is harsher than the panel. Weight: share of what the grades tell."
+        yield "Severity: positive is stricter than the panel. Weight: share of the information."
 
 
 def beats_average(score: Score) -> str:
@@ -114,7 +114,7 @@ def alike(scores: Sequence[Score]) -> list[int]:
 
 
 def _chance(logits: float) -> float:
-    """Return how often a document that is this far ahead (in logits) wins."""
+    """Return how often a document with this lead in logits wins."""
     return 0.5 + 0.5 * tanh(logits / 2)
 
 

@@ -1,4 +1,4 @@
-"""Build explanations from paragraphs, each of which knows how it may be cut."""
+"""Build explanations from paragraphs of several kinds, which are wrapped or cut differently."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,19 +9,19 @@ from zelo_ray.formats.wording import printable
 from zelo_ray.protocols.course import DEEP
 
 Kind = Literal["text", "said", "rows", "judgments"]
-"""text: of the user's own, below a heading; said: sentences; rows: of a table, or of a list;
-judgments: what judges said"""
+"""text: of the user, below a heading; said: sentences; rows: of a table or a list; judgments: texts
+of judges"""
 _WIDE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ExplanationPart:
-    """A paragraph: whole lines, however long, that can steer no terminal."""
+    """A paragraph of whole lines, however long, without control characters."""
 
     kind: Kind
     lines: tuple[str, ...]
     best: str = ""
-    """of a ranking, the id of the first document, as it is"""
+    """of a ranking, the id of the first document"""
 
     def whole(self) -> str:
         """Return all of it, with running text in lines of 100 characters."""
@@ -39,7 +39,7 @@ class ExplanationPart:
 
 
 def part(kind: Kind, lines: Iterable[str]) -> ExplanationPart:
-    """Make a paragraph of some lines, safe to print."""
+    """Make a paragraph of some lines, without control characters."""
     return ExplanationPart(kind, tuple(map(printable, lines)))
 
 
@@ -55,7 +55,7 @@ def first_words(text: str, length: int = 120) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> Iterator[str]:
-    """Yield ranges of ranks in a row, as ``2 to 4``. Each number is the first of two."""
+    """Yield ranges of ranks, such as ``2 to 4``; each number stands for itself and the next."""
     start = None
     for at, number in enumerate(numbers):
         start = number if start is None else start

@@ -1,19 +1,72 @@
-"""List the queries of a directory of results, and find them by text or among those set aside."""
+"""Find queries of a run by id or text, with their documents, or among the rejected lines."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from zelo_ray.commands.explain.paragraphs import first_words
-from zelo_ray.commands.explain.pools import ids_in
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import lines, pieces
+from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.formats.record import unfinished
 from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.wording import counted
+from zelo_ray.options import meant
+from zelo_ray.records import Pool
 
 _LISTED = 10
+_FEW = 8  # names that a message lists
+
+
+def pool_of(out: str, query_id: str) -> Pool | None:
+    """Read a query with its documents from ``annotated.jsonl``; None if it is not there.
+
+    Lines without the id are skipped unparsed, as there may be a million.
+    """
+    written = orjson.dumps(query_id)[1:-1], query_id.encode(errors="replace")
+    for place, line in _lines_of(out):
+        if any(form in line for form in written) and _id_in(line) == query_id:
+            return parse_line(place, 0, line, LineLimits()).pool
+    return None
+
+
+def ids_in(places: Iterable[str]) -> list[str]:
+    """Return the distinct query ids in JSON lines files; lines without one are skipped."""
+    ids = (_id_in(line) for place in places if pieces(place) for _, line in lines(place))
+    return [*dict.fromkeys(found_id for found_id in ids if found_id)]
+
+
+def meant_by(name: str, names: Sequence[str]) -> str:
+    """Return the name itself, or the only known name that begins with it.
+
+    Raises:
+        NothingToExplain: several begin so.
+    """
+    begin = [candidate for candidate in names if candidate.startswith(name)]
+    if name in names or not begin:
+        return name
+    if len(begin) > 1:
+        more = f" and {len(begin) - _FEW:,} more" if len(begin) > _FEW else ""
+        raise NothingToExplain(f"several begin with {name!r}: {', '.join(begin[:_FEW])}{more}")
+    return begin[0]
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Suggest a similar name for an unknown one, as the end of a line."""
+    return meant(name, names)
+
+
+def _lines_of(out: str) -> Iterator[tuple[str, bytes]]:
+    place = f"{out.rstrip('/')}/annotated.jsonl"
+    return lines(place) if pieces(place) else iter(())
+
+
+def _id_in(line: bytes) -> str:
+    try:
+        return str(orjson.loads(line)["query"]["id"])
+    except (ValueError, TypeError, KeyError):
+        return ""
 
 
 def places_of(out: str) -> list[str]:
@@ -32,17 +85,17 @@ def listed(out: str) -> tuple[list[str], str]:
     if not texts and pieces(f"{out}/scores.parquet"):
         texts = dict.fromkeys(map(str, Stored(f"{out}/scores.parquet").query_ids()), "")
     if not texts:
-        raise NothingToExplain(f"{out} holds no queries: is it the --out of annotate?")
+        raise NothingToExplain(f"{out} has no queries: is it the --out of annotate?")
     shown = [*texts.items()][:_LISTED]
     wide = max(len(query_id) for query_id, _ in shown)
     rows = [f"  {query_id:{wide}}  {first_words(text)}".rstrip() for query_id, text in shown]
     more = [f"  … {len(texts) - _LISTED:,} more"] if len(texts) > _LISTED else []
-    head = f"{out} holds {counted(len(texts), 'query', 'queries')}; name one by its id or its text:"
+    head = f"{out} has {counted(len(texts), 'query', 'queries')}; name one by id or text:"
     return [head, *rows, *more], shown[0][0]
 
 
 def by_text(given: str, places: Iterable[str]) -> str:
-    """Return the id of the only query that has or holds a text; empty where there is none.
+    """Return the id of the only query with, or containing, this text; empty if there is none.
 
     Raises:
         NothingToExplain: there are several.
@@ -61,7 +114,7 @@ def by_text(given: str, places: Iterable[str]) -> str:
 
 
 def set_aside(out: str, given: str) -> str:
-    """Say why the line of a query was set aside, by its id or text; empty where it was not."""
+    """Say why the input line of a query was rejected; empty if it was not."""
     if not pieces(f"{out}/rejected.parquet"):
         return ""
     names = ["file", "line", "reason", "raw"]
@@ -69,7 +122,7 @@ def set_aside(out: str, given: str) -> str:
         query_id, text = _query_in(row["raw"].encode())
         if given == query_id or (text and _plain(given) == _plain(text)):
             where = f"{row['file']}, line {row['line']:,}"
-            return f"query {given!r} was set aside ({where}): {row['reason']}"
+            return f"query {given!r} was rejected ({where}): {row['reason']}"
     return ""
 
 

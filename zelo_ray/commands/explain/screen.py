@@ -1,4 +1,4 @@
-"""An explanation cut to a terminal: long texts to a few lines, and judgments to the screen."""
+"""Fit an explanation to a terminal: long texts to a few lines, judgments to the screen."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -11,9 +11,9 @@ from zelo_ray.protocols.course import DEEP
 
 _TEXT_LINES, _REASON_LINES = 4, 2
 _LEAST = 6
-"""Lines of judgments that are shown, however low the screen is."""
+"""The fewest lines of judgments, however low the screen is."""
 _NARROW = 40
-"""Cells of a line, however narrow the terminal is."""
+"""The fewest cells of a line, however narrow the terminal is."""
 
 
 def on_screen(
@@ -25,7 +25,7 @@ def on_screen(
         parts: of the explanation.
         width: cells of a line.
         height: lines of the terminal.
-        command: the command that shows all of it.
+        command: the command that shows the whole explanation.
     """
     width, shown = max(width, _NARROW), list[str]()
     for kind, group in groupby(parts, lambda item: item.kind):
@@ -60,7 +60,7 @@ def _cut(part: ExplanationPart, width: int) -> list[str]:
 
 
 def _judgments(parts: Sequence[ExplanationPart], width: int, room: int, command: str) -> list[str]:
-    """Return the first paragraphs that fit, at least one, and the number of the others."""
+    """Return the first paragraphs that fit (at least one), and the number of others."""
     shown = list[str]()
     for number, part in enumerate(parts):
         lines = [line for paragraph in part.lines for line in _said(paragraph, width)]

@@ -1,21 +1,44 @@
-"""``fit``: ratings from anybody's comparisons."""
+"""``fit``: rate items by comparisons from any source."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import log
+from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from zelo_ray.commands.fit.queries import Rated, rated
 from zelo_ray.errors import InputError
-from zelo_ray.fitting.outcomes import OutcomeModel
+from zelo_ray.fitting.existence import Unrated, UnratedReason
+from zelo_ray.fitting.outcomes import Games, Ints, OutcomeModel
+from zelo_ray.fitting.ratings import FittedRatings, rate
 from zelo_ray.formats.files import writing
 from zelo_ray.formats.formulas import guard
-from zelo_ray.formats.interchange.comparisons import Comparisons, read_comparisons
+from zelo_ray.formats.interchange.comparisons import COMPARISONS, Comparisons, read_comparisons
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.fit import FitOptions, kind_of_file
+
+_POINTS = {"logits": 1.0, "elo": 400 / log(10)}
+"""Points per logit; on Elo's scale 400 points are odds of 10 to 1."""
+_OFFSETS = {"logits": 0.0, "elo": 1000.0}
+_TEXTS, _NUMBERS = ("query_id", "first", "second", "judge"), ("won", "lost", "tied")
+_SCORES = pa.schema(
+    [
+        *(("query_id", pa.string()), ("doc_id", pa.string())),
+        *(("score", pa.float64()), ("std_error", pa.float64())),
+        *(("comparisons", pa.float64()), ("rank", pa.int64()), ("wins", pa.float64())),
+    ]
+)
+_EFFECTS = pa.schema(
+    [
+        *(("query_id", pa.string()), ("effect", pa.string())),
+        *(("value", pa.float64()), ("std_error", pa.float64())),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,22 +46,22 @@ class Fitted:
     """Scores and effects that were fitted to comparisons."""
 
     scores: pa.Table
-    """query_id (where the comparisons name any), doc_id, score, std_error, comparisons, rank and
-    wins, best first; a tie is half a win"""
+    """query_id (if the comparisons have any), doc_id, score, std_error, comparisons, rank and wins,
+    best first; a tie is half a win"""
     effects: pa.Table
     """query_id, effect (``order`` or ``tie``), value and std_error, in logits"""
     unscored: Mapping[str, str]
-    """by query, why it has no scores"""
+    """by query without scores, the reason"""
     rows: int
-    """of the comparisons that count"""
+    """number of comparisons that count"""
     notes: tuple[str, ...] = ()
 
 
 def fit(options: FitOptions) -> Fitted:
-    """Read comparisons, fit them, and write the scores where a place is given.
+    """Read comparisons, fit them, and write the scores if ``out`` is given.
 
     Raises:
-        OptionError: a column's role does not exist.
+        OptionError: an unknown role of a column.
         InputError: the comparisons cannot be read or used, or no query has scores.
     """
     comparisons = read_comparisons(options.source, options.named)
@@ -54,16 +77,16 @@ def fit(options: FitOptions) -> Fitted:
 
 
 def fitted_to(comparisons: Comparisons, options: FitOptions, notes: tuple[str, ...] = ()) -> Fitted:
-    """Fit each query by itself. The order of the rows changes no bit.
+    """Fit each query separately. The order of the rows does not matter, to the last bit.
 
     Raises:
-        InputError: the order effect is wanted, and the rows do not tell who stood first; or no
-            item is called as the reference.
+        InputError: the rows do not say who was first, which the order effect needs; or no item
+            has the name of the reference.
     """
     if options.order_effect and not comparisons.ordered:
         raise InputError(
-            "order_effect: the columns do not say who stood first; winner and loser do not, and "
-            "swapped is to be true or false in every row"
+            "order_effect: the columns do not say who was first (winner and loser do not); it "
+            "needs a column swapped that is true or false in every row"
         )
     model = OutcomeModel(
         prior_sd=None if options.mle or options.firth else options.prior_sd,
@@ -84,7 +107,7 @@ def fitted_to(comparisons: Comparisons, options: FitOptions, notes: tuple[str, .
 
 
 def write(url: str, scores: pa.Table) -> None:
-    """Write scores as the ending of the file's name says."""
+    """Write scores in the format of the file's extension."""
     kind = kind_of_file(url)
     with writing(url) as file:
         if kind == ".parquet":
@@ -101,3 +124,148 @@ def write(url: str, scores: pa.Table) -> None:
         else:
             for row in scores.to_pylist():
                 file.write(orjson.dumps(row) + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """Fits of all queries; see `Fitted` for the columns."""
+
+    scores: pa.Table
+    effects: pa.Table
+    unscored: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """The comparisons of one query, in a fixed order; items are their places in ``names``."""
+
+    query_id: str
+    names: list[str]
+    games: Games
+    judge: Ints
+
+
+def rated(table: pa.Table, model: OutcomeModel, options: FitOptions, *, shared: bool) -> Rated:
+    """Fit each query.
+
+    Args:
+        table: the columns of ``COMPARISONS``.
+        model: what is fitted.
+        options: the reference, the scale and its offset.
+        shared: whether the votes of all judges on a pair count as one game.
+
+    Raises:
+        InputError: no item has the name of the reference.
+    """
+    queries = [*_queries(table)]
+    _refuse_unknown(options.reference, queries)
+    scores, effects, unscored = list[Any](), list[Any](), dict[str, str]()
+    for query in queries:
+        at = None
+        if options.reference is not None:
+            if options.reference not in query.names:
+                unscored[query.query_id] = f"the reference {options.reference} is missing"
+                continue
+            at = query.names.index(options.reference)
+        rating = rate(_shared(query) if shared else query.games, model, at)
+        if rating.reason:
+            unscored[query.query_id] = _why(rating.reason, query.names)
+            continue
+        scores += _ranked(query, rating, options)
+        effects += [(query.query_id, name, *estimate) for name, estimate in rating.effects.items()]
+    return Rated(_whole(_table(scores, _SCORES)), _table(effects, _EFFECTS), unscored)
+
+
+def _queries(table: pa.Table) -> Iterator[_Query]:
+    """Yield the queries, in ascending order."""
+    table = table.sort_by([(name, "ascending") for name in COMPARISONS.names])
+    ids, first, second, judge = (table[n].to_numpy(zero_copy_only=False) for n in _TEXTS)
+    won, lost, tied = (table[n].to_numpy() for n in _NUMBERS)
+    ends = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1), len(ids)] if len(ids) else [0]
+    for start, end in pairwise(ends):
+        at = slice(start, end)
+        names, place = np.unique(np.concatenate([first[at], second[at]]), return_inverse=True)
+        first_places, second_places = place.reshape(2, -1)
+        games = Games(
+            items=len(names),
+            first=first_places,
+            second=second_places,
+            won=won[at],
+            lost=lost[at],
+            tied=tied[at],
+        )
+        judges = np.unique(judge[at], return_inverse=True)[1]
+        yield _Query(ids[start], names.tolist(), games, judges)
+
+
+def _refuse_unknown(reference: str | None, queries: Sequence[_Query]) -> None:
+    if reference is None or any(reference in query.names for query in queries):
+        return
+    names = sorted({name for query in queries for name in query.names})
+    few = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+    raise InputError(f"reference: no item is called {reference!r}; there are {few or 'none'}")
+
+
+def _shared(query: _Query) -> Games:
+    """Return the games with each pair weighted as one game, shared equally by its judges."""
+    games = query.games
+    low, high = np.minimum(games.first, games.second), np.maximum(games.first, games.second)
+    _, pair = np.unique(low * games.items + high, return_inverse=True)
+    codes, voice = np.unique(pair * (query.judge.max() + 1) + query.judge, return_inverse=True)
+    spoken = np.bincount(voice, games.won + games.lost + games.tied)
+    judges = np.bincount(codes[spoken > 0] // (query.judge.max() + 1), minlength=pair.max() + 1)
+    weight = 1 / np.maximum(spoken[voice] * judges[pair], np.finfo(float).tiny)
+    return replace(
+        games, won=games.won * weight, lost=games.lost * weight, tied=games.tied * weight
+    )
+
+
+def _why(reason: Unrated, names: Sequence[str]) -> str:
+    """Describe the reason, with the unconnected groups of items, and what to do."""
+    infinite = reason.code is UnratedReason.INFINITE
+    more = "; use --firth or the prior (no --mle)" if infinite else ""
+    if reason.groups is None:
+        return f"{reason.message}{more}"
+    parts = [
+        [name for name, group in zip(names, reason.groups, strict=True) if group == part]
+        for part in dict.fromkeys(reason.groups.tolist())
+    ]
+    return f"{reason.message}: {'; '.join(_few([', '.join(_few(part)) for part in parts]))}{more}"
+
+
+def _few(names: list[str]) -> list[str]:
+    return names if len(names) <= 4 else [*names[:3], "…"]
+
+
+def _ranked(query: _Query, ratings: FittedRatings, options: FitOptions) -> list[tuple[Any, ...]]:
+    """Return the rows of a query's scores: best first, ties by name."""
+    games, size = query.games, query.games.items
+    places = np.concatenate([games.first, games.second])
+    counts = np.tile(games.won + games.lost + games.tied, 2)
+    won = np.concatenate([games.won, games.lost]) + np.tile(games.tied, 2) / 2
+    points = _POINTS[options.scale]
+    offset = _OFFSETS[options.scale] if options.offset is None else options.offset
+    # Rounding errors must not break ties, so keep 12 digits. Adding 0 turns -0 into 0.
+    scores = (np.round(ratings.scores, 12) + 0.0) * points + offset
+    errors = (np.round(ratings.std_errors, 12) + 0.0) * points
+    columns = (scores, errors, np.bincount(places, counts, size), np.bincount(places, won, size))
+    rows = zip(query.names, *(column.tolist() for column in columns), strict=True)
+    ordered = sorted(rows, key=lambda row: (-row[1], row[0]))
+    return [
+        (query.query_id, name, score, error, comparisons, rank, wins)
+        for rank, (name, score, error, comparisons, wins) in enumerate(ordered, 1)
+    ]
+
+
+def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    return pa.table(dict(zip(schema.names, columns, strict=True)), schema=schema)
+
+
+def _whole(scores: pa.Table) -> pa.Table:
+    """Convert the counts of comparisons to integers, if all are whole."""
+    counts = scores["comparisons"].to_numpy()
+    if (counts != np.rint(counts)).any():
+        return scores
+    at = scores.schema.get_field_index("comparisons")
+    return scores.set_column(at, "comparisons", pa.array(counts, pa.int64()))

@@ -79,8 +79,8 @@ def _effect(effect: Row) -> str:
     error = "" if isnan(effect["std_error"]) else f" ± {effect['std_error']:.4f}"
     value = f"{effect['value']:.4f}{error} logits"
     if effect["effect"] == "order":
-        return f"Standing first is worth {value}."
-    return f"Log of Davidson's nu, which says how often two equal items tie: {value}."
+        return f"Being first is worth {value}."
+    return f"Log of Davidson's nu (how often two equal items tie): {value}."
 
 
 def _unscored_section(reasons: Mapping[str, str]) -> Section | None:

@@ -1,4 +1,4 @@
-"""``label``: which documents people judge for a bake-off, and what they answer."""
+"""``label``: draw documents of a bake-off for people to judge, and collect their answers."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class LabelWork:
-    """A sample that this process alone is at work on."""
+    """A sample of documents, locked for this process."""
 
     out: str
     about: About
@@ -50,11 +50,11 @@ class LabelWork:
 
 @contextlib.contextmanager
 def working(options: LabelOptions, say: Say) -> Iterator[LabelWork]:
-    """Draw the sample, or make it larger, and open its answers; nobody else does meanwhile.
+    """Draw the sample, or extend it, and open its answers, under the lock of the directory.
 
     Raises:
         OptionError, InputError: as `draw.drawn`.
-        LockError: another process is at work there, or it holds something else.
+        LockError: another process uses the directory, or it holds something else.
     """
     with leaving_no_trace(options.out), claim(options.out, say, "label"):
         about, sample = drawn(options, say)
@@ -62,16 +62,16 @@ def working(options: LabelOptions, say: Say) -> Iterator[LabelWork]:
 
 
 def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], MakePage]) -> None:
-    """Draw documents for people, and serve the page, or write or read a spreadsheet's file.
+    """Draw documents for people, then serve the page, or write or read a spreadsheet file.
 
     Args:
         options: of the command.
-        say: told each line for the terminal, when it is known.
-        make_page: from the work, what makes its page.
+        say: gets each line for the terminal.
+        make_page: returns the function that renders the page.
 
     Raises:
         OptionError, InputError, LockError: as `working`.
-        InputError: a file that came back has a cell that is no answer, or there is nothing to send.
+        InputError: a cell of the file is not a valid answer, or no document is left to write.
     """
     with working(options, say) as work:
         if options.read:
@@ -85,22 +85,22 @@ def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], Make
 
 
 def page_words(work: LabelWork) -> dict[str, str]:
-    """Return the commands that the page names: to start the server again, and the next step."""
+    """Return the commands that the page shows: to restart the server, and the next step."""
     again = f"zelo-ray label --out {shlex.quote(work.out)}"
     return {"again": again, "next": _next(work)}
 
 
 def _next(work: LabelWork) -> str:
-    """Return the command that measures the contest's runs again, with people's labels."""
+    """Return the command that measures the bake-off again, with people's labels."""
     return shlex.join(["zelo-ray", "bakeoff", "--config", f"{work.out.rstrip('/')}/{AGAIN}"])
 
 
 def _serve(work: LabelWork, options: LabelOptions, say: Say, make_page: MakePage) -> None:
-    """Serve the page until somebody ends it."""
+    """Serve the page until Ctrl-C or SIGTERM."""
     with Server(work.desk, make_page, work.out, options.port) as server:
         far = work.desk.progress("")
         judged = f"{far.done:,} of {counted(far.of, 'document')} judged"
-        say(f"{server.url} ({judged}); end with Ctrl-C")
+        say(f"{server.url} ({judged}); stop with Ctrl-C")
         if not options.no_browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         with contextlib.suppress(KeyboardInterrupt), _ended_by_signals():
@@ -110,12 +110,12 @@ def _serve(work: LabelWork, options: LabelOptions, say: Say, make_page: MakePage
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM end the page as Ctrl-C does, and SIGINT even where a script ignores it."""
+    """Let SIGTERM stop the server as Ctrl-C does, and SIGINT even where a script ignores it."""
 
     def end(*_: object) -> None:
         raise KeyboardInterrupt
 
-    main = threading.current_thread() is threading.main_thread()  # only there it may be
+    main = threading.current_thread() is threading.main_thread()  # others cannot set handlers
     signals = (signal.SIGINT, signal.SIGTERM) if main else ()
     before = {signum: signal.signal(signum, end) for signum in signals}
     try:
@@ -126,7 +126,7 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _has_screen() -> bool:
-    """Return whether a browser would have a window: a text browser would take the terminal."""
+    """Return whether a graphical browser can open; a text browser would block the terminal."""
     screens = ("DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
 
@@ -134,64 +134,64 @@ def _has_screen() -> bool:
 def _sent_out(work: LabelWork, url: str, person: str) -> str:
     rows = work.desk.open_to(person)
     if not rows:
-        raise InputError(f"{work.out}: no document is open; --more N adds some")
+        raise InputError(f"{work.out}: all documents are judged; draw more with --more N")
     write_sheet(url, rows)
     return (
-        f"{url}: {counted(len(rows), 'document')}; fill the column grade with 0 to {TOP}, or u "
-        f"(cannot say), from the top; then label --out {shlex.quote(work.out)} --read FILE "
-        "--person NAME"
+        f"Wrote {counted(len(rows), 'document')} to {url}. Fill in the column grade from the top: "
+        f'0 to {TOP}, or u for "cannot say". Then run zelo-ray label --out {shlex.quote(work.out)} '
+        "--read FILE --person NAME."
     )
 
 
 def _taken_in(work: LabelWork, url: str, person: str) -> str:
-    """Keep the answers of a file, all or none; what is known already is not kept again."""
+    """Save the answers of a spreadsheet file, all or none; skip those already saved."""
     desk, answers = work.desk, dict[tuple[str, str], tuple[float | None, str]]()
     new = list[PersonsAnswer]()
     for row in read_sheet(url, person, TOP):
         try:
             pair = desk.find(row.key).pair
         except InputError as error:
-            raise InputError(f"{row.place}: {error}; is it of another --out?") from None
+            raise InputError(f"{row.place}: {error}; is the file of another --out?") from None
         grade, place = answers.setdefault((row.person, row.key), (row.grade, row.place))
         if grade != row.grade:
-            raise InputError(f"{row.place}: another grade than in {place}, for the same document")
+            raise InputError(f"{row.place}: contradicts the grade in {place} of the same document")
         previous = desk.answers.standing.get(pair, {}).get(row.person)
         if place == row.place and (previous is None or previous.grade != row.grade):
             new.append(PersonsAnswer(now(), row.person, *pair, row.grade, note=row.note))
     desk.answers.keep(new)
-    return f"{url}: {counted(len(answers), 'answer')}, {len(new):,} of them new"
+    return f"Read {counted(len(answers), 'answer')} from {url}, {len(new):,} of them new."
 
 
 def _named(missed: Sequence[Shown]) -> str:
-    """Name the first document that holds up later answers, as the end of a line."""
+    """Name the first unjudged document that holds up later answers, as the end of a line."""
     if not missed:
         return ""
     (query_id, doc_id), more = missed[0].pair, len(missed) - 1
     others = f" and {counted(more, 'other')}" if more else ""
-    return f"; open is document {doc_id!r} of query {query_id!r}{others}"
+    return f" (still missing: document {doc_id!r} of query {query_id!r}{others})"
 
 
 def _standing(work: LabelWork) -> Iterator[str]:
-    """Yield how far the work is, what counts of it, and how far people agree."""
+    """Yield the progress, which answers count, and how far people agree."""
     progress = work.desk.progress("")
     frame, measure = work.about["documents"], work.about["measure"]
     yield (
-        f"{progress.done:,} of {counted(progress.of, 'document')} judged, of {frame:,} that could "
-        f"move {measure} between two arms"
+        f"Judged {progress.done:,} of {counted(progress.of, 'document')} in the sample, drawn from "
+        f"{frame:,} that could change a difference in {measure}."
     )
     labels = read_labels(work.out)
     if labels.unsure:
-        yield f"{counted(labels.unsure, 'document')} of these: cannot say"
+        yield f"Of {counted(labels.unsure, 'document')} people could not say."
     if labels.ahead:
         yield (
-            f"{counted(labels.ahead, 'document')} judged out of turn: "
-            f"they count when all before them are judged{_named(work.desk.missed())}"
+            f"{counted(labels.ahead, 'document')} judged out of turn will count once all before "
+            f"are judged{_named(work.desk.missed())}."
         )
     if progress.second:
-        yield f"{counted(progress.second, 'document')} may be judged by a second person, too"
+        yield f"{counted(progress.second, 'document')} can be judged by a second person."
     yield from told(between_people(grades_of(work.desk.answers.standing), TOP))
     if progress.done == progress.of:
-        yield f"for more labels: zelo-ray label --out {shlex.quote(work.out)} --more N"
+        yield f"To draw more documents: zelo-ray label --out {shlex.quote(work.out)} --more N"
         yield f"Next step: {_next(work)}"
     else:
         yield f"Next step: {shlex.join(['zelo-ray', 'label', '--out', work.out])}"

@@ -1,4 +1,4 @@
-"""Write options, as a YAML file, to measure a contest's runs again with people's labels."""
+"""Write the options to measure a bake-off again with people's labels, as a YAML file."""
 
 import yaml
 
@@ -12,15 +12,15 @@ from zelo_ray.options.label import LabelOptions
 
 AGAIN = "contest.yaml"
 _ASKING = ("ledger", "reranker_options", "num_gpus", "limits", "prices", "api_key_env")
-"""What tells of rerankers, of which none is asked again: their runs are there."""
+"""Options of rerankers, which are not needed: the runs of all rankers are stored."""
 
 
 def again(found: Candidates, options: LabelOptions) -> str:
-    """Return all options of a contest as YAML, with its arms as runs.
+    """Return all options of a bake-off as YAML, with its rankers as runs.
 
     Args:
-        found: of the contest.
-        options: of the labels, which name the contest.
+        found: the documents of the bake-off.
+        options: of `label`, which name the bake-off.
     """
     contest, root = found.options, (options.contest or "").rstrip("/")
     needs_pools = contest.rerankers or contest.pools or contest.slices or contest.write_annotated
@@ -34,32 +34,32 @@ def again(found: Candidates, options: LabelOptions) -> str:
         "families": _families(contest, found.arms),
     }
     config = {name: value for name, value in settings.items() if value not in (None, [], {})}
-    head = "# How to measure the contest's runs anew, with what people said\n"
+    head = "# Measure the bake-off again, with people's labels\n"
     return head + yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
 
 
 def _leading(drawn_for: str, measures: tuple[str, ...]) -> list[str]:
-    """Return the measures, first the one that people's labels were drawn for."""
+    """Return the measures, with the one that the sample was drawn for first."""
     first = next((measure for measure in measures if _for_people(measure) == drawn_for), drawn_for)
     return [first, *(measure for measure in measures if measure != first)]
 
 
 def _for_people(measure: str) -> str:
-    """Return the measure that people's labels can estimate for this one; empty if none."""
+    """Return the measure that people's labels correct in place of this one; empty if none."""
     chosen, left_out = for_people([parse_measure(measure)])
     return "" if left_out else str(chosen[0])
 
 
-def _families(contest: BakeoffOptions, arms: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return the declared families, and those of rerankers with a name of their own.
+def _families(contest: BakeoffOptions, rankers: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the declared families, and those of rerankers that were given a name.
 
-    As runs they are known by that name alone.
+    As runs, these are known by that name only, which does not reveal their family.
     """
     families = {}
     for text in contest.rerankers:
         name, is_named, spec = text.partition("=")
-        if is_named and name in arms and families_of(spec) != families_of(name):
+        if is_named and name in rankers and families_of(spec) != families_of(name):
             families[name] = sorted(families_of(spec))
-    lost = {text.partition("=")[0] for text in contest.rerankers} - {*arms}
+    lost = {text.partition("=")[0] for text in contest.rerankers} - {*rankers}
     declared = {who: [*names] for who, names in contest.families.items() if who not in lost}
     return families | declared

@@ -11,12 +11,12 @@ from zelo_ray.evaluation.agreement.measured import Agreement
 from zelo_ray.formats.wording import counted
 
 _WEIGHTED, _EQUAL = "kappa-quadratic", "agreement"
-_MOST = 101  # grades from 0 to 100; tables of more, such as of scores from elsewhere, are too large
+_MOST = 101  # grades from 0 to 100; tables of more are too large
 
 
 @dataclass(frozen=True, slots=True)
 class BetweenPeople:
-    """Two people on the documents that both graded; values are NaN where they are not known."""
+    """Agreement of two people on documents that both graded; NaN where it is undefined."""
 
     person_a: str
     person_b: str
@@ -30,12 +30,12 @@ class BetweenPeople:
 def between_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[BetweenPeople]:
     """Compare each two people who graded the same documents; most documents first.
 
-    Nobody, where there are more than 101 grades.
+    With more than 101 grades nobody is compared.
 
     Args:
         rows: query_id, doc_id, person and grade, such as those of `labels.PeoplesLabels`.
-        top: the highest grade. Grades that are no whole numbers are rounded.
-        seed: of the interval.
+        top: the highest grade; grades are rounded to whole numbers.
+        seed: of the intervals.
     """
     names = ["query_id", "doc_id", "judge", "grade"]
     levels = int(top) + 1
@@ -66,7 +66,7 @@ def between_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[Between
 
 
 def told(between: Iterable[BetweenPeople]) -> list[str]:
-    """Return a line for each two people."""
+    """Return a sentence for every two people."""
     lines = []
     for pair in between:
         low, high = pair.kappa.low, pair.kappa.high

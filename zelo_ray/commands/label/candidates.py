@@ -1,4 +1,4 @@
-"""The documents of a bake-off that people's labels could say something about."""
+"""Find the documents of a bake-off whose labels could change a difference between rankers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,38 +22,38 @@ from zelo_ray.options.bakeoff import BakeoffOptions
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The documents within a measure's depth in any arm, and what a label could move, [rows]."""
+    """The documents within a measure's depth in any ranker, and what a label could move, [rows]."""
 
     query_ids: list[str]
     doc_ids: list[str]
     size: Floats
-    """largest difference that a label makes between two arms; 0: all arms rank it alike"""
+    """largest effect of a label on a difference of two rankers; 0 if all rank it alike"""
     measure: str
     arms: tuple[str, ...]
     options: BakeoffOptions
-    """of the bake-off, with its measures and the name of its baseline as they turned out"""
+    """of the bake-off, with the measures and the baseline's name that were used in the end"""
     truth: str = ""
-    """the digest of its truth as it is now"""
+    """the digest of the truth as it is now"""
     is_stale: bool = False
-    """whether that was another one when the bake-off was measured"""
+    """whether the truth has changed since the bake-off was measured"""
 
 
 def candidates(contest: str, measure: str | None = None) -> Candidates:
-    """Return the documents to label for a bake-off that has ended.
+    """Return the documents to label for a finished bake-off.
 
     Args:
         contest: its output directory or URL.
-        measure: one that is linear in the labels; the contest's first such if None.
+        measure: one that is linear in the labels; the bake-off's first such if None.
 
     Raises:
-        InputError: there is no bake-off that has ended.
+        InputError: there is no finished bake-off.
         MeasureError: the measure is not linear in the labels.
     """
     refuse_unfinished(contest)
     root = contest.rstrip("/")
     run = record(f"{root}/{RUN}")
     if not run or run.get("kind") != "bakeoff":
-        raise InputError(f"{contest}: holds no bake-off; name the --out of one")
+        raise InputError(f"{contest}: no bake-off; name the --out of one")
     options = _found(contest, BakeoffOptions.model_validate(run["options"]), run.get("folder", ""))
     measured = pc.unique(Stored(f"{root}/metrics.parquet").read(["query_id"])["query_id"])
     table = read_truth(options.truth)
@@ -70,7 +70,7 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
     names = [frame.query_ids[query] for query in frame.query]
     terms = {"measures": (*run["summary"]["measures"],), "baseline": options.baseline}
     if gate := run["summary"].get("gate"):
-        terms["baseline"] = gate[0]["baseline"]  # an arm's name, where the file of a run was given
+        terms["baseline"] = gate[0]["baseline"]  # a ranker's name, also where a run file was given
     options = options.model_copy(update=terms)
     digest = digest_judgments(table)
     return Candidates(
@@ -81,15 +81,15 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
 
 
 def _found(contest: str, options: BakeoffOptions, folder: str) -> BakeoffOptions:
-    """Return the options with the places of truth and pools as seen from here.
+    """Return the options with the paths of truth and pools as seen from here.
 
     Args:
         contest: directory or URL of the bake-off.
         options: as its record has them.
-        folder: where it ran, to which relative paths are; empty where the record does not say.
+        folder: the directory that relative paths start from; empty if the record has none.
 
     Raises:
-        InputError: a place is nowhere.
+        InputError: a path does not exist.
     """
     root = contest.rstrip("/")
     disk = fsspec.filesystem("file")
@@ -104,7 +104,7 @@ def _found(contest: str, options: BakeoffOptions, folder: str) -> BakeoffOptions
             if Path(path).exists() or disk.glob(path):
                 return path
         ran = f"{folder}/{place}" if folder else place
-        raise InputError(f"{contest} was measured with {ran}, which is not there any more")
+        raise InputError(f"{contest} was measured with {ran}, which no longer exists")
 
     places = {"truth": found(options.truth), "pools": tuple(map(found, options.pools))}
     return options.model_copy(update=places)

@@ -1,4 +1,4 @@
-"""Give people documents in order of priority, each to one person at a time."""
+"""Assign documents to people in order of priority, each to one person at a time."""
 
 import threading
 from collections.abc import Sequence
@@ -17,43 +17,43 @@ _OPEN_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A document of the sample, as people see it; ``key`` stands for it."""
+    """A document of the sample, as people see it; ``key`` identifies it."""
 
     key: str
     query: str
     document: str
     pair: Pair
     wanted: int
-    """how many people are to judge it"""
+    """the number of people who should judge it"""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelProgress:
-    """Progress of the work, in documents."""
+    """Progress of the work, counted in documents."""
 
     done: int
     of: int
     yours: int
     second: int
-    """those that are judged, and want a second person"""
+    """judged documents that need a second person"""
     elsewhere: int
-    """those that are open before others just now"""
+    """documents that are assigned to others right now"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """Document that a person has open; when the time is over, others may have it."""
+    """The document that is assigned to a person, until the assignment expires."""
 
     pair: Pair
     until: float
 
 
 class Desk:
-    """Hands out the documents of a sample, and keeps the answers; for any number of threads.
+    """Assigns the documents of a sample, and saves the answers. Thread-safe.
 
     Args:
         sample: query_id, doc_id, query, document, key and twice, in order.
-        answers: those so far.
+        answers: the saved ones.
         top: the highest grade.
         clock: passed in by tests.
     """
@@ -74,14 +74,14 @@ class Desk:
         self._open: dict[str, _Open] = {}
 
     def take(self, person: str) -> dict[str, Any]:
-        """Give a person the next document, and the progress."""
+        """Assign the next document to a person; return it with the progress."""
         with self._lock:
             return self._next(person)
 
     def answer(self, person: str, key: str, grade: float | None) -> dict[str, Any]:
-        """Keep an answer; it is durable when this returns the next document.
+        """Save an answer, durably, and return the next document.
 
-        The same answer again, as after a lost reply, is kept once.
+        The same answer sent again, as after a lost reply, is saved once.
 
         Raises:
             InputError: there is no such document or grade.
@@ -90,14 +90,14 @@ class Desk:
         with self._lock:
             shown = self.find(key)
             if grade is not None and grade not in range(self.top + 1):
-                raise InputError(f"{grade} is no grade from 0 to {self.top}")
+                raise InputError(f"{grade} is not a grade from 0 to {self.top}")
             answer = self.answers.standing.get(shown.pair, {}).get(person)
             if answer is None or answer.grade != grade:
                 self.answers.keep([PersonsAnswer(now(), person, *shown.pair, grade)])
             return self._next(person)
 
     def undo(self, person: str, key: str) -> dict[str, Any]:
-        """Take back a person's answer on a document, which is then open before them again.
+        """Undo a person's answer on a document, and assign it to them again.
 
         Raises:
             InputError: there is no such document.
@@ -111,7 +111,7 @@ class Desk:
             return self._given(person, shown) | {"before": answer.grade if answer else None}
 
     def close(self) -> None:
-        """Let an answer that is being kept come to its end, and keep no other."""
+        """Wait for an answer that is being saved, and accept no more."""
         with self._lock:
             self.answers.close()
 
@@ -135,16 +135,16 @@ class Desk:
         """Find the document that a key stands for.
 
         Raises:
-            InputError: none.
+            InputError: no document has this key.
         """
         if key not in self._by_key:
             raise InputError(f"no document of this sample has the key {key!r}")
         return self._by_key[key]
 
     def open_to(self, person: str) -> Sequence[Shown]:
-        """Return the documents that still need an answer, and could have this person's, in order.
+        """Return the documents that still need an answer which this person can give.
 
-        Before all others come those without which later answers do not count.
+        They are in order, but first come those without which later answers do not count.
         """
         documents, missed = list[Shown](), {document.key for document in self.missed()}
         for shown in self.documents:
@@ -154,7 +154,7 @@ class Desk:
         return sorted(documents, key=lambda document: document.key not in missed)
 
     def missed(self) -> Sequence[Shown]:
-        """Return the documents without an answer that come before an answered one, in order."""
+        """Return the unanswered documents that come before an answered one, in order."""
         open_ = [document.pair not in self.answers.standing for document in self.documents]
         last = max((n for n, document in enumerate(open_) if not document), default=0)
         return [
@@ -171,7 +171,7 @@ class Desk:
         return self._given(person, None)
 
     def _given(self, person: str, shown: Shown | None) -> dict[str, Any]:
-        """Open a document for this person, and for nobody else."""
+        """Assign a document to this person alone."""
         self._open.pop(person, None)
         text = None
         if shown:
@@ -185,7 +185,7 @@ class Desk:
         }
 
     def _elsewhere(self, pair: Pair, person: str) -> int:
-        """Count the other people for whom a document is open."""
+        """Count the other people to whom a document is assigned."""
         now_ = self._clock.now()
         others = (document for who, document in self._open.items() if who != person)
         return sum(document.pair == pair and document.until > now_ for document in others)

@@ -1,8 +1,8 @@
-"""The sample of documents that people judge: drawn, made larger, kept in its directory.
+"""Draw the sample of documents that people judge, extend it, and store it.
 
-``documents.parquet`` has all documents on which two arms differ, in the order of their priority,
-and the first so many are the sample. So a sample grows by going on in that order, and needs no
-contest to do so.
+``documents.parquet`` has all documents on which two rankers differ, in the order of their priority,
+and the sample is the beginning of it. So the sample is extended by going on in that order,
+without the bake-off.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.options.label import LabelOptions
 
 About = dict[str, Any]
-"""What ``label.json`` tells."""
+"""The contents of ``label.json``."""
 
 TOP = 3
 _LABELS = 200
@@ -62,20 +62,20 @@ _FRESH: About = {
 
 
 def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.Table]:
-    """Return the sample as the options want it; write it where it has changed.
+    """Draw or extend the sample as the options say, and store it if it has changed.
 
     Args:
         options: of the command.
-        say: told, in a line, where ``more`` adds nothing.
+        say: gets messages, such as where ``more`` adds nothing.
 
     Returns:
-        What ``label.json`` tells; and the documents of the sample in order: query_id, doc_id, size,
-        priority, query, document, key (which tells nothing of it) and twice (two people judge it).
+        The contents of ``label.json``, and the documents of the sample in order: query_id, doc_id,
+        size, priority, query, document, key (opaque) and twice (whether two people judge it).
 
     Raises:
-        OptionError: there is no sample yet and no contest, the sample was drawn otherwise, or
-            people have answered who saw other fields of queries.
-        InputError: the contest is none, no two of its arms differ, or a text is nowhere.
+        OptionError: there is neither a sample nor a bake-off, the sample was drawn with other
+            options, or people who saw other fields of queries have answered.
+        InputError: there is no bake-off, no two of its rankers differ, or a text is missing.
     """
     before, old = _kept(options)
     about = _settled(before, options)
@@ -99,15 +99,15 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
     answered = _answered(options.out) if options.more or anew else 0
     if anew and answered:
         raise OptionError(
-            f"show_query: {options.out} has answers of people who saw "
-            f"{', '.join(shown) or 'no other fields'} of queries; name another --out"
+            f"show_query: people who saw {', '.join(shown) or 'no other fields'} of queries have "
+            f"answered in {options.out}; name another --out"
         )
     size = min(_wanted(options, held, answered), len(table))
     if size != labels_of(before):
         at = datetime.now(UTC).isoformat(timespec="seconds")
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
     elif options.more and size > answered:
-        say(f"{size - answered:,} of those that are drawn are open: go on with them")
+        say(f"Nothing added: {size - answered:,} documents of the sample are not judged yet.")
     eager = bool(options.contest or options.pools)
     table = _completed(table, size, about, eager=eager, anew=anew)
     if frame:
@@ -127,31 +127,31 @@ def _kept(options: LabelOptions) -> tuple[About, pa.Table]:
         table = Stored(f"{options.out}/{DOCUMENTS}", _SCHEMA).read(_SCHEMA.names)
         return record(f"{options.out}/{LABEL}"), table
     if not options.contest:
-        raise OptionError(f"{options.out} holds no labels: give --contest, the --out of a bake-off")
+        raise OptionError(f"{options.out} holds no sample; name a bake-off with --contest")
     if options.more:
-        raise OptionError(f"--more adds to a sample, and {options.out} holds none: give --labels")
+        raise OptionError(f"--more extends a sample, and {options.out} holds none; give --labels")
     return {}, _SCHEMA.empty_table()
 
 
 def _tell_of_changes(
     before: About, options: LabelOptions, candidates: Candidates | None, say: Callable[[str], None]
 ) -> None:
-    """Say where the judgments are others than when the contest was measured, or people began."""
+    """Say if the truth has changed since the bake-off was measured, or the sample drawn."""
     if candidates and candidates.is_stale:
         say(
-            f"{candidates.options.truth} has changed since {options.contest} was measured by it: "
-            "run that bake-off again"
+            f"{candidates.options.truth} has changed since {options.contest} was measured: run "
+            "that bake-off again."
         )
     truth = before.get("truth") or {}
     if truth and has_changed(truth["place"], truth["digest"]):
         say(
-            f"{truth['place']} has changed since these documents were drawn: they correct the "
-            "new judgments as well, but others might be worth more; draw anew into another --out"
+            f"{truth['place']} has changed since these documents were drawn. They correct the new "
+            "judgments as well, but others might help more: draw those into another --out."
         )
 
 
 def _settled(before: About, options: LabelOptions) -> About:
-    """Return the settings of the whole sample; rubric and overlap may change on the way."""
+    """Return the settings of the sample; rubric and overlap may change when it is extended."""
     measure = str(parse_measure(options.measure)) if options.measure else None
     fixed: About = {"seed": options.seed, "measure": measure}
     for name, value in fixed.items():
@@ -167,9 +167,9 @@ def _settled(before: About, options: LabelOptions) -> About:
 
 
 def _ranked(about: About, old: pa.Table, options: LabelOptions, candidates: Candidates) -> pa.Table:
-    """Rank the documents of a contest with those so far; ``about`` learns of the contest.
+    """Rank the documents of a bake-off together with the stored ones; update ``about``.
 
-    Sizes never fall, so that all that was drawn is among the first by the old threshold still.
+    Sizes never fall, so all documents of the old sample are still above its threshold.
     """
     about |= {"contest": options.contest, "measure": candidates.measure}
     about["truth"] = {"place": candidates.options.truth, "digest": candidates.truth}
@@ -184,7 +184,7 @@ def _ranked(about: About, old: pa.Table, options: LabelOptions, candidates: Cand
         if size > 0:
             sizes[query_id, doc_id] = max(size, sizes.get((query_id, doc_id), 0.0))
     if not sizes:
-        raise InputError(f"{options.contest}: all arms rank alike; no label would change that")
+        raise InputError(f"{options.contest}: no label could change a difference between rankers")
     texts = dict(zip(frame_pairs(old), old.select(["query", "document"]).to_pylist(), strict=True))
     pairs = sorted(sizes)
     size_ = np.array([sizes[pair] for pair in pairs])
@@ -199,7 +199,7 @@ def _ranked(about: About, old: pa.Table, options: LabelOptions, candidates: Cand
 
 
 def _told_to_judges(contest: BakeoffOptions) -> About:
-    """Return the judges' instructions: the contest's, else those of the run that made its truth."""
+    """Return the judges' instructions: of the bake-off, or of the run that made its truth."""
     fields = {"instructions": contest.instructions, "show_query": contest.show_query}
     made_in = run_at(contest.truth)
     if not any(fields.values()) and RUN in (listing(made_in) or ()):
@@ -210,27 +210,27 @@ def _told_to_judges(contest: BakeoffOptions) -> About:
 
 
 def _answered(out: str) -> int:
-    """Count the documents that have an answer."""
+    """Count the answered documents."""
     has_answers = (Path(out) / ANSWERS).exists()
     return len(standing(read_answers(f"{out}/{ANSWERS}")[0])) if has_answers else 0
 
 
 def _wanted(options: LabelOptions, held: int, answered: int) -> int:
-    """Return the size of the sample; documents drawn but not answered count as part of ``more``."""
+    """Return the size of the sample; drawn, unanswered documents count towards ``more``."""
     if options.more:
         return max(held, answered + options.more)
     return max(held, options.labels or (held or _LABELS))
 
 
 def _completed(table: pa.Table, size: int, about: About, *, eager: bool, anew: bool) -> pa.Table:
-    """Add texts: of the sample at least, of all that there are where pools are read.
+    """Add texts: to the sample at least; to all documents if pools are read anyway.
 
     Args:
         table: the documents in order.
-        size: how many of them are the sample.
-        about: tells where pools are, and which fields of queries people see.
-        eager: whether pools are read in any case.
-        anew: whether the texts that are there were made with other fields.
+        size: of the sample.
+        about: names the pools, and the fields of queries that people see.
+        eager: whether to read the pools in any case.
+        anew: whether stored texts show other fields of queries.
     """
     pairs = frame_pairs(table)
     texts = {
@@ -253,16 +253,16 @@ def _completed(table: pa.Table, size: int, about: About, *, eager: bool, anew: b
 
 
 def _marked(sample: pa.Table, about: About) -> pa.Table:
-    """Add ``key``, which stands for a document before people, and ``twice``, drawn by chance.
+    """Add ``key``, an opaque id, and ``twice``, which is drawn at random.
 
-    What is judged twice at a small share is so at a larger one.
+    Documents that are judged twice at a small overlap are so at a larger one.
     """
     seed, pairs = about["seed"], frame_pairs(sample)
     digests = [
         hashlib.sha256(f"shown:{seed}:{len(query)}:{query}:{doc}".encode()).digest()
         for query, doc in pairs
     ]
-    # A letter before it, or a spreadsheet might take it for a number.
+    # The letter keeps spreadsheets from reading it as a number.
     keys = pa.array([f"k{digest[:8].hex()}" for digest in digests], pa.string())
     chances = np.array([int.from_bytes(digest[8:14]) / 2.0**48 for digest in digests])
     sample = sample.append_column("key", keys)
@@ -270,7 +270,7 @@ def _marked(sample: pa.Table, about: About) -> pa.Table:
 
 
 def _keep(out: str, before: tuple[About, pa.Table], about: About, table: pa.Table) -> None:
-    """Write what has changed. A sample that has its new number and old order is still a sample."""
+    """Write the files that have changed, in an order that leaves a valid sample if cut off."""
     fs, root = fsspec.url_to_fs(out)
     first = not before[0]
     if not first and about != before[0]:

@@ -1,4 +1,4 @@
-"""The page where people judge documents: one file with all that it needs."""
+"""Render the page where people judge documents, as one self-contained file."""
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -11,8 +11,8 @@ def labelling_page(work: LabelWork, token: str) -> tuple[str, str]:
     """Return the page and the Content-Security-Policy that allows only its own script and style.
 
     Args:
-        work: whose rubric it shows; nothing else of it is in the page.
-        token: without which the server takes no answer.
+        work: its rubric is shown; nothing else of it is in the page.
+        token: that the server requires with each answer.
     """
     rubric, words = work.about["rubric"], page_words(work)
     names = names_of(rubric, work.desk.top)

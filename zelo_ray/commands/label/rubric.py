@@ -1,4 +1,4 @@
-"""Describe the grades in words for people."""
+"""Explain the grades to people."""
 
 import re
 
@@ -16,18 +16,18 @@ _NAMED = re.compile(
     rf"^[^\w\n]*(\d){_BLANK}[:.,=)-]?{_BLANK}([^:.,;(\n]+)",
     re.MULTILINE,
 )
-_LONGEST = 24  # characters that a button of a phone shows
+_LONGEST = 24  # characters that fit on a button on a phone
 
 
 def shown(rubric: str, instructions: str | None) -> str:
-    """Return what people read: what counts as relevant, and what the grades mean."""
+    """Return the text that people read: what counts as relevant, and what the grades mean."""
     if not instructions:
         return rubric
     return f"What counts as relevant, before all else:\n\n{instructions}\n\n{rubric}"
 
 
 def names_of(rubric: str, top: int) -> list[str]:
-    """Return a few words for each grade, from the lines of a rubric that begin with it; or none."""
+    """Return a short name of each grade, from the rubric's line that begins with it, or ""."""
     by_grade = {int(digit): " ".join(words.split()) for digit, words in _NAMED.findall(rubric)}
     names = [by_grade.get(grade, "") for grade in range(top + 1)]
     return [name if len(name) <= _LONGEST else "" for name in names]

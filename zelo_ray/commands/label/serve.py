@@ -1,8 +1,7 @@
-"""The page where people judge, served to this machine alone.
+"""Serve the page where people judge, to this machine only.
 
-Other people of this machine cannot use it, as its address has a key. Nor can other pages in the
-same browser: what names another host is refused (a name of theirs that leads here), and so is what
-does not know that key.
+Other users of this machine cannot use it, because its address contains a key. Nor can other pages
+in the same browser: requests that name another host (DNS rebinding) or lack the key are refused.
 """
 
 import hashlib
@@ -35,11 +34,11 @@ _SAFE = {
 }
 
 MakePage = Callable[[str], tuple[str, str]]
-"""From a token, the page and its Content-Security-Policy."""
+"""Returns, for a token, the page and its Content-Security-Policy."""
 
 
 class _RefusedError(Exception):
-    """Refusal of a request, with its status and reason."""
+    """A request is refused, with a status and a reason."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -47,17 +46,17 @@ class _RefusedError(Exception):
 
 
 class Server(ThreadingHTTPServer):
-    """Serves a desk on a port of this machine; `serve_forever` does so until `shutdown`.
+    """Serves a desk on a local port, from `serve_forever` until `shutdown`.
 
     Args:
-        desk: what is judged.
-        make_page: the page.
-        out: directory of the labels; the same one gets the same key, and the same port where it is
-            free, so that a page that is open finds the next server.
-        port: that one and no other, unless it is 0.
+        desk: assigns documents and saves answers.
+        make_page: renders the page.
+        out: directory of the labels. It determines the key, and the port if that is free, so that
+            an open page finds the next server.
+        port: the only one to use, unless it is 0.
 
     Raises:
-        OptionError: the port cannot be had.
+        OptionError: the port is not available.
     """
 
     daemon_threads = True
@@ -73,7 +72,7 @@ class Server(ThreadingHTTPServer):
                 why = error.strerror or str(error)
             else:
                 return
-        raise OptionError(f"port: {port or usual} on {HOST} cannot be had ({why})")
+        raise OptionError(f"port: {port or usual} on {HOST} is not available ({why})")
 
     @property
     def url(self) -> str:
@@ -81,11 +80,11 @@ class Server(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/?key={self.token}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a browser that hangs up."""
+        """Ignore browsers that close the connection."""
 
 
 class _Requests(BaseHTTPRequestHandler):
-    """One request: the page, or a question of it."""
+    """One request: for the page, or from it."""
 
     server: Server
     protocol_version = "HTTP/1.1"
@@ -94,11 +93,11 @@ class _Requests(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Send the page, and nothing else."""
         if not self._from_here():
-            self._send(HTTPStatus.MISDIRECTED_REQUEST, b"another host was asked for", "text/plain")
+            self._send(HTTPStatus.MISDIRECTED_REQUEST, b"wrong host name", "text/plain")
         elif urlsplit(self.path).path != "/":
             self._send(HTTPStatus.NOT_FOUND, b"nothing here", "text/plain")
         elif not self._knows(parse_qs(urlsplit(self.path).query).get("key", [""])[0]):
-            why = b"open the whole address that zelo-ray label printed, with its key"
+            why = b"open the full address that zelo-ray label printed, including its key"
             self._send(HTTPStatus.FORBIDDEN, why, "text/plain")
         else:
             self._send(HTTPStatus.OK, self.server.page.encode(), "text/html; charset=utf-8")
@@ -120,21 +119,24 @@ class _Requests(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _LONGEST:
             self.close_connection = True
-            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too long")
+            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "request too long")
         body = self.rfile.read(int(length))
         if not self._from_here():
-            raise _RefusedError(HTTPStatus.MISDIRECTED_REQUEST, "another host was asked for")
+            raise _RefusedError(HTTPStatus.MISDIRECTED_REQUEST, "wrong host name")
         origin = self.headers.get("Origin", "")
         if origin and origin not in self._origins():
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "another page asks")
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "request from another page")
         if not self._knows(self.headers.get("X-Token", "")):
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "this page is of other labels: load it anew")
+            raise _RefusedError(
+                HTTPStatus.FORBIDDEN,
+                "this page is outdated: open the address that zelo-ray label printed",
+            )
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
             message = None
         if not isinstance(message, dict):
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, "wants a JSON object")
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "expected a JSON object")
         return message
 
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +150,9 @@ class _Requests(BaseHTTPRequestHandler):
         if self.path == "/answer":
             grade = question.get("grade")
             if isinstance(grade, bool) or not isinstance(grade, int | None):
-                raise _RefusedError(HTTPStatus.BAD_REQUEST, "a grade is a whole number, or null")
+                raise _RefusedError(
+                    HTTPStatus.BAD_REQUEST, "a grade must be a whole number or null"
+                )
             return desk.answer(person, str(key), None if grade is None else float(grade))
         raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
 
@@ -173,13 +177,15 @@ class _Requests(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the parent's
-        """Log nothing: a line for each request is not wanted."""
+        """Do not log requests."""
 
 
 def _name(given: object) -> str:
     name = " ".join(given.split()) if isinstance(given, str) else ""
     if not name or len(name) > _NAME or not name.isprintable():
-        raise _RefusedError(HTTPStatus.BAD_REQUEST, f"a name has 1 to {_NAME} characters")
+        raise _RefusedError(
+            HTTPStatus.BAD_REQUEST, f"a name must have 1 to {_NAME} printable characters"
+        )
     return name
 
 
@@ -188,7 +194,7 @@ def _key_of(out: Path) -> str:
     path = out / _KEY
     if path.exists() and (key := path.read_text().strip()):
         return key
-    path.unlink(missing_ok=True)  # one that a killed process left empty
+    path.unlink(missing_ok=True)  # a killed process may leave an empty one
     key = secrets.token_urlsafe(24)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(key)

@@ -1,4 +1,4 @@
-"""A sample as a spreadsheet's file: what is open goes out, and comes back with grades."""
+"""Write open documents to a spreadsheet file, and read the grades from it."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ _LONGEST = 32_000  # characters; a cell of a spreadsheet holds 32,767
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row of a sheet: a person's answer on a document, None for "cannot say", and its place."""
+    """Row of a sheet: a person's answer on a document; the grade is None for "cannot say"."""
 
     place: str
     person: str
@@ -31,7 +31,7 @@ class Row:
 
 
 def write_sheet(url: str, documents: Sequence[Shown]) -> None:
-    """Write documents for people to grade, one a row; UTF-8 with the mark that Excel looks for."""
+    """Write documents to grade, one per row, as UTF-8 with the byte order mark that Excel needs."""
     text = io.StringIO(newline="")
     table = csv.writer(text, quoting=csv.QUOTE_ALL)
     table.writerow(COLUMNS)
@@ -44,17 +44,17 @@ def write_sheet(url: str, documents: Sequence[Shown]) -> None:
 
 
 def read_sheet(url: str, person: str, top: int) -> list[Row]:
-    """Read the answers in a file that came back. Rows without a grade are passed over.
+    """Read the answers from a filled-in file. Rows without a grade are skipped.
 
-    Commas, semicolons or tabs part its cells; rows may have moved or gone, and columns be added.
+    Cells are separated by commas, semicolons or tabs; rows may be moved or deleted, columns added.
 
     Args:
         url: of the file.
-        person: whose answers these are, where a row names nobody.
+        person: the one who answered, where a row names nobody.
         top: the highest grade.
 
     Raises:
-        InputError: it cannot be read, a cell is no answer, or a row is nobody's; says which.
+        InputError: it cannot be read, a grade is not valid, or a row has no person.
     """
     answers = list[Row]()
     for number, row, places in _rows(url):
@@ -65,7 +65,7 @@ def read_sheet(url: str, person: str, top: int) -> list[Row]:
         cell = f"{place}, cell {_letter(places['grade'])}{number} (grade)"
         who = " ".join(row.get("person", "").split()) or person
         if not who:
-            raise InputError(f"{place}: whose answer is it? Give --person, or a column person")
+            raise InputError(f"{place}: no person; give --person, or add a column person")
         key = row["key"].strip()
         answers.append(Row(place, who, key, _grade(cell, text, top), row.get("note", "").strip()))
     return answers
@@ -84,9 +84,9 @@ def _rows(url: str) -> Iterator[tuple[int, Mapping[str, str], Mapping[str, int]]
     places = {name: place for place, name in enumerate(names)}
     if not {"key", "grade"} <= {*names}:
         has = ", ".join(names) or "nothing"
-        raise InputError(f"{url}: wants the columns key and grade of label --csv, and has {has}")
+        raise InputError(f"{url}: needs the columns key and grade of label --csv; it has {has}")
     if twice := [name for name in ("key", "grade", "person", "note") if names.count(name) > 1]:
-        raise InputError(f"{url}: two columns are called {twice[0]}: leave one of them")
+        raise InputError(f"{url}: two columns are called {twice[0]}; remove one")
     start = 2 if first.startswith("sep=") else 1
     table = split_rows(url, io.StringIO(text, newline=""), mark, len(names))
     for number, (_, cells) in islice(enumerate(table, start), 1, None):
@@ -113,17 +113,15 @@ def _grade(cell: str, word: str, top: int) -> float | None:
     except ValueError:
         grade = -1.0
     if grade not in range(top + 1):
-        raise InputError(
-            f"{cell}: {word!r} is no grade from 0 to {top}, and not u (cannot say) either"
-        )
+        raise InputError(f"{cell}: {word!r} is neither a grade from 0 to {top} nor u (cannot say)")
     return grade
 
 
 def _cell(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula, or splits in two."""
+    """Escape a text so that spreadsheets do not read it as a formula; cut it to a cell."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} … (cut here; the whole text has {len(text):,} characters)"
-    return f"'{text}" if text.startswith(("+", "-")) else guard(text)  # even a number is a text
+    return f"'{text}" if text.startswith(("+", "-")) else guard(text)  # numbers are texts too
 
 
 def _letter(place: int) -> str:

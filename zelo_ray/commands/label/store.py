@@ -1,4 +1,4 @@
-"""The file of answers: what is in it is durable, and nothing of it is ever rewritten."""
+"""Store answers in an append-only file, durably."""
 
 import errno
 import os
@@ -13,14 +13,14 @@ _TORN = "answers.torn"
 
 
 class Answers:
-    """Answers of people so far; only one process may hold them.
+    """The saved answers of people; only one process may open them.
 
     Args:
         out: directory of the labels.
-        say: told, in a line, of what a killed process left.
+        say: gets a message if a killed process left a torn line.
 
     Raises:
-        InputError: what is there is no file of answers.
+        InputError: the file is not a file of answers.
     """
 
     def __init__(self, out: str, say: Callable[[str], None]) -> None:
@@ -37,7 +37,7 @@ class Answers:
         self._closed = False
 
     def _set_aside(self, end: int, say: Callable[[str], None]) -> None:
-        """Put a torn last line elsewhere; end a good one that lacks its line break."""
+        """Move a torn last line to another file; complete a good one that lacks its line break."""
         with self._path.open("r+b") as file:
             data = file.read()
             if torn := data[end:]:
@@ -45,17 +45,17 @@ class Answers:
                     aside.write(torn + b"\n")
                 file.truncate(end)
                 say(
-                    f"{self._path}: a torn last line was set aside in {_TORN}; nobody was told "
-                    "that it was kept"
+                    f"{self._path}: moved an incomplete last line to {_TORN}; it was never "
+                    "reported as saved."
                 )
             elif data and not data.endswith(b"\n"):
                 file.write(b"\n")
 
     def keep(self, answers: Iterable[PersonsAnswer]) -> None:
-        """Add answers; they are durable when this returns, or none of them is there.
+        """Append answers: all of them durably, or on an error none.
 
         Raises:
-            OSError: the disk does not take them.
+            OSError: they cannot be written.
         """
         new = [*answers]
         if not new:
@@ -64,7 +64,7 @@ class Answers:
             raise OSError(errno.ESHUTDOWN, "the server has ended")
         payload = b"".join(answer.line() for answer in new)
         end = self._end + len(payload)
-        with self._path.open("ab", buffering=0) as file:  # else its end would write what is left
+        with self._path.open("ab", buffering=0) as file:  # a buffer would write the rest on close
             try:
                 while payload:
                     payload = payload[file.write(payload) :]
@@ -77,11 +77,11 @@ class Answers:
         self.standing = standing(self._said)
 
     def close(self) -> None:
-        """Take nothing more: another process may hold the directory from now on."""
+        """Accept no more answers: another process may use the directory from now on."""
         self._closed = True
 
     def last_of(self, person: str) -> PersonsAnswer | None:
-        """Return the last valid answer of a person: the one that undoing would take back."""
+        """Return the last valid answer of a person: the one that they can undo."""
         answers = (
             answer for answer in reversed(self._said) if answer.person == person and not answer.undo
         )

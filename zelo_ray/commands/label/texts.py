@@ -1,4 +1,4 @@
-"""The texts of the documents that people judge, from the pools of a contest."""
+"""Read the texts of the documents that people judge, from the pools of a bake-off."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,21 +11,21 @@ from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols.texts import query_shown
 
 Texts = Mapping[Pair, tuple[str, str]]
-"""By document, the texts of its query and of itself."""
+"""By document, the text of its query and its own text."""
 
 
 def places_of(contest: BakeoffOptions) -> tuple[str, ...]:
-    """Return the places of the pools of a bake-off; none where it ranked none."""
+    """Return the paths of the pools of a bake-off; none if it had none."""
     truth_pools = None if contest.pools else pools_of_truth(contest.truth)
     return contest.pools or ((truth_pools,) if truth_pools else ())
 
 
 def texts_of(places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] = ()) -> Texts:
-    """Read the texts of some documents from pools, and more fields of their queries.
+    """Read the texts of some documents from pools, with more fields of their queries.
 
     Raises:
-        InputError: a place names nothing, or cannot be reached.
-        OptionError: no query of theirs has a field.
+        InputError: a path does not exist, or cannot be read.
+        OptionError: no query has one of the fields.
     """
     fields = ShownFields(show)
     by_query: dict[str, set[str]] = {}
@@ -45,16 +45,16 @@ def texts_of(places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] 
 
 
 def refuse_lacking(lacking: Sequence[Pair], places: Sequence[str]) -> None:
-    """Refuse documents without a text: nobody can judge what they cannot read.
+    """Refuse documents without a text: people could not judge them.
 
     Raises:
         InputError: a document has no text.
     """
     if lacking:
         query_id, doc_id = lacking[0]
-        more = f" (nor of {len(lacking) - 1:,} others)" if lacking[1:] else ""
-        where = f"in {', '.join(places)}" if places else "where the contest's pools would be"
+        more = f" (nor for {len(lacking) - 1:,} others)" if lacking[1:] else ""
+        where = f"in {', '.join(places)}" if places else "where the bake-off's pools would be"
         raise InputError(
-            f"no text of document {doc_id!r} of query {query_id!r}{more} {where}; "
-            "give --pools FILE, JSON lines with the documents"
+            f"no text for document {doc_id!r} of query {query_id!r}{more} {where}; name JSON "
+            "lines with the documents by --pools"
         )

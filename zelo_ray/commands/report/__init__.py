@@ -1,4 +1,4 @@
-"""The report of a run: one page that opens from a file, without any network."""
+"""Write the page of a run: one self-contained HTML file."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,34 +27,34 @@ REPORTS = {
     "protocols": COMPARE_PROTOCOLS_REPORT,
     "drift": DRIFT_REPORT,
 }
-"""By what a record says that it is of, how its command's results become a report."""
+"""By the kind in a record, how the results of its command become a report."""
 RECORDS = tuple(dict.fromkeys(kind.record_name for kind in REPORTS.values()))
-"""The files that say what a command did."""
+"""The names of record files."""
 
 
 def write_report(out: str) -> str:
     """Write ``report.html`` from the other files of a command, of any kind.
 
-    A section whose files are absent is left out. Of a run of annotate that is not finished the page
-    shows what there is, and says so on top.
+    Sections whose files are missing are left out. For an unfinished run of annotate the page shows
+    what there is, with a remark on top.
 
     Returns:
-        What it says there; empty for what is finished.
+        That remark; empty for a finished run.
 
     Raises:
-        NothingToReport: nothing there is finished, nor can be told of.
-        InputError: a file does not hold what it should.
+        NothingToReport: there is no run, or nothing of it can be shown yet.
+        InputError: a file is damaged.
     """
     source = Source(out)
     name = next((name for name in RECORDS if source.has(name)), None)
     if name is None:
-        raise NothingToReport(f"{out} holds no run.json: is it the --out of a finished run?")
+        raise NothingToReport(f"{out} has no run.json: is it the --out of a finished run?")
     record = source.record(name)
     if not is_finished(record):
         return _write_so_far(out, record)
     kind = REPORTS.get(str(record.get("kind")))
     if kind is None:
-        raise InputError(f"{out}/{name}: is of another version, or damaged")
+        raise InputError(f"{out}/{name}: of another version, or damaged")
     write_text(out, "report.html", render_page(kind.read(out)))
     return ""
 

@@ -1,19 +1,35 @@
-"""One page over several runs: which places hold runs, and where the page goes."""
+"""Write one page over several runs: what each did, its result and its cost."""
 
+import json
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import fsspec
 
 from zelo_ray.commands.report import RECORDS
-from zelo_ray.commands.report.overview import overview
 from zelo_ray.commands.report.runs import Past, past, whole_path
 from zelo_ray.errors import InputError, NothingToReport, OptionError
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.results import write_text
+from zelo_ray.formats.wording import counted
 from zelo_ray.reports.page import render_page
+from zelo_ray.reports.parts import Away, Cells, Report, ReportTable, Section, TextCell
+from zelo_ray.reports.wording import paid, short
+
+_PAGE = "report.html"
+_PLACES = frozenset({"out", "ledger", "verbose", "dry_run"})
+"""Options that change where a run is stored or what it prints, not what it does."""
+_READING = (
+    "Times are in UTC. Click on a heading to sort. Runs that share a ledger share their spending, "
+    "which counts once in the sum."
+)
+_NONE = "\N{EN DASH}"
+
 
 INDEX = "index.html"
 _MARK = b'content="zelo-ray index"'
@@ -21,7 +37,7 @@ _MARK = b'content="zelo-ray index"'
 
 @dataclass(frozen=True, slots=True)
 class WrittenIndex:
-    """Place of the index page, number of its runs, and the given places that are no run."""
+    """Path of the index page, number of its runs, and reasons why other paths are not runs."""
 
     place: str
     runs: int
@@ -29,7 +45,7 @@ class WrittenIndex:
 
 
 def holds_runs(place: str) -> bool:
-    """Return whether a directory or URL is no run itself, but a subdirectory of it is."""
+    """Return whether a directory or URL is not a run itself, but a subdirectory is."""
     names = listing(place) or []
     return not set(RECORDS) & {*names} and any(
         set(RECORDS) & {*(listing(f"{place}/{name}") or ())} for name in names
@@ -37,15 +53,15 @@ def holds_runs(place: str) -> bool:
 
 
 def write_index(places: Sequence[str], out: str | None = None) -> WrittenIndex:
-    """Write one page over the runs that are there.
+    """Write one page over several runs.
 
     Args:
         places: directories or URLs of runs, or of directories whose subdirectories are runs.
-        out: where the page goes; else ``index.html`` in the directory that holds all of them.
+        out: the path of the page; by default ``index.html`` in the directory above all runs.
 
     Raises:
-        NothingToReport: none of them is a run.
-        OptionError: no directory holds them all, or an ``index.html`` of somebody's is there.
+        NothingToReport: no run is found.
+        OptionError: no directory is above them all, or it has an ``index.html`` of other origin.
     """
     runs, others = _found(places)
     if not runs:
@@ -62,7 +78,7 @@ def write_index(places: Sequence[str], out: str | None = None) -> WrittenIndex:
 
 
 def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:
-    """Find the runs, each once and the latest first, and why other places are no run."""
+    """Return the distinct runs, the latest first, and why other paths are not runs."""
     runs, others = dict[str, Past](), list[str]()
     for place in dict.fromkeys(path.rstrip("/") or "/" for path in places):
         count = len(others)
@@ -74,7 +90,7 @@ def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:
             except InputError as why:
                 others.append(str(why))
         if not local_runs and len(others) == count:
-            others.append(f"{place} holds no run")
+            others.append(f"{place} is not a run")
         runs |= local_runs
     return sorted(runs.values(), key=lambda run: run.started or run.written, reverse=True), others
 
@@ -91,13 +107,15 @@ def _default(runs: Sequence[Past]) -> str:
     schemes = {scheme for scheme, _ in split}
     above = posixpath.commonpath([posixpath.dirname(f"/{path.lstrip('/')}") for _, path in split])
     if len(schemes) > 1 or above == "/":
-        raise OptionError("no directory holds all these runs: name the page with --index FILE.html")
+        raise OptionError(
+            "no directory is above all these runs: name the page with --index FILE.html"
+        )
     scheme = split[0][0]
     folder = _near(above) if scheme == "file" else f"{scheme}:/{above}"
     target = f"{folder}/{INDEX}" if folder != "." else INDEX
     fs, path = fsspec.url_to_fs(target)
     if fs.exists(path) and _MARK not in fs.cat_file(path)[:2000]:
-        raise OptionError(f"{target} is no index of zelo-ray: name another page with --index")
+        raise OptionError(f"{target} is not an index of zelo-ray: name another page with --index")
     return target
 
 
@@ -105,3 +123,175 @@ def _near(folder: str) -> str:
     """Return a directory's path relative to the current one, if it is below."""
     path = Path(folder)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def overview(runs: Sequence[Past], others: Sequence[str], folder: str) -> Report:
+    """Build the index page over some runs, for a directory or URL."""
+    paid, unpriced = spent_in_all(runs)
+    states = [run.state for run in runs]
+    open_ = len([state for state in states if state in ("at work", "interrupted")])
+    commands = dict.fromkeys(run.command for run in runs)
+    lead = [
+        f"{counted(len(runs), 'run')} of {', '.join(commands)}. "
+        f"{counted(states.count('finished'), 'run')} finished"
+        + (f", {states.count('incomplete'):,} with answers missing" * ("incomplete" in states))
+        + (f", {open_:,} not finished" if open_ else "")
+        + f". Spent in all: {_dollars(paid, unpriced)}.",
+        _READING,
+    ]
+    tiles = [("runs", f"{len(runs):,}"), ("spent in all", _dollars(paid, unpriced))]
+    if open_:
+        tiles.insert(1, ("not finished", f"{open_:,}"))
+    return Report(
+        title=f"{counted(len(runs), 'run')} of zelo-ray",
+        tiles=tiles,
+        lead=lead,
+        notes=[f"Left out: {reason}." for reason in others],
+        sections=[_runs_section(runs, folder), _differences_section(runs), _calls_section(runs)],
+        kind="index",
+    )
+
+
+def spent_in_all(runs: Sequence[Past]) -> tuple[float, int]:
+    """Sum US dollars and calls of unknown price, counting each ledger once."""
+    spent_by_ledger = defaultdict[str, list[tuple[float, int]]](list)
+    for run in runs:
+        spent_by_ledger[whole_path(run.ledger_dir)].append(run.spent)
+    return sum(max(amounts)[0] for amounts in spent_by_ledger.values()), sum(
+        max(u for _, u in e) for e in spent_by_ledger.values()
+    )
+
+
+def _runs_section(runs: Sequence[Past], folder: str) -> Section:
+    columns = (
+        *("run", "command", "state", "started", "result", "spent"),
+        *("queries", "documents", "failed", "took", "judges or rankers"),
+    )
+    rows: list[Cells] = [
+        [
+            _link(run, name, folder),
+            " ".join(filter(None, (run.command, run.protocol))),
+            run.state,
+            run.started or run.written,
+            TextCell(short(run.headline, 200) or _NONE),
+            _dollars(*run.spent),
+            *map(_count, (run.queries, run.documents, run.failures)),
+            _span(run.seconds),
+            TextCell(short(", ".join(run.who), 200)),
+        ]
+        for run, name in zip(runs, _names(runs), strict=True)
+    ]
+    right = frozenset({"started", "took", "queries", "documents", "failed", "spent"})
+    return Section("runs", "Runs", [ReportTable(columns, rows, numbers=right, sortable=True)])
+
+
+def _differences_section(runs: Sequence[Past]) -> Section | None:
+    """Show, by command, the options that differ between its runs."""
+    alike = defaultdict[str, list[tuple[Past, str]]](list)
+    for run, name in zip(runs, _names(runs), strict=True):
+        alike[run.command].append((run, name))
+    parts = [_differences(command, group) for command, group in alike.items() if len(group) > 1]
+    return Section("differences", "What differs", parts) if parts else None
+
+
+def differing(runs: Sequence[Past]) -> list[str]:
+    """Return the names of options that differ between runs, and ``version`` if it does."""
+    names = dict.fromkeys(name for run in runs for name in run.options if name not in _PLACES)
+    records = [_told(run) for run in runs]
+    return [
+        n for n in (*names, "version") if len({_written(record.get(n)) for record in records}) > 1
+    ]
+
+
+def _told(run: Past) -> Mapping[str, Any]:
+    versions = run.record.get("versions")
+    version = versions.get("zelo-ray") if isinstance(versions, Mapping) else None
+    return {**run.options, "version": version or run.record.get("version")}
+
+
+def _differences(command: str, runs: Sequence[tuple[Past, str]]) -> ReportTable:
+    names = differing([run for run, _ in runs])
+    if not names:
+        return ReportTable(
+            ["run"], [[TextCell(n)] for _, n in runs], f"{command}: the same options."
+        )
+    records = [_told(run) for run, _ in runs]
+    option_names = ", ".join(name.replace("_", " ") for name in names)
+    caption = f"{command}: {len(runs):,} runs differ in {option_names}."
+    called = [name for _, name in runs]
+    if len(names) > len(runs):  # the longer side becomes rows
+        rows: list[Cells] = [[n, *(_option(record.get(n)) for record in records)] for n in names]
+        return ReportTable(["option", *called], rows, caption, sortable=True)
+    rows = [
+        [TextCell(name), *(_option(record.get(n)) for n in names)]
+        for name, record in zip(called, records, strict=True)
+    ]
+    return ReportTable(["run", *names], rows, caption, sortable=True)
+
+
+def _calls_section(runs: Sequence[Past]) -> Section | None:
+    columns = ("run", "answered", "recorded before", "tokens in", "tokens out", "zelo-ray")
+    rows: list[Cells] = [
+        [
+            TextCell(name),
+            *(f"{count:,}" for count in run.calls.values()),
+            str(_told(run)["version"] or _NONE),
+        ]
+        for run, name in zip(runs, _names(runs), strict=True)
+        if run.calls
+    ]
+    caption = "Requests and tokens of each run's last process; recorded replies cost nothing."
+    table = ReportTable(columns, rows, caption, frozenset(columns[1:5]), sortable=True)
+    return Section("calls", "Calls", [table]) if rows else None
+
+
+def _names(runs: Sequence[Past]) -> list[str]:
+    """Return the names of runs: their paths without the common part."""
+    split = [whole_path(run.place).split("://", 1) for run in runs]
+    if len({scheme for scheme, _ in split}) > 1:
+        return [run.place for run in runs]
+    above = posixpath.commonpath([posixpath.dirname(f"/{path.lstrip('/')}") for _, path in split])
+    return [posixpath.relpath(f"/{path.lstrip('/')}", above) for _, path in split]
+
+
+def _link(run: Past, name: str, folder: str) -> TextCell | Away:
+    """Link a run's name to its page, if it has one that a browser can open."""
+    if _PAGE not in (listing(run.place) or ()):
+        return TextCell(f"{name} (no {_PAGE} yet)")
+    page, base = f"{whole_path(run.place)}/{_PAGE}", whole_path(folder)
+    if page.partition("://")[0] == base.partition("://")[0]:
+        return Away(name, quote(posixpath.relpath(page, base)))
+    scheme = page.partition("://")[0]
+    return (
+        Away(name, quote(page, safe="/:"))
+        if scheme in ("file", "http", "https")
+        else TextCell(name)
+    )
+
+
+def _written(value: Any) -> str:
+    """Write an option's value as a config file would have it."""
+    if value is None:
+        return _NONE
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _option(value: Any) -> TextCell:
+    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return TextCell(short(", ".join(value) if is_list else _written(value), 120))
+
+
+def _span(seconds: float | None) -> str:
+    """Format seconds as hours, minutes and seconds, in a form that sorts."""
+    if seconds is None:
+        return _NONE
+    total = round(seconds)
+    return f"{total // 3600}:{total // 60 % 60:02}:{total % 60:02}"
+
+
+def _count(value: int | None) -> str:
+    return _NONE if value is None else f"{value:,}"
+
+
+def _dollars(dollars: float, unpriced: int) -> str:
+    return paid(dollars, unpriced)

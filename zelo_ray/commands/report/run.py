@@ -1,4 +1,4 @@
-"""Run `report`: write a run's page anew, or one index over several runs."""
+"""Run `report`: write the page of a run, or one index over several runs."""
 
 from zelo_ray.commands.report import write_report
 from zelo_ray.commands.report.index import holds_runs, write_index
@@ -10,8 +10,8 @@ def run(options: ReportOptions) -> tuple[list[str], str]:
     """Write the page of a run, or an index over several; return lines to print and its path.
 
     Raises:
-        NothingToReport: none of the places holds a run.
-        OptionError: no directory holds them all, or an ``index.html`` of somebody's is there.
+        NothingToReport: no run is found.
+        OptionError: no directory is above them all, or it has an ``index.html`` of other origin.
     """
     first = options.dir[0].rstrip("/") or "/"
     if len(options.dir) > 1 or options.index or holds_runs(first):

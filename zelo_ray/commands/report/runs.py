@@ -1,4 +1,4 @@
-"""Read from the record of a run its time, judges, data, cost and result."""
+"""Read the time, judges, data, cost and result of a run from its record."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,17 +19,17 @@ from zelo_ray.formats.record import is_finished
 _COMMANDS = {"protocols": "compare-protocols", "compare": "compare-labels"}
 _BEGUN = re.compile(r"\d{8}T\d{6}Z")
 _SAID = ("judges", "rerankers", "protocols", "runs", "old", "new")
-"""Options that name who judges, or what is compared."""
+"""Options that name judges, or what is compared."""
 
 
 @dataclass(frozen=True)
 class Past:
-    """A run of any command, as its record tells of it.
+    """A run of any command, by its record.
 
     Args:
         place: directory or URL.
         name: of its record, such as ``run.json``.
-        record: what that holds.
+        record: its contents.
     """
 
     place: str
@@ -70,13 +70,13 @@ class Past:
 
     @property
     def started(self) -> str:
-        """Return the start time in UTC; "" where it is unknown."""
+        """Return the start time in UTC; "" if unknown."""
         stamp = _BEGUN.match(str(self.record.get("run_id", "")))
         return _moment(datetime.strptime(f"{stamp[0]}+0000", "%Y%m%dT%H%M%SZ%z")) if stamp else ""
 
     @cached_property
     def written(self) -> str:
-        """Return when the record was last written, in UTC; "" where the storage does not say."""
+        """Return when the record was last written, in UTC; "" if unknown."""
         return _known(_written, f"{self.place}/{self.name}") or ""
 
     @property
@@ -92,7 +92,7 @@ class Past:
 
     @property
     def who(self) -> list[str]:
-        """Return the judges; or the arms or labels, where there were no judges."""
+        """Return the judges; for commands without judges the rankers or labels."""
         judges = self.record.get("panel") or self.record.get("judges")
         if self.command == "annotate" and isinstance(judges, list):
             return [str(_dict(judge).get("judge", judge)) for judge in judges]
@@ -117,9 +117,11 @@ class Past:
 
     @property
     def failures(self) -> int | None:
-        """Count the requests, or queries of arms, without an answer."""
+        """Count the requests, or queries of rankers, without an answer."""
         if self.command == "bakeoff" and self.finished:
-            return sum(int(_dict(arm).get("missing", 0)) for arm in self._summary.get("arms", ()))
+            return sum(
+                int(_dict(ranker).get("missing", 0)) for ranker in self._summary.get("arms", ())
+            )
         if self.command == "compare-protocols":
             runs = _dict(self.record.get("runs")).values()
             return sum(int(_dict(run).get("failures", 0)) for run in runs)
@@ -129,8 +131,10 @@ class Past:
     def spent(self) -> tuple[float, int]:
         """Return the US dollars spent on the ledger, and the number of calls without a price."""
         if self.command == "bakeoff" and self.finished:
-            arms = [_dict(arm) for arm in self._summary.get("arms", ())]
-            return sum(a.get("dollars") or 0 for a in arms), sum(a.get("unpriced", 0) for a in arms)
+            rankers = [_dict(ranker) for ranker in self._summary.get("arms", ())]
+            return sum(a.get("dollars") or 0 for a in rankers), sum(
+                a.get("unpriced", 0) for a in rankers
+            )
         paid = _dict(self.record.get("paid"))
         if paid or "dollars_in_all" in self._summary:
             dollars = self._summary.get("dollars_in_all", paid.get("dollars")) or 0.0
@@ -141,14 +145,14 @@ class Past:
 
     @property
     def ledger_dir(self) -> str:
-        """Return where replies are kept: runs with the same ledger share what they spent."""
+        """Return the path of the ledger; runs with the same ledger share their spending."""
         ledger = self.options.get("ledger")
         is_local = not ledger or ledger == self.options.get("out")
         return self.place if is_local else str(ledger).rstrip("/")
 
     @property
     def calls(self) -> Mapping[str, int]:
-        """Count replies and tokens of the last process, and replies known from before."""
+        """Count replies and tokens of the last process, and replies recorded before."""
         judges = self.record.get("judges")
         tallies = [_dict(entry) for entry in judges.values()] if isinstance(judges, Mapping) else []
         names = ("answered", "known", "input_tokens", "output_tokens")
@@ -178,7 +182,7 @@ def past(place: str) -> Past | None:
 
 
 def whole_path(place: str) -> str:
-    """Return the full URL of a place, the same however the place was written."""
+    """Return the full URL of a path, the same however it was written."""
     fs, path = fsspec.url_to_fs(place)
     return str(fs.unstrip_protocol(path))
 
@@ -190,7 +194,7 @@ def _headline(run: Past) -> str:
 
 
 def _known(find: Any, *given: Any) -> Any:
-    """Return what a function finds; None where files are damaged, missing or of another version."""
+    """Return the result of a function; None if files are damaged, missing or of another version."""
     try:
         return find(*given)
     except (ZeloError, OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):

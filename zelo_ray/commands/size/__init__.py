@@ -1,4 +1,4 @@
-"""``size``: what plans of calls come to, by simulation, before any of it is paid for."""
+"""``size``: simulate plans of calls, to choose one before paying for it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ GUESSED = ("judge 1", "judge 2", "judge 3")
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """Pilot run: its measures for the runs to come."""
+    """Measurements from a pilot run."""
 
     model: PanelModel
     scores: Floats
@@ -43,27 +43,27 @@ class Pilot:
     documents: int
     """of a query, on average"""
     dollars_a_call: float
-    """NaN where its calls had no price"""
+    """NaN if its calls had no price"""
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """Sizes that were found, a row for each plan, and the data behind them."""
+    """Results by plan, and the settings of the simulation."""
 
     sizes: Sequence[PlanSize]
     answer: str
-    """to the question for an error; empty if none was asked"""
+    """the plan for the requested error, in words; empty if none was requested"""
     notes: Sequence[str]
     queries: int
     documents: int
     dollars_a_call: float
 
     def dollars(self, size: PlanSize) -> float:
-        """Return the US dollars of a plan, for all queries; NaN where no price is known."""
+        """Return the US dollars of a plan, for all queries; NaN if no price is known."""
         return size.calls * self.queries * self.dollars_a_call
 
     def table(self) -> pa.Table:
-        """Return a row for each plan; ``calls`` and ``dollars`` are of all queries."""
+        """Return a row for each plan; ``calls`` and ``dollars`` are for all queries."""
         columns: dict[str, Any] = {
             name: [getattr(size, name) for size in self.sizes] for name in PlanSize.__slots__
         }
@@ -76,7 +76,7 @@ def size(options: SizeOptions) -> Sized:
     """Simulate the plans that the options name.
 
     Raises:
-        InputError: the pilot's files cannot be read, or hold no scores.
+        InputError: the pilot's files cannot be read, or have no scores.
     """
     pilot = _pilot(options.judges_from) if options.judges_from else None
     documents = options.documents or (pilot.documents if pilot else DOCUMENTS)
@@ -103,12 +103,12 @@ def _plans(options: SizeOptions, pairs: int) -> list[Plan]:
 
 
 def cheapest(error: float, sizes_by_plan: dict[Plan, PlanSize], sizes: Sizes) -> Plan | None:
-    """Find the plan with the fewest calls that reaches an error, among those found and beyond.
+    """Find the plan with the fewest calls that reaches an error; simulate more plans if needed.
 
     Args:
-        error: mean std_error, in logits.
-        sizes_by_plan: plans that have been played; those that are tried join them.
-        sizes: plays them.
+        error: the wanted mean std_error, in logits.
+        sizes_by_plan: simulated plans; further ones are added.
+        sizes: simulates them.
 
     Returns:
         None if no plan reaches it.
@@ -139,7 +139,7 @@ def cheapest(error: float, sizes_by_plan: dict[Plan, PlanSize], sizes: Sizes) ->
 
 
 def _more(kind: Plan, amounts: Sequence[int], sizes: Sizes) -> bool:
-    """Return whether a plan of this kind can ask more; zelo's cycles go up to all pairs anyhow."""
+    """Return whether a plan of this kind can ask more; zelo's plans include all pairs already."""
     return kind.protocol == "lean" and amounts[-1] < sizes.most_cycles + RINGS
 
 
@@ -149,8 +149,8 @@ def _answer(
     if best is None:
         closest = min(sizes_by_plan.values(), key=lambda row: row.std_error)
         return (
-            f"No plan reaches a std_error of {error:g}: the least is {closest.std_error:.2f}, "
-            f"of {closest.plan}"
+            f"No plan reaches a std_error of {error:g}: the lowest is {closest.std_error:.2f}, "
+            f"by {closest.plan}"
         )
     size = sizes_by_plan[best]
     price = "" if isnan(sized.dollars_a_call) else f", ${sized.dollars(size):,.2f}"
@@ -199,17 +199,17 @@ def _truth(options: SizeOptions, pilot: Pilot | None, documents: int) -> Floats:
 
 def _notes(options: SizeOptions, pilot: Pilot | None, sizes: Sizes) -> list[str]:
     truth = sizes.imagined.truth
-    judges = "judges as the pilot knows them" if pilot else "judges that are a careful guess"
+    judges = "judges as in the pilot" if pilot else "judges by a cautious guess"
     spread = float(truth.std(axis=1).mean())
     simulated = (
         f"Simulated: {counted(len(truth), 'pool')} of {sizes.documents} documents whose true "
         f"scores spread by {spread:.1f} logits, {len(sizes.model.judges)} {judges}, seed "
-        f"{options.seed}. What judges get wrong alike about a document is not in it."
+        f"{options.seed}. Errors that all judges share are not included."
     )
     meant = (
-        "Loss is 1 - nDCG@10 against the truth, gains being exp(score). Distances are from the "
-        "scores of all pairs before all judges by the same fit: root mean square, and the largest "
-        "of a query, in logits."
+        "Loss is 1 - nDCG@10 against the truth, with gains exp(score). Distances are from the "
+        "scores fitted to all pairs by all judges: root mean square, and the largest of a query, "
+        "in logits."
     )
     return [simulated, meant]
 
@@ -218,14 +218,14 @@ def _pilot(place: str) -> Pilot:
     """Read the pilot from a run's directory.
 
     Raises:
-        InputError: there are no scores, or its files are none of a run.
+        InputError: there are no scores, or it is not a run.
     """
     table = parquet_table(f"{place}/scores.parquet", ["query_id", "score", "std_error"])
     columns = [
         np.asarray(table[name].to_numpy(), dtype=np.float64) for name in table.column_names[1:]
     ]
     if not len(table):
-        raise InputError(f"{place}/scores.parquet holds no scores")
+        raise InputError(f"{place}/scores.parquet has no scores")
     queries = len(table["query_id"].unique())
     return Pilot(
         model=_read_model(place),
@@ -237,7 +237,7 @@ def _pilot(place: str) -> Pilot:
 
 
 def _read_model(place: str) -> PanelModel:
-    """Read the model of the pilot's judges; where none was learned, guess it by their names."""
+    """Read the model of the pilot's judges; if none was learned, guess it by their names."""
     model = _record(place, JUDGES)
     if model is None:
         panel = (_record(place, "run.json") or {}).get("panel", [])
@@ -246,7 +246,7 @@ def _read_model(place: str) -> PanelModel:
         return PanelModel.from_json(model)
     except ValueError as error:
         why = first_error(error) if isinstance(error, ValidationError) else error
-        raise InputError(f"{place}/{JUDGES}: does not say how judges answer ({why})") from None
+        raise InputError(f"{place}/{JUDGES}: not a model of judges ({why})") from None
 
 
 def _dollars_a_call(place: str) -> float:

@@ -1,4 +1,4 @@
-"""Report what plans of calls cost, and the errors and distances that they leave."""
+"""Report the cost of plans of calls, and their errors."""
 
 from collections.abc import Sequence
 from math import isnan
@@ -25,7 +25,7 @@ def build_report(sized: Sized) -> Report:
     if priced:
         tiles.append(("dollars a call", f"{sized.dollars_a_call:.5f}"))
     return Report(
-        title="What calls buy",
+        title="Cost and precision of plans",
         tiles=tiles,
         lead=[sized.answer] if sized.answer else [],
         sections=[

@@ -1,4 +1,4 @@
-"""Run `size`: simulate plans of calls, and report what they cost and reach."""
+"""Run `size`: simulate plans of calls, and report their cost and precision."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ PAGE, TABLE = "size.html", "size"
 
 
 def run(options: SizeOptions) -> Report:
-    """Simulate plans of calls, and report what each costs and how close it comes to all pairs.
+    """Simulate plans of calls, and report the cost of each and its distance from all pairs.
 
     Raises:
         InputError: the pilot cannot be read.
@@ -39,7 +39,7 @@ def run(options: SizeOptions) -> Report:
 def _next_step(
     rows: Sequence[Mapping[str, Any]], options: SizeOptions, _words: Sequence[str]
 ) -> str:
-    """Return a run by the cheapest plan that is enough; else by the largest."""
+    """Return the command for the cheapest plan that reaches the error, else for the largest."""
     enough = [row for row in rows if options.error and row["std_error"] <= options.error]
     plan = min(enough or rows[-1:], key=lambda row: row["calls"])["plan"]
     return next_step.after_size(options, plan)

@@ -41,9 +41,9 @@ SECTIONS = (
 
 
 _READING = (
-    "Of kappa, pi, alpha, AC and MCC 0 is what chance reaches, and 1 the same throughout. "
-    "Intervals are 95%, over samples of 5 queries or more. A dash is a figure that is not defined: "
-    "all judgments are the same, or nothing was judged in common."
+    "For kappa, pi, alpha, AC and MCC, 0 is agreement by chance and 1 is perfect agreement. "
+    "Intervals are 95%, over samples of 5 queries or more. A dash is an undefined figure: all "
+    "judgments are the same, or no item was judged in common."
 )
 
 
@@ -90,18 +90,18 @@ def _judges(tables: AgreementTables) -> int:
 
 
 def _outcome(tables: AgreementTables) -> Iterator[str]:
-    """Yield which judges agree with people most and least, and how well."""
+    """Say which judges agree with people most and least, and how well."""
     if not tables.has_people:
         return
     scale, name = tables.scales[0], tables.leading
     rows = {judge: tables.of(HUMAN, judge, scale, name) for judge in tables.best_first}
     rows = {judge: row for judge, row in rows.items() if not isnan(row["value"])}
     if not rows:
-        yield "No judge can be compared with the people."
+        yield "No judge can be compared with people."
         return
     first, last = next(iter(rows)), next(reversed(rows))
     values = [row["value"] for judge, row in rows.items() if judge in tables.panel]
-    sentence = f"Closest to the people is {first}"
+    sentence = f"Closest to people is {first}"
     if len(rows) > 2 and values:
         sentence += (
             f"; farthest is {last}, at {rows[last]['value']:z.3f}. The median of "

@@ -1,4 +1,4 @@
-"""Sections of ``agree`` on how judges err: by grades, by votes, and in the order of systems."""
+"""Sections of ``agree`` on biases of judges in grades and votes, and on the order of systems."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf, isfinite, nan
@@ -25,31 +25,31 @@ from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, T
 from zelo_ray.reports.wording import estimate, number
 
 _BiasKind = tuple[tuple[str, str], str, str]
-"""A figure's name and what it is relative to; what its axis says; how to read it."""
+"""A bias and what it is relative to; the title of its axis; the caption."""
 _GRADING: tuple[_BiasKind, ...] = (
     (
         ("leniency", "human"),
         "above people, in grades",
         (
-            "On the same documents, by how much a judge's mean grade is above the people's: right "
-            "of 0 is milder than people, left of it harsher."
+            "By how much a judge's mean grade is above people's, on the same documents: right of "
+            "0 is more lenient than people, left of it stricter."
         ),
     ),
     (
         ("leniency", "others"),
         "above the others, in grades",
         (
-            "On the same documents, by how much a judge's mean grade is above that of the others. "
-            "What all judges share does not show here."
+            "By how much a judge's mean grade is above the other judges', on the same documents. "
+            "An error that all judges share does not show here."
         ),
     ),
     (
         ("length", "human"),
         "grades per doubling of length",
         (
-            "By how much a document of the same query and human grade is graded higher when it is "
-            "twice as long. A judge that length does not sway stands at 0, as far as human grades "
-            "hold content constant."
+            "By how much a document of the same query and human grade is graded higher if it is "
+            "twice as long. A judge without length bias is at 0, as far as human grades hold "
+            "content constant."
         ),
     ),
     (
@@ -57,18 +57,18 @@ _GRADING: tuple[_BiasKind, ...] = (
         "grades per doubling of length",
         (
             "By how much more than the other judges a judge rewards a document of the same query "
-            "for being twice as long. What all judges share does not show here."
+            "for being twice as long. A bias that all judges share does not show here."
         ),
     ),
     (
         ("repeats-equal", ""),
         "share of repeats that are equal",
-        "Asked again about the same document, how often a judge gave the same grade.",
+        "How often a judge that was asked again about a document gave the same grade.",
     ),
     (
         ("repeats-apart", ""),
         "mean difference of repeats, in grades",
-        "Asked again about the same document, how far apart a judge's grades are.",
+        "How far apart the grades of a judge are that was asked again about a document.",
     ),
 )
 _VOTING: tuple[_BiasKind, ...] = (
@@ -76,29 +76,29 @@ _VOTING: tuple[_BiasKind, ...] = (
         ("first", ""),
         "share won by what came first",
         (
-            "Of decided votes, those for the document that was shown first. A fair judge stands at "
-            ".5, if the order was drawn."
+            "The share of decided votes for the document that was shown first. An unbiased judge "
+            "is at .5, if the order was random."
         ),
     ),
     (
         ("flips", ""),
         "share of pairs that flip",
         (
-            "Of pairs that a judge saw in both orders, those whose winner changed with the order. "
-            "Coins would reach .5."
+            "The share of pairs seen in both orders whose winner changed with the order. Random "
+            "votes reach .5."
         ),
     ),
     (
         ("one-tie", ""),
         "share of pairs with one tie",
-        "Of pairs that a judge saw in both orders, those that it decided in one order only.",
+        "The share of pairs seen in both orders that the judge decided in one order only.",
     ),
     (
         ("circles", ""),
-        "share of triples in a circle",
+        "share of cyclic triads",
         (
-            "Of triples whose pairs are all decided, those in which each document beats one of the "
-            "others, so that no order fits. Coins would reach .25."
+            "The share of cyclic triads (A > B > C > A) among triples whose pairs are all decided. "
+            "Random votes reach .25."
         ),
     ),
 )
@@ -108,7 +108,7 @@ _FAIR = {"leniency": 0.0, "length": 0.0, "first": 0.5, "flips": 0.5, "circles": 
 
 
 def grading_section(tables: AgreementTables) -> Section | None:
-    """Show how harsh judges are, how much length sways them, and how consistent they are."""
+    """Show the severity, length bias and consistency of judges that graded."""
     rows = tables.rows("grading")
     if not rows:
         return None
@@ -133,13 +133,16 @@ def voting_section(tables: AgreementTables) -> Section | None:
     columns = {
         ("first", ""): (
             "first wins",
-            "decided votes for the document shown first; fair is 0.5, if the order was drawn",
+            "decided votes for the document shown first; unbiased is 0.5, if the order was random",
         ),
-        ("flips", ""): ("flips", "of pairs seen in both orders, another winner; coins 0.5"),
+        ("flips", ""): (
+            "flips",
+            "of pairs seen in both orders, another winner; random votes reach 0.5",
+        ),
         ("one-tie", ""): ("one tie", "of these, a tie in one order only"),
         ("circles", ""): (
             "circles",
-            f"of decided triples, those in which each document beats another; coins {CHANCE:g}",
+            f"cyclic triads (A > B > C > A) among decided triples; random votes reach {CHANCE:g}",
         ),
     }
     charts = _biases(rows, tables, _VOTING)
@@ -150,7 +153,7 @@ def voting_section(tables: AgreementTables) -> Section | None:
 def _bias_table(
     rows: Iterable[Row], columns: Mapping[tuple[str, str], tuple[str, str]], file: str
 ) -> Iterator[ReportTable]:
-    """Yield a table of judges and those biases that are known, with the items of the first."""
+    """Yield a table of judges and their known biases, with the number of items of the first."""
     by_judge = {
         judge: {(row["bias"], row["against"]): row for row in group if row["items"]}
         for (judge,), group in rows_by(rows, "judge").items()
@@ -177,7 +180,7 @@ def _bias_table(
 def _biases(
     rows: Iterable[Row], tables: AgreementTables, bias_kinds: Sequence[_BiasKind]
 ) -> Iterable[Chart]:
-    """Draw a chart for each bias that is known of any judge, with the judges in one order."""
+    """Yield a chart for each known bias, with the judges in the same order."""
     place = {judge: i for i, judge in enumerate(tables.best_first)}
     by_bias = rows_by((row for row in rows if isfinite(row["value"])), "bias", "against")
     for key, title, caption in bias_kinds:
@@ -207,8 +210,9 @@ def _votes(tables: AgreementTables) -> Iterator[Chart | ReportTable]:
         low = 0.0 if key[0] == "agreement" else -1.0
         figures[key] = matrix(names, values, None, (1 + low) / 2, low=low, form=two_decimals)
     caption = (
-        "Every two judges on the pairs that both judged. With ties a judge has one word on each, "
-        "what most of its votes say; of votes each meets each. Both decided: without ties."
+        "Agreement of every two judges on the pairs that both judged. With ties: a judge's "
+        "verdict on a pair is the majority of its votes. Votes: each vote of one against each of "
+        "the other. Both decided: without ties."
     )
     yield Chart(figures, caption, ("measure", "of"))
     cells: list[Cells] = []
@@ -234,8 +238,8 @@ def systems_section(tables: AgreementTables) -> Section | None:
         for title, name in (("tau-b", "tau_b"), ("tau-AP", "tau_ap"))
     }
     caption = (
-        f"How far runs stand in the same order by a judge's labels as by {whom}: 1 is the same "
-        "order, 0 no relation. In tau-AP an error among the best runs weighs more."
+        f"How far a judge's labels put runs in the same order as {whom}: 1 is the same order, 0 no "
+        "relation. In tau-AP errors among the best runs weigh more."
     )
     parts: list[Chart | ReportTable] = [Chart({"": intervals(names, series, "tau")}, caption)]
     means: dict[str, dict[str, float]] = {}
@@ -258,7 +262,7 @@ def systems_section(tables: AgreementTables) -> Section | None:
             f"The runs by all labels of {reference}, left, and by all those of the other, right."
         )
         parts.append(Chart(boards, explanation, "labels of"))
-    turned = ("other way round", "of significant ones")
+    turned = ("opposite order", "of significant ones")
     columns = ("labels of", "tau-b", "tau-AP", *turned, "items", "queries")
     cells: list[Cells] = [
         [
@@ -275,9 +279,9 @@ def systems_section(tables: AgreementTables) -> Section | None:
     ]
     note = (
         f"{counted(orders[0]['runs'], 'run')} by {orders[0]['measure']}, against their order by "
-        f"{whom}, on what both graded. Other way round: pairs of runs in the other order, of all, "
-        f"and of those that differ significantly by {whom} (randomisation test, p < .05, Holm). "
-        "Intervals are rough."
+        f"{whom}, on what both graded. Opposite order: pairs of runs in the opposite order, of "
+        f"all, and of those that differ significantly by {whom} (randomisation test, p < .05, "
+        "Holm). Intervals are rough."
     )
     parts.append(
         ReportTable(columns, cells, note, frozenset(columns[1:]), _ROWS, file="systems.parquet")

@@ -23,13 +23,13 @@ from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, T
 
 _OF_TWO = ("kappa-quadratic", "kappa", "alpha-ordinal", "agreement")
 _OF_MANY = ("fleiss", "alpha-ordinal", "ac2-quadratic")
-"""Coefficients of which tables have a column."""
+"""Coefficients that have a column in tables, if they were computed."""
 _SHOWN = 3
-"""How many have, if none of these was computed."""
+"""The number of columns if none of these was computed."""
 _PAIRS, _ROWS, _FARTHEST = 200, 12, 5
-"""How many pairs a table names and shows at once, and how many of the farthest."""
+"""Pairs that a table has and shows at once, and pairs of the table of least agreement."""
 _CONFUSIONS, _TABLES = 10, 3
-"""Of so many judges without people all pairs have a chart of grades; of so many a table."""
+"""Without people, up to so many judges all pairs have a chart of grades, or a table."""
 _SCALE = ("coefficient", "scale")
 _FILE = "agreement.parquet"
 _Key = tuple[Sequence[str], str, str, str]
@@ -47,8 +47,8 @@ def people_section(tables: AgreementTables) -> Section | None:
             figures[name, scale] = intervals(order, {"": spans(rows)}, f"{name}, {scale}")
     chart = Chart(
         figures,
-        "How far each judge agrees with the people on the items that both judged, with its 95% "
-        "interval, the closest first. A scale such as >=2 takes grades from there on as relevant.",
+        "How far each judge agrees with people on the items that both judged, with 95% "
+        "intervals, the best first. A scale such as >=2 counts grades from there on as relevant.",
         _SCALE,
     )
     scale, *cuts = tables.scales
@@ -120,8 +120,8 @@ def panel_section(tables: AgreementTables) -> Section | None:
     }
     chart = Chart(
         figures,
-        "How far all judges agree, and the same with the people as one more judge. Where the "
-        "people pull it down, judges are closer to each other than to people: they may share an "
+        "How far all judges agree, without people and with people as one more judge. If it is "
+        "lower with people, judges are closer to each other than to people: they may share an "
         "error.",
         "scale",
     )
@@ -149,19 +149,19 @@ def between_section(tables: AgreementTables) -> Section | None:
             figures[name, scale] = matrix(
                 names, values, None, (1 + low) / 2, low=low, form=two_decimals
             )
-    order = ", the people first and then the judges by how close they are to them"
+    order = ", people first, then the judges by their agreement with people"
     chart = Chart(
         figures,
         f"Every two raters on the items that both judged{order if tables.has_people else ''}. "
-        "Blocks of blue are judges that grade alike, often of one family: as a panel they are "
-        "worth less than their number.",
+        "Blocks of blue are judges that grade alike, often of one model family: as a panel they "
+        "are worth fewer than their number.",
         _SCALE,
     )
     return Section("between", "Judges and each other", (chart, *_pair_tables(tables)))
 
 
 def _pair_tables(tables: AgreementTables) -> Iterator[ReportTable]:
-    """Yield the closest pairs of judges, and of many pairs the farthest."""
+    """Yield the pairs that agree most, and if there are many, those that agree least."""
     scale = tables.scales[0]
     values = {
         pair: tables.of(*pair, scale, tables.leading)["value"]
@@ -170,17 +170,17 @@ def _pair_tables(tables: AgreementTables) -> Iterator[ReportTable]:
     pairs = sorted((pair for pair in values if not isnan(values[pair])), key=lambda p: -values[p])
     keys: list[_Key] = [((a, b), a, b, scale) for a, b in pairs]
     first = f", the first {_PAIRS:,} of {len(keys):,}" if len(keys) > _PAIRS else ""
-    caption = f"The closest first, on the scale {scale}{first}."
+    caption = f"The highest agreement first, on the scale {scale}{first}."
     columns = ("judge", "and")
     if keys:
         yield _table(tables, columns, _of_two(tables), keys[:_PAIRS], caption)
     if len(keys) > _ROWS:
         farthest = keys[: -_FARTHEST - 1 : -1]
-        yield _table(tables, columns, _of_two(tables), farthest, "The farthest first.")
+        yield _table(tables, columns, _of_two(tables), farthest, "The lowest agreement first.")
 
 
 def confusion_section(tables: AgreementTables) -> Section | None:
-    """Show which grades of one rater meet which grades of another."""
+    """Show confusion matrices: grades of one rater against grades of another."""
     judges = tables.best_first
     if tables.has_people:
         pairs = {judge: (HUMAN, judge) for judge in judges}
@@ -204,14 +204,14 @@ def confusion_section(tables: AgreementTables) -> Section | None:
     }
     chart = Chart(
         figures,
-        "How many items got which grade by the one (rows) and by the other (columns); colours are "
-        "shares of a row. Agreement stands on the diagonal; what lies right of it the rater of the "
-        "columns graded higher.",
+        "How many items have which grade by the one (rows) and the other (columns); colours are "
+        "shares of a row. Agreement is on the diagonal; right of it, the rater of the columns "
+        "graded higher.",
         "judge" if tables.has_people else "judges",
     )
     of_table = [*pairs.values()][: None if len(pairs) <= _TABLES else int(tables.has_people)]
     table = _confusion_table(of_table, counts)
-    return Section("confusion", "Which grades meet", (chart, table) if of_table else (chart,))
+    return Section("confusion", "Confusion matrices", (chart, table) if of_table else (chart,))
 
 
 def _confusion_table(
@@ -223,7 +223,7 @@ def _confusion_table(
             cells.append([TextCell(b), TextCell(a), f"{grade:,}", *(f"{n:,}" for n in row)])
     grades = [f"by it {grade}" for grade in range(len(counts[pairs[0]]))] if pairs else []
     columns = ("judge", "beside", "grade", *grades)
-    caption = "Items by the grade of the rater beside (rows) and by that of the judge (columns)."
+    caption = "Items by the grade of the other rater (rows) and of the judge (columns)."
     return ReportTable(columns, cells, caption, frozenset(columns[2:]), file="confusion.parquet")
 
 

@@ -1,4 +1,4 @@
-"""Sections on trust: how often people say what a panel says, by how far its judges agree."""
+"""Sections on trust: how often people agree with a panel, by how far its judges agree."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
@@ -11,7 +11,7 @@ from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, T
 from zelo_ray.reports.wording import estimate
 
 TRUST = 0.97
-"""From which share of words that people share a panel is taken blindly, if nothing else is said."""
+"""Default share of agreement with people from which on a panel can be trusted blindly."""
 _KINDS = {VOTES: "pairs, by votes", ORDERS: "pairs, by grades", GRADES: "documents"}
 LEVEL_NAMES = {
     "unanimous": "all judges agree",
@@ -26,12 +26,12 @@ _ROWS = 12
 
 
 def judges_section(tables: AgreementTables) -> Section | None:
-    """Show how far to trust the panel, for `agree`."""
+    """Show where the panel can be trusted, for `agree`."""
     return consensus_section(tables.rows("consensus"), _trust(tables), _voters(tables))
 
 
 def answers(tables: AgreementTables) -> Iterator[str]:
-    """Yield when to trust the panel without people; for documents on the whole scale only."""
+    """Say where the panel can be trusted without people; for documents, on the whole scale."""
     for (about, scale), rows in rows_by(tables.rows("consensus"), "about", "scale").items():
         if about != GRADES or "-" in scale:
             sentence = answer(rows, _trust(tables), _level_names(about, _voters(tables)))
@@ -48,7 +48,7 @@ def answer(rows: Sequence[Row], trust: float, level_names: Mapping[str, str]) ->
 
     Args:
         rows: of one kind and scale.
-        trust: the share of words that people share from which on it can.
+        trust: the share of agreement with people from which on it can.
         level_names: by level.
     """
     by_level = {row["level"]: row for row in rows}
@@ -67,12 +67,12 @@ def answer(rows: Sequence[Row], trust: float, level_names: Mapping[str, str]) ->
     value = estimate(first["same"], first["low"], first["high"])
     return (
         f"{blindly}: {word}; where {level_names[first['level']]} ({first['share']:.0%} of {noun}), "
-        f"people say the same of {value}"
+        f"people agree on {value}"
     )
 
 
 def consensus_section(rows: Sequence[Row], trust: float = TRUST, voters: int = 0) -> Section | None:
-    """Show how often people say what a panel says, by how far its judges agree.
+    """Show how often people agree with a panel, by how far its judges agree.
 
     Args:
         rows: of the table ``consensus``.
@@ -91,7 +91,7 @@ def consensus_section(rows: Sequence[Row], trust: float = TRUST, voters: int = 0
         names = [level_names[row["level"]] for row in counted_rows]
         series = {"": spans(counted_rows, ("same", "low", "high"))}
         notes = [f", {row['share']:.0%}" for row in counted_rows]
-        figures[title] = intervals(names, series, "people say the same", trust, notes=notes)
+        figures[title] = intervals(names, series, "people agree", trust, notes=notes)
         for row in level_rows:
             same = estimate(row["same"], row["low"], row["high"])
             counts = (f"{row['items']:,}", "" if about == GRADES else f"{row['tied']:,}")
@@ -105,15 +105,14 @@ def consensus_section(rows: Sequence[Row], trust: float = TRUST, voters: int = 0
                 ]
             )
     caption = (
-        "How often people say what most judges say, by how many of the judges do; the share of all "
-        f"pairs or documents stands behind each. The dotted line is {trust:g}, from which the "
-        "panel's word may be taken blindly: where an interval lies right of it."
+        "How often people agree with the majority of the judges, by how large that is; the share "
+        "of all pairs or documents is beside it. Where an interval is right of the dotted line "
+        f"at {trust:g}, the panel can be trusted blindly."
     )
-    columns = ("of", "judges", "share", "people say the same", "of so many", "people tie")
+    columns = ("of", "judges", "share", "people agree", "items", "people tie")
     note = (
-        "Pairs that people tie are left out, and counted. A pair on which as many judges say the "
-        "one as the other is half right; a judge that ties does not agree. Intervals are 95%, over "
-        "queries."
+        "Pairs that people tie are left out, and counted. A pair on which the judges are evenly "
+        "split is half right; a judge that ties does not agree. Intervals are 95%, over queries."
     )
     table = ReportTable(
         columns, cells, note, frozenset(columns[2:]), _ROWS, file="consensus.parquet"

@@ -1,4 +1,4 @@
-"""Sections of ``agree`` on what judges say beside people: verdicts, win rates, and precision."""
+"""Sections of ``agree`` on judges against people: verdicts, win rates, and precision."""
 
 from collections.abc import Iterable, Iterator
 
@@ -24,10 +24,10 @@ SCALE_NAMES = {
     VOTES: "votes",
     VOTES_DECIDED: "votes, both decided",
 }
-"""What the scales of words on pairs are called."""
+"""Names of the scales of verdicts on pairs."""
 _LEADING = ("alpha-nominal", "agreement", "kappa", "mcc")
 _CHOICE = ("coefficient", "of")
-_PAIRS, _ROWS, _DOCUMENTS = 60, 12, 40  # what there is room for
+_PAIRS, _ROWS, _DOCUMENTS = 60, 12, 40  # limits of tables and charts
 
 
 def outcomes_section(tables: AgreementTables) -> Section | None:
@@ -44,8 +44,8 @@ def outcomes_section(tables: AgreementTables) -> Section | None:
     }
     chart = Chart(
         figures,
-        "How far each judge says of two documents what most people say of them, on the pairs that "
-        "both judged, with its 95% interval: A is better, a tie, or B is better.",
+        "How far each judge agrees with the majority of people on pairs that both judged, with 95% "
+        "intervals. A verdict is: A is better, a tie, or B is better.",
         _CHOICE,
     )
     cells: list[Cells] = []
@@ -66,10 +66,10 @@ def outcomes_section(tables: AgreementTables) -> Section | None:
                     *("" if row is None else estimate_of(row) for row in [same, *others]),
                 ]
             )
-    columns = ("judge", "of", "same word", "share", "alpha", "mcc", "kappa")
+    columns = ("judge", "of", "same verdict", "share", "alpha", "mcc", "kappa")
     caption = (
-        "A judge's word on a pair is what most of its votes say; of votes, each of a judge's "
-        "meets each person's. MCC with ties is of the word that A is better."
+        "A judge's verdict on a pair is the majority of its votes. Votes: each of the judge's "
+        "against each person's. MCC with ties is of the verdict that A is better."
     )
     table = ReportTable(
         columns, cells, caption, frozenset(columns[2:]), 2 * _ROWS, file="outcomes.parquet"
@@ -97,9 +97,9 @@ def differences_section(tables: AgreementTables) -> Section | None:
     }
     chart = Chart(
         figures,
-        "By how much one judge is nearer to the people than another, on the pairs that both and "
-        "the people judged, over the same samples of queries: where the interval is right of 0 "
-        "the first is surely nearer.",
+        "By how much more one judge agrees with people than another, on pairs that both and people "
+        "judged, over the same samples of queries. Where the interval is right of 0, the first "
+        "agrees significantly more.",
         _CHOICE,
     )
     cells: list[Cells] = []
@@ -117,10 +117,10 @@ def differences_section(tables: AgreementTables) -> Section | None:
             items = f"{alpha['items']:,}"
             cells.append([TextCell(a), TextCell(b), SCALE_NAMES[scale], *by, items, *values])
     columns = (
-        *("judge", "over", "of", "alpha", "in %", "same word", "mcc", "pairs"),
+        *("judge", "over", "of", "alpha", "in %", "same verdict", "mcc", "pairs"),
         *("alpha of it", "of the other"),
     )
-    caption = "Of an interval above 0 the first of the two is surely nearer to the people."
+    caption = "Where an interval is above 0, the first agrees significantly more with people."
     table = ReportTable(
         columns, cells, caption, frozenset(columns[3:]), 2 * _ROWS, file="differences.parquet"
     )
@@ -148,8 +148,8 @@ def wins_section(tables: AgreementTables) -> Section | None:
     if not figures:
         return None
     caption = (
-        "Of the pairs that a judge and the people judged, the share that a document wins by the "
-        "word of each; a tie is half a win. Documents that meet in few queries are left out."
+        "The share of pairs that a document wins by the judge and by people, of those that both "
+        "judged; a tie is half a win. Documents that were compared in few queries are left out."
     )
     columns = ("judge", "document", "wins by it", f"by {HUMAN}", "pairs")
     table = ReportTable(columns, cells, "", frozenset(columns[2:]), _ROWS, file="wins.parquet")
@@ -167,9 +167,9 @@ def precision_section(tables: AgreementTables) -> Section | None:
             key: intervals([row["judge"] for row in group], {"": spans(group)}, key[0])
             for key, group in by_label.items()
         },
-        "Of the items of which a judge says it, the share of which the people say it, too "
-        "(precision); of those of which the people do, the share that the judge finds (recall); "
-        "and the harmonic mean of both (F1). With 95% intervals.",
+        "Precision: the share of a judge's positive items that are positive by people. Recall: "
+        "the share of people's positive items that the judge finds. F1: the harmonic mean of "
+        "both. With 95% intervals.",
         ("measure", "of"),
     )
     cells: list[Cells] = [
@@ -181,8 +181,8 @@ def precision_section(tables: AgreementTables) -> Section | None:
         ]
         for (judge, label), group in _most_asked_first(rows)
     ]
-    columns = ("judge", "says", "precision", "recall", "F1", "said", "right")
-    caption = "Said: items by the judge; right: by the people."
+    columns = ("judge", "says", "precision", "recall", "F1", "by judge", "by people")
+    caption = "By judge, by people: how many items each of them calls so."
     table = ReportTable(
         columns, cells, caption, frozenset(columns[2:]), _ROWS, file="precision.parquet"
     )
@@ -190,7 +190,7 @@ def precision_section(tables: AgreementTables) -> Section | None:
 
 
 def _most_asked_first(rows: Iterable[Row]) -> list[tuple[tuple[str, ...], list[Row]]]:
-    """Return rows by judge and label: words, then cuts, then grades; of each the best F1 first."""
+    """Group rows by judge and label: verdicts, cuts, then grades; in each the best F1 first."""
     scores: dict[tuple[str, int], list[float]] = {}
     for row in rows:
         if row["measure"] == "f1":
@@ -204,15 +204,15 @@ def _most_asked_first(rows: Iterable[Row]) -> list[tuple[tuple[str, ...], list[R
 
 
 def _kind(label: str) -> int:
-    """Return 0 for a word on a pair, 1 for a cut such as ``>=2``, and 2 for a grade."""
+    """Return 0 for a verdict on a pair, 1 for a cut such as ``>=2``, and 2 for a grade."""
     return 2 if label.isdigit() else int(label.startswith(">="))
 
 
 def outcome(tables: AgreementTables) -> Iterator[str]:
-    """Yield whose verdicts are nearest to the people's."""
+    """Say which judge's verdicts agree most with people's."""
     for judge in best_first(tables)[:1]:
         row = _by_key(tables.rows("outcomes"))["alpha-nominal", WITH_TIES][judge]
-        yield f"Nearest to the people's verdicts is {judge}: alpha {estimate_of(row)}."
+        yield f"Closest to people's verdicts is {judge}: alpha {estimate_of(row)}."
 
 
 def best_first(tables: AgreementTables) -> list[str]:
@@ -230,7 +230,7 @@ def _by_key(rows: list[Row]) -> dict[tuple[str, ...], dict[str, Row]]:
 
 
 def _of_words(keys: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the coefficients and scales of words, the leading ones first."""
+    """Return the coefficients and scales of verdicts, the leading ones first."""
     scales = (WITH_TIES, A_OR_NOT, DECIDED)
     words = [key for key in keys if key[1] in scales]
     return sorted(words, key=lambda key: (_LEADING.index(key[0]), scales.index(key[1])))

@@ -10,15 +10,15 @@ from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_
 from zelo_ray.reports.warning_codes import WarningCode
 
 LITTLE = 0.2
-"""Below this (by custom "slight" agreement) a judge helps nobody, however the truth lies."""
+"""Below this (commonly called "slight" agreement) a judge is of no use."""
 FLIPS = 0.25
-"""Of pairs seen in both orders. Coins reach .5: above half of that, half of one order is noise."""
+"""Of pairs seen in both orders. Random votes reach .5; from half of that, much is noise."""
 LENGTH = 0.1
 """Grades per doubling of length: a document four times as long gains a fifth of a grade."""
 LENIENT = 0.5
-"""Grades above people: from half a grade on, most documents near a threshold change sides."""
+"""Grades above people: from half a grade on, most documents near a cut change sides."""
 _DECIDED = 10
-"""Documents, votes or pairs below which no bias is spoken of."""
+"""The fewest documents, votes or pairs for a warning of a bias."""
 
 
 def warn_of_agreement(
@@ -71,7 +71,7 @@ def _and_more(rows: Sequence[Row]) -> str:
 
 
 def warn_of_biases(grading: Sequence[Row], voting: Sequence[Row]) -> Iterator[ResultWarning]:
-    """Yield a warning for judges that err whatever documents say; a row is a judge and a bias."""
+    """Yield a warning for each large bias; a row is of a judge and a bias."""
     for row in (*voting, *grading):
         if row["items"] < _DECIDED or row["low"] != row["low"]:
             continue

@@ -1,4 +1,4 @@
-"""The report of an annotation run: what the judgments come to, and what the judges are like."""
+"""The report of an annotation run: its results, and the behaviour of its judges."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -42,7 +42,7 @@ SECTIONS = (
     queries.failures_section,
     queries.rejected_section,
 )
-"""Sections of terminal and page, which read no table of votes, grades or scores."""
+"""Sections of terminal and page. They read no table of votes, grades or scores."""
 DETAILS = (
     scores.scores_section,
     lambda results: consensus_section(results.learned("consensus")),
@@ -57,7 +57,7 @@ DETAILS = (
 )
 """Sections of the page alone."""
 
-_LONGEST = 40  # characters of an option that is named
+_LONGEST = 40  # characters of an option that is shown
 
 
 def build_report(source: Source, run: Mapping[str, Any]) -> Report:
@@ -93,7 +93,7 @@ def _tiles(results: AnnotateResults) -> Iterator[tuple[str, str]]:
     ):
         yield name, f"{count:,}" if count else ""
     in_all = _spent(summary.dollars_in_all, summary.unpriced)
-    if summary.stands or not is_finished(results.run):  # no process of now judged this
+    if summary.stands or not is_finished(results.run):  # nothing was judged in this process
         has_cost = summary.dollars_in_all or summary.unpriced
         yield "spent in all" if has_cost else "spent", in_all
         return
@@ -105,11 +105,11 @@ def _tiles(results: AnnotateResults) -> Iterator[tuple[str, str]]:
 
 
 def _lead(results: AnnotateResults) -> Iterator[str]:
-    """Yield sentences on what the judgments come to."""
+    """Yield sentences on the results of the judgments."""
     summary = results.summary
     if summary.pilot_of:
         queries = counted(summary.pilot_of, "query", "queries")
-        yield f"This was a pilot, of {summary.queries:,} of {queries}."
+        yield f"This was a pilot on {summary.queries:,} of {queries}."
     if results.gives(Contest):
         yield _won(results)
     if results.gives(Verdict):
@@ -123,10 +123,10 @@ def _lead(results: AnnotateResults) -> Iterator[str]:
 
 
 def _notes(results: AnnotateResults) -> Iterator[str]:
-    """Yield what of the options had no effect, or not on all queries."""
+    """Yield which options had no effect, or not on all queries."""
     human, without = results.options.get("human"), results.summary.ungraded
     if human and results.graded and not any(row["humans"] for row in results.learned("shares")):
-        yield f"{human} holds no grade of a document that was graded: it changed nothing."
+        yield f"{human} has no grade of a graded document, and so had no effect."
     if without:
         have = counted(without, "query has", "queries have")
         yield f"{have} no grades, and so no absolute scores."
@@ -137,8 +137,8 @@ def _won(results: AnnotateResults) -> str:
     won, by_chance, of = stayed(over)
     if not of:
         return ""
-    sentence = f"{len(over):,} of {counted(len(held), 'tournament')} came to an end"
-    first = f"the first king won {won / of:.0%} of them, by chance it would be {by_chance / of:.0%}"
+    sentence = f"{len(over):,} of {counted(len(held), 'tournament')} finished"
+    first = f"the first king won {won / of:.0%} of them ({by_chance / of:.0%} by chance)"
     return f"{sentence}; {first}."
 
 
@@ -148,8 +148,8 @@ def _decided(results: AnnotateResults) -> str:
         return ""
     ties = f", {counted(total.winners[TIE], 'tie')}" if total.winners[TIE] else ""
     flips = (
-        f", {total.flipped:,} of them because the two orders differ ({total.turned:,} turned "
-        f"round, {total.half_tied:,} a tie in one order)"
+        f", {total.flipped:,} of them because the two orders differ ({total.turned:,} reversed, "
+        f"{total.half_tied:,} a tie in one order)"
     )
     return f"{counted(total.pairs, 'pair')} judged{ties}{flips if total.flipped else ''}."
 

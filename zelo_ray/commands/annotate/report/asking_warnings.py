@@ -1,4 +1,4 @@
-"""Warn of what went wrong while judges were asked: missing answers, judges that stopped, lines."""
+"""Warn of failures while asking: missing answers, disabled judges, rejected lines."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,8 +12,8 @@ from zelo_ray.reports.warning_codes import Value, WarningCode
 from zelo_ray.reports.wording import short
 
 LOST = 0.05
-"""A share of lost answers that matters. One in twenty: of three judges, about every seventh
-document then lacks a word; and models refuse alike, so that these are not any documents."""
+"""A share of missing answers that matters: with three judges, about every seventh document then
+lacks a judgment. As models refuse alike, these documents are not a random sample."""
 _NAMED = 3
 _REASON = 160  # characters of a reason in a sentence
 _AGAIN = "Run the same command again: it asks for these anew"
@@ -39,18 +39,18 @@ _ANOTHER = "Ask again with --retry-failures, or put another model in its place (
 def warn_of_asking(
     summary: Summary, coverage: float = 0.5, first_rejected: str = ""
 ) -> Iterator[ResultWarning]:
-    """Yield a warning for all that is missing, with the reason.
+    """Yield a warning for everything that is missing, with the reason.
 
     Args:
         summary: of the run.
         coverage: the share of the requests of a query that must give a judgment.
-        first_rejected: where the first line is that was set aside, and why it was.
+        first_rejected: the place of the first rejected line, and the reason.
     """
     yield from _unscored(summary, coverage)
     yield from _stopped(summary)
     yield from _missing(summary)
     if summary.rejected:
-        lines = counted(summary.rejected, "bad input line was", "bad input lines were")
+        lines = counted(summary.rejected, "invalid input line was", "invalid input lines were")
         first = f" (first {short(first_rejected, _REASON)})" if first_rejected else ""
         yield ResultWarning(WarningCode.LINES_REJECTED, {"lines": lines, "first": first})
 
@@ -86,7 +86,7 @@ def _unscored(summary: Summary, coverage: float) -> Iterator[ResultWarning]:
 
 
 def _of_many(reason: Unscored, coverage: float) -> str:
-    """Return a reason as it holds of several queries, without the numbers of one."""
+    """Return a reason in words that apply to several queries."""
     if reason.code is UnscoredReason.LOW_COVERAGE:
         share = "fewer than half" if coverage == 0.5 else f"less than {coverage:.0%}"
         return f"{share} of their requests gave a judgment (--min-coverage)"
@@ -109,7 +109,7 @@ def _missing(summary: Summary) -> Iterator[ResultWarning]:
     for judge, counts in failed.items():
         statuses = dict(counts)
         reason = summary.disabled.get(judge)
-        if reason and reason.is_over_budget:  # of which one warning tells already
+        if reason and reason.is_over_budget:  # another warning covers it
             statuses.pop("failed", None)
         missing = sum(statuses.values())
         requests = missing + sum(judged.get(judge, {}).values())

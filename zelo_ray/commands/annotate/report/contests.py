@@ -1,4 +1,4 @@
-"""Section on tournaments: how much of who won is the order or the judge."""
+"""Section on tournaments: how much the winner depends on the order and the judge."""
 
 from collections.abc import Sequence
 
@@ -21,11 +21,11 @@ from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import chance, number
 
 _PLACES = 30
-"""How many places in the order a chart has."""
+"""The number of places in the order that a chart shows."""
 
 
 def tournaments_section(results: AnnotateResults) -> Section | None:
-    """Show how tournaments ended, whether an early place helps, and how far winners agree."""
+    """Show results of tournaments, the advantage of an early place, and agreement on winners."""
     tournaments = results.tournaments
     if not tournaments:
         return None
@@ -56,23 +56,23 @@ def _places(results: AnnotateResults) -> Chart:
     figure = intervals(names, series, "share of tournaments won")
     figure["layout"]["xaxis"] |= {"tickformat": ".0%", "rangemode": "tozero"}
     explanations = {
-        "random": "The order was drawn anew for each repeat, so that whatever differs from chance "
-        "is the order's doing: a tie keeps the king, and who comes late meets fewer opponents.",
-        "zelo": "The best by zELO score stood first, so that the first king should win often.",
+        "random": "The order was drawn again for each repeat, so any difference from chance is an "
+        "effect of the order: a tie keeps the king, and late challengers meet fewer opponents.",
+        "zelo": "The answers were ordered by zELO score, so the first king should win often.",
     }
     order = results.options.get("order", "input")
     input_order = (
-        "Answers came in the order of the input: what differs from chance is either the order's "
-        "doing, or the input stood in some order of quality. --order random tells them apart."
+        "Answers came in the order of the input: a difference from chance is either an effect of "
+        "the order, or the input was sorted by quality. --order random distinguishes them."
     )
     caption = (
-        "How often the answer at which place of the order won, with a 95% interval over queries. "
+        "How often the answer at each place of the order won, with 95% intervals over queries. "
     )
     return Chart({"": figure}, caption + explanations.get(order, input_order))
 
 
 def _agreement(tournaments: Sequence[Tournament]) -> list[Chart]:
-    """Draw on how many tournaments two judges have the same winner."""
+    """Draw how often two judges have the same winner."""
     courts = sorted({tournament.court for tournament in tournaments})
     if len(courts) < 2:
         return []
@@ -91,10 +91,10 @@ def _agreement(tournaments: Sequence[Tournament]) -> list[Chart]:
     return [
         Chart(
             {"": matrix(courts, values, hover, middle, low=2 * middle - 1)},
-            "How often the tournaments of two judges on the same answers, in the same order, have "
-            "the same winner; blue is above chance, orange below. One early contest that goes the "
-            "other way can change all that follow, so that winners agree less than words on a pair "
-            "do.",
+            "How often the tournaments of two judges on the same answers, in the same order, "
+            "have the same winner; blue is above chance, orange below. One early match that goes "
+            "the other way can change all later ones, so winners agree less than verdicts on a "
+            "pair do.",
         )
     ]
 
@@ -109,7 +109,7 @@ def _table(tournaments: Sequence[Tournament]) -> ReportTable:
         cells = [f"{len(group):,}", f"{over:,}", *(_share(n, over) for n in (won, by_chance))]
         rows.append([TextCell(name), *cells, *([_share(*alike(group))] if repeated else [])])
     columns = ["judge", "tournaments", "with a winner", "first king won", "by chance"]
-    caption = "A contest without an answer ends its tournament, which then has no winner."
+    caption = "A match without an answer ends its tournament, which then has no winner."
     if repeated:
         columns.append("repeats agree")
         caption += " Repeats agree where all tournaments of a judge on a query have one winner."

@@ -21,7 +21,7 @@ class Decisions:
     turned: int = 0
     """of these, pairs that A won in one order and B in the other"""
     half_tied: int = 0
-    """of these, pairs that one won in one order, and that were a tie in the other"""
+    """of these, pairs that were a tie in one order only"""
     rounds: list[int] = field(default_factory=list)
     """of each debate, or how often each question was asked"""
     gaps: list[float] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Decisions:
         return self.turned + self.half_tied
 
     def add(self, other: "Decisions") -> None:
-        """Count in what another judge decided."""
+        """Add the decisions of another judge."""
         self.winners += other.winners
         self.both += other.both
         self.turned += other.turned
@@ -66,7 +66,7 @@ class Debates:
 
 
 def debates_of(out: str) -> Debates:
-    """Sum up the verdicts among some results."""
+    """Count the verdicts of a run."""
     debates, first_gaps = Debates(), dict[tuple[str, ...], float]()
     for row in read_table(out, "verdicts", _COLUMNS, Verdict).to_pylist():
         decisions = debates.by_judge.setdefault((row["method"], row["judge"]), Decisions())

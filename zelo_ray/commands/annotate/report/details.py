@@ -1,4 +1,4 @@
-"""Pack what a page shows of a query when it is opened, as far as there is room."""
+"""Pack the documents and judgments of queries for a page, within a limit of size."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,13 +18,13 @@ from zelo_ray.reports.source import starts
 from zelo_ray.reports.wording import short
 
 QUERIES = 1000
-"""How many queries a page lists, so that it stays light to open."""
+"""The most queries that a page lists, to keep it fast to open."""
 TELLING = 300
-"""How many of these are listed since a table names them, or they failed; others come by chance."""
+"""The most of these that are listed because a table names them or they failed."""
 _RUN = 10
-"""How many of these follow each other, so that few parts of the tables are to be read."""
+"""Random queries come in runs of so many, so that few parts of the tables are read."""
 BYTES = 9_000_000
-"""Room for what the queries hold, so that a page stays below 10 MB."""
+"""Bytes for the contents of queries, to keep a page below 10 MB."""
 _QUERY = 400
 _ID = 200
 _TEXT = 600  # characters of one document
@@ -36,7 +36,7 @@ _FACETS, _FACET = 12, 120  # how many facets, and characters of one
 
 @dataclass(slots=True)
 class ListedQuery:
-    """One query of the list: its documents (id, text), and what is packed of it."""
+    """A listed query: its documents (id, text), and its packed contents."""
 
     query_id: str
     query: str
@@ -52,9 +52,9 @@ def entries(
 
     Args:
         lines: of ``annotated.jsonl``.
-        in_all: how many there are.
-        telling: ids of queries that are listed in any case, the first `TELLING` of them.
-        seed: of the chance.
+        in_all: the number of queries.
+        telling: ids of queries to list in any case, the first `TELLING` of them.
+        seed: of the random sample.
     """
     chosen = frozenset(telling[: min(TELLING, QUERIES)])
     drawn: Container[int] = range(QUERIES)
@@ -68,7 +68,7 @@ def entries(
             continue
         parsed = parse_line("annotated.jsonl", number + 1, line, LineLimits())
         if not (pool := parsed.pool):
-            raise InputError(f"annotated.jsonl:{number + 1}: is no pool ({parsed.reason})")
+            raise InputError(f"annotated.jsonl:{number + 1}: not a pool ({parsed.reason})")
         room = min(_TEXT, max(80, _TEXTS // max(1, len(pool.documents))))
         documents = [(document.id, short(document.content, room)) for document in pool.documents]
         queries.append(ListedQuery(pool.query_id, short(pool.query, _QUERY), documents))
@@ -86,14 +86,14 @@ def _query_in(line: bytes) -> str:
 def pack(
     listed: list[ListedQuery], judgments: Iterable[tuple[Judgments, Iterable[pa.Table]]]
 ) -> int:
-    """Pack documents, and then judgments in order, until the room is used up.
+    """Pack documents, then judgments, until the limit of size is reached.
 
     Args:
         listed: the queries, in order.
         judgments: each kind, and its table in chunks, in the order in which they are packed.
 
     Returns:
-        how many queries have room for their documents; the others hold nothing.
+        The number of queries whose documents fit; the others are empty.
     """
     room = BYTES
     for place, entry in enumerate(listed):
@@ -129,7 +129,7 @@ _ADDED = (
     *("truth_error", "grade", "median", "majority", "ambiguous"),
     *("absolute_score", "absolute_error"),
 )
-"""What of a score a query shows, and what if there is more to it."""
+"""Columns of a score that a query shows, and columns shown only if present."""
 
 
 def _documents(entry: ListedQuery) -> list[list[Any]]:
@@ -174,7 +174,7 @@ def _votes(
         (
             *(place[vote["doc_id_a"]], place[vote["doc_id_b"]]),
             judges.setdefault(vote["judge"], len(judges)),
-            # a verdict says more than its order: the two orders may differ
+            # a verdict has a preference of its own: its two orders may differ
             round(getattr(row, "preference", vote["preference"]), 4),
             int(vote["swapped"]),
             short(kind.told(row), _WORDS),
@@ -186,7 +186,7 @@ def _votes(
 
 
 def _said(entry: ListedQuery, kind: Judgments, rows: Sequence[Any]) -> dict[str, Any]:
-    """Pack judgments of other kinds by their text."""
+    """Pack judgments of other kinds as texts."""
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
     texts = [

@@ -1,4 +1,4 @@
-"""Say how many independent judges the panel of a run is worth."""
+"""Estimate how many independent judges a panel is worth."""
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
@@ -21,27 +21,29 @@ def describe_worth(results: AnnotateResults) -> str:
         return ""
     if isinf(high):
         return (
-            f"The families of these {len(names)} judges are not known, since they are recordings; "
-            f"by what they say they count for as few as {low:.1f} that err apart."
+            f"The model families of these {len(names)} judges are unknown, as they are "
+            f"recordings. By their judgments they are worth as few as {low:.1f} judges with "
+            "independent errors."
         )
     if isnan(high):
         return (
-            f"These {len(names)} judges are of one family, and by what they say count for as few "
-            f"as {low:.1f} that err apart; judges of another family would tell how many."
+            f"These {len(names)} judges are of one model family, and by their judgments are worth "
+            f"as few as {low:.1f} judges with independent errors. Judges of another family would "
+            "show how many."
         )
     return (
-        f"Judges that err together count as fewer: these {len(names)} are worth between {low:.1f} "
-        f"and {high:.1f} that err apart. {low:.1f} if all that they have in common were wrong, "
-        f"{high:.1f} if only what one family has beyond the others were. Only people's grades can "
-        "tell more; recorded panels lay near the lower end."
+        f"Judges with common errors are worth fewer: these {len(names)} are worth {low:.1f} to "
+        f"{high:.1f} judges with independent errors. {low:.1f} if everything that they have in "
+        f"common is an error, {high:.1f} if only what a family has beyond the others is. Only "
+        "people's grades can show more; recorded panels were near the lower end."
     )
 
 
 def worth(results: AnnotateResults) -> tuple[float, float]:
     """Return the lowest and highest number of independent judges that the panel counts for.
 
-    Both are NaN where nothing can be told, the upper end alone where all are of one family; it is
-    infinite where the family of none is known.
+    Both are NaN if unknown; the upper end alone is NaN if all are of one family, and infinite if
+    no family is known.
     """
     names, correlations = names_of(results), _correlations(results)
     if len(names) < 2 or np.isnan(correlations).any():
@@ -54,7 +56,7 @@ def worth(results: AnnotateResults) -> tuple[float, float]:
 def same(results: AnnotateResults) -> tuple[float, int]:
     """Return two judges' mean agreement on votes, or correlation of grades, and the fewest items.
 
-    It is NaN where it is not known of every two.
+    It is NaN unless it is known for every pair of judges.
     """
     names, correlations = names_of(results), _correlations(results)
     if len(names) < 2:
@@ -67,7 +69,7 @@ def same(results: AnnotateResults) -> tuple[float, int]:
 
 
 def family_of(name: str) -> frozenset[str]:
-    """Return the families of a judge; unknown for a recording, which has the name of its file."""
+    """Return the model families of a judge; "unknown" for recordings, named by their file."""
     return _UNKNOWN if name.startswith("recorded:") else families_of(name)
 
 

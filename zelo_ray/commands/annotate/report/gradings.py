@@ -1,4 +1,4 @@
-"""Count the grades of a panel's judges and their agreement, over all grades."""
+"""Count the grades of judges and their agreement."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ LEVELS = 4
 
 @dataclass(slots=True)
 class Gradings:
-    """Sums over grades, by judge. A judge that was asked several times agrees by its median."""
+    """Counts of grades, by judge. For a judge asked several times, its median grade counts."""
 
     counts: dict[str, np.ndarray] = field(default_factory=dict)
     """how often a judge gave each grade, [levels]"""
     confusion: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
-    """of two judges, by name, how often which grade met which, [levels, levels]"""
+    """by two judges (in order of name) their confusion matrix, [levels, levels]"""
     repeated: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """of a judge asked several times: documents; those that it always gave the same grade"""
+    """for judges asked several times: documents, and those that always got the same grade"""
 
     def agreement(self, one: str, other: str, coefficient: str) -> tuple[float, int]:
         """Return a coefficient of two judges (NaN if undefined), and its number of documents."""
@@ -40,7 +40,7 @@ class Gradings:
 
 
 def gradings_of(chunks: Iterable[pa.Table]) -> Gradings:
-    """Sum up grades that come in chunks which divide no query."""
+    """Count grades that come in chunks of whole queries."""
     gradings = Gradings()
     for chunk in chunks:
         _add(gradings, chunk)

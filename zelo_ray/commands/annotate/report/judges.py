@@ -1,4 +1,4 @@
-"""Sections of an annotation run on its judges: what they gave, cost, and how far they agree."""
+"""Sections of an annotation run on its judges: judgments, failures, cost, and agreement."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ def instructions_section(results: AnnotateResults) -> Section | None:
     """Show the instructions that say what counts as relevant."""
     judges, shown = results.run["judges"], "people who label are shown them."
     if not (deaf := heedless(judges)):
-        where = f"These words stood in every prompt, and {shown}"
+        where = f"These words were in every prompt, and {shown}"
     elif len(deaf) == len(judges):
         where = f"No judge of this run reads prompts, and so none has read these words; {shown}"
     else:
@@ -31,7 +31,7 @@ def instructions_section(results: AnnotateResults) -> Section | None:
 
 
 def judges_section(results: AnnotateResults) -> Section:
-    """Show the judgments, failures and cost of each judge, and which are asked nothing more."""
+    """Show the judgments, failures and cost of each judge, and which were disabled."""
     summary, tallies = results.summary, results.run["judges"]
     judged, failed = summary.judgments_by_judge, summary.failures_by_judge
     statuses = sorted({status for counts in failed.values() for status in counts})
@@ -62,7 +62,7 @@ def judges_section(results: AnnotateResults) -> Section:
         frozenset(shown) - {"judge", "read without", "family"},
     )
     stopped = [
-        f"Asked nothing more: {', '.join(judges)} ({reason.message})."
+        f"Stopped using {', '.join(judges)} ({reason.message})."
         for reason, judges in judges_by_reason(summary.disabled).items()
     ]
     return Section("judges", "Judges", (*([Sentences(stopped)] if stopped else []), table))
@@ -77,16 +77,14 @@ def _caption(results: AnnotateResults) -> str:
             sentences.append("Cost, requests and tokens are of this run alone.")
     if any(tally.get("wrapped") for tally in tallies):
         sentences.append(
-            "Some answers were read without the think block, fence or talk around them, or the "
-            "quotes around a number."
+            "Some answers were read without a think block, code fence or other text around them, "
+            "or the quotes around a number."
         )
     if any(tally.get("cached_tokens") for tally in tallies):
-        sentences.append("Cached is the share of the tokens in that was read from a cache.")
+        sentences.append("Cached is the share of input tokens that were read from a cache.")
     if spared := sum(tally.get("spared", 0) for tally in tallies):
         were = "was" if spared == 1 else "were"
-        sentences.append(
-            f"{counted(spared, 'request')} that {were} planned {were} not needed in the end."
-        )
+        sentences.append(f"{counted(spared, 'planned request')} {were} not needed in the end.")
     return " ".join(sentences)
 
 
@@ -133,23 +131,23 @@ def agreement_section(results: AnnotateResults) -> Section | None:
         parts.append(
             Chart(
                 {"": matrix(names, values, hover, 0.5)},
-                "On which share of pairs two judges prefer the same document; where one of them "
-                "sees a tie it counts half. 50% is what two coins would reach." + which,
+                "The share of pairs on which two judges prefer the same document; a tie by one "
+                "of them counts half. Chance would reach 50%." + which,
             )
         )
     share = np.array([results.panel.first[name] / results.panel.votes[name] for name in names])
     low, high = wilson(share, np.array([results.panel.votes[name] for name in names]))
     figure = intervals(names, {"": (share, low, high)}, "share of what came first", 0.5)
     order = (
-        "Both orders were asked, so a judge without bias stands at 0.5."
+        "Both orders were asked, so an unbiased judge is at 0.5."
         if results.options.get("both_orders")
-        else "The order is drawn at random, so a judge without bias stands at 0.5."
+        else "The order is random, so an unbiased judge is at 0.5."
     )
     parts.append(
         Chart(
             {"": figure},
-            "How often a judge preferred the document it was shown first, a tie for half, with a "
-            f"95% interval. {order}{which}",
+            "How often a judge preferred the document that was shown first (a tie counts half), "
+            f"with a 95% interval. {order}{which}",
         )
     )
     return Section("agreement", "Agreement and bias", parts)

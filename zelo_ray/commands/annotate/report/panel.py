@@ -1,4 +1,4 @@
-"""Count how judges of a panel agree on pairs, and how the order of presentation sways them."""
+"""Count votes, agreement of judges on pairs, and wins of the document shown first."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,22 +14,22 @@ COLUMNS = ("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped")
 
 @dataclass(slots=True)
 class Panel:
-    """Sums over votes, by judge.
+    """Counts of votes, by judge.
 
-    Two judges agree on a pair by 1 for the same sign, 1/2 for a tie of one of them, and 0 for
-    opposite signs. A judge that was asked several times says what most of its votes say.
+    Two judges agree on a pair by 1 for the same sign, 1/2 if one of them ties, and 0 for opposite
+    signs. For a judge that was asked several times the majority of its votes counts.
     """
 
     votes: dict[str, int] = field(default_factory=dict)
     first: dict[str, float] = field(default_factory=dict)
-    """how many votes went to the document shown first; a tie is half a vote"""
+    """votes for the document shown first; a tie is half a vote"""
     tied: dict[str, int] = field(default_factory=dict)
-    """how many votes were ties"""
+    """votes that were ties"""
     agreed: dict[tuple[str, str], float] = field(default_factory=dict)
     pairs: dict[tuple[str, str], int] = field(default_factory=dict)
-    """on how many pairs of documents two judges both gave a vote"""
+    """the number of pairs on which both judges voted"""
     by_query: dict[str, float] = field(default_factory=dict)
-    """the share of agreement over all pairs of documents and of judges in a query"""
+    """the mean agreement over all pairs of documents and judges of a query"""
 
     def agreement(self, one: str, other: str) -> tuple[float, int]:
         """Return the share of pairs on which two judges agree (NaN without any), and the number."""
@@ -39,7 +39,7 @@ class Panel:
 
 
 def panel_of(chunks: Iterable[pa.Table]) -> Panel:
-    """Sum up votes that come in chunks which divide no query."""
+    """Count votes that come in chunks of whole queries."""
     panel = Panel()
     for chunk in chunks:
         _add(panel, chunk)

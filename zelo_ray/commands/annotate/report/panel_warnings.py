@@ -1,4 +1,4 @@
-"""Warn of judges that contradict each other, and of judges that say the same."""
+"""Warn of judges that contradict each other, and of judges that are alike."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,46 +8,46 @@ from zelo_ray.reports.warning import ResultWarning
 from zelo_ray.reports.warning_codes import Value, WarningCode
 
 FEWEST = 30
-"""Votes below which nothing is said of the order: of many judges with five votes each, some prefer
+"""The fewest votes for a warning about the order: of many judges with five votes each, some prefer
 one side every time by chance."""
 Span = tuple[float, float, float]
 """A figure, and the ends of its interval."""
 AGAINST = 0.45
-"""Below this share of agreement (coins reach .5) one of two judges says the opposite."""
+"""Below this share of agreement (random votes reach .5) two judges contradict each other."""
 AGAINST_GRADES = -0.1
-"""The same of the correlation of their grades."""
+"""The same for the correlation of their grades."""
 WORTH = 2 / 3
-"""Of a panel that is worth fewer than two thirds of its judges at best, a third is paid in vain."""
+"""A panel that is worth less than this share of its judges wastes a third of its cost."""
 SAME = 0.97
-"""From this mean agreement or correlation on, judges differ on so little that a second one changes
-next to nothing, whether what they agree on is right or wrong."""
+"""From this mean agreement or correlation on, a second judge changes next to nothing, whether what
+they agree on is right or wrong."""
 MANY = 100
-"""Items on which two judges must have met for that."""
+"""The fewest common items of two judges for that."""
 Two = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingFigures:
-    """Figures of judgments, as far as they are known.
+    """Figures of judgments; unknown ones are empty or NaN.
 
     Attributes:
         judges: all that were asked.
-        first: by judge, how many of its votes went to what came first (a tie for half), and votes.
+        first: by judge, votes for the document shown first (a tie counts half), and all votes.
         both_orders: whether each pair was asked in both orders.
-        tied: ties among all votes, and votes; of (0, 0) nothing is known.
-        flat: by judge that says one thing of everything, what it did.
-        agreed: by two judges, the share of pairs on which they agree (a tie for half).
+        tied: ties, and all votes; (0, 0) if unknown.
+        flat: by judge that always gave the same answer, a description.
+        agreed: by two judges, the share of pairs on which they agree (a tie counts half).
         alike: by two judges, the correlation of their grades.
-        same: the mean agreement, or correlation, of two judges, and on how many items at least.
-        worth: how many judges that err apart the panel counts for, from and to.
+        same: the mean agreement, or correlation, of two judges, and the fewest common items.
+        worth: the number of independent judges that the panel is worth, at least and at most.
         split: documents that judges are split on, and documents scored.
         error: mean standard error of the scores.
-        spread: how far apart the scores of a query are, as a standard deviation.
-        prior: the standard deviation of the scores' prior; NaN where it is not known.
-        freedom: the degrees of freedom that the spread rests on.
+        spread: the standard deviation of the scores of a query.
+        prior: the standard deviation of the scores' prior; NaN if unknown.
+        freedom: the degrees of freedom of the spread.
         unit: of all three.
-        more: what makes them surer.
-        orders: what asks each pair in both orders; empty where nothing does.
+        more: advice that makes scores more certain.
+        orders: advice that has pairs judged in both orders; empty if no option does.
     """
 
     judges: Sequence[str] = ()
@@ -70,8 +70,8 @@ class JudgingFigures:
 
 
 def warn_of_panel(figures: JudgingFigures) -> Iterator[ResultWarning]:
-    """Yield a warning for all that judges are like beside each other."""
-    yield from _contradictions(figures.agreed, AGAINST, "agree on {} of pairs (coins: .50)")
+    """Yield warnings of judges that contradict each other, or are alike."""
+    yield from _contradictions(figures.agreed, AGAINST, "agree on {} of pairs (by chance .50)")
     yield from _contradictions(
         figures.alike, AGAINST_GRADES, "have grades that correlate by {}", "grades"
     )
@@ -81,7 +81,7 @@ def warn_of_panel(figures: JudgingFigures) -> Iterator[ResultWarning]:
 def _contradictions(
     spans: Mapping[Two, Span], limit: float, measure: str, section: str = "agreement"
 ) -> Iterator[ResultWarning]:
-    """Yield two sides, of which nobody can tell here which one is right: it may be the smaller."""
+    """Yield a warning for each two sides; which one is right is unknown."""
     apart = {two: span for two, span in spans.items() if span[2] < limit}
     while apart:
         left, right = _sides(next(iter(apart)), [*apart])
@@ -102,7 +102,7 @@ def _contradictions(
 
 
 def _sides(start: Two, apart: Sequence[Two]) -> tuple[list[str], ...]:
-    """Part judges into two sides: one with each of two that contradict each other."""
+    """Split judges into two sides, so that contradicting ones are on different sides."""
     side = dict(zip(start, (0, 1), strict=True))
     moved = True
     while moved:
@@ -128,12 +128,12 @@ def _alike(figures: JudgingFigures) -> Iterator[ResultWarning]:
 
 
 def say_the_same(same: float, items: int) -> bool:
-    """Return whether judges agree so much that more than one adds next to nothing."""
+    """Return whether judges agree so much that one of them is enough."""
     return same >= SAME and items >= MANY
 
 
 def lessened(low: float, high: float, judges: int) -> bool:
-    """Return whether a panel is worth far less than its number, by its more certain bound."""
+    """Return whether a panel is worth far fewer judges than it has, by its more certain bound."""
     return (low if isnan(high) else high) < WORTH * judges
 
 

@@ -1,4 +1,4 @@
-"""Sections of an annotation run on its queries: those to look at again, and all of them."""
+"""Sections of an annotation run on its queries: problematic ones, and all of them."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -18,10 +18,10 @@ from zelo_ray.reports.source import bare
 from zelo_ray.reports.wording import number, short
 
 _OPEN, _JUDGES = 20, 8
-"""How many split documents are shown at once, and judges have a column of their own."""
+"""Split documents that are shown at once, and the most judges that have their own column."""
 _UNSCORED, _REASONS, _REJECTED = 10, 3, 10
-"""How many queries without scores, reasons and input lines are shown at once."""
-_ANSWERS = " What a judge saw as A and B it calls Answer 1 and Answer 2."
+"""Rows of unscored queries, reasons and rejected lines that are shown at once."""
+_ANSWERS = " Judges refer to A and B as Answer 1 and Answer 2."
 
 
 def uncertain_section(results: AnnotateResults) -> Section | None:
@@ -31,7 +31,7 @@ def uncertain_section(results: AnnotateResults) -> Section | None:
     errors, differ = (results.scores.means(name) for name in ("std_error", "disagreement"))
     agreement = results.panel.by_query
     error = "standard deviation" if results.graded else "standard error"
-    moved = f"The largest {error}s: other answers of the same judges might move these most."
+    moved = f"The largest {error}s: asking the same judges again might change these most."
     measures = {
         f"mean {error}": (errors, ".2f", moved, -1),
         "judges differ by": (differ, ".2f", "Where judges differ most, in grades.", -1),
@@ -43,7 +43,7 @@ def uncertain_section(results: AnnotateResults) -> Section | None:
     shown: list[set[str]] = []
     for values, _, caption, sign in measures.values():
         query_ids = worst(values, sign)
-        if set(query_ids) in shown:  # of few queries: the same rows
+        if set(query_ids) in shown:  # the same rows, if there are few queries
             continue
         shown.append(set(query_ids))
         rows: list[Cells] = [
@@ -88,7 +88,7 @@ def ambiguous_section(results: AnnotateResults) -> Section | None:
     caption = (
         f"{counted(split.num_rows, 'document')} on which the grades of two judges differ by "
         + (f"{limit:g} or more" if limit else "much")
-        + " on average: the panel's grade is a compromise between different readings. They can be "
+        + " on average: the panel's grade is a compromise between different opinions. They can be "
         "left out of the qrels."
     )
     if split.num_rows > ROWS:
@@ -115,7 +115,7 @@ def _given(
 
 
 def unscored_section(results: AnnotateResults) -> Section | None:
-    """List the queries without scores, and why."""
+    """List the queries without scores, with the reasons."""
     unscored = results.summary.unscored
     rows: list[Cells] = [
         [short(name, 60), TextCell(reason.message)] for name, reason in [*unscored.items()][:ROWS]
@@ -126,18 +126,18 @@ def unscored_section(results: AnnotateResults) -> Section | None:
 
 
 def failures_section(results: AnnotateResults) -> Section | None:
-    """Count the requests that gave no judgment, by the reason."""
+    """Count the failed requests, by reason."""
     reasons = sorted(results.summary.reasons.items(), key=lambda item: -item[1])
     rows: list[Cells] = [[f"{count:,}", TextCell(reason)] for reason, count in reasons]
     numbers = frozenset(("requests",))
     table = ReportTable(
         *(("requests", "reason"), rows, "", numbers), open_rows=_REASONS, file="failures.parquet"
     )
-    return Section("failures", "Requests without a judgment", (table,)) if rows else None
+    return Section("failures", "Failed requests", (table,)) if rows else None
 
 
 def rejected_section(results: AnnotateResults) -> Section | None:
-    """List the first of the input lines that were set aside, and why."""
+    """List the first of the rejected input lines, with the reasons."""
     in_all = results.summary.rejected
     if not (in_all and results.source.has("rejected.parquet")):
         return None
@@ -151,11 +151,11 @@ def rejected_section(results: AnnotateResults) -> Section | None:
     table = ReportTable(
         ("file", "line", "reason"), rows, caption if in_all > len(rows) else "", numbers
     )
-    return Section("rejected", "Input lines that were set aside", (table,)) if rows else None
+    return Section("rejected", "Rejected input lines", (table,)) if rows else None
 
 
 def requests_section(results: AnnotateResults) -> Section | None:
-    """List the requests that gave no judgment, one by one."""
+    """List the failed requests one by one."""
     if not results.source.has("failures.parquet"):
         return None
     failures, in_all = results.source.head("failures", ROWS)
@@ -205,18 +205,17 @@ def queries_section(results: AnnotateResults) -> Section:
         caption += _ANSWERS if results.gives(Contest, Verdict) else ""
     if in_all > len(listed):
         caption += (
-            f" {len(listed):,} of {in_all:,} queries: those that other sections name, and others "
-            "drawn by chance, ten in a row; all of them are in the tables of scores and in "
-            "annotated.jsonl."
+            f" {len(listed):,} of {in_all:,} queries: those that other sections name, and a random "
+            "sample in runs of ten; all of them are in the tables of scores and in annotated.jsonl."
             if results.sampled
             else f" The first {len(listed):,} of {in_all:,} queries; all of them are in "
             "scores.parquet and annotated.jsonl."
         )
     if 0 < carried < len(listed):
-        caption += f" {carried:,} of them carry their {what} here."
+        caption += f" This page has the {what} of {carried:,} of them."
     files = " and ".join(f"{kind}.parquet" for kind in kinds) or "no file"
     elsewhere = (
-        f"This page had no room for the {what or 'judgments'} of this query, if there are any. "
+        f"The {what or 'judgments'} of this query, if there are any, did not fit into this page. "
         f"They are in {files}; zelo-ray explain {bare(source.shown)} --query … --doc … shows a "
         "document's."
     )

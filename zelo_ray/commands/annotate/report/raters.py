@@ -1,4 +1,4 @@
-"""Sections of an annotation run on how its judges grade: each beside the panel, and by pairs."""
+"""Sections of an annotation run on how its judges grade, and how far they agree."""
 
 from collections.abc import Mapping
 from math import isinf, isnan
@@ -18,16 +18,16 @@ from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import Quantity, estimate, number
 
 _Z = 1.959964
-_CLEAR = 0.2  # a severity that is worth a word, in standard deviations of relevance
-_RANDOM = 3.0  # a spread from which on grades tell next to nothing
+_CLEAR = 0.2  # a severity worth mentioning, in standard deviations of relevance
+_RANDOM = 3.0  # a spread from which on grades are nearly random
 _COEFFICIENTS = {
     "kappa, quadratic weights": "kappa-quadratic",
     "kappa": "kappa",
     "share of equal grades": "agreement",
 }
-_PANEL = "the panel's word"
-_MODELLED = "The panel's word takes this out."
-_PLAIN = "The panel's word takes every judge alike, and does not take this out."
+_PANEL = "the panel"
+_MODELLED = "The panel's grades are corrected for it."
+_PLAIN = "The panel's grades weigh all judges equally, and are not corrected for it."
 
 
 def _weight(row: Mapping[str, Any]) -> float:
@@ -58,20 +58,20 @@ def raters_section(results: AnnotateResults) -> Section | None:
         (
             Chart(
                 {"": harsh},
-                "How much more relevant than for the panel a document must be for the same grade, "
-                "in standard deviations of relevance, with a 95% interval: right of 0 is harsher, "
-                f"left of it kinder. {_PLAIN if plain else _MODELLED}",
+                "How much more relevant a document must be for the same grade than with the "
+                "panel, in standard deviations of relevance, with a 95% interval: right of 0 is "
+                f"stricter, left of it more lenient. {_PLAIN if plain else _MODELLED}",
             ),
             Chart(
                 {"": spread},
                 "The standard deviation of a judge's error on the same scale, with a 95% interval: "
-                "left is steadier. At 1 it errs as much as documents differ; a judge that is as "
-                "good as random has no point here, for its error has no end.",
+                "left is more precise. At 1 it errs as much as documents differ; a judge whose "
+                "grades are random has no point here, as its error is unbounded.",
             ),
             ReportTable(
                 columns,
                 cells,
-                "The weight is a judge's share of what all grades tell."
+                "The weight is a judge's share of the information in all grades."
                 + (" The scores do not use it." if plain else "")
                 + (" People are measured like a judge." if "the people" in names else ""),
                 frozenset(columns[1:-1]),
@@ -104,10 +104,11 @@ def _describe(row: Mapping[str, Any]) -> str:
     """Describe a judge in plain words."""
     severity, spread = row["severity"], row["spread"]
     if spread > _RANDOM:
-        return "as good as random, and hardly heard"
+        return "nearly random, with hardly any weight"
     sure = abs(severity) > _Z * row["severity_error"] and abs(severity) > _CLEAR
-    word = ("harsher than the panel" if severity > 0 else "kinder than the panel") if sure else ""
-    steady = "steady" if spread < 0.5 else "unsteady" if spread > 1 else ""
+    side = "stricter" if severity > 0 else "more lenient"
+    word = f"{side} than the panel" if sure else ""
+    steady = "precise" if spread < 0.5 else "imprecise" if spread > 1 else ""
     return ", ".join(part for part in (word, steady) if part) or "like the panel"
 
 
@@ -124,8 +125,8 @@ def grades_section(results: AnnotateResults) -> Section | None:
     charts = [
         Chart(
             {"": figure},
-            "How often each judge gave which grade. Judges that saw the same documents should "
-            "differ little; one that gives one grade throughout tells nothing.",
+            "How often each judge gave each grade. Judges that saw the same documents should "
+            "differ little; a judge that always gives the same grade is of no use.",
         )
     ]
     charts += _agreement(results, names) + _repeats(results)
@@ -149,10 +150,10 @@ def _agreement(results: AnnotateResults, names: list[str]) -> list[Chart]:
         low = 0.0 if coefficient == "agreement" else -1.0
         figures[title] = matrix(names, values, hover, (1 + low) / 2, low=low, form=_two)
     caption = (
-        "How far two judges agree on the documents that both graded. Kappa takes off what chance "
-        "would reach: 0 is no better than chance, 1 the same grades throughout; with quadratic "
-        "weights a difference of one grade counts a ninth of one of three. zelo-ray agree has more "
-        "coefficients, with intervals."
+        "How far two judges agree on documents that both graded. Kappa is corrected for chance: "
+        "0 is agreement by chance, 1 perfect agreement; with quadratic weights a difference of "
+        "one grade counts a ninth of one of three. zelo-ray agree has more coefficients, with "
+        "intervals."
     )
     return [Chart(figures, caption, "measure")]
 
@@ -172,7 +173,7 @@ def _repeats(results: AnnotateResults) -> list[Chart]:
     return [
         Chart(
             {"": figure},
-            "On which share of the documents that a judge was asked about several times it gave "
-            "the same grade every time, with a 95% interval.",
+            "The share of documents to which a judge that was asked several times always gave "
+            "the same grade, with a 95% interval.",
         )
     ]

@@ -24,13 +24,13 @@ _NUMBERS = (
 )
 
 ROWS = 200
-"""How many rows a table of failures, split documents or unscored queries shows."""
+"""The most rows of a table of failures, split documents or unscored queries."""
 VOTES = 3_000_000
-"""From about how many votes the agreement of judges is told, where there are more."""
+"""If there are more votes, the agreement of judges is measured on about so many."""
 _TEXT = 90
 """Characters of a text beside an id."""
 LEAST = 10
-"""How many of the least certain queries are named."""
+"""The number of least certain queries that are listed."""
 
 
 def add_beginning(name: str, text: str) -> str:
@@ -46,13 +46,13 @@ def worst(values: Mapping[str, float], sign: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ScoreColumns:
-    """All scores, document by document; those of a query stand together."""
+    """All scores by document; those of a query are adjacent."""
 
     query_ids: list[str]
     first: np.ndarray
     """place of each query's first document"""
     columns: Mapping[str, np.ndarray]
-    """the numbers of `zelo_ray.records.Score` and of what adds to it, [documents] each"""
+    """the numeric columns of `zelo_ray.records.Score` and its subclasses, [documents] each"""
 
     def means(self, name: str) -> dict[str, float]:
         """Return, by query, the mean of the known values of its documents, where there are any."""
@@ -79,7 +79,7 @@ class ScoreColumns:
 
 
 class AnnotateResults:
-    """An annotation run, of which each thing is read once, when a section first asks for it."""
+    """An annotation run; each file is read once, when a section first needs it."""
 
     def __init__(self, source: Source, run: Mapping[str, Any]) -> None:
         self.source, self.run = source, run
@@ -88,7 +88,7 @@ class AnnotateResults:
 
     @cached_property
     def protocol(self) -> Protocol:
-        """Return the protocol, which says what the judgments and scores are."""
+        """Return the protocol, which defines the judgments and scores."""
         return of_record(self.run)
 
     @cached_property
@@ -102,7 +102,7 @@ class AnnotateResults:
         return dict(sorted(by_table.items(), key=lambda item: len(item[1].documents)))
 
     def gives(self, *records: type) -> bool:
-        """Return whether some of the judgments are of one of these kinds."""
+        """Return whether the run has judgments of one of these kinds."""
         return any(kind.record in records for kind in self.kinds.values())
 
     @cached_property

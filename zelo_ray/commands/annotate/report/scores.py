@@ -1,4 +1,4 @@
-"""Sections of an annotation run on its scores: how they are spread, and what they come to."""
+"""Sections of an annotation run on its scores: their distribution and their errors."""
 
 from math import isnan
 
@@ -16,8 +16,8 @@ from zelo_ray.reports.wording import estimate, number, short
 _QUERIES = 1000
 """How many queries have a column of their own."""
 _BOTH = (
-    " That is about what the same judges would say another time. The error about people holds "
-    "besides what all judges get wrong together, which more calls do not reduce."
+    " It is about repeating the same judges. The error about people also includes errors that all "
+    "judges share, which more calls do not reduce."
 )
 
 
@@ -35,7 +35,7 @@ def _plain(results: AnnotateResults) -> list[Chart]:
     charts = [
         Chart(
             {"": histogram(scores.known("score"), f"score, in {unit}", "documents")},
-            "How many documents have which score.",
+            "The number of documents by score.",
         )
     ]
     if len(scores.known("std_error")):
@@ -58,14 +58,14 @@ def _of_battles(results: AnnotateResults) -> list[Chart]:
     charts = [
         Chart(
             {"": histogram(scores.known("score"), "score, in logits", "documents")},
-            "How many documents have which score. Two humps speak of documents that are either "
-            "relevant or not; one hump around 0 of documents that are hard to tell apart.",
+            "The number of documents by score. Two modes mean that documents are either relevant "
+            "or not; one mode around 0 that they are hard to distinguish.",
         ),
         _errors(
             results,
             "standard error",
-            "How sure the scores are: the panel tells two documents of a query apart when their "
-            f"scores differ by some two of these. More cycles move it to the left.{_BOTH}",
+            "The precision of the scores: the panel distinguishes two documents of a query if "
+            f"their scores differ by some two of these. More cycles move it to the left.{_BOTH}",
         ),
     ]
     absolute = scores.known("absolute_score")
@@ -74,13 +74,14 @@ def _of_battles(results: AnnotateResults) -> list[Chart]:
         charts += [
             Chart(
                 {"": histogram(absolute, "absolute score, in logits", "documents")},
-                "The scores of all queries on one scale, by a few grades of each query: a document "
-                "to the right of another is the more relevant one, also for another query.",
+                "The scores of all queries on one scale, by means of a few grades of each query: a "
+                "document right of another is more relevant, also if it is of another query.",
             ),
             Chart(
                 {"": histogram(errors, "standard error, in logits", "documents")},
-                "How sure the absolute scores are. What is added to the errors above is how little "
-                "a few grades tell of where a query stands; more of them move it to the left.",
+                "The precision of the absolute scores. It includes the uncertainty of the "
+                "position of a query, which rests on a few grades; more grades move it to the "
+                "left.",
             ),
         ]
     return charts
@@ -99,20 +100,22 @@ def _of_grades(results: AnnotateResults) -> list[Chart]:
     }
     kind = "grade" if is_plain(options) else "calibrated grade"
     answered = int((counts[:, stacks.LEVELS - 1] > 0).sum())
-    meaning = {"median": "the median of the judges' grades", "majority": "what most judges say"}
+    meaning = {
+        "median": "the median of the judges' grades",
+        "majority": "the majority of the judges",
+    }
     charts = [
         Chart(
             figures,
-            f"How many documents have which {kind}; and of how many queries the best document has "
-            f"which: {answered:,} of {counted(len(counts), 'query', 'queries')} have one that "
-            "answers fully (grade 3). A query whose best is 0 or 1 has no answer among its "
-            "candidates.",
+            f"The number of documents by {kind}, and of queries by that of their best document: "
+            f"{answered:,} of {counted(len(counts), 'query', 'queries')} have one that answers "
+            "fully (grade 3). A query whose best is 0 or 1 has no answer among its candidates.",
             "of",
         ),
         Chart(
             {"": histogram(scores.known("score"), "score, in grades", "documents")},
-            f"The panel's word as a number from 0 to 3: {meaning.get(pooling, 'its mean grade')}. "
-            "Documents between two grades are those on which a threshold decides.",
+            f"The panel's score, from 0 to 3: {meaning.get(pooling, 'its mean grade')}. For "
+            "documents between two grades, a threshold decides on their relevance.",
         ),
     ]
     order = np.argsort(-(counts @ np.arange(stacks.LEVELS)) / counts.sum(axis=1), kind="stable")
@@ -128,7 +131,7 @@ def _of_grades(results: AnnotateResults) -> list[Chart]:
     charts.append(Chart({"": stacks.across(names, counts[shown], title)}, which))
     if len(scores.known("std_error")):
         caption = (
-            "How sure the scores are: the standard deviation of what the document's grade may "
+            "The precision of the scores: the standard deviation of what a document's grade may "
         )
         caption += f"be, given what the judges said. More judges move it to the left.{_BOTH}"
         charts.append(_errors(results, "standard deviation", caption))
@@ -170,10 +173,10 @@ def shares_section(results: AnnotateResults) -> Section | None:
         if humans
         else "People's grades were not drawn at random, and correct nothing."
         if refused
-        else "Nobody corrected this: judges that are all too kind, or too harsh, show here as if "
-        "the documents were so. Some human grades (--human) would tell."
+        else "Not corrected: these shares are wrong if all judges are too lenient or too strict. "
+        "Some human grades (--human) would show that."
     )
     documents = counted(max(row["documents"] for row in rows), "document")
     table = ReportTable(columns, cells, caption, frozenset(columns[1:]))
-    chart = Chart({"": figure}, f"How many of {documents} have at least which grade.")
+    chart = Chart({"": figure}, f"The share of {documents} with at least each grade.")
     return Section("shares", "How many documents are relevant", (chart, table))

@@ -21,23 +21,23 @@ _Key = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Tournament:
-    """One tournament over the answers to a query. ``winner_id`` is empty if it did not end."""
+    """One tournament over the answers to a query. ``winner_id`` is empty if it did not finish."""
 
     query_id: str
     court: str
     """the judge that held it, or ``panel``"""
     repeat: int
     line: tuple[str, ...] = ()
-    """the first king, and who challenged, in order, as far as contests had an outcome"""
+    """the first king and the challengers, in order, as far as matches had a result"""
     winner_id: str = ""
 
 
 def tournaments_of(out: str, *, decide: str, repeats: int) -> list[Tournament]:
-    """Return all tournaments of a run, those without a winner too.
+    """Read all tournaments of a run, including those without a winner.
 
     Args:
         out: where the results are.
-        decide: ``each`` if every judge held its own, or ``panel``.
+        decide: ``each`` if every judge held its own tournaments, or ``panel``.
         repeats: how many tournaments a court held on a query.
     """
     contests = [*_rows(read_table(out, "contests", _CONTESTS, Contest))]
@@ -45,7 +45,7 @@ def tournaments_of(out: str, *, decide: str, repeats: int) -> list[Tournament]:
     together = decide == PANEL
     queries = dict.fromkeys([row[0] for row in contests] + [row[0] for row in failed])
     judges = dict.fromkeys([row[1] for row in contests] + [row[1] for row in failed])
-    # Each tournament has a contest, or else a failure in its first one.
+    # Each tournament has a match, or a failure in its first one.
     pairs: dict[_Key, dict[int, tuple[str, str]]] = {
         (query_id, court, repeat): {}
         for query_id in queries
@@ -69,14 +69,14 @@ def _line(pairs: Mapping[int, tuple[str, str]]) -> tuple[str, ...]:
 
 
 def ended(tournaments: Iterable[Tournament]) -> list[Tournament]:
-    """Return the tournaments with a winner that was in a contest."""
+    """Return the tournaments with a winner that took part in a match."""
     return [tournament for tournament in tournaments if tournament.winner_id in tournament.line]
 
 
 def wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]:
-    """Return, by answer and query, 1 for each tournament won and 0 for each other one played.
+    """Return, by answer and query, 1 for each tournament won and 0 for each one lost.
 
-    Tournaments without a winner say nothing.
+    Tournaments without a winner are ignored.
     """
     outcomes: dict[str, dict[str, list[float]]] = {}
     for tournament in ended(tournaments):
@@ -87,7 +87,7 @@ def wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]
 
 
 def chances(tournaments: Iterable[Tournament]) -> dict[str, float]:
-    """Return, by answer, its share of `wins` by chance: smaller in larger tournaments."""
+    """Return, by answer, the share of tournaments that it would win by chance."""
     shares: dict[str, dict[str, list[float]]] = {}
     for tournament in ended(tournaments):
         for doc_id in tournament.line:
@@ -107,9 +107,9 @@ def stayed(tournaments: Iterable[Tournament]) -> tuple[int, float, int]:
 
 
 def alike(tournaments: Iterable[Tournament]) -> tuple[int, int]:
-    """Count the courts with one winner in all tournaments on a query, and all courts counted.
+    """Count query and court pairs with one winner in all tournaments, and such pairs in total.
 
-    Only courts count of which two or more tournaments on the query have a winner.
+    Only pairs with two or more finished tournaments count.
     """
     by_court: dict[tuple[str, str], list[str]] = {}
     for tournament in ended(tournaments):
@@ -121,9 +121,9 @@ def alike(tournaments: Iterable[Tournament]) -> tuple[int, int]:
 
 
 def agreeing(tournaments: Iterable[Tournament], courts: Sequence[str]) -> np.ndarray:
-    """Count the tournaments where two courts both have a winner, and the same: [2, courts, courts].
+    """Count tournaments where two courts have a winner, and the same one: [2, courts, courts].
 
-    Tournaments belong together by query and repeat.
+    Tournaments are matched by query and repeat.
     """
     place = {court: i for i, court in enumerate(courts)}
     won: dict[tuple[str, int], list[tuple[int, str]]] = {}

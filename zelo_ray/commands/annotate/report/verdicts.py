@@ -1,4 +1,4 @@
-"""Section on debates, or their baselines: how judges decide, by how much, how often it flips."""
+"""Section on verdicts of debates and baselines: results, margins, and flips."""
 
 from typing import get_args
 
@@ -37,10 +37,10 @@ def _gaps(by_judge: dict[tuple[str, str], Decisions]) -> Chart:
         figure["layout"]["xaxis"] |= {"range": [-1.05 * widest, 1.05 * widest]}
     return Chart(
         figures,
-        "By how much one answer is above the other. Around 0 the judge sees no difference, or the "
-        "scale is too coarse for it. Which answer comes first is left to chance, or both orders "
-        "are asked, so a judge without bias has as much on either side of 0; more on the right "
-        "favours what is shown first.",
+        "The difference of the mean scores of two answers. Around 0 the judge sees no "
+        "difference, or the scale is too coarse. The order is random, or both orders are asked, "
+        "so an unbiased judge has as much on either side of 0; more on the right favours the "
+        "answer shown first.",
         "judge",
     )
 
@@ -48,7 +48,7 @@ def _gaps(by_judge: dict[tuple[str, str], Decisions]) -> Chart:
 def _table(by_judge: dict[tuple[str, str], Decisions]) -> ReportTable:
     both_orders = any(entry.both for entry in by_judge.values())
     columns = ["judge", "pairs", "model_a won", "model_b won", TIE]
-    columns += ["turned round", "tie in one order"] if both_orders else []
+    columns += ["reversed", "tie in one order"] if both_orders else []
     columns += ["rounds", "method"]
     rows: list[Cells] = []
     for (method, judge), decisions in sorted(by_judge.items(), key=lambda item: item[0][::-1]):
@@ -62,7 +62,7 @@ def _table(by_judge: dict[tuple[str, str], Decisions]) -> ReportTable:
     caption = "model_a and model_b are doc_id_a and doc_id_b of verdicts.parquet."
     if both_orders:
         caption += (
-            " Pairs were judged in both orders; where these differ the verdict is a tie: turned "
-            "round if A won in one order and B in the other."
+            " Pairs were judged in both orders; where these differ the verdict is a tie: "
+            "reversed if A won in one order and B in the other."
         )
     return ReportTable(columns, rows, caption, frozenset(columns[1:-1]))

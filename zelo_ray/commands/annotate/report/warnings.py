@@ -1,42 +1,52 @@
-"""Warn of judges, and of scores, that are less than they look."""
+"""Warn of judges with biases, and of scores that are mostly noise."""
 
-from collections.abc import Iterator
-from math import isnan, nan, sqrt
+from collections.abc import Collection, Iterator, Mapping
+from math import atanh, isfinite, isnan, nan, sqrt, tanh
+from typing import Any
 
+import numpy as np
+
+from zelo_ray.commands.annotate.report import effective
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
-from zelo_ray.commands.annotate.report.judging import judging_figures
 from zelo_ray.commands.annotate.report.panel_warnings import (
     FEWEST,
     JudgingFigures,
+    Span,
     format_span,
     warn_of_panel,
 )
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.evaluation.wilson import wilson_of
+from zelo_ray.fitting.effective import correlation_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import Value, WarningCode
 
+_Z = 1.959964
+
+
 NOISE = 0.5
-"""Above this share of noise, more of how far scores lie apart is noise than is not."""
+"""Above this share, more of the variance of scores is noise than is not."""
 SPLIT = 0.1
-"""From one document in ten that judges are split on, leaving them out changes what is measured."""
+"""If judges are split on more documents, leaving these out changes what is measured."""
 TIES = 0.5
-"""Where most votes are ties, most calls said nothing of the order."""
+"""If more votes are ties, most calls say nothing about the order."""
 ALWAYS = 0.95
-"""From this share on one side, the few other votes are no more than slips."""
+"""From this share for one side on, the order alone decides."""
 LOST = 80
-"""The harm from which on there is no result."""
+"""The harm from which on the results are of no use."""
 
 
 def warn_of_judging(figures: JudgingFigures) -> Iterator[ResultWarning]:
-    """Yield a warning for all that makes the scores of a run less than they look."""
+    """Yield a warning for everything that makes the scores of a run unreliable."""
     yield from warn_of_demonstration(figures.judges, "judges")
     yield from warn_of_panel(figures)
     useless = [*_says_one_thing(figures), *_order(figures)]
     yield from useless
-    if not any(warning.harm >= LOST for warning in useless):  # more of the same mends nothing
+    if not any(
+        warning.harm >= LOST for warning in useless
+    ):  # more judgments of such judges would not help
         yield from _noise(figures)
     yield from _split(figures)
     yield from _ties(figures)
@@ -63,8 +73,8 @@ def noise_of(error: float, spread: float, prior: float) -> float:
 
     With a prior of variance P and an error of variance s, a mean is shrunk by k = P / (P + s). The
     posterior variance e is k s, so that k = 1 - e / P, and the noise left in means is k^2 s = k e.
-    A wide prior hardly shrinks: then it is e. Where the prior is not known, it is taken for the
-    true spread, by which posterior means and errors add up to P.
+    A wide prior hardly shrinks: then it is e. If the prior is unknown, the true spread is used in
+    its place, as posterior means and errors add up to it.
     """
     if isnan(prior):
         prior = sqrt(spread**2 + error**2)
@@ -93,7 +103,7 @@ def _follows_order(judge: str, share: float, *, alone: bool) -> ResultWarning:
 def _prefers_place(
     judge: str, share: float, low: float, high: float, figures: JudgingFigures
 ) -> ResultWarning:
-    """Return a warning of a judge whose votes the order sways; both orders make it less harmful."""
+    """Warn of a judge with position bias; it is less harmful if both orders were asked."""
     twice, orders = figures.both_orders, figures.orders
     consequence = "its comparisons tell less about the documents"
     if twice:
@@ -143,3 +153,100 @@ def _first_rejected(results: AnnotateResults) -> str:
         return ""
     rows, _ = results.source.head("rejected", 1)
     return f"{rows[0]['file']}:{rows[0]['line']}, {rows[0]['reason']}" if rows else ""
+
+
+def judging_figures(results: AnnotateResults) -> JudgingFigures:
+    """Collect the figures of a run; those that are unknown are left out."""
+    panel, scores, options = results.panel, results.scores, results.options
+    protocol_options = results.protocol.own_options
+    error = scores.known("std_error")
+    worth = effective.worth(results)
+    return JudgingFigures(
+        judges=[*dict.fromkeys((*results.run["judges"], *effective.names_of(results)))],
+        first={name: (panel.first[name], votes) for name, votes in sorted(panel.votes.items())},
+        both_orders=bool(options.get("both_orders")) or options.get("repeats", 1) > 1,
+        tied=(sum(panel.tied.values()), sum(panel.votes.values())),
+        flat=_flat(results),
+        agreed={
+            two: (panel.agreed[two] / pairs, *wilson_of(panel.agreed[two], pairs))
+            for two, pairs in sorted(panel.pairs.items())
+            if pairs
+        },
+        alike=_alike(results),
+        same=effective.same(results),
+        worth=worth if isfinite(worth[0]) and worth[1] != np.inf else (nan, nan),
+        split=(results.ambiguous.num_rows, len(scores.known("grade"))),
+        error=float(error.mean()) if len(error) else nan,
+        spread=_spread(results),
+        prior=options.get("prior_sd") or nan,
+        freedom=max(1, len(error) - len(scores.query_ids)),
+        unit=results.unit,
+        more=_more(protocol_options, options, _documents(results)),
+        orders=_orders(protocol_options),
+    )
+
+
+def _flat(results: AnnotateResults) -> dict[str, str]:
+    """Find judges that always gave the same answer, too often for chance."""
+    panel, by_judge = results.panel, dict[str, str]()
+    for name, counts in sorted(results.gradings.counts.items()):
+        if counts.sum() >= FEWEST and counts.max() == counts.sum():
+            by_judge[name] = f"gave grade {counts.argmax()} to every document"
+    for name, votes in sorted(panel.votes.items()):
+        if votes >= FEWEST and panel.tied[name] == votes and name not in by_judge:
+            by_judge[name] = "called every comparison a tie"
+    return by_judge
+
+
+def _documents(results: AnnotateResults) -> int:
+    """Return the median number of documents of a query."""
+    scores = results.scores
+    sizes = np.diff(np.append(scores.first, len(scores.columns.get("score", ()))))
+    return int(np.median(sizes)) if len(sizes) else 0
+
+
+def _more(option_names: Collection[str], options: Mapping[str, Any], documents: int) -> str:
+    """Say which options of the protocol make scores more certain."""
+    again = (
+        "--repeats 2 and more judges ask more"
+        if "repeats" in option_names
+        else "More judges ask more"
+    )
+    if "cycles" in option_names and (cycles := options.get("cycles")):
+        if 2 * cycles >= documents - 1:  # every pair is asked
+            return again
+        return f"--cycles {2 * cycles} asks up to twice as much"
+    if "calls_per_document" in option_names and options.get("calls_per_document"):
+        return f"--calls-per-document {2 * options['calls_per_document']:g} asks more"
+    return again
+
+
+def _orders(option_names: Collection[str]) -> str:
+    """Say which option of the protocol asks each pair in both orders; "" if none does."""
+    if "both_orders" in option_names:
+        return "Ask each pair in both orders (--both-orders)"
+    return "Ask each pair in both orders (--repeats 2)" if "repeats" in option_names else ""
+
+
+def _alike(results: AnnotateResults) -> dict[tuple[str, str], Span]:
+    """Return the correlation of every two judges' grades, with its interval (Fisher's z)."""
+    correlations = {}
+    for two, table in sorted(results.gradings.confusion.items()):
+        r, items = correlation_of(table), int(table.sum())
+        if isfinite(r) and items > 3:
+            z, reach = atanh(np.clip(r, -0.999999, 0.999999)), _Z / sqrt(items - 3)
+            correlations[two] = (r, tanh(z - reach), tanh(z + reach))
+    return correlations
+
+
+def _spread(results: AnnotateResults) -> float:
+    """Return the root mean square of scores' standard deviations per query; NaN where unknown."""
+    scores = results.scores
+    values, first = scores.columns.get("score"), scores.first
+    if values is None or not len(values):
+        return nan
+    sizes = np.diff(np.append(first, len(values)))
+    means = np.add.reduceat(values, first) / sizes
+    apart = np.add.reduceat((values - np.repeat(means, sizes)) ** 2, first)
+    mask = (sizes > 1) & np.isfinite(apart)
+    return sqrt(float(np.mean(apart[mask] / (sizes[mask] - 1)))) if mask.any() else nan

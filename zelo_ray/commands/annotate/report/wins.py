@@ -1,4 +1,4 @@
-"""Section on who won, where the same names, such as assistants, answer many queries."""
+"""Section on winners, where the same names, such as assistants, answer many queries."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import chance, estimate
 
 _NAMED, _OPEN = 30, 10
-"""How many answers a chart and a table have."""
+"""Answers that a chart shows, and rows of the table that are shown at once."""
 
 Wins = Mapping[str, Mapping[str, Sequence[float]]]
 """By answer and query, 1 for each win, 0 for each loss, 1/2 for a tie."""
@@ -22,8 +22,8 @@ Wins = Mapping[str, Mapping[str, Sequence[float]]]
 def win_shares(wins: Wins) -> list[tuple[str, float, int]]:
     """Return each answer with its share of wins, a mean over queries, and their number.
 
-    The best come first. There are none where the answers are in fewer than two queries each, on
-    average: then ids name no more than the answers to one query.
+    The best come first. The list is empty if answers are in fewer than two queries each, on
+    average: then ids name the answers to one query only.
     """
     if sum(map(len, wins.values())) < 2 * len(wins):
         return []
@@ -50,7 +50,7 @@ def winners_section(results: AnnotateResults) -> Section | None:
         for name, won, low, high, count in zip(names, share, *ends, queries, strict=True)
     ]
     columns = ("answer", "won", "by chance", "queries")
-    caption = f"The share of {unit} that it was in, the mean over queries, with a 95% interval" + (
+    caption = f"The share of its {unit} that it won, the mean over queries, with a 95% interval" + (
         "." if over else "; a tie counts half."
     )
     table = ReportTable(columns, rows, caption, frozenset(columns[1:]), _OPEN)
@@ -72,4 +72,4 @@ def _chart(
     figure = intervals(names, series, f"share of {unit} won", line, notes=notes)
     figure["layout"]["xaxis"] |= {"tickformat": ".0%", "rangemode": "tozero"}
     more = f" The first {_NAMED} of {len(best):,}." if len(best) > _NAMED else ""
-    return Chart({"": figure}, f"Chance is where all answers are alike.{more}")
+    return Chart({"": figure}, f"By chance: if all answers were alike.{more}")

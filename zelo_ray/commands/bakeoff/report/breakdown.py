@@ -35,8 +35,8 @@ def distribution_section(results: BakeoffResults) -> Section | None:
     ]
     chart = Chart(
         {"": ridges(names, values[:, :_MOST], leading)},
-        f"On how many queries a ranker reached which {leading}. A mean hides whether it is "
-        "middling everywhere, or perfect on most queries and lost on some."
+        f"Distribution of {leading} over queries. A mean hides whether a ranker is mediocre on "
+        "all queries, or perfect on most and lost on some."
         + (f" The best {_MOST}." if len(results.rankers) > _MOST else ""),
     )
     parts: list[Chart | Duel] = [chart]
@@ -108,9 +108,9 @@ def slices_section(results: BakeoffResults) -> Section | None:
             more += f" Of {name} the first {_SLICES} of {len(by_value):,} values."
     caption = f"Mean {leading} and its interval on parts of the queries, with their number."
     if DIFFICULTY in grouped:
-        caption += " Difficulty is the rankers' own: thirds of the queries by their mean."
+        caption += " Difficulty: thirds of the queries by the mean of the rankers."
     if len(results.rankers) > 1:
-        caption += " A ranker that leads in all may trail in the part that matters to you."
+        caption += " A ranker that leads overall may trail on the queries that matter to you."
     chart = Chart(figures, caption + _best(results) + more, "slice")
     return Section("slices", "Slices", (chart,))
 
@@ -135,7 +135,7 @@ def difficulty_section(results: BakeoffResults) -> Section | None:
         "Queries from the hardest to the easiest."
         + (
             " The line is the mean over the rankers that ranked it, the band goes from the "
-            "worst of them to the best. Where it is thin, any will do."
+            "worst of them to the best. Where it is thin, rankers hardly differ."
             if several
             else ""
         ),
@@ -158,7 +158,7 @@ def difficulty_section(results: BakeoffResults) -> Section | None:
 def contrasts_section(results: BakeoffResults) -> Section | None:
     """Show where two rankers differ most, with their documents side by side."""
     pairs: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    # Scores know no threshold: where their 0 is depends on the query's other documents.
+    # Scores have no threshold: their 0 depends on the query's other documents.
     marked = results.summary["truth"]["kind"] != "scores"
     for contrast in results.run.get("contrasts") or []:
         sides = [
@@ -235,7 +235,7 @@ def unjudged_section(results: BakeoffResults) -> Section | None:
     ]
     caption = (
         "Documents high in a ranking that the truth does not know. They count as not relevant, "
-        "which is unfair to the rankers that have many: have them judged."
+        "which is unfair to rankers that have many. Have them judged."
     )
     table = ReportTable(columns, rows, caption, frozenset(columns[1:]))
     first = unjudged.sort_by([("rank", "ascending"), ("run", "ascending")]).slice(0, 20)

@@ -24,7 +24,7 @@ def family_banner(results: BakeoffResults) -> str:
     sentences = [warning]
     for name, shared in islice(rankers.items(), _NAMED):
         judges = ", ".join(shared["judges"])
-        who = "judges that are not named" if judges == TRUTH else judges
+        who = "unnamed judges" if judges == TRUTH else judges
         sentences.append(f"{name} ({', '.join(shared['families'])}) is judged by {who}.")
     if len(rankers) > _NAMED:
         sentences.append(f"So are {len(rankers) - _NAMED:,} more: see run.json.")
@@ -64,10 +64,10 @@ def _without_each(results: BakeoffResults) -> Iterator[ReportTable]:
     numbers = ["all judges", *(f"without {name}" for name in queries)]
     fewer = [f"{name}: {n:,}" for name, n in queries.items() if n < results.queries]
     caption = (
-        f"{leading} and place, by all judges and by the labels that the others alone give; an "
-        "arrow where the place is another."
+        f"{leading} and place, by all judges and without each family; an arrow marks a change of "
+        "place."
     )
-    caption += f" Queries with labels of the others: {', '.join(fewer)}." if fewer else ""
+    caption += f" Queries with labels of the other judges: {', '.join(fewer)}." if fewer else ""
     yield ReportTable(
         ["ranker", *numbers, "family"], cells, caption, frozenset(numbers), file="kin.parquet"
     )
@@ -97,6 +97,6 @@ def judges_section(results: BakeoffResults) -> Section | None:
         ]
         for judge, names in families["judges"].items()
     ]
-    caption = "Families go by names, or by the option families."
+    caption = "Families are recognised by name, or given by the option families."
     table = ReportTable(["judge", "family", "rankers of this family"], cells, caption)
     return Section("judges", "Judges of the truth", (table,))

@@ -1,4 +1,4 @@
-"""Show which rankers may replace the baseline, in lines that a script can read."""
+"""Show which rankers may replace the baseline, in lines that scripts can parse."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan, nan

@@ -33,7 +33,7 @@ _PHRASES = {
     Significance.TOO_FEW_QUERIES: "cannot be compared with {}",
     Significance.ABOVE: "is above {}",
 }
-"""Of the leader and some others, in the order in which they matter."""
+"""How the leader compares with some others, in order of importance."""
 _KINDS = {"scores": "real-valued scores", "grades": "grades", "binary": "binary labels"}
 
 
@@ -59,7 +59,7 @@ def lead_sentence(results: BakeoffResults) -> str:
         return "No ranker has a result."
     best, means = rankers[0], results.means[leading]
     if len(rankers) == 1:
-        return f"{best} is the only ranker: there is nothing to compare."
+        return f"{best} is the only ranker, so there is nothing to compare."
     first = [name for name in rankers if abs(means[best]["mean"] - means[name]["mean"]) <= TIE]
     share = f"{_listed(first)} share the highest {leading}." if len(first) > 1 else ""
     text = share or f"{best} has the highest {leading}."

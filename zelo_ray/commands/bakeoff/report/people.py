@@ -23,10 +23,10 @@ _NAMES: dict[Estimate, str] = {
 }
 _OPEN = 30
 _WAYS = {
-    "drawn": "drawn by chance, with known probabilities",
-    "complete": "which are all that tell the rankers apart",
-    "queries": "all that tell the rankers apart in {queries:,} queries, which are taken as drawn "
-    "by chance",
+    "drawn": "drawn at random, with known probabilities",
+    "complete": "which are all that distinguish the rankers",
+    "queries": "all that distinguish the rankers in {queries:,} queries, which are treated as a "
+    "random sample",
 }
 _BY_PAIR = dict[frozenset[str], Comparison]
 
@@ -87,23 +87,23 @@ def _remarks(people: Mapping[str, Any]) -> Iterator[str]:
     looks = looks if people["stages"] > 1 else []
     if people["waiting"]:
         documents = counted(people["waiting"], "drawn document is", "drawn documents are")
-        looks.append(f"{documents} still to be judged")
+        looks.append(f"{documents} not labelled yet")
     if looks:
         text = " and ".join(looks)
         yield (
-            f"{text[0].upper()}{text[1:]}: an interval holds at its level for a number of labels "
-            "that was fixed beforehand (docs/people.md)."
+            f"{text[0].upper()}{text[1:]}: intervals are exact only for a number of labels that "
+            "was fixed beforehand (docs/people.md)."
         )
     yield from people["between"]
     if people["unsure"]:
         documents = counted(people["unsure"], "document")
-        yield f"Of {documents} people could not say; they are taken as missing by chance."
+        yield f"People could not say of {documents}; these are treated as missing at random."
     if people["ahead"]:
         answers = counted(people["ahead"], "answer")
-        yield f"{answers} came out of turn, and will count as soon as those before have one."
+        yield f"{answers} came out of turn, and will count once all documents before are labelled."
     if people["strangers"]:
         documents = counted(people["strangers"], "labelled document is", "labelled documents are")
-        yield f"{documents} among no ranker's first ones."
+        yield f"{documents} not among the first of any ranker."
     omissions = people["left_out"] or {}
     for why in dict.fromkeys(omissions.values()):
         names = [name for name, reason in omissions.items() if reason == why]
@@ -176,8 +176,8 @@ def _comparisons_table(
     numbers = ["A minus B", "more labels", _NAMES[alone], _NAMES["people"], "p (Holm)"]
     caption = (
         "Differences corrected by people (prediction-powered: Angelopoulos et al. 2023; "
-        "Oosterhuis et al. 2024). So many more labels (zelo-ray label --more) would settle that of "
-        "the leader if it stays so large."
+        "Oosterhuis et al. 2024). More labels: about how many (zelo-ray label --more) would make a "
+        "difference to the leader significant if it stays as large."
     )
     columns = ["A", "B", "significance", *numbers, *(["measure"] if len(measures) > 1 else [])]
     return ReportTable(

@@ -1,4 +1,4 @@
-"""Warn of what a bake-off cannot tell, and of where it is unfair."""
+"""Warn of what a bake-off cannot decide, and of where it is unfair."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ JUDGED = 0.9
 """Below this share of judged documents among the first ten, a ranker's mean is a lower bound: each
 unjudged document counts as not relevant, and one in ten may move nDCG@10 as far as two differ."""
 POWER = 0.8
-"""In which share of repetitions so many queries shall find the difference."""
+"""The share of repetitions in which the test should find the difference."""
 DEPTH = 10
-"""How deep unjudged documents are counted."""
+"""Unjudged documents are counted among so many first ones."""
 _NORMAL = NormalDist()
 _MOST = 1_000_000
 _NAMED = 3
@@ -44,8 +44,8 @@ class RankerFigures:
             `DEPTH` for each query that it ranked.
         compared: how many comparisons p is corrected for.
         sure: whether any two rankers are significantly different.
-        cautions: why scores or grades may not mean what they seem to.
-        asked: the rankers that models are, and not files of runs: these can be asked again.
+        cautions: reasons why scores or grades may mislead.
+        asked: the rankers that were asked, not read from run files: they can be asked again.
     """
 
     queries: int
@@ -61,7 +61,7 @@ class RankerFigures:
 
 
 def warn_of_rankers(figures: RankerFigures) -> Iterator[ResultWarning]:
-    """Yield a warning for all that stands between the leaderboard and a decision."""
+    """Yield a warning for everything that speaks against a decision by the leaderboard."""
     for caution in figures.cautions:
         yield _caution(caution)
     yield from _unsure_lead(figures)
@@ -129,7 +129,7 @@ def _unsure_lead(figures: RankerFigures) -> Iterator[ResultWarning]:
 
 
 def _more(figures: RankerFigures) -> str:
-    """Say what would settle it, if the difference that is nearest to it stays as it looks."""
+    """Say how many queries would make the difference nearest to significance significant."""
     nearest = min(figures.rivals, key=lambda rival: rival.p if isfinite(rival.p) else 1.0)
     case = f"If {nearest.run_a} stays {abs(nearest.difference):.3f} above {nearest.run_b}"
     if nearest.p < SURE:
@@ -140,13 +140,13 @@ def _more(figures: RankerFigures) -> str:
         )
     needed = _needed(nearest, figures.compared)
     if not isfinite(needed) or needed > _MOST:
-        return "No number of queries that anybody has would settle it"
+        return "No realistic number of queries would make it significant"
     rounded = int(float(f"{needed:.2g}"))
     if rounded <= nearest.queries:
-        return "More queries would settle it"
+        return "More queries would make it significant"
     return (
         f"{case}, about {rounded:,} queries would show it in {POWER:.0%} of bake-offs with as many "
-        f"comparisons (here are {nearest.queries:,})"
+        f"comparisons (here there are {nearest.queries:,})"
     )
 
 
@@ -212,7 +212,7 @@ def rank_of_bakeoff(results: BakeoffResults) -> RankedWarnings:
 
 
 def _ranker_figures(results: BakeoffResults) -> RankerFigures:
-    """Collect the figures; labels of people decide where they are enough for a test."""
+    """Collect the figures; by people's labels where these are enough for a test."""
     measure, people = results.leading, results.people
     rivals = results.rivals(measure, results.rankers[0]) if results.rankers else []
     rows = [row for rows_of_measure in results.comparisons.values() for row in rows_of_measure]
