@@ -157,7 +157,7 @@ def _order(tally: _Tally, query: int, grades: NDArray[np.int16], human: NDArray[
             (mask & (first[1:] < second[1:])).sum(0),
         )
         people = np.sign(first[0] - second[0])
-        # Pairs occur in both orders: those with people's better one first count, and ties half each.
+        # Pairs occur in both orders: those with people's better one first count, ties half each.
         weight = counts[start : start + step, np.newaxis] * counts.astype(np.float64)
         at = np.arange(weight.shape[0])
         weight[at, start + at] -= counts[start + at]

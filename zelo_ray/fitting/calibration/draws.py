@@ -22,7 +22,7 @@ _REDRAW = "draw documents at random from the whole run, or label whole queries d
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Whether labels represent all documents, with a note for the user."""
+    """The result of the check that labels represent all documents, with a note for the user."""
 
     sound: bool
     note: str = ""
