@@ -332,8 +332,9 @@ def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) ->
         return _FIREWALL
     if status in _OF_FIELDS and (name := refused_field(fault, text, caller.fields)):
         if fault.flaw == "missing":
-            where = f"the server requires the field {name}, which belongs to another API"
-            return f"{where}; {_CHECK_URL}"
+            return (
+                f"the server requires the field {name}, which belongs to another API; {_CHECK_URL}"
+            )
         return f"the server does not accept the field {name}; {caller.fields.get(name, _FIELD)}"
     candidates = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
     absent = _ABSENT_BATCH if caller.existing else _ABSENT
