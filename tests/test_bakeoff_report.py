@@ -195,9 +195,7 @@ def test_what_rerankers_were_told_has_a_section(tmp_path, written):
     write_report(str(tmp_path))
     words = Page((tmp_path / "report.html").read_text(encoding="utf-8")).words("told")
     assert "A nurse can act on it." in words
-    assert (
-        "the prompts of those rerankers that take one. Beside each query they were shown" in words
-    )
+    assert "the prompts of those rerankers that take one. With each query they were shown" in words
 
 
 def report_of(out, **written):

@@ -682,7 +682,7 @@ def test_openai_results_that_are_not_there_yet():
     counts = {"total": 2, "completed": 2, "failed": 0}
     error = canned("openai", openai_batch(output_file_id=None, request_counts=counts))
     assert isinstance(error, Retry)
-    assert "not there yet" in str(error)
+    assert "not available yet" in str(error)
 
 
 def test_an_openai_batch_with_both_files():
@@ -814,7 +814,7 @@ def test_a_key_does_not_follow_to_another_host():
 def test_gemini_results_that_are_not_there_yet():
     error = canned("gemini", {"/v1/batches/b": gemini_batch()})
     assert isinstance(error, Retry)
-    assert "not there yet" in str(error)
+    assert "not available yet" in str(error)
 
 
 def test_geminis_version_follows_the_environment(monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from zelo_ray.fitting.battles import battles_of, battles_of_table
 from zelo_ray.fitting.bradley_terry import score_table, score_votes
 from zelo_ray.fitting.games import games_of
-from zelo_ray.fitting.positive import inverse_root
+from zelo_ray.fitting.likelihood import inverse_root
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Score, Vote
 

@@ -12,7 +12,7 @@ from scipy.optimize import approx_fprime
 from scipy.stats import beta, binom, norm
 
 from zelo_ray.fitting.calibration import FAMILIES, Ratings, judge, learn, model
-from zelo_ray.fitting.calibration.lattice import SLIP
+from zelo_ray.fitting.calibration.likelihood import SLIP
 
 CUTS = np.array([-0.3, 0.5, 1.3])
 SLOPES, SEVERITY = np.array([0.8, 1.2, 2.0]), np.array([-0.3, 0.0, 0.4])

@@ -74,8 +74,7 @@ def test_a_proxy_that_is_not_there_is_named(monkeypatch, provider, variable):
         error = send(request_for(provider), Settings(KEY, server.url, 5.0))
         assert not server.bodies
     assert str(error).endswith(
-        f"connection refused, by way of the proxy http://{proxy} ({variable}); "
-        "set no_proxy=127.0.0.1"
+        f"connection refused, through the proxy http://{proxy} ({variable}); set no_proxy=127.0.0.1"
     )
     assert error.kind is RetryKind.UNREACHED
 
@@ -91,7 +90,7 @@ def test_a_proxy_that_answers_in_place_of_a_server_at_hand_is_named(
         monkeypatch.setenv("http_proxy", proxy.url)
         error = send(request_for(provider), Settings(KEY, "http://127.0.0.1:9/v1", 5.0))
     assert type(error) is kind
-    assert f"by way of the proxy {proxy.url} (http_proxy); set no_proxy=127.0.0.1" in str(error)
+    assert f"through the proxy {proxy.url} (http_proxy); set no_proxy=127.0.0.1" in str(error)
     assert ("a proxy answered in place of the server" in str(error)) == (kind is Fatal)
 
 

@@ -225,10 +225,10 @@ def _of_another(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (os.mkfifo, "no regular file"),
-        (os.mkdir, "no regular file"),
+        (os.mkfifo, "not a regular file"),
+        (os.mkdir, "not a regular file"),
         (_link, "a link"),
-        (_for_all, "it is writable by anybody"),
+        (_for_all, "it is writable by everyone"),
         (_of_another, "it belongs to another user (12345"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),

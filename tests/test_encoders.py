@@ -140,7 +140,7 @@ def test_a_second_run_computes_nothing_until_the_model_changes(folders, tmp_path
 def test_a_model_of_several_numbers_is_no_reranker(folders, tmp_path):
     found = rank([POOL], tmp_path, {}, f"e=cross-encoder:{folders / 'three'}")
     assert found.failures["q1"].status == "invalid"
-    assert "no number, but list" in found.failures["q1"].reason
+    assert "a score of type list" in found.failures["q1"].reason
 
 
 def test_a_model_that_cannot_be_loaded_ends_it(tmp_path):

@@ -173,11 +173,11 @@ SPOILT = {
     ),
     "text": (
         lambda rows: [{**row, "relevance_score": "0.5"} for row in rows],
-        "no number, but str",
+        "a score of type str",
     ),
     "true": (
         lambda rows: [{**row, "relevance_score": True} for row in rows],
-        "no number, but bool",
+        "a score of type bool",
     ),
 }
 

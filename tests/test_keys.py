@@ -110,5 +110,5 @@ def test_a_retry_asks_what_was_cut_off_at_twice_the_limit(short, tmp_path):
 def test_a_cap_wants_no_other_limit_of_output(field):
     body = {LUNA: {"extra_body": {field: 9}}}
     options = options_of(judges=(LUNA,), judge_options=body, max_usd=1.0, limits=None)
-    with pytest.raises(PanelError, match=f"cannot hold with {field} in extra_body"):
+    with pytest.raises(PanelError, match=f"cannot be kept with {field} in extra_body"):
         panel_of(options, OPENAI)

@@ -80,8 +80,8 @@ def test_more_fields_go_into_the_body_beside_our_own(fakes, environ, tmp_path, p
         ("gemini", {"system_instruction": {}}, "hold system_instruction"),
         ("gemini", {"systemInstruction": {}}, "hold systemInstruction"),
         ("gemini", {"generationConfig": {"response_schema": {}}}, "Config.response_schema: the"),
-        ("gemini", {"generationConfig": None}, "write generationConfig"),
-        ("gemini", {"generation_config": {"seed": 1}}, "write generationConfig"),
+        ("gemini", {"generationConfig": None}, "spell it generationConfig"),
+        ("gemini", {"generation_config": {"seed": 1}}, "spell it generationConfig"),
         ("openai", "top_p: 1", "extra_body takes fields with values"),
         ("anthropic", [1], "extra_body takes fields with values"),
     ],
@@ -272,7 +272,7 @@ def test_what_is_reserved_covers_the_standard_tier(tier):
 )
 def test_a_cap_cannot_hold_where_a_field_makes_answers_dearer(provider, body, field):
     judge = request_by(NAMES[provider], extra_body=body).judge
-    with pytest.raises(PanelError, match=f"cannot hold with {field} in"):
+    with pytest.raises(PanelError, match=f"cannot be kept with {field} in"):
         refuse_unlimited(judge, judge.name)
 
 

@@ -41,7 +41,7 @@ def test_it_is_checked_as_the_others_are():
         ("tests/own/none.py:MEASURE@10", "cannot be imported: FileNotFoundError"),
         ("nowhere:MEASURE", "cannot be imported: ModuleNotFoundError"),
         ("nDGC@10", "unknown measure 'nDGC' (did you mean 'nDCG'?); there are nDCG, AP"),
-        ("tests.own.first:(1)", "is no measure"),
+        ("tests.own.first:(1)", "is not a measure"),
     ],
 )
 def test_what_is_no_measure_is_told_in_one_line(written, says):
@@ -55,7 +55,7 @@ def test_what_is_no_measure_is_told_in_one_line(written, says):
     ("body", "says"),
     [
         ("return 1 / 0", r"failed: ZeroDivisionError: division by zero$"),
-        ("return 1.0", r"metrics of shape \(\), where \(1, 1\) was due$"),
+        ("return 1.0", r"metrics of shape \(\) instead of \(1, 1\)$"),
     ],
 )
 def test_one_that_fails_is_one_line(body, says, tmp_path):

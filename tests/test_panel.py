@@ -81,7 +81,7 @@ def test_a_judge_has_every_option_with_its_default():
         ),
         (
             ("openai:d@https://r.services.ai.azure.com/models",),
-            *({}, "of Azure the v1 address works: openai:DEPLOYMENT@https://r.services.ai.azure"),
+            *({}, "Azure needs its v1 address: openai:DEPLOYMENT@https://r.services.ai.azure"),
         ),
         (
             ("openai:d@https://gateway.example/openai?API-Version=1",),
@@ -173,7 +173,7 @@ def test_every_provider_is_one_object(name):
 @pytest.mark.parametrize("path", ["", "/", "/openai/deployments/d?api-version=2024-10-21"])
 def test_an_address_of_azure_in_the_environment_is_looked_at_too(monkeypatch, path):
     monkeypatch.setenv("OPENAI_BASE_URL", f"https://r.openai.azure.com{path}")
-    with pytest.raises(PanelError, match="OPENAI_BASE_URL: of Azure the v1 address works"):
+    with pytest.raises(PanelError, match="OPENAI_BASE_URL: Azure needs its v1 address"):
         connect(judge_of("openai:d"), Settings("a-key"))
     for right in ("https://r.openai.azure.com/openai/v1/", "http://127.0.0.1:9/v1"):
         monkeypatch.setenv("OPENAI_BASE_URL", right)

@@ -275,7 +275,7 @@ def test_what_tells_others_apart_makes_nothing_of_two_arms_sure():
                 confidence=0.95,
                 labelled=telling[1],
             )
-            assert verdicts[0].reason == "too few labels of people tell the two apart"
+            assert verdicts[0].reason == "too few of people's labels distinguish the two"
     assert (sure, told) == (0, {True})
 
 

@@ -341,7 +341,7 @@ def test_arms_of_which_few_labels_tell_say_so(contest, capsys):
     shown = capsys.readouterr().out
     assert "too few labels" in [row[2] for row in people_in(folder / "out")[1].rows]
     assert "GATE open: not enough data to say that a is not worse than near" in shown
-    assert "too few labels of people tell the two apart" in shown
+    assert "too few of people's labels distinguish the two" in shown
     assert "What people&#39;s labels change" in (folder / "out" / "report.html").read_text()
 
 

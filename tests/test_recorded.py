@@ -311,7 +311,7 @@ def test_a_recorded_judge_may_rank_in_a_bakeoff(recording, tmp_path):
         truth="qrels", pools=("x",), out="out", rerankers=(f"recorded:{tmp_path}",)
     )
     write_lines(tmp_path / "bo.jsonl", OPINIONS[:1])
-    with pytest.raises(PanelError, match="is 2 judges; name one"):
+    with pytest.raises(PanelError, match="stands for 2 judges; name one"):
         arms_of(other, {}, run_id="run")
 
 

@@ -83,7 +83,7 @@ def test_a_field_that_is_not_taken_is_named_with_the_option(form, field):
     status, body = FORMS[form]
     error = refusal("openai", status, body(field), **GIVEN)
     assert type(error) is Fatal
-    assert f"the server does not take the field {field}; " in str(error)
+    assert f"the server does not accept the field {field}; " in str(error)
     assert OPTIONS[field] in str(error)
 
 
@@ -113,7 +113,7 @@ def test_of_two_names_in_a_message_the_one_that_was_sent_is_meant():
         ),
         (
             *("gemini", {}, "Unknown name 'response_json_schema' at 'generation_config'"),
-            *("responseJsonSchema", "choose a model that takes it"),
+            *("responseJsonSchema", "choose a model that accepts it"),
         ),
         ("openai", {}, "response_format.type must be text", "response_format", "json_object"),
     ],
@@ -146,7 +146,7 @@ def test_what_one_prompt_is_refused_for_is_its_own(status, body):
 def test_a_field_that_a_server_misses_is_of_another_api():
     error = refusal("openai", 422, loc("prompt", type="missing", msg="Field required"))
     assert type(error) is Fatal
-    assert "wants the field prompt, which is of another API; check the base URL" in str(error)
+    assert "requires the field prompt, which belongs to another API" in str(error)
 
 
 def test_a_context_that_is_too_small_is_no_outage():

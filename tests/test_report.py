@@ -153,7 +153,7 @@ def test_what_judges_were_told_and_shown_of_queries_has_a_section(tmp_path, word
     write_run(tmp_path, summary, instructions=words, show_query=["narrative"])
     write_report(str(tmp_path))
     page = page_of(tmp_path)
-    assert "Beside each query they were shown: narrative." in page.words("told")
+    assert "With each query they were shown: narrative." in page.words("told")
     if words:
         assert [row[0] for row in page.table("told")[1:]] == words.split("\n")
         assert "These words were in every prompt" in page.words("told")

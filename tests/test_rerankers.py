@@ -278,11 +278,11 @@ def test_a_label_names_an_arm_and_keeps_two_of_a_kind_apart():
         (("zeroentropy",), "set ZEROENTROPY_API_KEY"),
         (("own_rerankers:No",), "has no attribute 'No'"),
         (("deep/none.py:Mine",), "deep/none.py:Mine cannot be imported: FileNotFoundError"),
-        (("own_rerankers:Scoreless",), "is no function, and has no score"),
-        (("own_rerankers:Odd",), "does not take (query, documents)"),
+        (("own_rerankers:Scoreless",), "is not a function and has no score"),
+        (("own_rerankers:Odd",), "does not accept (query, documents)"),
         (("script:score",), "script:score cannot be imported: SystemExit: a usage line"),
-        (("own_rerankers:other",), "does not take (query, documents)"),
-        (("own_rerankers:number",), "is no function, and has no score"),
+        (("own_rerankers:other",), "does not accept (query, documents)"),
+        (("own_rerankers:number",), "is not a function and has no score"),
     ],
 )
 def test_what_is_no_reranker_is_told_in_one_line(specs, says):
@@ -368,7 +368,7 @@ def test_options_for_a_mistyped_reranker_name_the_nearest():
         ("cross-encoder:org/m", {"max_length": "x"}, "max_length: Input should be a valid int"),
         ("listwise:openai", {"temprature": 0}, "unknown option 'temprature'"),
         ("bm25", {"k1": 1.2}, "unknown option 'k1'; known: none"),
-        ("original", {"any": 1}, "takes no option"),
+        ("original", {"any": 1}, "has no options"),
         ("own_rerankers:Mine", {"scael": 2}, "unexpected keyword argument 'scael'"),
         ("own_rerankers:Mine", {"scale": {1, 2}}, "not JSON serializable"),
         ("own_rerankers:function", {"scael": 2}, "unexpected keyword argument 'scael'"),
@@ -383,7 +383,7 @@ def test_options_that_cannot_be_are_refused(spec, own, says):
 @pytest.mark.parametrize("spec", ["cohere:m", "listwise:openai:m"])
 def test_a_key_that_cannot_be_one_is_told_at_once(spec):
     keys = {"CO_API_KEY": "two words", "OPENAI_API_KEY": "two words"}
-    assert "the key holds characters that no key has" in said(spec, environ=keys)
+    assert "the key contains characters that no key has" in said(spec, environ=keys)
 
 
 def test_documents_are_whole_but_in_prompts():
@@ -469,7 +469,7 @@ def test_what_it_raises_is_a_failure_of_that_query_alone(tmp_path):
         ("few", "1 scores for 4 documents"),
         ("nothing", "NoneType instead of"),
         ("mapping", "dict instead of scores"),
-        ("huge", "a score that no floating-point number holds"),
+        ("huge", "a score too large for a floating-point number"),
     ],
 )
 def test_what_it_returns_must_be_scores(tmp_path, name, says):
@@ -587,15 +587,15 @@ def test_the_contract_is_for_all_to_see():
         ([1], "1 scores for 2 documents"),
         ([1, None], "1 of 2 documents without a score"),
         ([1, float("inf")], "a score of inf"),
-        ([1, "2"], "no number, but str"),
-        ([[1], [2]], "no number, but list"),
+        ([1, "2"], "a score of type str"),
+        ([[1], [2]], "a score of type list"),
         (7, "int instead of scores"),
         ("12", "str instead of scores"),
         (b"12", "bytes instead of scores"),
         ({0: 1.0, 1: 2.0}, "dict instead of scores"),
         ({1.0, 2.0}, "set instead of scores"),
         ({0: 1.0, 1: 2.0}.values(), ""),
-        ([1, 10**400], "no floating-point number"),
+        ([1, 10**400], "too large for a floating-point number"),
     ],
 )
 def test_scores_are_numbers_one_for_each_document(scores, says):

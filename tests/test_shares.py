@@ -126,7 +126,7 @@ def test_whole_queries_are_told_and_few_of_them():
     panel, human, query = graded(np.random.default_rng(2))
     few = drawn(panel, only(human, query < 6), query)
     assert few.sound
-    assert "all documents of 6 of 30 queries: few" in few.note
+    assert "all documents of 6 of 30 queries (few" in few.note
     assert "few" not in drawn(panel, only(human, query < 12), query).note
     assert not drawn(panel, human, query).note
     assert not drawn(panel, only(human, query < 0), query).note
@@ -157,7 +157,7 @@ def test_labels_that_were_drawn_for_a_contest_are_of_a_part():
     chance = np.where(np.arange(len(panel)) % 4 == 0, 0.5, 0.0)
     found = drawn(panel, only(human, rng.random(len(human)) < chance), query, chance)
     assert not found.sound
-    assert "for a contest" in found.note
+    assert "for a bake-off" in found.note
 
 
 def test_chances_alone_must_show_that_labels_are_of_all():
@@ -228,7 +228,7 @@ def test_a_run_says_why_its_means_are_not_set_right():
     assert not [note for note in fine.notes if "random" in note]
     assert all(math.isfinite(share.low) for share in fine.shares)
     by_chance = learned(panel, top, query, probability=np.full(len(panel), 0.001))
-    assert [note for note in by_chance.notes if "for a contest" in note]
+    assert [note for note in by_chance.notes if "for a bake-off" in note]
 
 
 def test_a_run_keeps_how_often_people_say_what_its_judges_say():

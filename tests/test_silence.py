@@ -83,13 +83,13 @@ def say(words, connection):
 
 
 WIRE = {
-    "closed after accept": (close, "connection (reset|closed before the answer was whole)"),
+    "closed after accept": (close, "connection (reset|closed before the answer was complete)"),
     "reset": (reset, "connection reset"),
     "hangs": (hang, r"no answer within 0\.5 s"),
-    "garbage": (partial(say, b"\0\1what is this\r\n\r\n"), "an answer that is no HTTP"),
+    "garbage": (partial(say, b"\0\1what is this\r\n\r\n"), "an answer that is not HTTP"),
     "half": (
         partial(say, HEAD + b'Content-Length: 100\r\n\r\n{"a":'),
-        "connection closed before the answer was whole",
+        "connection closed before the answer was complete",
     ),
 }
 

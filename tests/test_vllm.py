@@ -195,7 +195,7 @@ def test_a_judge_is_shown_its_whole_prompt(engine, tmp_path, plan):
     [
         ("user", "leaves out the system's or the user's text; use an instruction-tuned model"),
         ("repr", "leaves out the system's or the user's text"),
-        ("none", "does not take them: LookupError"),
+        ("none", "does not accept them: LookupError"),
     ],
 )
 def test_a_template_that_leaves_text_out_asks_nothing(engine, tmp_path, template, says):
@@ -232,7 +232,7 @@ def test_how_often_it_was_asked_is_no_part_of_the_key():
 
 def test_an_option_that_vllm_does_not_take_is_told(engine, tmp_path):
     asker = run(tmp_path, options={"temperature": 3})
-    assert "vLLM does not take its options: VLLMValidationError: temperature" in asker.stopped
+    assert "vLLM does not accept its options: VLLMValidationError: temperature" in asker.stopped
     assert not engine.did("asked")
 
 
@@ -247,9 +247,19 @@ SECRET = {"says": "VLLMValidationError", "words": "prompt"}
         ([], {"max_output_tokens": 5}, "truncated", "finish_reason: length"),
         ([{"finish": "repetition"}], {}, "truncated", "finish_reason: repetition"),
         ([{"invalid": True}], {}, "invalid", ""),
-        ([{"says": "ValueError"}], {}, "failed", "the engine does not take it: ValueError"),
-        ([WORDS], {}, "failed", "does not take it: VLLMValidationError: logprobs must be 1"),
-        ([SECRET], {}, "failed", "the engine does not take it: VLLMValidationError"),
+        (
+            [{"says": "ValueError"}],
+            {},
+            "failed",
+            "the engine does not accept the prompt: ValueError",
+        ),
+        (
+            [WORDS],
+            {},
+            "failed",
+            "does not accept the prompt: VLLMValidationError: logprobs must be 1",
+        ),
+        ([SECRET], {}, "failed", "the engine does not accept the prompt: VLLMValidationError"),
     ],
 )
 def test_what_is_no_judgment_is_a_failure_with_its_reason(

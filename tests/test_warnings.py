@@ -73,7 +73,7 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
          Code.JUDGES_ALIKE),
         ({"judges": THREE, "same": (0.97, 500)}, {"judges": THREE, "same": (0.96, 500)}, "(0.97"),
         ({"judges": THREE, "worth": (1.2, 1.4)}, {"judges": THREE, "worth": (1.2, 2.1)},
-         "they count for 1.2 to 1.4 that err apart"),
+         "they are worth 1.2 to 1.4 independent ones"),
         ({"error": 0.69, "spread": 0.75, "freedom": 290, "prior": 2.5},
          {"error": 0.97, "spread": 1.98, "freedom": 300, "prior": 2.5}, "0.75 logits, is noise"),
         ({"error": 0.9, "spread": 0.8, "freedom": 900},
@@ -87,7 +87,7 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
         ({"judges": ["simulated:x", "openai:y"]}, {"judges": ["openai:y"]},
          Code.DEMONSTRATION),
         ({"judges": ["simulated:x", "offline:y", "offline:z"]}, {"judges": ["openai:y"]},
-         "Every judge of this run is a demonstration (2 see words only; 1 answers by drawing"),
+         "Every judge of this run is a demonstration (2 only match words; 1 draws its answers"),
     ],
 )  # fmt: skip
 def test_what_judges_are_like_is_said_from_its_limit_on(above, below, said):

@@ -139,7 +139,7 @@ def test_a_comparison_of_protocols_on_demonstration_judges_says_so():
     record = {"options": {"judges": ["offline:bm25", "offline:chargram"]}}
     [found] = rank_warnings_of(record, [{"protocol": "zelo", "judged": 9, "items": 10}], []).every
     assert found.code is Code.DEMONSTRATION
-    assert found.text == "Every judge asked sees words only"
+    assert found.text == "Every judge asked only matches words"
 
 
 def test_a_contest_counts_what_arms_rank(tmp_path):

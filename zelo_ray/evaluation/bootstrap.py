@@ -1,4 +1,4 @@
-"""Means with intervals from a bootstrap over queries."""
+"""Compute means with intervals from a bootstrap over queries."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,10 +10,10 @@ from zelo_ray.evaluation.chance import TIE, Counts, Floats, chunks, count_of, me
 from zelo_ray.evaluation.paired import PairedRows, Weighed
 
 FEWEST = 5
-"""Of fewer queries no interval is given: at nominal .95, those of 5 hold .91, and of 3 .76."""
+"""With fewer queries no interval is given: at nominal .95, coverage is .91 for 5 and .76 for 3."""
 
 ALONE_CELLS = 2**23
-"""Cells of a part of rows for each of which the queries are drawn anew: 64 MB."""
+"""Cells of a part of the rows, where the queries are sampled again for each part: 64 MB."""
 
 
 def means(
@@ -25,7 +25,7 @@ def means(
         values: of shape [rows, queries]; NaN is left out.
         resamples: how many samples of the queries are drawn.
         confidence: chance with which an interval is to hold the true mean.
-        seed: all chance follows from it.
+        seed: of the random samples.
 
     Returns:
         Means, and the lower and upper ends of their intervals, each of shape [rows]. NaN without a
@@ -43,18 +43,18 @@ def intervals(
 ) -> tuple[Floats, Floats]:
     """Return the expanded percentile interval of each row (Hesterberg 2015, Am. Stat. 69:371).
 
-    The bootstrap's percentiles are too narrow for few queries, by what parts a normal interval with
-    the variance over n from Student's with that over n - 1; these stand as much further out. They
-    follow the skew of the metrics and keep to their range.
+    The bootstrap's percentiles are too narrow for few queries, by the ratio of a normal interval
+    with the variance over n to Student's with that over n - 1; the expanded ones are wider by this
+    ratio. They follow the skew of the metrics and stay within their range.
 
     With 43 queries of six populations, 95% intervals hold .94 to .96 of true differences and .93 to
     .95 of true means, with 25 queries .93 to .95 and .92 to .95 (``benchmarks/coverage.py``). The
-    low figures are of an easy test, with 35% perfect queries. The plain percentiles hold .02 less
-    with 25 queries. BCa and studentised bootstraps, corrected for a skew that so few queries hardly
+    low figures are from an easy test with 35% perfect queries. Plain percentiles hold .02 less with
+    25 queries. BCa and studentised bootstraps, corrected for a skew that so few queries hardly
     show, hold more true means (.93 to .98) but fewer true differences (.90 to .94).
 
     Args:
-        rows: of whose means.
+        rows: the rows whose means get intervals.
         count: how many values each row has.
         resamples: how many samples of the queries are drawn.
         confidence: chance with which an interval is to hold the true mean.
@@ -89,7 +89,7 @@ def _quantile(ordered: Floats, share: Floats) -> Floats:
 def _resampled(rows: PairedRows, resamples: int, seed: int) -> Iterator[tuple[slice, Floats]]:
     """Yield the rows' means under samples of the queries: parts, and [part, resamples] each.
 
-    Where a row has no metric is sampled with the queries; a sample without any gives it NaN.
+    Missing metrics are sampled with their queries; a sample without any metric of a row gives NaN.
     """
     shared: Iterable[Weighed] = ()
     cells = ALONE_CELLS

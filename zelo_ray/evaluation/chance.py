@@ -10,8 +10,8 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 TIE = 1e-12
-"""Metrics and means that differ by no more are equal: they are of the order of 1, so it is noise of
-rounding, which depends on the order of a sum."""
+"""Metrics and means that differ by less are equal: they are of the order of 1, so the difference is
+rounding, which depends on the order of summation."""
 
 CHUNK_CELLS = 2**21
 """Cells of a chunk of weights, or of sums under weights: 16 MB."""
@@ -26,15 +26,15 @@ def stream(seed: int, name: Literal["queries", "signs", "labels"]) -> np.random.
 
 
 def chunks(resamples: int, queries: int) -> Iterator[int]:
-    """Split resamples, so that their weights do not fill the memory."""
-    # Not by the number of rows: a chunk may use up more chance than it needs.
+    """Yield the sizes of chunks of resamples whose weights fit into memory."""
+    # Independent of the number of rows: the size of chunks changes the random numbers.
     step = max(1, CHUNK_CELLS // max(1, queries))
     for start in range(0, resamples, step):
         yield min(step, resamples - start)
 
 
 def parts(rows: int, width: int, cells: int = 0) -> Iterator[slice]:
-    """Split rows of some width, so that a table of them does not fill the memory."""
+    """Yield slices of rows of some width whose tables fit into memory."""
     step = max(1, (cells or CHUNK_CELLS) // max(1, width))
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))

@@ -13,9 +13,9 @@ from zelo_ray.evaluation.bootstrap import FEWEST
 from zelo_ray.evaluation.chance import TIE, Floats, mean_of
 
 LABELS_SURE = 0.95
-"""In so many draws of the labels it must be so, too."""
+"""Share of the draws of the labels in which a decision must hold, too."""
 POWER = 0.8
-"""Chance with which so many queries as are told would let an equal candidate pass."""
+"""Chance with which an equal candidate passes, for the number of queries that it needs."""
 
 Gate = Literal["better", "not worse", "worse", "not enough data", "only kin"]
 
@@ -25,8 +25,8 @@ class Gated:
     """The result of a candidate against the baseline.
 
     ``low`` and ``high`` are `limits` of the true difference. ``labels`` is the share of draws of
-    the labels in which the difference is not below -``margin``, NaN without draws; ``enough`` how
-    many queries would let an equal candidate pass four times in five, 0 where that is not known.
+    the labels in which the difference is not below -``margin``, NaN without draws; ``enough`` is
+    how many queries let an equal candidate pass four times in five, 0 if unknown.
     """
 
     run: str
@@ -37,7 +37,7 @@ class Gated:
     confidence: float
     verdict: Gate
     reason: str
-    """why nothing can be said; else empty"""
+    """why there is no decision; empty if there is one"""
     difference: float
     low: float
     high: float
@@ -62,23 +62,23 @@ def gate(
     """Decide for each arm but the baseline, separately.
 
     Better: the lower limit of the difference is above 0. Not worse: it is not below -``margin``.
-    Worse: neither, and the upper limit is below 0. Each chance of error is 1 - ``confidence``: to
-    let pass what is worse by the margin, or to refuse what is as good. What holds on these labels
-    must hold in .95 of their draws. A candidate that lacks queries that the baseline has cannot
-    pass: what it would have made of them is not known.
+    Worse: neither, and the upper limit is below 0. The chance of each error is 1 - ``confidence``:
+    to accept a candidate that is worse by the margin, or to reject an equal one. A decision must
+    also hold in .95 of the draws of the labels. A candidate that lacks queries of the baseline
+    cannot pass, as its results on them are unknown.
 
     Args:
         values: metrics of shape [arms, queries]; NaN: not defined for that query.
         answered: which queries each arm answered, of shape [arms, queries].
         arms: names of the runs.
         baseline: one of them.
-        measure: the name of it.
-        margin: a loss that does not matter, of the measure.
+        measure: the name of the measure.
+        margin: the largest loss of the measure that does not matter.
         confidence: of each limit.
         drawn: metrics under resampled labels, of shape [draws, arms, queries].
-        estimate: what the values are: of the panel, of people, or corrected.
-        labelled: how many queries have labels of people that tell each arm from the baseline, where
-            the values rest on these.
+        estimate: the source of the values: the panel, people, or the corrected panel.
+        labelled: for each arm, how many queries have labels of people that distinguish it from the
+            baseline; None where the values are not based on such labels.
     """
     metrics = np.where(answered, values, np.nan)
     base = arms.index(baseline)
@@ -96,7 +96,7 @@ def gate(
         ends = limits(differences, confidence, labelled_queries)
         verdict, reason = _decided(ends, differences.size, margin, under, lost)
         if labelled_queries is not None and labelled_queries < FEWEST <= differences.size:
-            reason = "too few labels of people tell the two apart"
+            reason = "too few of people's labels distinguish the two"
         decisions.append(
             Gated(
                 run=arms[arm],
@@ -123,11 +123,11 @@ def limits(
 ) -> tuple[float, float]:
     """Return one-sided limits of the mean, each at ``confidence``; NaN below 5 differences.
 
-    Student's t; and where the differences are skewed, the limit on the side towards which they lean
-    stands further out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536). Of differences of
-    few queries, most of which are 0, t alone is wrong more often than it says, and so are the
-    bootstrap's percentiles (``benchmarks/gate.py``). ``labelled`` queries give the degrees of
-    freedom, where a difference rests on labels of these.
+    They are Student's t limits. If the differences are skewed, the limit on the side of the longer
+    tail is moved out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536). With few queries,
+    most of them with a difference of 0, t alone errs more often than its nominal rate, and so do
+    the bootstrap's percentiles (``benchmarks/gate.py``). If differences are based on people's
+    labels, the ``labelled`` queries give the degrees of freedom.
     """
     n = len(differences)
     size = n if labelled is None else min(n, labelled)
@@ -142,10 +142,10 @@ def limits(
 
 
 def enough(differences: Floats, margin: float, confidence: float) -> int:
-    """Return how many queries would let an equally good candidate pass, four times in five.
+    """Return how many queries let an equally good candidate pass four times in five.
 
-    By the normal approximation, from the spread of the differences found; 0 where they are too few
-    or do not differ, or there is no margin.
+    Uses the normal approximation and the spread of the differences; 0 if there are too few, they do
+    not vary, or there is no margin.
     """
     if len(differences) < FEWEST or not margin > 0:
         return 0
@@ -156,10 +156,10 @@ def enough(differences: Floats, margin: float, confidence: float) -> int:
 def _decided(
     limits: tuple[float, float], queries: int, margin: float, under: Floats, lost: int
 ) -> tuple[Gate, str]:
-    """Return the verdict, and the reason if there is not enough data."""
+    """Return the decision, and the reason if there is not enough data."""
     low, high = limits
     if queries < FEWEST:
-        return "not enough data", f"a comparison takes {FEWEST} queries, and here are {queries:,}"
+        return "not enough data", f"a comparison needs {FEWEST} queries, and there are {queries:,}"
 
     def agreed(draws: NDArray[np.bool_]) -> bool:
         return not draws.size or float(draws.mean()) >= LABELS_SURE
@@ -173,7 +173,7 @@ def _decided(
         verdict = "worse"
     if verdict == "not enough data":
         unsure = low >= -margin or high < 0
-        return verdict, "the labels are too unsure" if unsure else "the interval is too wide"
+        return verdict, "the labels are too uncertain" if unsure else "the interval is too wide"
     if verdict != "worse" and lost:
         return "not enough data", f"it did not rank {lost:,} of the baseline's queries"
     return verdict, ""

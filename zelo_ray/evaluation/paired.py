@@ -1,4 +1,4 @@
-"""Rows of differences between arms, and their sums under weights of the queries."""
+"""Sum rows of differences between rankers under many weightings of the queries."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -14,7 +14,7 @@ NOTHING = np.empty((0, 0))
 
 
 class Weighed(NamedTuple):
-    """Sums and counts of a whole table under weights, and the weights of queries ``alone``."""
+    """Sums and counts of a table under weights, and the weights of the queries ``alone``."""
 
     own: Floats
     """[queries alone, draws]"""
@@ -25,12 +25,12 @@ class Weighed(NamedTuple):
 
 
 class PairedRows:
-    """Rows of values over queries, of which sums under many weights are taken.
+    """Rows of values over queries, which are summed under many weights.
 
-    A row is one of a table, or one minus another. A sum of differences is the difference of sums:
-    for the pairs of 100 arms by 3 measures, 300 rows are multiplied with weights and not 14,850.
-    That goes where all arms have a metric for a query, or none has; the queries that stand
-    ``alone`` are summed row by row. NaN marks what a row does not have: 0 in a sum.
+    A row is a row of a table, or the difference of two. The sum of differences is the difference of
+    sums, so for the pairs of 100 rankers by 3 measures 300 rows are multiplied with the weights and
+    not 14,850. This holds for queries for which all rankers have a metric, or none; the other
+    queries, ``alone``, are summed row by row. NaN marks a missing value, which counts as 0 in sums.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The paired randomisation test, for one pair of arms and for very many."""
+"""Run the paired randomisation test, for one pair of rankers or for very many."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,26 +8,27 @@ from zelo_ray.evaluation.chance import TIE, Floats, chunks, parts, stream
 from zelo_ray.evaluation.paired import PairedRows
 
 EXACT = 16
-"""Up to so many differences that are not 0, a test runs through all their signs: 65,536 cases."""
+"""Up to so many differences other than 0, a test enumerates all signs: 65,536 cases."""
 
 NEAR_FLOOR, SIGNS_A_TEST = 20, 100
-"""Drawn signs give no p below 1 / (draws + 1), which Holm's correction multiplies by the number of
-tests. A p below so many of its smallest steps is found anew, with so many draws for each test."""
+"""With sampled signs, p is at least 1 / (draws + 1), which Holm's correction multiplies by the
+number of tests. A p below ``NEAR_FLOOR`` such steps is computed again, with ``SIGNS_A_TEST`` draws
+for each of the tests."""
 
 MOST_SIGNS, MOST_SIGN_CELLS = 250_000, 2.5e8
-"""Draws, and draws times queries, of which no more are made: for more tests, `proven` has to do."""
+"""The most draws, and draws times queries; for more tests only the bound of `proven` is used."""
 
 _CACHED = 2**16  # cells that are subtracted, compared and counted at once: half a MB
 
 
 def sign_flip(differences: Floats, *, resamples: int, seed: int) -> Floats:
-    """Run the paired randomisation test: could the difference of two arms be due to chance?
+    """Run the paired randomisation test: could the difference of two rankers be due to chance?
 
-    If the arms are alike, each difference could as well have had the other sign (Fisher 1935, The
-    Design of Experiments, section 21; Smucker, Allan & Carterette 2007, CIKM, for retrieval). p is
-    the share of the signs under which the mean is at least as far from 0 as it was found: of all
-    signs up to 16 differences, else of signs drawn, among which the signs found are counted, so
-    that p is never 0 (Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9:39).
+    If the rankers are equally good, each difference could as well have had the other sign (Fisher
+    1935, The Design of Experiments, section 21; Smucker, Allan & Carterette 2007, CIKM, for
+    retrieval). p is the share of the sign vectors under which the mean is at least as far from 0 as
+    observed: of all sign vectors up to 16 differences, else of sampled ones, to which the observed
+    one is added, so that p is never 0 (Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9:39).
 
     Args:
         differences: of shape [pairs, queries]; NaN and 0 do not matter.
@@ -59,12 +60,12 @@ def flipped(rows: PairedRows, *, resamples: int, seed: int) -> Floats:
 def flipped_for_many(rows: PairedRows, tests: int, *, resamples: int, seed: int) -> Floats:
     """Run `sign_flip` on rows of differences, of which ``tests`` will be corrected by Holm.
 
-    What is near the smallest p that draws can give is found anew: where the bound of `proven` is
-    below what the further draws could give, by that, else by these. Of more than some 2,500 tests
-    draws would take minutes, and the bound is all: it tells apart what lies some 5% further out.
+    A p near the smallest value that the draws allow is computed again: by the bound of `proven` if
+    that is below what more draws could give, else by more draws. For more than about 2,500 tests
+    more draws would take minutes, so only the bound is used, which needs a mean some 5% larger.
 
-    The level is kept, as each of the two keeps it, and where the bound is chosen the draws could
-    hardly have said other.
+    The level of the test is kept, since both methods keep it, and the bound is chosen only where
+    the draws would almost certainly agree.
     """
     p = flipped(rows, resamples=resamples, seed=seed)
     more = SIGNS_A_TEST * tests

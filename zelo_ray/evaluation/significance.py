@@ -1,9 +1,9 @@
-"""Compute intervals, tests and chances for a contest's result, from per-query metrics.
+"""Compute intervals, tests and probabilities for a bake-off, from metrics per query.
 
-Queries are the sample: intervals say what another sample of such queries could give. Every table
-has a row for each arm (or pair of arms) and a column for each query, with NaN where an arm has no
-metric for a query. All rows are resampled together, so that arms and measures stay paired. The
-same seed and the same order of queries give the same numbers, whatever other arms there are.
+The queries are the sample: intervals are about other samples of such queries. Every table has a row
+for each ranker (or pair of rankers) and a column for each query, with NaN where a ranker has no
+metric for a query. All rows are resampled together, so that rankers and measures stay paired. The
+same seed and the same order of queries give the same numbers, whatever other rankers there are.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -46,10 +46,10 @@ def contest(
     drawn: Mapping[str, Floats] | None = None,
     uncompared: Collection[str] = (),
 ) -> tuple[list[Mean], list[Comparison]]:
-    """Rank arms by their means, and compute the uncertainty of each difference.
+    """Compute the means of rankers, and the uncertainty of each difference.
 
-    A query that an arm did not answer counts in its mean as ``values`` has it (0, as the field
-    counts it), and is left out of its comparisons.
+    A query that a ranker did not answer counts in its mean with its value in ``values`` (by custom
+    0), and is left out of its comparisons.
 
     Args:
         values: by measure, metrics of shape [arms, queries]; NaN: not defined for that query.
@@ -60,7 +60,7 @@ def contest(
         seed: all chance follows from it.
         drawn: by the same measures, metrics under resampled labels, of shape [draws, arms,
             queries], with as many draws for each; they give ``p_labels``.
-        uncompared: measures that have means alone.
+        uncompared: measures that get means only.
 
     Returns:
         Means by measure and arm, and comparisons by measure and pair, in the order given: the arm
@@ -90,19 +90,19 @@ def compare(
     seed: int,
     drawn: Mapping[str, Floats] | None = None,
 ) -> list[Comparison]:
-    """Compare all pairs of arms by all measures, each on the queries where both have a metric.
+    """Compare all pairs of rankers by all measures, each on the queries where both have a metric.
 
-    Takes what ``contest`` takes, except that NaN also stands where an arm did not answer. Fewer
-    than 5 common queries tell too little: the interval and ``p_better`` are NaN.
+    Arguments are as in `contest`, except that NaN also marks queries that a ranker did not answer.
+    With fewer than 5 common queries the interval and ``p_better`` are NaN.
 
-    ``p_better`` is the chance that A's mean over all queries like these is above B's, by Student's
-    t. The errors of labels are a part of what differs from query to query, so it counts them in.
-    ``p_labels`` is the share of the draws of ``drawn`` in which A's mean over just these queries is
-    above B's: whether other answers of the judges could turn the result. The two are not to be
-    multiplied or mixed: draws that know nothing of the runs pull every difference towards 0.
+    ``p_better`` is the probability that A's mean over the population of such queries is above B's,
+    by Student's t. Errors of labels are part of the variance between queries, so it includes them.
+    ``p_labels`` is the share of the draws of ``drawn`` in which A's mean over these very queries is
+    above B's: it shows whether other answers of the judges could reverse the result. The two must
+    not be multiplied or mixed: draws are independent of the runs and shrink every difference.
 
-    Holm's correction counts the pairs that differ on any query. The test goes by the sizes of the
-    differences as they are, and where all are 0 it has nothing to find and cannot alarm.
+    Holm's correction counts the pairs that differ on any query: if all differences are 0, the test
+    cannot give a false alarm.
     """
     pairs = np.array([*combinations(range(len(arms)), 2)], dtype=np.intp).reshape(-1, 2)
     names = [(arms[a], arms[b], measure) for measure in values for a, b in pairs]
@@ -124,13 +124,12 @@ def compare(
 
 
 def label_draws(relevance: Floats, std_error: Floats, draws: int, seed: int) -> Iterator[Floats]:
-    """Draw possible true labels, given the labels found and their errors.
+    """Draw possible true labels, given the estimated labels and their errors.
 
     Scores are the maximum of a posterior, and their errors Laplace's (see
-    ``zelo_ray.fitting.bradley_terry``): the posterior is near a normal with that mean and that
-    deviation, and this draws from it. The scores
-    of a query also depend on each other, through the documents that they were compared with; that
-    is left out, for the errors alone are stored.
+    ``zelo_ray.fitting.bradley_terry``): the posterior is nearly normal with that mean and standard
+    deviation, and labels are drawn from it. Correlations between the scores of a query are left
+    out, since only the errors are stored.
 
     Args:
         relevance: of shape [rows].

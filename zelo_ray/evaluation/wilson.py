@@ -1,4 +1,4 @@
-"""The interval of a share (Wilson 1927, doi:10.1080/01621459.1927.10502953)."""
+"""Compute the interval of a share (Wilson 1927, doi:10.1080/01621459.1927.10502953)."""
 
 import numpy as np
 

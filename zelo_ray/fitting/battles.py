@@ -1,4 +1,4 @@
-"""Votes of many queries as columns: what every fit of battles takes."""
+"""Votes of many queries as columns, the input of every fit of battles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Battles:
     preference: Floats
     """in [-1, 1]; negative: A is more relevant"""
     swapped: Bools
-    """whether the judge saw B first; ``preference`` is turned back already"""
+    """whether the judge saw B first; ``preference`` already allows for that"""
     documents: tuple[tuple[str, ...], ...]
     """the ids of each query's documents, ascending; perhaps some without a vote"""
     judges: tuple[str, ...]

@@ -6,7 +6,7 @@ lost (Yan 2014, arXiv 1411.1168), and sparse battles nearly always hold one, so 
 maximum of the posterior under a Gaussian prior, which always exists and is unique.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -16,16 +16,20 @@ import scipy
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints, battles_of, battles_of_table
 from zelo_ray.fitting.games import PairCounts, games_of, why_unscored
-from zelo_ray.fitting.likelihood import GameStack, damping, derivatives, stack_of, start_of
-from zelo_ray.fitting.positive import inverse_root
-from zelo_ray.fitting.ranked import Scored, ranked
-from zelo_ray.fitting.truth_error import SHARE
+from zelo_ray.fitting.likelihood import (
+    GameStack,
+    damping,
+    derivatives,
+    inverse_root,
+    stack_of,
+    start_of,
+)
+from zelo_ray.fitting.truth_error import SHARE, truth_errors
 from zelo_ray.reasons import Unscored
 from zelo_ray.records import Score, Vote
 
 MAX_STEPS = 500
 """Newton needs about 4 for judges' votes, and some 60 where weights differ by twelve decades."""
-
 CHUNK_CELLS = 2**17
 """Cells of a stack of matrices fitted together: a megabyte, so that the work stays in cache."""
 
@@ -36,6 +40,22 @@ class Fit:
 
     scores: tuple[Score, ...] = ()
     reason: Unscored | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The scores of many queries as columns, by query and rank."""
+
+    query: Ints
+    doc: Ints
+    """places, as in `Battles`"""
+    score: Floats
+    std_error: Floats
+    truth_error: Floats
+    comparisons: Ints
+    rank: Ints
+    reasons: dict[int, Unscored]
+    """why there are none, by the number of each query without scores"""
 
 
 def score_votes(
@@ -130,6 +150,36 @@ def _stack(games: PairCounts, played: Ints, queries: Ints, size: int) -> GameSta
     places = np.arange(len(row)) + np.repeat(played[queries] - (np.cumsum(counts) - counts), counts)
     won = games.won[places]
     return GameStack(len(queries), size, row, games.i[places], games.j[places], won, 1 - won)
+
+
+def ranked(
+    battles: Battles, reasons: Mapping[int, Unscored], scores: Floats, errors: Floats, share: float
+) -> Scored:
+    """Rank the documents of each query, best first; equal scores by document id.
+
+    Args:
+        battles: the votes.
+        reasons: the queries without scores.
+        scores: of all documents of the battles, in their order.
+        errors: their standard errors.
+        share: what judges get wrong together, of the spread of a query's scores.
+    """
+    sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    starts = np.cumsum(sizes) - sizes
+    doc = np.arange(len(query)) - starts[query]
+    places = np.concatenate([starts[battles.query] + side for side in (battles.a, battles.b)])
+    comparisons = np.bincount(places, minlength=len(query))
+    # The digits past the twelfth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
+    score, error = (np.round(numbers, 12) + 0.0 for numbers in (scores, errors))
+    beyond = np.round(truth_errors(query, score, error, share), 12)
+    order = np.lexsort((doc, -score, query))
+    rank = doc + 1  # by query and rank, the place in the query is the rank
+    has_scores = np.ones(len(sizes), dtype=np.bool_)
+    has_scores[list(reasons)] = False
+    rows, of = order[has_scores[query[order]]], has_scores[query]
+    numbers = (score[rows], error[rows], beyond[rows])
+    return Scored(query[rows], doc[rows], *numbers, comparisons[rows], rank[of], dict(reasons))
 
 
 def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tuple[Floats, Floats]:

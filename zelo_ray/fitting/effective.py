@@ -1,13 +1,13 @@
-"""Count the judges that a panel is worth: those that err together count as fewer.
+"""Estimate the effective number of judges: judges that err together count as fewer.
 
 Of n judges whose errors have the correlations rho, the mean errs like that of
 
     n_eff = n^2 / sum_ij rho_ij
 
-judges that err apart (Kish 1965, Survey Sampling, section 5.4, for equal correlations; arXiv
-2605.29800 for judges). Where people's grades are known, so are the errors. Where not, what judges
-have in common may be right or wrong, and there are only ends: all of it was wrong, or only what one
-family has beyond what families have in common.
+independent judges (Kish 1965, Survey Sampling, section 5.4, for equal correlations; arXiv
+2605.29800 for judges). With people's grades the errors are known. Without them, what judges have in
+common may be right or wrong, and n_eff can only be bounded: all of it is wrong, or only what the
+judges of one model family have in common beyond what all families share.
 """
 
 from collections.abc import Sequence
@@ -28,19 +28,19 @@ def effective(correlation: Floats) -> float:
 def ends(correlation: Floats, families: Sequence[frozenset[str]]) -> tuple[float, float]:
     """Bound the effective number of judges from below and above, without people's grades.
 
-    What judges say correlates at least as much as their errors do, since what is right in it they
-    have in common as well: hence the lower end. For the upper one, judges of different families
-    err apart, and those of one family by what they have in common beyond that. On panels of three
+    Judges' answers correlate at least as much as their errors, since they also share what is right:
+    this gives the lower bound. For the upper bound, judges of different families are taken to err
+    independently, and those of one family to share only what goes beyond that. On panels of three
     recorded judges of TREC DL 2019 the number given people's grades lay between the two in all of
-    56, and nearer to the lower end: 1.4 between 1.3 and 2.4 for two families, 1.5 between 1.4 and
+    56, and nearer to the lower bound: 1.4 between 1.3 and 2.4 for two families, 1.5 between 1.4 and
     3.0 for three (``benchmarks/kin.py``).
 
     Args:
-        correlation: of what judges said, [judges, judges].
-        families: of each judge.
+        correlation: of the judges' answers, [judges, judges].
+        families: the model families of each judge.
 
     Returns:
-        Both ends; the upper one is NaN where all judges are of one family.
+        Both bounds; the upper one is NaN if all judges are of one family.
     """
     low = effective(correlation)
     kin = np.array([[bool(first & second) for second in families] for first in families])
@@ -55,7 +55,7 @@ def given_people(ratings: Ratings, human: Floats) -> float:
     """Return the effective number of judges by their errors, given the grades of people.
 
     An error is how far a judge's grade lies from its mean for documents of that human grade, so
-    that a judge that is harsh throughout does not err by that.
+    that being harsh throughout is not an error.
 
     Args:
         ratings: the panel's; a unit is a document.
@@ -82,7 +82,7 @@ def correlation_of(confusion: Floats) -> float:
     """Return Pearson's correlation of two judges' grades; NaN where one of them never varies.
 
     Args:
-        confusion: how often which grade met which, [levels, levels].
+        confusion: how often each pair of grades occurred, [levels, levels].
     """
     total, levels = confusion.sum(), np.arange(len(confusion))
     if not total:

@@ -1,4 +1,4 @@
-"""Check that comparisons determine scores at all, before anything is fitted to them."""
+"""Check that comparisons determine scores at all, before a model is fitted to them."""
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -19,11 +19,11 @@ class UnratedReason(Enum):
 
     NO_COMPARISONS = auto()
     DISCONNECTED = auto()
-    """they fall into parts that never met"""
+    """the items fall into groups that were never compared"""
     ONE_ORDER = auto()
-    """what stands first is always the same"""
+    """the same item always comes first, so order and quality cannot be separated"""
     INFINITE = auto()
-    """there is no finite maximum likelihood; a prior or Firth's correction has one"""
+    """there is no finite maximum likelihood; with a prior or Firth's correction there is one"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,9 +31,9 @@ class Unrated:
     """The reason why there are no scores.
 
     Attributes:
-        code: what code goes by.
-        message: one line for people.
-        groups: the part that each item belongs to; None where such parts are not the reason.
+        code: the reason, for code to branch on.
+        message: the same as one line for people.
+        groups: the group that each item belongs to; None where groups are not the reason.
     """
 
     code: UnratedReason

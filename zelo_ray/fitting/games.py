@@ -1,4 +1,4 @@
-"""Battles to games: what the judges of each pair come to together, and which documents met."""
+"""Turn votes into games: one result for each pair, shared by its judges; and check they connect."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ class PairCounts:
 def games_of(battles: Battles) -> PairCounts:
     """Count votes: a pair is one game, shared equally by the judges that answered on it.
 
-    The sign of a vote is its word, 0 is half a win for each, and what one judge said on a pair is
-    averaged. The numbers depend, bit for bit, on nothing but a query's own votes.
+    Only the sign of a vote counts, 0 is half a win for each, and several votes of one judge on a
+    pair are averaged. A query's numbers depend, bit for bit, on its own votes only.
 
     Raises:
         ValueError: a preference is not in [-1, 1].
@@ -88,7 +88,7 @@ def _sums(keys: Ints, values: Floats) -> tuple[Floats, Ints, Ints]:
 
 
 def disconnected(doc_ids: Sequence[str], labels: Ints) -> Unscored:
-    """Return the reason that documents fall into parts, by the number of each one's part."""
+    """Return the reason for documents that fall into parts; ``labels`` are the parts' numbers."""
     parts: dict[int, list[str]] = defaultdict(list)
     for doc_id, label in zip(doc_ids, labels.tolist(), strict=True):
         parts[label].append(doc_id)

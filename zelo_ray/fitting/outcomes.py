@@ -40,14 +40,14 @@ class OutcomeModel:
     ties: Literal["half", "davidson"] = "half"
     """half a win for each, or outcomes of their own"""
     order: bool = False
-    """whether standing first may be worth something"""
+    """whether an advantage of standing first is fitted"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSheet:
-    """Games added up by who met whom, and what to make of them.
+    """Games summed by pair, with the model to fit to them.
 
-    An outcome k of a game has the log weight d_k x + t_k c: ``d`` and ``t`` list these.
+    Outcome k of a game has the log weight d_k x + t_k c; ``d`` and ``t`` hold the d_k and t_k.
     """
 
     model: OutcomeModel
@@ -87,7 +87,7 @@ class PairSheet:
 
     @property
     def three(self) -> bool:
-        """Return whether a tie is an outcome of its own."""
+        """Return whether a tie is a third outcome."""
         return len(self.d) == 3
 
     @property

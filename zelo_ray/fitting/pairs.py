@@ -2,9 +2,9 @@
 
 On each ring the documents stand in an order of their own and neighbours meet, so a ring is a random
 Hamiltonian cycle. A union of them is connected and spreads like a random graph, so that two or
-three battles link any two documents. A document's place comes from a hash of its id, so it does not
-matter in which order a pool names its documents, a new one costs little more than its own battles,
-and of one that goes each ring loses one pair at most.
+three battles link any two documents. A document's place comes from a hash of its id, so the order
+of the documents in a pool does not matter, adding a document costs little more than its own
+battles, and removing one changes at most one pair of each ring.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,25 +13,25 @@ from hashlib import blake2b
 from itertools import combinations
 from typing import NamedTuple
 
-_RINGS = 8  # whose places one hash of 64 bytes gives
+_RINGS = 8  # rings whose places one hash of 64 bytes gives
 _BYTES = 8
-_AUDIT_CALLS = 0.25  # a document: what audits may take besides, however large the panel
+_AUDIT_CALLS = 0.25  # most extra calls per document for audits, however large the panel
 
 
 class Pair(NamedTuple):
-    """Two documents that meet, in ascending order, whichever a judge sees first."""
+    """Two documents to compare, in ascending order of ids, whichever a judge sees first."""
 
     a: str
     b: str
     turn: int
-    """whose turn it is where judges take turns: the place of a judge, counted round the panel. Of
-    the pairs that follow a document on the rings each has the next judge"""
+    """where judges take turns, the place of the judge, modulo the size of the panel; successive
+    pairs of one document on the rings have successive judges"""
     draw: float
-    """a number in [0, 1) that is the pair's own, to draw some pairs"""
+    """a number in [0, 1) from a hash of the pair, to sample pairs with"""
 
 
 def ring_pairs(seed: int, query_id: str, doc_ids: Iterable[str], cycles: int) -> list[Pair]:
-    """Return the pairs of so many rings; with too few documents for these, every pair once.
+    """Return the pairs of ``cycles`` rings, or every pair once if there are too few documents.
 
     On each ring a document meets the next one that it has not met, so it has a battle with as many
     that follow it as there are rings, and with about as many that precede it.
@@ -49,17 +49,17 @@ def audit_share(wanted: float, rings: int, judges: int, calls: float) -> float:
     """Return the share of pairs that all judges see in both orders; on the rest they take turns.
 
     Args:
-        wanted: the share that is wished for.
-        rings: of pairs.
-        judges: of the panel.
-        calls: that a document may take besides a grade and one vote on each pair.
+        wanted: the desired share.
+        rings: the number of rings.
+        judges: the size of the panel.
+        calls: available per document besides a grade and one vote on each pair.
     """
     limit = min(_AUDIT_CALLS, max(0.0, calls))
     return min(wanted, limit / (rings * (2 * judges - 1)))
 
 
 def first_turn(seed: int, query_id: str, doc_id: str) -> int:
-    """Return the first turn (see `Pair`) for the pairs of a document with those that follow it."""
+    """Return the turn (see `Pair`) of a document's pair on the first ring."""
     return _hash(f"{seed}:{query_id}:{doc_id}:turn")
 
 

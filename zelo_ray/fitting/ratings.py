@@ -1,4 +1,4 @@
-"""Comparisons to ratings: the scores of items, with the options that other programs have."""
+"""Fit the ratings of items to their comparisons, with the options that other programs have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,11 +28,11 @@ def rate(games: Games, model: OutcomeModel, reference: int | None = None) -> Fit
     """Fit the scores of one query.
 
     Standard errors are of the inverse information (with a prior: of Laplace's approximation) and
-    are those of the scores as they are given: centred, or differences to the reference.
+    refer to the scores as returned: centred, or differences to the reference.
 
     Args:
         games: its comparisons, each between two items.
-        model: what is fitted.
+        model: the model to fit.
         reference: the item whose score is 0; None: the mean is.
 
     Returns:
@@ -69,10 +69,10 @@ def rate(games: Games, model: OutcomeModel, reference: int | None = None) -> Fit
 
 
 def _maximise(sheet: PairSheet) -> Floats:
-    """Maximise by Newton's method from 0; halve a step that would go down.
+    """Maximise by Newton's method from 0, halving a step that would decrease the objective.
 
     Firth's correction is as curved as the likelihood where each pair met once, and the information
-    does not see it: steps of its own length would go back and forth there.
+    does not include it: full steps would oscillate there.
     """
     parameters = np.zeros(sheet.size)
     value, gradient, curvature = sheet.at(parameters)
@@ -81,7 +81,9 @@ def _maximise(sheet: PairSheet) -> Floats:
         step = np.linalg.solve(curvature, gradient) / (2 if sheet.model.firth else 1)
         if gradient @ step <= TOLERANCE:
             return parameters + step
-        floor = value - 1e-13 * (games + abs(value))  # near the maximum all is rounding
+        floor = value - 1e-13 * (
+            games + abs(value)
+        )  # near the maximum all differences are rounding
         for _ in range(50):
             trial = sheet.at(parameters + step)
             if trial[0] >= floor:

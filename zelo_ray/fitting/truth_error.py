@@ -1,15 +1,15 @@
-"""Estimate how far a score may lie from people's view: the second error of every score.
+"""Estimate the error of a score as an estimate of people's view: every score's second error.
 
     truth_error^2 = std_error^2 + su^2 (1 - 1/K)
 
-``std_error`` tells how far another draw of the same panel's answers might lie. What all judges get
-wrong together about a document, of standard deviation su, is in every vote alike, and so not in it.
-Centring on the K documents of the query takes 1/K of its variance.
+``std_error`` is about another draw of the same panel's answers. It leaves out what all judges get
+wrong together about a document: an error of standard deviation su, the same in every vote.
+Centring on the K documents of the query removes 1/K of its variance.
 
-Votes cannot tell su. By default it is a share of the spread of the query's own scores, which people
-may have the share learned for. On recorded battles of GPT-4o (TREC DL 2019, 43 queries) the
-probability that one document is above another differs from how often people said so, on average, by
-.05 and .09 at 2 and 3.5 battles a document if errors are of votes alone; by .02 and .03 with the
+su cannot be estimated from votes. By default it is a share of the spread of the query's own scores;
+the share can be learned from people's labels. On recorded battles of GPT-4o (TREC DL 2019, 43
+queries) the probability that one document is above another differs from how often people said so,
+on average, by .05 and .09 at 2 and 3.5 battles per document without su; by .02 and .03 with the
 default; by .01 and .02 with a share learned on half of the queries and used for the others.
 """
 
@@ -36,34 +36,36 @@ Median +- 1.96 su then holds the person's grade in .98 of those documents, on av
 panels of three of 12 recorded judges, and in .94 for the worst."""
 
 QUERIES = 40
-"""From so many labelled queries on, what they tell counts in full; of fewer it counts in part."""
+"""From so many labelled queries on the learned value counts in full, below that in part."""
 
 _SPREAD, _WORTH = 1.2, 3.0
-"""The spread of scores in logits that is expected, and how many documents that counts for."""
+"""The expected spread of scores, in logits, and how many documents this prior counts for."""
 
 _LOW, _HIGH = 0.05, 5.0
+"""The range in which a share is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The learned error that judges share: ``value`` counts, ``found`` comes from labels alone.
+    """The error that judges share, as learned from labels and shrunk towards the default.
 
-    A share of the spread of a query's scores, or in grades. ``weight`` tells how far ``found``
-    counts beside the default.
+    It is a share of the spread of a query's scores, or in grades. ``value`` is to be used;
+    ``found`` is the estimate from labels alone, and ``weight`` (0 to 1) is its weight beside the
+    default.
     """
 
     value: float
     found: float
     weight: float
     queries: int
-    """with labels that tell something"""
+    """with labels that could be used"""
 
 
 def shared_sd(query: Ints, scores: Floats, share: float = SHARE) -> Floats:
     """Return each document's default su, in logits: a share of the spread of its query's scores.
 
-    A few documents tell little of their spread, so it is drawn towards 1.2 as if three more
-    documents had shown that. A query's numbers depend on its own scores alone.
+    The spread of a few documents is uncertain, so it is shrunk towards 1.2 as if three more
+    documents had shown that. A query's numbers depend on its own scores only.
 
     Args:
         query: of shape [documents], numbers of queries from 0.
@@ -96,8 +98,8 @@ def truth_errors(query: Ints, scores: Floats, errors: Floats, share: float = SHA
 def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> Shared:
     """Learn su, as a share of the spread of scores, from the order of human grades.
 
-    The share under which the orders that people gave are likeliest, where document i is above j
-    with the probability Phi((s_i - s_j) / hypot(truth_error_i, truth_error_j)); queries count
+    It is the share under which the orders that people gave are most likely, if document i is above
+    j with probability Phi((s_i - s_j) / hypot(truth_error_i, truth_error_j)); queries count
     alike, by the mean over their pairs of unequal grades.
 
     Args:
@@ -107,7 +109,7 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
         human: people's grades, of shape [documents]; NaN where there is none.
 
     Returns:
-        The share, drawn to the default where fewer than 40 queries tell.
+        The share, shrunk towards the default if fewer than 40 queries have usable labels.
     """
     unit_variance = shared_sd(query, scores, 1.0) ** 2
     factor = 1 - 1 / np.bincount(query)[query] if len(query) else unit_variance
@@ -138,17 +140,17 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
 def learn_grades(
     query: Ints, scores: Floats, errors: Floats, human: Floats, usual: float = GRADES
 ) -> Shared:
-    """Learn su in grades: the least where score +- 1.96 truth_error holds .95 of human grades.
+    """Learn su in grades, so that score +- 1.96 truth_error holds .95 of human grades.
 
     Args:
         query: of shape [documents], numbers of queries from 0.
         scores: of shape [documents], in grades.
         errors: standard errors, of shape [documents].
         human: people's grades, of shape [documents]; NaN where there is none.
-        usual: what it is without labels.
+        usual: the default, without labels.
 
     Returns:
-        It, drawn to the usual where fewer than 40 queries tell.
+        su, shrunk towards the default if fewer than 40 queries have usable labels.
     """
     mask = np.isfinite(human) & np.isfinite(errors)
     if not mask.any():

@@ -1,24 +1,25 @@
-"""Providers carry a request to a model and bring the answer back. They know nothing of relevance.
+"""Providers send requests to models and read the answers. They know nothing of relevance.
 
 A provider is one object in one module, ``PROVIDER = Provider(...)``, and a line in ``PROVIDERS``;
 or one of the user's own, ``my_module:PROVIDER`` or ``path/to/file.py:PROVIDER``. So is a provider
-of rerankers, in ``RERANKERS``: judges that answer with scores and nothing else. What goes wrong
-leaves it as one of three errors; `zelo_ray.engine.calling` decides what to do about each.
+of rerankers, in ``RERANKERS``: judges that answer with scores only. A provider raises one of three
+errors; `zelo_ray.engine.calling` decides what to do about each.
 """
 
 import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, ValidationError
 
 from zelo_ray.errors import PanelError, in_a_line
 from zelo_ray.options import JudgingOptions, meant
 from zelo_ray.own import is_own
 from zelo_ray.providers.added import TIERS, dearer_in, refuse_ours, sets_temperature
 from zelo_ray.providers.addresses import lacks_scheme, wrong_in
-from zelo_ray.providers.options import refuse_wrong_options
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.providers.provider import (
     Batch,
@@ -34,7 +35,7 @@ from zelo_ray.providers.provider import (
     Settings,
 )
 from zelo_ray.providers.registry import PROVIDERS, RERANKERS, load_provider, parse_judge
-from zelo_ray.records import Judge
+from zelo_ray.records import Judge, first_error
 
 __all__ = [
     "PROVIDERS",
@@ -63,12 +64,17 @@ __all__ = [
     "with_options",
 ]
 
+_CHECKED = ("openai", "anthropic", "gemini", "vllm")
+"""Providers whose options are checked here; the others check their own."""
+_MOST_TOKENS = 10_000_000
+_Words = Annotated[str, Field(min_length=1)]
+
 
 def connect(judge: Judge, settings: Settings) -> Connection:
     """Open a connection to a judge.
 
     Raises:
-        PanelError: there can be none.
+        PanelError: it cannot be opened.
     """
     try:
         return load_provider(judge.provider).connect(settings)
@@ -83,8 +89,8 @@ def connect(judge: Judge, settings: Settings) -> Connection:
 def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """Return a judge's key from the variable that ``variables`` names, else its provider's.
 
-    A server named by its URL is never sent a provider's key; without one of its own it gets the
-    word that such servers ignore.
+    A provider's key is never sent to a server named by its URL; without a key of its own that
+    server gets "none", which such servers ignore.
 
     Raises:
         PanelError: no variable holds one.
@@ -110,9 +116,9 @@ def build_panel(
     options: Mapping[str, Mapping[str, Any]],
     environ: Mapping[str, str] = os.environ,
 ) -> tuple[Judge, ...]:
-    """Build the judges that ``names`` ask for, each with all its options.
+    """Build the judges of a panel by name, each with all its options.
 
-    Without names: every provider that needs a key and has it, with its default model.
+    Without names: the default model of every provider whose key is set.
 
     Raises:
         PanelError: a name or an option is unknown, a judge is named twice, or no key is set.
@@ -142,7 +148,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     """Return the judge with all its options: its own, then its provider's defaults.
 
     Raises:
-        PanelError: its URL, model or an option cannot be.
+        PanelError: its URL, its model or an option is wrong.
     """
     provider = load_provider(judge.provider)
     _check_url(judge, provider)
@@ -182,8 +188,8 @@ def panel_of(
 
     Args:
         options: the job's.
-        environ: where keys are found.
-        keys: whether each judge must be ready to be asked.
+        environ: the environment variables that hold keys.
+        keys: whether each judge must have its key, and be ready for calls.
 
     Raises:
         PanelError: a judge or one of its options is unknown, has no key, or no price for a budget;
@@ -210,19 +216,19 @@ def refuse_unlimited(judge: Judge, name: str) -> None:
     """Refuse a judge whose cost per answer has no upper bound, which a budget needs.
 
     Raises:
-        PanelError: the judge has no limit of output, or fields that nobody can reckon with.
+        PanelError: the judge has no output limit, or additional fields that may raise the cost.
     """
     if judge.options.get("max_output_tokens", 1) is None:
         raise PanelError(f"--max-usd needs a limit of output: {name}, max_output_tokens")
     if dearer := dearer_in(judge.options.get("extra_body", {})):
         raise PanelError(
-            f"{name}: --max-usd cannot hold with {dearer} in extra_body; leave it out (how long "
+            f"{name}: --max-usd cannot be kept with {dearer} in extra_body; leave it out (how long "
             "answers may be says max_output_tokens)"
         )
 
 
 def leaves_sampling(judge: Judge) -> bool:
-    """Return whether a server named by its URL chooses the sampling, as no temperature is set."""
+    """Return whether no temperature is set for a server named by its URL, so that it chooses."""
     unset = "temperature" in judge.options and judge.options["temperature"] is None
     return (
         bool(judge.base_url) and unset and not sets_temperature(judge.options.get("extra_body", {}))
@@ -232,15 +238,15 @@ def leaves_sampling(judge: Judge) -> bool:
 def refuse_strangers(
     what: str, names: Collection[str], options: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Refuse options for judges not on the panel: a mistyped price would leave one without.
+    """Refuse options for judges that are not on the panel, since the name may be mistyped.
 
     Args:
-        what: what they are by, "judge" or "reranker".
-        names: those that take part.
-        options: by the option's name: what is given, by judge.
+        what: "judge" or "reranker", for the message.
+        names: of the judges or rerankers of the run.
+        options: by option, the values by judge.
 
     Raises:
-        PanelError: one is for another.
+        PanelError: an option is for another name.
     """
     where = " on the panel" if what == "judge" else ""
     for option, by_judge in options.items():
@@ -270,13 +276,13 @@ def _check_url(judge: Judge, provider: Provider) -> None:
 
 
 def _found(judge: Judge, provider: Provider) -> Mapping[str, Any]:
-    """Return the options of a judge that follow from what it is."""
+    """Return the options of a judge that its provider sets, such as the digest of a recording."""
     if provider.judges_in is None:
         return {}
     judges = provider.judges_in(judge.model)
     if judge.model not in judges:
         names = ", ".join(f"{judge.provider}:{name}" for name in judges)
-        raise PanelError(f"{judge.name} is {len(judges)} judges; name one: {names}")
+        raise PanelError(f"{judge.name} stands for {len(judges)} judges; name one: {names}")
     return judges[judge.model]
 
 
@@ -287,3 +293,43 @@ def _with_keys(environ: Mapping[str, str]) -> list[Judge]:
         if any(environ.get(variable) for variable in provider.key_variables):
             judges.append(Judge(name, provider.models[0]))
     return judges
+
+
+class _Known(BaseModel):
+    """The values of all options of built-in judges; each module's PROVIDER lists its own."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    max_output_tokens: Annotated[int, Field(ge=1, le=_MOST_TOKENS)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=100)] | None = None
+    reasoning_effort: _Words | None = None
+    effort: _Words | None = None
+    thinking_level: _Words | None = None
+    response_format: Literal["json_schema", "json_object", "none"] = "none"
+    token_limit_field: Annotated[str, Field(pattern=r"^(max|num|n)_[a-z_]+$")] = "max_tokens"  # noqa: S105 - of output
+    extra_body: dict[str, JsonValue] = {}
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    dtype: _Words = "auto"
+    quantization: _Words | None = None
+    revision: _Words | None = None
+    chat_template_kwargs: dict[str, JsonValue] = {}
+    tensor_parallel_size: PositiveInt = 1
+    max_model_len: PositiveInt | None = None
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
+
+
+def refuse_wrong_options(judge: Judge, options: Mapping[str, Any]) -> None:
+    """Check the values of a built-in judge's options: a server or a budget would misread them.
+
+    Args:
+        judge: the judge, for the error.
+        options: all its options.
+
+    Raises:
+        PanelError: an option has a wrong value; the message names the judge and the option.
+    """
+    try:
+        if judge.provider in _CHECKED:
+            _Known.model_validate(dict(options))
+    except ValidationError as error:
+        raise PanelError(f"{judge.name}: judge_options: {first_error(error)}") from None

@@ -1,4 +1,4 @@
-"""Fields that a user adds to requests (`extra_body`): which may be, and what they do to a price."""
+"""Check the fields that a user adds to requests (`extra_body`), and how they affect the price."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from zelo_ray.errors import PanelError
 
 TIERS = ("service_tier", "serviceTier")
-"""Fields that say how soon and at what price an answer comes, and nothing of what it says."""
+"""Fields that set the speed and price of an answer, and not its content."""
 
-_FLEX_SECONDS = 900.0  # how long OpenAI's guide would have a call wait, and Gemini's says at most
+_FLEX_SECONDS = 900.0  # OpenAI's recommended timeout, and Gemini's longest wait
 _USUAL = ("", "auto", "default", "standard", "standard_only", "unspecified")
 
 # Names are compared as `_plain` makes them: servers take some in camel and in snake case.
@@ -26,11 +26,11 @@ _DEARER = {
     *("tools", "functions", "websearchoptions", "plugins", "mcpservers", "container"),
     *("prediction", "audio", "modalities", "responsemodalities", "inferencegeo"),
 }
-"""What makes answers longer, or several, or is charged for beside the tokens."""
+"""Fields for longer or several answers, or for features charged besides tokens."""
 _LABELS = {"metadata", "labels"}
-_CACHED = "5m"  # how long prices take a beginning to be kept, as long as no ``ttl`` says otherwise
+_CACHED = "5m"  # how long a cache keeps a prompt's beginning at the usual price
 _PARTS = {"generationconfig": "generationConfig", "outputconfig": "output_config"}
-"""Fields that hold some of ours, as the APIs spell them: others would stand beside ours."""
+"""Fields in which this package sets values, too: another spelling would be a second field."""
 
 
 def tier_of(*tiers: object) -> str:
@@ -46,12 +46,12 @@ def asked_tier(options: Mapping[str, Any]) -> str:
 
 
 def seconds_for(options: Mapping[str, Any], seconds: float) -> float:
-    """Return how many seconds a call may take: flex waits for room, and a retry costs again."""
+    """Return the timeout of a call: longer for flex, which waits for capacity."""
     return max(seconds, _FLEX_SECONDS) if asked_tier(options) == "flex" else seconds
 
 
 def thinking_budget(options: Mapping[str, Any]) -> int:
-    """Return the tokens that Claude may think for, which its output limit must exceed."""
+    """Return Claude's budget of thinking tokens, which its output limit must exceed."""
     thinking = (options.get("extra_body") or {}).get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else 0
     return budget if isinstance(budget, int) else 0
@@ -61,12 +61,12 @@ def refuse_ours(name: str, body: Mapping[str, Any], *, form: str = "") -> None:
     """Refuse added fields that set the question, the model or the form of the answer.
 
     Args:
-        name: of whom they are sent to.
+        name: of the judge, for the error.
         body: the fields.
-        form: what to do about the form of the answer, if there is something.
+        form: a hint on how to set the form of the answer, if there is a way.
 
     Raises:
-        PanelError: one of them is ours.
+        PanelError: a field is set by this package.
     """
     for field, value in _two_deep(body):
         plain = _plain(field)
@@ -82,7 +82,7 @@ def refuse_ours(name: str, body: Mapping[str, Any], *, form: str = "") -> None:
             )
         spelled = _PARTS.get(plain, field)
         if plain in _PARTS and not (field == spelled and isinstance(value, Mapping)):
-            raise PanelError(f"{name}: extra_body: write {spelled} with fields in it, so spelled")
+            raise PanelError(f"{name}: extra_body: spell it {spelled}, with fields inside")
 
 
 def dearer_in(body: Mapping[str, Any]) -> str:
@@ -98,7 +98,7 @@ def sets_temperature(body: Mapping[str, Any]) -> bool:
 
 
 def _all(body: Any) -> Iterator[tuple[str, Any]]:
-    """Yield all fields, also nested ones, except those inside mere labels of a request."""
+    """Yield all fields, including nested ones, except those inside a request's metadata."""
     if isinstance(body, Mapping):
         for name, value in body.items():
             yield str(name), value

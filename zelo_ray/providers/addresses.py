@@ -1,7 +1,7 @@
-"""Decide which address a provider's key is sent to, and say where both come from.
+"""Decide to which address a provider's key is sent.
 
-A base URL from a file ``.env`` is kept apart from the variables that SDKs read, beside a digest of
-the key that it may be used with: no other key is ever sent there.
+A base URL from a file ``.env`` is not put into the variable that the SDK reads. It is stored with a
+digest of the key from the same file, so that no other key is ever sent there.
 """
 
 import re
@@ -28,13 +28,13 @@ SERVERS = {
     "groq": "https://api.groq.com/openai/v1",
     "together": "https://api.together.xyz/v1",
 }
-"""Servers that speak OpenAI's protocol, by names that users may take for a provider's."""
+"""Servers that speak OpenAI's protocol, by names that users may mistake for a provider."""
 
 
 def wrong_in(url: str) -> str:
-    """Return what is wrong with a base URL, and what works instead; empty if nothing is wrong.
+    """Return what is wrong with a base URL and what to write instead; empty if it is right.
 
-    No part of it is shown that may hold a key.
+    Parts that may hold a key are never shown.
     """
     place = urlsplit(url)
     host = place.hostname or ""
@@ -42,10 +42,10 @@ def wrong_in(url: str) -> str:
     if azure or "api-version" in place.query.lower():
         resource = host if azure else "RESOURCE.openai.azure.com"
         return (
-            f"of Azure the v1 address works: openai:DEPLOYMENT@https://{resource}/openai/v1, with "
-            "no api-version, and the variable of its key under api_key_env"
+            f"Azure needs its v1 address: openai:DEPLOYMENT@https://{resource}/openai/v1, with "
+            "no api-version, and the variable that holds its key in api_key_env"
         )
-    if place.query or place.fragment:  # which stands where the path goes on
+    if place.query or place.fragment:  # the path of a request follows the base URL
         return "a base URL ends before any ? or #"
     if endpoint := _ENDPOINT.search(place.path):
         return f"a base URL ends before {endpoint.group().rstrip('/')}"
@@ -58,17 +58,17 @@ def lacks_scheme(model: str) -> bool:
 
 
 def keep_apart(variable: str, url: str, key: str) -> tuple[str, str]:
-    """Return the variable, and its value, that allow a base URL for one key alone."""
+    """Return the variable and its value that store a base URL for one key only."""
     return _KEPT_APART + variable, f"{_digest(key)} {url}"
 
 
 def url_for(variable: str, key: str, environ: Mapping[str, str]) -> str:
-    """Return the base URL that a key is used with; empty if it is the provider's own.
+    """Return the base URL to use with a key; empty for the provider's own.
 
     Args:
         variable: the one that the provider's SDK reads.
-        key: what is sent there.
-        environ: where variables are found.
+        key: the key that is sent there.
+        environ: the environment variables.
     """
     digest, _, url = environ.get(_KEPT_APART + variable, "").partition(" ")
     return environ.get(variable) or (url if digest == _digest(key) else "")
@@ -85,7 +85,7 @@ def key_variable(
 
 
 def elsewhere(judge: Judge, provider: Provider, key: str, environ: Mapping[str, str]) -> str:
-    """Return the address that a judge's key is sent to, if it is not the provider's own."""
+    """Return the address that a judge's key is sent to; empty for the provider's own."""
     variable = provider.url_variable
     address = judge.base_url or (url_for(variable, key, environ) if variable else "")
     url = urlsplit(address)

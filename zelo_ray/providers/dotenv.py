@@ -1,8 +1,8 @@
-"""Take keys from a file ``.env`` in the working directory, and nothing that could misuse them.
+"""Take keys from a file ``.env`` in the working directory, but nothing that could misuse them.
 
-Whoever can put a file beside the data must not learn the keys of the shell, nor run code: so only
-names of keys are taken, and options that name neither code nor an address. A base URL goes with
-the key from the same file, and with no other; see `zelo_ray.providers.addresses`.
+Someone who can put a file beside the data must not learn the keys of the shell or run code. So only
+keys are taken, and options that name neither code nor an address. A base URL is used only with the
+key from the same file; see `zelo_ray.providers.addresses`.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _MAY_NAME_CODE = {
     f"{_OPTION}{name}" for name in ("JUDGES", "RERANKERS", "PROTOCOL", "PROTOCOLS", "MEASURES")
 }
 _CODE = {"custom", "vllm", "cross-encoder", "bi-encoder"}
-"""Providers whose models are code, or files that a library loads."""
+"""Providers whose models are code, or files that a library loads as such."""
 _MOST = 2**20  # bytes
 _YES = {"1", "true", "t", "yes", "y"}
 
@@ -39,15 +39,15 @@ class DotenvFile:
     """The file ``.env`` of the working directory.
 
     Args:
-        environ: what names are taken into, where they are not set yet.
+        environ: receives the variables that are not set yet.
 
     Attributes:
-        path: where the file is; empty where there is none, or it is not to be read.
-        refused: why it was not read, as a line; else empty.
-        taken: the names that come from it.
+        path: of the file; empty if there is none, or it must not be read.
+        refused: one line on why it was not read; else empty.
+        taken: the names of the variables taken from it.
 
     Raises:
-        OptionError: it cannot be read, or is no text.
+        OptionError: it cannot be read, or is not text.
     """
 
     def __init__(self, environ: MutableMapping[str, str]) -> None:
@@ -64,7 +64,7 @@ class DotenvFile:
             self._values = {name: value for name, value in values.items() if value}
 
     def take(self) -> None:
-        """Take the keys of all providers, base URLs that go with them, and options."""
+        """Take the keys of all providers, their base URLs, and options."""
         if not self._values:
             return
         providers = [load_provider(name) for name in (*PROVIDERS, *RERANKERS)]
@@ -76,7 +76,7 @@ class DotenvFile:
             self._take_url(provider)
 
     def take_named(self, options: CommandOptions) -> None:
-        """Take the keys that a command's options name, or the user's own providers in them."""
+        """Take the keys that a command's options or their user-defined providers name."""
         variables: Mapping[str, str] = getattr(options, "api_key_env", {})
         self.take_names(variables.values())
         judges: Iterable[str] = (*getattr(options, "judges", ()), *_judges_in(options))
@@ -87,7 +87,7 @@ class DotenvFile:
                     self.take_names(load_provider(provider).key_variables)
 
     def left_out(self) -> Iterator[str]:
-        """Yield lines on what was not taken, with names only and no values."""
+        """Yield lines on the variables that were not taken, by name and without values."""
         if self.refused:
             yield self.refused
         names = [name for name in self._values if name not in self.taken]
@@ -98,18 +98,18 @@ class DotenvFile:
             )
 
     def holds(self, name: str, value: str) -> bool:
-        """Return whether a variable has its value from this file."""
+        """Return whether a variable has this value in the file."""
         return self._values.get(name) == value
 
     def take_names(self, names: Iterable[str]) -> None:
-        """Take those of these names that are in the file and not set yet."""
+        """Take the named variables that are in the file and not set yet."""
         for name in names:
             value = self._values.get(name, "")
             if value and self._environ.setdefault(name, value) == value:
                 self.taken.add(name)
 
     def _plain(self, name: str) -> bool:
-        """Return whether an option neither runs code nor says where a key or a prompt goes."""
+        """Return whether an option names neither code nor an address for keys or prompts."""
         if name == _WHERE_KEYS_GO:
             return False
         words = re.split(r"[\s,\"'\[\]]+", self._values[name]) if name in _MAY_NAME_CODE else []
@@ -120,7 +120,7 @@ class DotenvFile:
         )
 
     def _take_url(self, provider: Provider) -> None:
-        """Take a base URL for the key from this file, if that is the key that will be used."""
+        """Take a base URL, if the key that will be used is from this file."""
         variable, keys = provider.url_variable, provider.key_variables
         url = self._values.get(variable, "")
         used = next((name for name in keys if self._environ.get(name)), "")
@@ -131,7 +131,7 @@ class DotenvFile:
 
 
 def _judges_in(options: CommandOptions) -> Iterator[str]:
-    """Yield the judges in names of rerankers, such as ``listwise:JUDGE``."""
+    """Yield the judges in the names of rerankers, such as ``listwise:JUDGE``."""
     for name in getattr(options, "rerankers", ()):
         ranker, _, judge = name.rpartition("=")[2].partition(":")
         if ranker in RANKERS:
@@ -144,9 +144,9 @@ def where_keys_go(
     """List the keys from ``.env``, and those sent to another address than their provider's.
 
     Args:
-        judges: those that are asked, by the names that users know them by.
+        judges: the judges of the run, by the names that users give them.
         variables: the variable of a judge's key, by the same names; see `find_key`.
-        environ: where keys are found.
+        environ: the environment variables that hold keys.
     """
     try:
         file = DotenvFile(environ)
@@ -167,9 +167,9 @@ def where_keys_go(
 
 
 def _read(path: Path) -> tuple[str | None, str]:
-    """Read the file if only this user can have written it; else say why not, in a line."""
+    """Return the text of the file if only this user could write it, else one line on why not."""
     try:
-        # A link may lead anywhere, and a pipe would be waited for.
+        # A link may point anywhere, and opening a pipe would block.
         at = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None, ""
@@ -180,13 +180,13 @@ def _read(path: Path) -> tuple[str | None, str]:
     status = os.fstat(at)
     if not stat.S_ISREG(status.st_mode):
         os.close(at)
-        return None, "not read: it is no regular file"
+        return None, "not read: it is not a regular file"
     with os.fdopen(at, "rb") as file:
         if status.st_uid != os.getuid():
             what = f"it belongs to another user ({status.st_uid}, and this is {os.getuid()})"
             return None, f"not read: {what}; make it yours, or set its keys in the shell"
         if status.st_mode & stat.S_IWOTH:
-            return None, "not read: it is writable by anybody; chmod 600 .env"
+            return None, "not read: it is writable by everyone; chmod 600 .env"
         try:
             data = file.read(_MOST)
             text = data.decode("utf-8-sig")

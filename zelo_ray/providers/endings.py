@@ -1,4 +1,4 @@
-"""Classify how an answer ended, from the words that servers use, by one table for all."""
+"""Classify how an answer ended from the words of servers, with one table for all of them."""
 
 from typing import Literal
 
@@ -25,8 +25,8 @@ _ENDINGS = {word: ending for ending, words in _WORDS.items() for word in words.s
 def ending_of(word: object) -> Ending | None:
     """Return how an answer ended; None if the word is unknown.
 
-    Case and punctuation do not count, nor do the names of Google's enumerations. No word, as many
-    servers have it, is a good one.
+    Case, punctuation and the prefixes of Google's enumerations are ignored. Without a word, as with
+    many servers, the answer is complete.
     """
     plain = "".join(filter(str.isalnum, str(word or "").rpartition(".")[2].lower()))
     plain = plain.removeprefix("finishreason")

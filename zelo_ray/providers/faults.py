@@ -1,8 +1,8 @@
-"""Read an error from a server's response, in whatever form and with any status, even 200.
+"""Read an error from a server's response, in any form and with any status, even 200.
 
-Servers that speak one protocol differ in their errors. They name a code of HTTP, a word, or a
-sentence; in ``error``, ``detail``, ``errors``, ``message``, or as plain text; and gateways put what
-they were told into what they tell.
+Servers that speak one protocol differ in their errors. They give an HTTP status, a code, or a
+sentence, in ``error``, ``detail``, ``errors``, ``message``, or as plain text; and gateways wrap the
+errors of the servers behind them.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _NO_CODES = {"error", "0", "200", "ok", "success", "none", "null", "false"}
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _HTTP = range(300, 600)
 
-# A limit of output that is too large may be so beside one prompt alone.
+# An output limit may be too large for one prompt only, which is no reason to stop.
 _LIMITS = {"max_tokens", "max_completion_tokens", "maxOutputTokens"}
 _REFUSING = re.compile(
     r"unsupported|not (currently )?support|unrecogni[sz]ed|unknown|unexpected|extra_|extra inputs|"
@@ -38,7 +38,7 @@ _REFUSING_OR_WRONG = re.compile(
     re.IGNORECASE,
 )
 
-# What words mean as a status, compared without case and punctuation; the first that fits.
+# Words as HTTP statuses, compared without case and punctuation; the first match counts.
 _STATUS_WORDS = {
     402: "insufficientquota insufficientcredit insufficientbalance insufficientfunds "
     "billingerror billinghardlimit billingnotactive paymentrequired spendlimit morecredits "
@@ -66,12 +66,13 @@ Flaw = Literal["extra", "missing", "value"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An unsuccessful call, in no SDK's words. Status 0: unknown.
+    """An unsuccessful call, independent of any SDK. Status 0: unknown.
 
-    ``codes`` are the error's machine-readable words, most telling first; ``delay`` is the server's
-    wish in seconds. ``place`` is the path to the field of the request that it names as its cause,
-    and ``flaw`` what is wrong with that. ``page`` tells that an HTML page came, whose title is the
-    message. ``ends`` is how the request ends if no further attempt helps.
+    ``codes`` are the error's machine-readable words, the most specific first; ``delay`` is the wait
+    that the server asks for, in seconds. ``place`` is the path to the field of the request that
+    caused the error, and ``flaw`` what is wrong with it. ``page`` tells that the response is an
+    HTML page, whose title is the message. ``ends`` is how the request ends if no further attempt
+    helps.
     """
 
     status: int
@@ -88,8 +89,8 @@ def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = N
     """Read an error's body, as JSON, decoded, or as plain text.
 
     Args:
-        body: what the server sent.
-        status: of HTTP; 0: what the body says of it counts.
+        body: of the response.
+        status: of HTTP; 0: the one in the body counts.
         headers: of the response.
     """
     if isinstance(body, str) and body.lstrip().startswith('"'):
@@ -130,7 +131,7 @@ def fault_in(body: Any) -> Fault | None:
 
 
 def status_of(words: Iterable[str]) -> int:
-    """Return the status that some words mean; 0 if no word is known."""
+    """Return the HTTP status for some words; 0 if none is known."""
     squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
     for status, keywords in _STATUS_WORDS.items():
         if any(word in phrase for word in keywords.split() for phrase in squeezed):
@@ -145,12 +146,12 @@ def is_of_context(words: Iterable[str]) -> bool:
 
 
 def refused_field(fault: Fault, text: str, fields: Collection[str]) -> str:
-    """Return the field of the requests that a server does not accept; empty if it is none.
+    """Return the field of the requests that a server does not accept; empty if there is none.
 
     Args:
-        fault: which names it by structure, perhaps.
-        text: its message, as far as that holds nothing of a prompt.
-        fields: those that all requests have: one of them is refused in the next request as well.
+        fault: the error, which may name the field by structure.
+        text: its message, empty if it may quote a prompt.
+        fields: of all requests: a refused one would be refused in the next request as well.
     """
     words = [*map(str, fault.codes), text]
     if is_of_context(words):
@@ -166,12 +167,12 @@ def refused_field(fault: Fault, text: str, fields: Collection[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name without case and underscores, as servers take both camel and snake case."""
+    """Return a name in lower case without underscores: servers accept camel and snake case."""
     return name.replace("_", "").lower()
 
 
 def _is_told(error: Any) -> bool:
-    """Return whether a field holds an error, and not a value that stands for none."""
+    """Return whether a field holds an error, and not a value that means none."""
     if not isinstance(error, dict):
         return bool(error) and str(error).lower() not in _NO_CODES
     if error.get("code") is not None and str(error["code"]).lower() in _NO_CODES - {"error"}:

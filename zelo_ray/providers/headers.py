@@ -11,9 +11,9 @@ _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs
 
 
 def server_delay(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Return the seconds that a response asks to wait; None if it asks for nothing readable.
+    """Return the seconds that a response asks to wait; None without a readable header.
 
-    That is ``retry-after-ms``, else ``retry-after`` as a number or as an HTTP date.
+    It is ``retry-after-ms``, else ``retry-after`` as a number or an HTTP date.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "")
@@ -30,7 +30,7 @@ def server_delay(headers: Mapping[str, str], now: Callable[[], float] = time.tim
 
 
 def limit_in(headers: Mapping[str, str], name: str) -> float | None:
-    """Return the limit in a header; None if it gives none above 0."""
+    """Return the limit in a header; None unless it is above 0."""
     try:
         limit = float(headers.get(name) or 0)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Write and read the JSONL files of batches, and clean a provider's message about one."""
+"""Write, upload and read the JSONL files of batches, as all providers' batch APIs need it."""
 
 import contextlib
 import json
@@ -15,11 +15,11 @@ from zelo_ray.providers.outcome import MALFORMED, Caller, guarded, judged
 
 T = TypeVar("T")
 TRANSFER = 600.0
-"""Seconds that a file may take to go up: 50 MB at less than a megabit a second."""
+"""Timeout of an upload, in seconds: 50 MB at less than a megabit a second."""
 GONE = "its results are gone; the provider keeps them for some time only"
 
-# In JSON these may stand as they are, but a reader that splits text at every kind of line end
-# would see two halves of a line.
+# JSON may contain these unescaped, but a reader that splits text at every kind of line end would
+# split the line.
 _LINE_ENDS = (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\x85", "\\u0085"))
 _QUOTED = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|`[^`]*`")
 _REASON_LENGTH = 200
@@ -50,7 +50,7 @@ def written(fields: Mapping[str, Any], name: str) -> bytes:
 
 
 class FileTexts:
-    """The lines of a file, read anew each time: what an error must not hold may be in them."""
+    """The lines of a file, read again each time, as texts that errors must not quote."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -65,7 +65,7 @@ def results_in(
 ) -> Iterator[tuple[str, Outcome]]:
     """Yield what ``read`` returns for each line, of JSON or decoded; skip lines it cannot read.
 
-    The request of such a line is then missing, as if the provider had left it out.
+    The request of a skipped line counts as missing from the results.
     """
     for line in lines:
         try:
@@ -79,9 +79,10 @@ def results_in(
 async def downloaded(
     opening: AbstractAsyncContextManager[Download], caller: Caller
 ) -> AsyncIterator[list[bytes]]:
-    """Yield the lines of a file as it is downloaded, some at a time, without their ends.
+    """Yield the lines of a file as it is downloaded, some at a time, without line ends.
 
-    Not by the SDK's or httpx's own lines: those also end at characters that JSON may hold.
+    The SDK's and httpx's line iterators are not used: they also split at characters that JSON may
+    contain.
 
     Raises:
         Retry, Refused, Fatal: as `guarded`, also in the middle of the file.
@@ -101,11 +102,11 @@ async def downloaded(
 async def told(
     call: Awaitable[str], read: Callable[[Any], T], caller: Caller, seconds: float | None = None
 ) -> T:
-    """Return what ``read`` makes of the JSON that a call returns.
+    """Return the result of ``read`` for the JSON that a call returns.
 
     Raises:
-        Retry, Refused, Fatal: as `guarded`, also where the response is a fault in itself; Retry too
-            where ``read`` stumbles.
+        Retry, Refused, Fatal: as `guarded`, also if the response is an error; Retry also if
+            ``read`` fails.
     """
     text = await guarded(call, caller, seconds)
     fault = None
@@ -115,13 +116,13 @@ async def told(
         return read(body)
     if fault:
         raise judged(fault, caller)
-    raise Retry("a response of another form than the documented one", name=caller.name)
+    raise Retry("a response without the documented form", name=caller.name)
 
 
 async def stopped(
     cancelling: Awaitable[Any], look: Callable[[], Awaitable[Batch]], caller: Caller
 ) -> None:
-    """Cancel a batch; it is no error if the batch has ended meanwhile.
+    """Cancel a batch; one that has ended meanwhile is not an error.
 
     Raises:
         Retry, Refused, Fatal: as `guarded`.
@@ -141,9 +142,9 @@ async def listed(
     """Return batches created since then, from a list that comes in pages, newest first.
 
     Args:
-        page: Takes a place in the list, "" for its beginning, and gives the batches from there and
-            the place of the next page, "" where there is none.
-        since: In seconds since 1970; a provider may tell whole ones only.
+        page: returns the batches from a place in the list ("" for its start), and the place of the
+            next page ("" for none).
+        since: in seconds since 1970, rounded down, as providers may report whole seconds.
     """
     recent_batches: list[Batch] = []
     place, places, since = "", set[str](), float(int(since))
@@ -164,7 +165,7 @@ def seconds_of(time: str) -> float:
 def reason_of(code: object, message: object, key: str) -> str:
     """Return a provider's reason why a batch failed, in one short line.
 
-    Quoted words may be from a prompt and are left out, as is the key.
+    Quoted words may be from a prompt, so they are left out, and so is the key.
     """
     words = f"{code or ''}: {message or ''}"
     reason = _QUOTED.sub("...", words.replace(key, "[key]") if key else words)

@@ -2,10 +2,9 @@
 
 They are for trying things out, for tests, and as a baseline that a paid judge should beat. Each
 scores both documents against the query by the words or letters that they share, and votes for the
-higher score; none understands a paraphrase. How common a word is they know from the `wordfreq`
-package, as a language model does from its training. A document by itself they grade by how much of
-the query it covers: the more of its words and the rarer these are, whatever is said about them. To
-argue is beyond them. What becomes of what they see, the model of the answer says
+higher score; none understands a paraphrase. Word frequencies come from the `wordfreq` package. A
+single document is graded by how much of the query it covers: by the number and the rarity of the
+query's words in it. They cannot argue. The response model turns the features into an answer
 (`zelo_ray.records.SyntheticFeatures`).
 """
 
@@ -23,11 +22,11 @@ from zelo_ray.providers import Connection, Provider, Refused, Settings
 from zelo_ray.records import Answer, Request, SyntheticFeatures, Usage, written
 
 _NEEDED = ("sklearn", "snowballstemmer", "wordfreq")
-"""Packages that are imported where they are used: the first takes seconds."""
+"""Packages that are imported where they are used, since the first takes seconds."""
 _LANGUAGES = ("en", "de", "fr", "es", "it", "pt")
 _RAREST = 1e-7
 _TYPICAL_LENGTH = 100
-"""Words of a typical document: what a word's rarity is reckoned over."""
+"""Words of a typical document, for the rarity of a word."""
 
 
 def _connect(settings: Settings) -> Connection:
@@ -44,7 +43,7 @@ class Offline:
     async def send(self, request: Request) -> Answer:
         """Compare two documents, grade one, or score some."""
         judge, texts = request.judge.model, [document.content for document in request.documents]
-        try:  # not in a thread: the stemmer is not made for several
+        try:  # not in a thread: the stemmer is not thread-safe
             text = written(request, _seen(judge, request.query, texts))
         except ValueError:
             raise Refused(
@@ -57,7 +56,7 @@ class Offline:
 
 
 def _seen(judge: str, query: str, texts: Sequence[str]) -> SyntheticFeatures:
-    """Score documents: for one, how much of the query it covers; for two, which is better."""
+    """Return the features of documents: of one its grade, of two the preference, and scores."""
     if not texts:
         return SyntheticFeatures()
     score, slope = _JUDGES[judge]
@@ -90,7 +89,7 @@ def _graded(judge: str, query: str, document: str, scores: tuple[float, ...]) ->
 def bm25(query: str, documents: Sequence[str], k1: float = 1.2, b: float = 0.75) -> list[float]:
     """Score these documents by Okapi BM25 (Robertson & Zaragoza 2009, eq. 3.15).
 
-    A word's inverse document frequency is its `rarity`, since two documents cannot tell it.
+    A word's inverse document frequency is its `rarity`, as two documents cannot estimate it.
     """
     counts = [Counter(_stems(document)) for document in documents]
     mean = sum(count.total() for count in counts) / len(counts)
@@ -166,7 +165,7 @@ _SHARES: dict[str, Callable[[str, str], float]] = {
     "likelihood": likelihood_share,
 }
 _STEPS = (0.4, 0.6, 0.8)
-"""Shares of the query from which on a document is marginal, relevant, highly relevant."""
+"""Shares of the query from which a document is marginal, relevant, highly relevant."""
 
 
 @lru_cache(2**16)

@@ -1,7 +1,8 @@
 """Turn one call of a provider into an answer or one of the three errors.
 
-An SDK's exception holds the key and the prompt, and some cannot be pickled. So it ends here: what
-leaves is a new error with one line of text, raised where no other exception is being handled.
+An SDK's exception may contain the key and the prompt, and some cannot be pickled. So none leaves
+this
+module: a new error with one line of text is raised, outside of any exception handler.
 """
 
 import asyncio
@@ -32,10 +33,12 @@ from zelo_ray.records import Answer, Usage
 
 T = TypeVar("T")
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError)
-"""What reading stumbles over in a response of another form than the documented one."""
+"""Errors of reading a response that does not have the documented form."""
 
 _KEY = "the key was refused; set {variables} to a valid one"
-_NO_KEY = "it wants a key, and none was sent; name the variable that holds it: api_key_env"
+_NO_KEY = (
+    "the server requires a key, and none was sent; name the variable that holds it: api_key_env"
+)
 _UNPAID = "the account's quota or spending limit is used up; raise it, then run again"
 _NO_ANSWER = "a response without an answer in it"
 _CHECK_URL = "check the base URL"
@@ -45,7 +48,7 @@ _FIREWALL = (
 )
 _QUESTION = {"model", "messages", "system", "contents"}
 _FIELD = "leave it out of extra_body, or name another server"
-_OPTION = "the model does not take an option of this judge; change its judge_options"
+_OPTION = "the model does not accept an option of this judge; change its judge_options"
 
 _STATUS_ADVICE = {
     401: _KEY,
@@ -63,15 +66,15 @@ _KINDS = {
     503: RetryKind.UNAVAILABLE,
     529: RetryKind.UNAVAILABLE,
 }
-"""What tells why to try again later; a 500 or a 504 may be about what was asked."""
+"""Statuses that say why to retry; a 500 or a 504 may also be caused by the request."""
 _REFUSED = {400, 413, 422}
 _PROXY_LOGIN = 407
 _BETWEEN = {401, 403, 404, _PROXY_LOGIN}
-"""What stands between us and a server may answer with these, too."""
+"""Statuses that a proxy or firewall in front of the server may answer with, too."""
 _OF_FIELDS = {0, 400, 422, 501}
 
-# What some errors say in their codes: these pass neither by waiting nor with other prompts. Codes
-# only: Gemini's messages speak of quota and billing in every 429.
+# Advice by error code, for errors that neither waiting nor another prompt resolves. Messages are
+# not searched: Gemini's mention quota and billing in every 429.
 _CODE_ADVICE = {
     "insufficient_quota": _UNPAID,
     "spend_limit_reached": _UNPAID,
@@ -87,37 +90,37 @@ _FILTERED = ("content_filter", "content_policy", "invalid_prompt")
 _CODE = re.compile(r"[\w.\-\[\]]{1,100}")
 _MESSAGE_LENGTH = 200
 _ECHO_LENGTH = 16
-_KEY_START = 6  # characters of a key that servers may show of it
-_STARRED = re.compile(r"\S*\*{3,}\S*")  # as servers show a key, too
+_KEY_START = 6  # first characters of a key that servers may show
+_STARRED = re.compile(r"\S*\*{3,}\S*")  # another way in which servers show a key
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a provider, with what its errors may and must not say."""
+    """The caller of a provider, with what its errors may and must not contain."""
 
     name: str
-    """what an error begins with"""
+    """the beginning of its errors"""
     settings: Settings
-    """where it is made; the key is kept out of the errors"""
+    """with the URL, and the key, which must not be in errors"""
     variables: Sequence[str]
     """the environment variables that may hold the key"""
     fault: Callable[[Exception], Fault | None]
     """turns an SDK's exception into a `Fault`; None where it is about no response's status"""
     prompts: Iterable[str] | None = ()
-    """texts that are kept out of the errors; None where they are not known, and so neither is
-    whether a server's message holds them: then it is left out"""
+    """texts that errors must not quote; None if they are unknown, so that all messages of the
+    server are left out"""
     existing: bool = False
-    """whether it is about batches that exist: then there is nothing to refuse"""
+    """whether the call is about existing batches, so that no error means a refused request"""
     gone: Mapping[int, str] = field(default_factory=dict)
-    """statuses that mean that what is asked for is there no more, with what to say"""
+    """statuses that mean that the resource no longer exists, with the message"""
     passing: Collection[int] = ()
-    """statuses of this kind of server that pass, beside those that do so everywhere"""
+    """further statuses after which to retry, for this kind of server"""
     filtered: Collection[int] = ()
-    """statuses by which it refuses what a text says"""
+    """statuses that mean that a content filter refused the text"""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """fields of all its requests, each with what to do where a server does not take it"""
+    """fields of all its requests, each with advice if a server does not accept it"""
     proxies: Collection[str] = PROXIES
-    """environment variables of a proxy that its HTTP library heeds"""
+    """environment variables of a proxy that its HTTP library uses"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +142,11 @@ def merged(fields: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]
 
 
 def of_request(body: Mapping[str, Any], fields: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the fields of a request that others also have, with what to do about each.
+    """Return the fields of a request besides the question, with advice for each if refused.
 
     Args:
         body: the request.
-        fields: those that we set, likewise; others are the user's, but for the question itself.
+        fields: advice for the fields that the provider sets; the others are the user's.
     """
     return {name: fields.get(name, _FIELD) for name in body if name not in _QUESTION}
 
@@ -153,12 +156,12 @@ def resolved(
 ) -> Settings:
     """Complete the settings: a base URL, and a key that can be sent.
 
-    The base URL is their own, else that of ``variable``, which the SDK reads, or of the file
-    ``.env`` that the key is from, else the provider's.
+    The base URL is that of the settings, else that of ``variable``, which the SDK reads, or of the
+    file ``.env`` that the key is from, else the provider's.
 
     Raises:
-        Fatal: there is no key and the base URL is the provider's own, or no key looks like this, or
-            no base URL.
+        Fatal: there is no key although the base URL is the provider's own, or the key or the base
+            URL is malformed.
     """
     key = settings.key.strip()
     url = settings.base_url or url_for(variable, key, os.environ) or base_url
@@ -168,7 +171,7 @@ def resolved(
     if not key and url == base_url:
         raise Fatal(f"no key; set {names}", name=provider)
     if not (key.isascii() and key.isprintable() and " " not in key):
-        what = f"the key holds characters that no key has; check {names}"
+        what = f"the key contains characters that no key has; check {names}"
         raise Fatal(what, name=provider)
     return replace(settings, key=key, base_url=url)
 
@@ -177,9 +180,9 @@ async def guarded(call: Awaitable[T], caller: Caller, seconds: float | None = No
     """Await an SDK's call, and turn whatever it raises into one of the three errors.
 
     Args:
-        call: The SDK's call.
-        caller: For the errors.
-        seconds: How long it may take; by default what the settings say.
+        call: the SDK's call.
+        caller: for the errors.
+        seconds: the timeout; None: that of the settings.
 
     Raises:
         Retry: the call may succeed later.
@@ -209,13 +212,13 @@ async def attempt(
     """Await one call's response and read the answer in it.
 
     Args:
-        call: The SDK's call; its result is the raw JSON text and the response's headers.
-        caller: For the errors.
-        reading: How to read the JSON.
-        rates: Reads the account's limits out of the headers.
+        call: the SDK's call; it returns the raw JSON text and the response's headers.
+        caller: for the errors.
+        reading: functions that read the JSON.
+        rates: reads the account's limits from the headers.
 
     Raises:
-        Retry, Refused, Fatal: as `guarded`; Retry too where there is no answer in the response.
+        Retry, Refused, Fatal: as `guarded`; Retry also if the response has no answer.
     """
     text, headers = await guarded(call, caller)
     outcome = answered(text, caller, reading, headers)
@@ -228,12 +231,12 @@ async def attempt(
 def answered(
     response: Any, caller: Caller, reading: Reading, headers: Mapping[str, str] | None = None
 ) -> Outcome:
-    """Read the answer in a successful response, or the fault that it holds instead.
+    """Read the answer in a successful response, or the error that it contains instead.
 
     Args:
         response: its body, as JSON text or decoded.
-        caller: for the errors, which are not raised.
-        reading: how to read the JSON.
+        caller: for the errors, which are returned and not raised.
+        reading: functions that read the JSON.
         headers: of the response.
     """
     body, usage = response, Usage()
@@ -254,7 +257,7 @@ def answered(
     outcome = judged(fault, caller, lacking=read is None)
     if isinstance(outcome, Retry):
         outcome.billed = None if usage == Usage() else usage
-        # What is refused as a whole is not billed.
+        # A refused request is not billed.
         throttled = outcome.kind is RetryKind.THROTTLED
         outcome.unsettled = not (refused or outcome.billed or throttled)
     elif isinstance(outcome, Refused) and usage != Usage():
@@ -263,12 +266,12 @@ def answered(
 
 
 def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Refused | Fatal:
-    """Decide what a fault means for the call.
+    """Decide whether to retry after a fault, to give up the request, or to stop the judge.
 
     Args:
-        fault: what went wrong.
-        caller: on whose behalf.
-        lacking: whether a response said that all is well, and had no answer in it.
+        fault: the error.
+        caller: the caller.
+        lacking: whether the response was successful, but had no answer.
 
     Returns:
         One of the three errors, not raised.
@@ -283,7 +286,7 @@ def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Re
     status = status or status_of([text])
     if status >= 500 and is_of_context([*words, text]):
         status = 400
-    if status == 401 and not fault.page:  # such messages hold a part of the key
+    if status == 401 and not fault.page:  # such messages may contain part of the key
         text = ""
     detail = _detail(fault, sayable(codes, caller.prompts or (), keys), text)
     detail += _proxied(caller, always=fault.page or status == _PROXY_LOGIN)
@@ -305,7 +308,7 @@ def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Re
         )
     refused = status in _REFUSED or status in caller.filtered
     if not refused:
-        detail = f"a response that no such server gives; check the base URL ({detail})"
+        detail = f"not a response of such a server; check the base URL ({detail})"
     if not refused or caller.existing:
         return Fatal(detail, name=name)
     filtered = status in caller.filtered or any(code in marks for code in _FILTERED)
@@ -321,7 +324,7 @@ def _detail(fault: Fault, codes: str, text: str) -> str:
 
 
 def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) -> str:
-    """Return what a person has to do; empty if nothing."""
+    """Return what a person has to do about a fault; empty if nothing."""
     settings = caller.settings
     if status in _BETWEEN and is_local(settings.base_url) and _proxied(caller):
         return "a proxy answered in place of the server"
@@ -329,8 +332,10 @@ def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) ->
         return _FIREWALL
     if status in _OF_FIELDS and (name := refused_field(fault, text, caller.fields)):
         if fault.flaw == "missing":
-            return f"the server wants the field {name}, which is of another API; {_CHECK_URL}"
-        return f"the server does not take the field {name}; {caller.fields.get(name, _FIELD)}"
+            return (
+                f"the server requires the field {name}, which belongs to another API; {_CHECK_URL}"
+            )
+        return f"the server does not accept the field {name}; {caller.fields.get(name, _FIELD)}"
     candidates = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
     absent = _ABSENT_BATCH if caller.existing else _ABSENT
     advice = next(candidates, absent if status == 404 else _STATUS_ADVICE.get(status)) or ""
@@ -345,7 +350,7 @@ def _proxied(caller: Caller, *, always: bool = False) -> str:
     local, proxy = is_local(url), proxy_of(url, caller.proxies)
     if not proxy or not (local or always):
         return ""
-    route = f", by way of the proxy {proxy}"
+    route = f", through the proxy {proxy}"
     return f"{route}; set no_proxy={urlsplit(url).hostname}" if local else route
 
 
@@ -366,9 +371,9 @@ def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refuse
 
 
 def sayable(message: str, prompts: Iterable[str], keys: Iterable[str]) -> str:
-    """Return a message in one short line, empty if it quotes a prompt or HTML; hide the keys."""
+    """Return a message as one short line without keys; empty if it quotes a prompt or is HTML."""
     for key in keys:
-        if len(key) >= _ECHO_LENGTH // 2:  # shorter is a word for servers that need none
+        if len(key) >= _ECHO_LENGTH // 2:  # a shorter one is a placeholder such as "none"
             message = message.replace(key, "[key]")
             message = re.sub(rf"{re.escape(key[:_KEY_START])}\S*", "[key]", message)
     message = _STARRED.sub("[key]", message)

@@ -14,19 +14,19 @@ from zelo_ray.providers.registry import load_provider
 from zelo_ray.records import Judge, Usage
 
 _PROVIDER_IDS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google"}
-# What that table does not hold: list prices of rerankers in November 2026, dollars for a million
+# Not in that table: list prices of rerankers in November 2026, dollars for a million
 # tokens of input. Cohere and Jina publish none for a token.
 _RERANKERS = {
     "zeroentropy": dict.fromkeys(("zerank-2", "zerank-1", "zerank-1-small"), 0.025),
     "voyage": dict.fromkeys(("rerank-3", "rerank-2.5", "rerank-2"), 0.05)
     | dict.fromkeys(("rerank-3-lite", "rerank-2.5-lite", "rerank-2-lite"), 0.02),
 }
-_LISTED_FOR = 900  # seconds that a look into the table is good for: its prices change by the clock
-# What they charge half for, where the table has no rate: all three for batches, and Gemini for
-# flex, its price list of November 2026 says. The table has OpenAI's rates of tiers.
+_LISTED_FOR = 900  # seconds for which a price of the table is cached: some change by time of day
+# Half price, where the table has no rate: batches of all three, and Gemini's flex, by the price
+# lists of November 2026. The table has OpenAI's rates of tiers.
 _HALF = {("google", "flex"), *((provider, "batch") for provider in _PROVIDER_IDS.values())}
-_WRITES = {"anthropic": 1.25}  # times the input that a cache's write costs, where it costs more
-_CONDITIONS = ("processing", "service_tier", "speed")  # under which the table has other rates
+_WRITES = {"anthropic": 1.25}  # price of cache writes, in multiples of the input price; else 1
+_CONDITIONS = ("processing", "service_tier", "speed")  # conditions with rates of their own
 _PROBE = Usage(1000, 100)
 
 
@@ -52,23 +52,23 @@ def price(
 ) -> float | None:
     """Return what one call costs, in US dollars; None if unknown.
 
-    Judges of a free provider cost nothing; what a server named by its URL costs is unknown, and so
-    is a service tier that the table lacks, unless ``prices`` says so. The tier is the one that
-    served, else the one that was asked for. Hidden thinking is part of the output. Who charges for
-    searches charges for one at least.
+    Judges of a free provider cost nothing. Without an entry in ``prices``, the price of a server
+    named by its URL is unknown, and so is that of a service tier that the table lacks. The tier is
+    the one that served, else the one asked for. Hidden thinking is part of the output. At least one
+    search is charged where searches have a price.
 
     Args:
-        judge: who was asked.
-        usage: what the call used, in inclusive totals.
-        prices: the user's own, by judge; they win.
-        batch: whether the call came in a batch.
-        at: when it was made, in seconds since 1970, for prices that change; None: now.
+        judge: the judge that was asked.
+        usage: of the call, in inclusive totals.
+        prices: the user's own, by judge, which take precedence.
+        batch: whether the call was part of a batch.
+        at: the time of the call, in seconds since 1970, for prices that change; None: now.
     """
     user_price = prices.get(judge.name)
     if user_price is None and load_provider(judge.provider).free:
         return 0.0
     plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
-    if plain < 0:  # counts that cannot be
+    if plain < 0:  # impossible counts
         return None
     if user_price is not None:
         rates = _own(user_price, _WRITES.get(judge.provider, 1.0), batch=batch)
@@ -79,7 +79,7 @@ def price(
     else:
         span = int((time.time() if at is None else at) // _LISTED_FOR)
         tier = tier_of(usage.tier) if usage.tier else asked_tier(judge.options)
-        if batch and tier in ("", "flex"):  # a dearer tier of a batch costs at most what it says
+        if batch and tier in ("", "flex"):  # a more expensive tier is an upper bound of a batch
             tier = "batch"
         table = _listed(_PROVIDER_IDS[judge.provider], judge.model, span, tier)
         if not table:
@@ -97,9 +97,9 @@ def price(
 def dearest(
     judge: Judge, most: Usage, prices: Mapping[str, Price] = {}, *, batch: bool = False
 ) -> float:
-    """Return the most that a call of this usage can cost, in US dollars; 0 if unknown.
+    """Return an upper bound of the cost of a call, in US dollars; 0 if unknown.
 
-    That is so whatever a cache does, and also if the standard tier serves it instead.
+    It holds with or without caching, and also if the standard tier serves the call.
     """
     if not price(judge, most, prices, batch=batch):
         return 0.0
@@ -141,8 +141,8 @@ def _listed(provider: str, model: str, span: int, tier: str) -> tuple[_Rates, ..
 
     ``tier`` is "batch", a service tier, or empty for the standard one.
 
-    The package's own arithmetic takes 45 to 95 µs a call, and this module's 2: it looks a model up
-    once a quarter of an hour, and multiplies itself.
+    The package computes a price in 45 to 95 µs, this module in 2: it looks a model up every quarter
+    of an hour and multiplies by itself.
     """
     from genai_prices import Usage as PricedUsage  # noqa: PLC0415 - half a second, paid when needed
     from genai_prices import calc_price  # noqa: PLC0415 - paid where it is used
@@ -165,7 +165,7 @@ def _listed(provider: str, model: str, span: int, tier: str) -> tuple[_Rates, ..
         return ()
     if entry == ModelPrice():  # free of charge, as Gemma is at Gemini's API
         return (_Rates(-1, 0.0, 0.0, 0.0, 0.0),)
-    if entry.input_mtok is None or entry.output_mtok is None:  # charged by other things than tokens
+    if entry.input_mtok is None or entry.output_mtok is None:  # not charged by tokens
         return ()
     lacking = bool(tier) and entry == standard
     if lacking and (provider, tier) not in _HALF:

@@ -1,4 +1,4 @@
-"""Define a provider, its connection and batches, and the three errors that it raises."""
+"""Define providers, their connections and batches, and the three errors that they raise."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class CallError(Exception):
 
     Args:
         detail: one line, without the name.
-        name: on whose behalf the call was made, which the error's text begins with; may be empty.
+        name: of the judge, with which the error's text begins; may be empty.
     """
 
     def __init__(self, detail: str, *, name: str = "") -> None:
@@ -30,21 +30,20 @@ class RetryKind(Enum):
     """The reasons why a call may succeed later."""
 
     THROTTLED = auto()
-    """the account's rate was exceeded, so that its other calls should wait as well"""
+    """the account's rate limit was exceeded, so its other calls should wait as well"""
     UNREACHED = auto()
-    """not even a connection was made"""
+    """no connection could be made"""
     UNAVAILABLE = auto()
-    """the server says by itself that it can serve nobody now, whatever is asked"""
+    """the server reports that it cannot serve any request now"""
     OTHER = auto()
 
 
 class Retry(CallError):  # noqa: N818 - it names what is to be done
     """A call failed that may succeed later.
 
-    ``delay`` is the server's own wish in seconds, if it had one; ``billed`` is what a response
-    without an answer in it says that it used. ``unsettled`` tells that the call may have come to
-    the server and been billed, though no response says what it used. ``status`` is how the request
-    ends if its attempts are used up.
+    ``delay`` is the wait that the server asks for, in seconds; ``billed`` is the usage of a
+    response without an answer. ``unsettled`` means that the call may have been billed, although no
+    response reports its usage. ``status`` is how the request ends if its attempts are used up.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Fatal(CallError):  # noqa: N818 - as Retry
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A connection's key, URL and timeout; they change no answer, and no repr shows the key."""
+    """A connection's key, URL and timeout, which change no answer; the repr hides the key."""
 
     key: str = field(default="", repr=False)
     base_url: str | None = None
@@ -112,15 +111,15 @@ class Batch:
 
     id: str
     state: str
-    """in the provider's own word"""
+    """in the provider's own words"""
     ended: bool
     """whether no more results will come"""
     mark: str = ""
-    """what it was created with; empty at a provider that keeps no such thing"""
+    """the label that it was created with; empty if the provider keeps none"""
     requests: int = 0
-    """how many it holds; 0 where that is not told"""
+    """number of requests; 0 if unknown"""
     done: int = 0
-    """how many of them have come to an end, as far as that is told"""
+    """number of requests that have ended, as far as the provider reports it"""
     created_at: float = 0.0
     """seconds since 1970"""
     reason: str = ""
@@ -130,14 +129,14 @@ class Batch:
 
 
 Outcome = Answer | Retry | Refused | Fatal
-"""What became of one request in a batch: an answer, or one of the three errors, not raised."""
+"""The result of one request in a batch: an answer, or one of the three errors, not raised."""
 
 
 class Batches(Protocol):
     """A provider's batch API. Every method may raise Retry, Refused or Fatal, and nothing else."""
 
     KEEPS_MARKS: bool
-    """Whether a batch that is found tells the mark that it was created with."""
+    """True if the batches that `find` returns have the mark that they were created with."""
 
     def line(self, request: Request) -> bytes:
         """Return the request as one line of a batch file, with its key and its end of line."""
@@ -155,7 +154,7 @@ class Batches(Protocol):
         """Yield each result of an ended batch, by key, good and bad, in any order."""
 
     async def cancel(self, batch_id: str) -> None:
-        """Ask the provider to stop a batch; what it has answered is billed and can be had."""
+        """Ask the provider to stop a batch; its answers so far are billed and stay available."""
 
     async def aclose(self) -> None:
         """Close the sockets."""
@@ -172,25 +171,26 @@ class Provider:
 
     Args:
         connect: opens a connection for the judges of one base URL and key.
-        models: what the provider's bare name stands for.
-        closed: whether there are no other models.
-        judges_in: the models that one name stands for, each with options that follow from what it
-            is and that no user sets, such as a digest; it may raise PanelError.
+        models: the models that the provider's name alone stands for.
+        closed: whether it has no other models.
+        judges_in: returns the models that one name stands for, each with options that the user
+            cannot set, such as a digest of its content; it may raise PanelError.
         key_variables: environment variables, any of which holds its key; none: it needs no key.
         url_variable: the one that holds another base URL; empty: there is none.
         options: every option that can change an answer, with its default.
-        transport: options that change how an answer travels and not what it says: a key holds this
-            value of them, whatever was given.
-        concurrency: calls in flight where the user says nothing.
-        rates: cautious limits to begin with where the account's own are not known, {"rpm": ...}.
+        transport: options that do not change the content of an answer: a request's key is hashed
+            with these values, whatever the user gives.
+        concurrency: calls in flight by default.
+        rates: cautious limits to begin with while the account's own are unknown, {"rpm": ...}.
         free: whether calls cost nothing.
         limit_tokens: how a call counts against limits by token: {"tpm": ...}, or itpm, otpm.
-        least_kept: of a model, the fewest tokens of a prompt's beginning that the provider's cache
-            keeps; None where there is none, or nothing is won by asking in an order.
-        batch: the limits of its batch API; None where there is none.
-        connect_batches: the batch API of one key; only where there is ``batch``.
-        gpus: how many a judge's own process needs; it may raise PanelError. None: judges that share
-            a process, which needs none.
+        least_kept: returns for a model the fewest tokens of a prompt's beginning that the
+            provider's cache keeps; None without a cache, or where the order of requests does not
+            matter.
+        batch: the limits of its batch API; None if it has none.
+        connect_batches: opens the batch API for a key; only with ``batch``.
+        gpus: returns how many GPUs a judge's own process needs; it may raise PanelError. None:
+            judges share a process without GPUs.
 
     Example:
         >>> class Echo:

@@ -1,15 +1,14 @@
-"""Judges that repeat opinions written down earlier: free, and without a key.
+"""Judges that replay recorded opinions, without cost or key.
 
 ``recorded:FILE`` is one judge, or, where rows of the file name a ``judge``, all of them, each as
 ``recorded:FILE#JUDGE``; ``recorded:FOLDER`` is all of a folder (`zelo_ray.formats.recordings`).
 
-An opinion on the very pair counts first. Without one, two documents are compared by their worth:
-the preference is the tanh of the difference. What becomes of it, the model of the answer says
-(`zelo_ray.records.SyntheticFeatures`). Where there is no opinion, the request fails: nothing is
-made up.
+A recorded comparison of the pair takes precedence. Without one, two documents are compared by their
+values: the preference is the tanh of the difference. The response model turns it into an answer
+(`zelo_ray.records.SyntheticFeatures`). Without an opinion the request fails.
 
-A judge's options hold the digest of its recording. They are part of every key, so no ledger mixes
-two versions of a file.
+A judge's options include the digest of its recording. They are part of every key, so a ledger never
+mixes two versions of a file.
 """
 
 import difflib
@@ -33,7 +32,7 @@ from zelo_ray.providers import Fatal, Provider, Refused
 from zelo_ray.records import RECORDING, Answer, Request, SyntheticFeatures, Usage, written
 
 _WHOSE, _PLACE = "#", "file"
-_NAMED = 10  # judges, where another is asked for
+_NAMED = 10  # most judges listed when a name is unknown
 
 
 class Recorded:
@@ -70,7 +69,7 @@ def judges_in(model: str) -> dict[str, dict[str, Any]]:
     """Return the judges of ``recorded:MODEL``, each with options that identify its content.
 
     Raises:
-        PanelError: there is no recording, it cannot be read, or a row of it makes no sense.
+        PanelError: there is no recording, it cannot be read, or a row is invalid.
     """
     where, _, whose = model.partition(_WHOSE)
     if not where:
@@ -82,7 +81,7 @@ def judges_in(model: str) -> dict[str, dict[str, Any]]:
             options = {RECORDING: digest, _PLACE: whole_place(source)}
             for name in read_recording(source, digest):
                 judges[f"{source}{_WHOSE}{name}" if name else source] = options
-    except InputError as error:  # which begins with the place
+    except InputError as error:  # its message begins with the path
         raise PanelError(f"recorded:{error}") from None
     if whose and model not in judges:
         raise PanelError(
@@ -92,7 +91,7 @@ def judges_in(model: str) -> dict[str, dict[str, Any]]:
 
 
 def _others(where: str, whose: str, found: Sequence[str]) -> str:
-    """List the judges that there are, as the end of a line: short if all are of one file."""
+    """Return the end of a line that lists the judges; short if all are of one file."""
     if all(name.startswith(f"{where}{_WHOSE}") for name in found):
         names = [name.removeprefix(f"{where}{_WHOSE}") for name in found]
         return f"{meant(whose, names)}; has {', '.join(names)}"
@@ -104,7 +103,7 @@ def _others(where: str, whose: str, found: Sequence[str]) -> str:
 
 
 def _seen(request: Request, held: Opinions) -> SyntheticFeatures:
-    """Return what a recorded judge sees in a request's documents.
+    """Return the features that a recorded judge has for a request's documents.
 
     Raises:
         Refused: it has no opinion on one of them.

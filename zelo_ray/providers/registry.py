@@ -1,4 +1,4 @@
-"""List the providers, and read from a judge's name which one is meant."""
+"""List the providers, and parse the names of judges."""
 
 import re
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ PROVIDERS = {
 }
 
 NO_READERS = frozenset({"offline", "simulated", "recorded"})
-"""Whose judges know query and documents, and read no prompt."""
+"""Providers whose judges get query and documents, and do not read the prompt."""
 
 RERANKERS = {
     "zeroentropy": "zelo_ray.rerankers.zeroentropy",
@@ -34,11 +34,11 @@ RERANKERS = {
     "bi-encoder": "zelo_ray.rerankers.bi_encoder",
     "custom": "zelo_ray.rerankers.custom",
 }
-"""No panel may have one of these."""
+"""Providers of rerankers, which cannot be on a panel."""
 
 
 def heedless(judges: Iterable[str]) -> list[str]:
-    """Return those of some judges, by name, that read no prompt."""
+    """Return the names of the judges that do not read the prompt."""
     return [name for name in judges if name.partition(":")[0] in NO_READERS]
 
 
@@ -61,7 +61,7 @@ def load_provider(name: str) -> Provider:
     It is imported when it is first used.
 
     Raises:
-        PanelError: there is none of that name, or what is there is no provider.
+        PanelError: nothing has that name, or it is not a provider.
     """
     if module := PROVIDERS.get(name) or RERANKERS.get(name):
         provider: Provider = import_module(module).PROVIDER

@@ -1,7 +1,7 @@
-"""Say why a call got no response, in plain words, for every HTTP library and SDK.
+"""Explain why a call got no response, in plain words, for every HTTP library and SDK.
 
-They wrap what the system says in classes of their own, of which some are misleading: a refused
-connection is a timeout in one SDK. So the whole chain of causes is looked through.
+They wrap the system's errors in classes of their own, some of which are misleading: in one SDK a
+refused connection is a timeout. So the whole chain of causes is searched.
 """
 
 import errno
@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
 CONNECT_SECONDS = 10.0
-"""How long a connection may take to be made. A call's own time begins after it."""
+"""Timeout of making a connection. The call's own timeout begins afterwards."""
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
-"""Environment variables that name a proxy, in small letters or in capitals."""
+"""Environment variables that name a proxy, in lower or upper case."""
 
 _BY_NUMBER = {
     errno.ECONNREFUSED: "connection refused",
@@ -31,14 +31,14 @@ _BY_NUMBER = {
 
 @dataclass(frozen=True, slots=True)
 class MissingResponse:
-    """The reason for a missing response; ``unreached`` if not even a connection was made."""
+    """The reason for a missing response; ``unreached`` if no connection was made."""
 
     reason: str
     unreached: bool
 
 
 def is_local(url: str | None) -> bool:
-    """Return whether a server is local, on this machine or in this network."""
+    """Return whether a server is on this machine or in a private network."""
     host = urlsplit(url or "").hostname or ""
     try:
         return ip_address(host).is_private
@@ -50,8 +50,8 @@ def proxy_of(url: str, variables: Collection[str] = PROXIES) -> str:
     """Return the proxy that a call goes through, and the variable that sets it; empty for none.
 
     Args:
-        url: where it goes to.
-        variables: those that the HTTP library heeds.
+        url: of the call.
+        variables: those that the HTTP library uses.
     """
     place = urlsplit(url)
     if not place.hostname or proxy_bypass(place.netloc.rpartition("@")[2]):
@@ -69,8 +69,8 @@ def silence(error: BaseException, seconds: float) -> MissingResponse | None:
     """Return why a call got no response; None if the error is about something else.
 
     Args:
-        error: what it ended in.
-        seconds: how long it was given.
+        error: the exception.
+        seconds: the timeout of the call.
     """
     import aiohttp  # noqa: PLC0415 - paid where it is used
     import httpx2  # noqa: PLC0415 - paid where it is used
@@ -84,7 +84,7 @@ def silence(error: BaseException, seconds: float) -> MissingResponse | None:
         socket.gaierror,
     )
     unreached = any(isinstance(link, unmade) for link in chain)
-    for cause in reversed(chain):  # what the system says lies deepest
+    for cause in reversed(chain):  # the system's own error is the innermost
         if reason := _reason(cause):
             return MissingResponse(reason, unreached)
     if any(isinstance(link, TimeoutError) for link in chain):
@@ -104,7 +104,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what one error of the chain says; empty if a user could not understand it."""
+    """Return the reason that one error of the chain gives; empty if it has no plain wording."""
     import aiohttp  # noqa: PLC0415 - paid where it is used
 
     reason = ""
@@ -121,9 +121,9 @@ def _reason(error: BaseException) -> str:
         case aiohttp.ConnectionTimeoutError():
             reason = f"no connection within {CONNECT_SECONDS:g} s"
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
-            reason = "connection closed before the answer was whole"
+            reason = "connection closed before the answer was complete"
         case aiohttp.ClientResponseError():
-            reason = "an answer that is no HTTP"
+            reason = "an answer that is not HTTP"
         case ConnectionResetError() | BrokenPipeError():
             reason = "connection reset"
         case OSError() if error.errno:

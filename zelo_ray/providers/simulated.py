@@ -1,8 +1,8 @@
-"""Judges that are simulated: they know the truth, and err as their options say.
+"""Simulated judges: they know the truth, and err as their options say.
 
-They are for sizing a run before it is paid for (docs/sizing.md), and for tests that must know what
-comes out. The truth is a number in each document's metadata. Of two documents, in the order in
-which they are shown, such a judge sees a difference, in logits:
+They are for sizing a run before it is paid for (docs/sizing.md), and for tests with known results.
+The truth is a number in each document's metadata. For two documents, in the order in which they are
+shown, such a judge perceives a difference, in logits:
 
     slope (truth of the second - truth of the first) - position_bias + shared_noise z + noise e
 
@@ -10,17 +10,17 @@ where e is standard logistic, drawn for each request, and z standard normal, dra
 and the same for all simulated judges, since real ones err together. Its preference is the tanh of
 half of that. So with noise 1 and nothing else the second document wins with probability
 1 / (1 + exp(-slope (difference of truths))): the model of Bradley & Terry (1952, Biometrika
-39:324), whose scores then estimate slope times truth. How a preference becomes a winner or points
-is said by the model of the answer (see `zelo_ray.records.SyntheticFeatures`). A single document it
-sees as
+39:324), whose scores then estimate slope times truth. The response model turns a preference into a
+winner or points (see `zelo_ray.records.SyntheticFeatures`). A single document is perceived as
 
     slope (truth) - severity + shared_noise z + noise e
 
-and grades that as the nearest of 0, 1, 2 and 3: the graded response model of Samejima (1969,
+and gets the nearest of the grades 0, 1, 2 and 3: the graded response model of Samejima (1969,
 Psychometrika Monograph 17), with logistic errors.
 
-Every draw follows from the request's key, so the same question has the same answer, and judges of
-other names err on their own. Whatever is drawn follows from what the key covers, and from no id.
+All randomness is seeded with the request's key, so the same question has the same answer, and
+judges with different names err independently. It depends on the content that the key covers, and on
+no id.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ from zelo_ray.records import (
 )
 
 _LARGEST = 1e9
-"""Of an option or a truth: far from where products stop being finite."""
+"""Largest option or truth, so that products stay finite."""
 _BYTES_PER_TOKEN = 4
 _LATENCY_SPREAD = 0.5
 """Standard deviation of the logarithm of a latency."""
@@ -59,7 +59,7 @@ _Chance = Annotated[float, Field(ge=0, le=1)]
 
 
 class Traits(BaseModel):
-    """How a simulated judge is: the options of ``judge_options``, all of them part of the key."""
+    """The ``judge_options`` of a simulated judge, all of which are part of the key."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -88,7 +88,7 @@ class Traits(BaseModel):
 
 
 def _limit_tokens(usage: Usage) -> Mapping[str, float]:
-    """Count tokens for every kind of limit, so that limits can be tried out."""
+    """Count tokens for every kind of limit, so that all limits can be tried out."""
     tokens = usage.input_tokens, usage.output_tokens
     return {"tpm": sum(tokens), "itpm": tokens[0], "otpm": tokens[1]}
 
@@ -107,15 +107,15 @@ class Simulated:
         luck = random.Random(f"{request.key}:{self._calls[request.key]}")
         self._calls[request.key] += 1
         fails, status = luck.random() < traits.failures, _end(luck.random(), traits)
-        if traits.latency:  # it changes when an answer comes, and none of its chances
+        if traits.latency:  # drawn last, so that the latency changes no answer
             spread = luck.lognormvariate(-(_LATENCY_SPREAD**2) / 2, _LATENCY_SPREAD)
             await self._sleep(traits.latency * spread)
         if fails:
             raise Retry("a simulated failure", name=judge.name)
         usage = Usage(_tokens(request.system, request.user), traits.output_tokens)
-        if status == "invalid":  # it may be asked again, so the count goes on
+        if status == "invalid":  # it may be asked again, so the count is kept
             nothing = "" if isinstance(request.response_model, Prose) else "Hard to say."
-            return Answer("ok", nothing, usage, model=judge.model)  # which no parser takes
+            return Answer("ok", nothing, usage, model=judge.model)  # no parser accepts it
         del self._calls[request.key]
         if status == "refused":
             return Answer(status, "", usage, model=judge.model, reason="a simulated refusal")
@@ -136,7 +136,7 @@ def _traits(judge: Judge) -> Traits:
 
 
 def _end(chance: float, traits: Traits) -> Status:
-    """Return how an answer ends, by comparing a draw from [0, 1) with the three bad endings."""
+    """Return how an answer ends, for a draw from [0, 1), by the chances of bad endings."""
     ends: dict[Status, float] = {
         "refused": traits.refusals,
         "truncated": traits.truncated,
@@ -178,7 +178,7 @@ def _truth(request: Request, document: Document) -> float:
 
 
 def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> SyntheticFeatures:
-    """Return what the judge sees in a pair, in the order in which it is shown."""
+    """Return the features of a pair, in the order in which it is shown."""
     first, second = truths
     logits = (
         traits.slope * (second - first)
@@ -191,7 +191,7 @@ def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> 
 
 
 def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures:
-    """Return what the judge sees in one document."""
+    """Return the features of one document."""
     (document,) = request.documents
     shared = random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
     raw_grade = (
@@ -213,9 +213,9 @@ def _logistic(rng: random.Random) -> float:
 
 
 def _shared_error(request: Request, truths: Sequence[float]) -> float:
-    """Return the error on this pair that all simulated judges share, in sd, for the second.
+    """Return the error that all simulated judges share on a pair, in sd, for the second document.
 
-    Its sign turns with the order of the documents. Two that are alike have none.
+    Its sign depends on the order of the documents; for identical documents it is 0.
     """
     sides = [
         (document.content, truth) for document, truth in zip(request.documents, truths, strict=True)

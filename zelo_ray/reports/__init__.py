@@ -1,1 +1,1 @@
-"""Reports of commands: what they are made of, and how a terminal and a page show them."""
+"""Define the reports of commands, and render them for the terminal and as pages."""

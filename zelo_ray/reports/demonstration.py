@@ -1,4 +1,4 @@
-"""Warn of judges that are no models: what they say is no evidence."""
+"""Warn of judges that are not models, whose answers are not evidence."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -7,14 +7,14 @@ from zelo_ray.reports.warning import ResultWarning
 from zelo_ray.reports.warning_codes import WarningCode
 
 _KINDS = {
-    "offline": ("sees words only", "see words only"),
+    "offline": ("only matches words", "only match words"),
     "simulated": (
-        "answers by drawing numbers, as its options say, and reads nothing",
-        "answer by drawing numbers, as their options say, and read nothing",
+        "draws its answers at random by its options, and reads nothing",
+        "draw their answers at random by their options, and read nothing",
     ),
     "recorded": (
-        "plays answers back that were recorded, and is asked nothing",
-        "play answers back that were recorded, and are asked nothing",
+        "replays recorded answers, and is asked nothing",
+        "replay recorded answers, and are asked nothing",
     ),
 }
 
@@ -22,13 +22,13 @@ _KINDS = {
 def warn_of_demonstration(
     judges: Sequence[str], section: str, whose: str = "of this run", again: str = "Name"
 ) -> Iterator[ResultWarning]:
-    """Yield a warning for judges that are no models: what they say is no evidence.
+    """Yield a warning if judges are not models, so that their answers are not evidence.
 
     Args:
-        judges: all; what is no judge, such as a panel or labels, has no colon and is left out.
+        judges: names of all judges; names without a colon, of panels or labels, are ignored.
         section: the page's section.
-        whose: of what they are the judges.
-        again: how other ones are named: "Name models that read: --judges openai:MODEL".
+        whose: what they are the judges of, for the sentence.
+        again: the verb of the advice, as in "Name models that read: --judges openai:MODEL".
     """
     judges = [name for name in judges if ":" in name]
     kinds = {kind: [n for n in judges if n.partition(":")[0] == kind] for kind in _KINDS}
@@ -37,11 +37,11 @@ def warn_of_demonstration(
         return
     count = sum(map(len, kinds.values()))
     all_of_them = count == len(judges)
-    consequence = "take this for a demonstration, and no number of it for a measurement"
+    consequence = "take this as a demonstration, and none of its numbers as a measurement"
     if {*kinds} == {"recorded"}:
-        consequence = "these are recordings, and say nothing of what the model would answer now"
+        consequence = "these are recordings, and the model might answer differently now"
     elif not all_of_them:
-        consequence = "the scores are in part a demonstration"
+        consequence = "the scores are partly a demonstration"
     values = {
         "judges": _describe(kinds, len(judges), whose),
         "consequence": consequence,
@@ -52,7 +52,7 @@ def warn_of_demonstration(
 
 
 def _describe(kinds: Mapping[str, Sequence[str]], judges: int, whose: str) -> str:
-    """Say of judges that are no models what they do instead of reading."""
+    """Return a clause on what judges that are not models do instead of reading."""
     count = sum(map(len, kinds.values()))
     if count == 1:
         [(kind, [name])] = kinds.items()

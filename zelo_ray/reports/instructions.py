@@ -1,4 +1,4 @@
-"""Show the instructions of a run, which say what counts as relevant."""
+"""Build the section with the instructions of a run, which define relevance."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +13,12 @@ def build_instructions_section(options: Mapping[str, Any], where: str) -> Sectio
 
     Args:
         options: of a run.
-        where: a sentence on where the instructions stood.
+        where: a sentence on where the instructions come from.
     """
     words = str(options.get("instructions") or options.get("criteria") or "")
     lines = [line for line in words.splitlines() if line.strip()]
     shown = ", ".join(options.get("show_query") or ())
-    notes = [f"Beside each query they were shown: {shown}."] if shown else []
+    notes = [f"With each query they were shown: {shown}."] if shown else []
     if not (lines or notes):
         return None
     rows: list[Cells] = [[TextCell(line)] for line in lines or notes]

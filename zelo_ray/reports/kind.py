@@ -1,4 +1,4 @@
-"""Define what a kind of report is, and read the results that it is built from."""
+"""Define a kind of report: its files, and how it is built from the results of a command."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,16 +15,16 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReportKind:
-    """Kind of report: what files the results of one command have, and what is made of them.
+    """A kind of report: the result files of one command, and how to build a report from them.
 
     Attributes:
-        record_name: the file that says what ran and how it went, such as ``run.json``.
-        files: which files the last line of the command names.
-        fields: what the record holds when the command has ended.
-        rows: by table, what its rows are: one kind, or several of which each lacks some columns.
-        build: makes the report from the tables and the record.
-        headline: makes the most telling figure from them: its name and its value.
-        is_complete: tells from the record whether all that was asked for is there.
+        record_name: the file that records the run, such as ``run.json``.
+        files: the files that the last line of the command names.
+        fields: of the record when the command has ended.
+        rows: by table, the type of its rows; of several types, each may lack some columns.
+        build: builds the report from the tables and the record.
+        headline: returns the most important figure: its name and its value.
+        is_complete: returns from the record whether the results are complete.
     """
 
     record_name: str
@@ -36,19 +36,19 @@ class ReportKind:
     is_complete: Callable[[Record], bool]
 
     def source(self, out: str, shown: str = "") -> Source:
-        """Return the tables in a directory or URL; ``shown`` is what it is called, if not so."""
+        """Return the tables in a directory or URL; messages call it ``shown`` if that is given."""
         return Source(out, shown, self.rows)
 
     def read(self, out: str, updates: Record | None = None, shown: str = "") -> Report:
         """Read the results in a directory or URL.
 
         Args:
-            out: where they are.
-            updates: what stands in the place of fields of the record.
-            shown: what the place is called, if not so.
+            out: the directory or URL.
+            updates: values that replace fields of the record.
+            shown: its name in messages, if another.
 
         Raises:
-            InputError: a file is missing, damaged, or lacks what it should hold.
+            InputError: a file is missing, damaged or incomplete.
         """
         source = self.source(out, shown)
         record = {**source.record(self.record_name), **(updates or {})}
@@ -57,7 +57,7 @@ class ReportKind:
         return self._report(source, record, out)
 
     def report(self, tables: Mapping[str, pa.Table], record: Record, out: str | None) -> Report:
-        """Report tables that are in memory, and were written to ``out`` if that is given."""
+        """Build the report of tables in memory, which were written to ``out`` if that is given."""
         return replace(self._report(MemorySource(tables), record, out or ""), tables=tables)
 
     def _report(self, source: Source, record: Record, out: str) -> Report:

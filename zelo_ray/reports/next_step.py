@@ -1,7 +1,7 @@
-"""Name the command that usually follows another one, with the user's own paths.
+"""Suggest the command that usually follows another one, with the user's own paths.
 
-A step is made from what was typed and from the result in memory. It is the words behind
-``zelo-ray``, quoted by `command_of`; None where nothing in particular comes next.
+A suggestion is built from the typed words and from the results in memory. It is a command line,
+quoted by `command_of`; None if there is no usual next step.
 """
 
 import re
@@ -23,7 +23,7 @@ from zelo_ray.options.places import split_name
 from zelo_ray.reports.shell import again, beside, command_from_options, command_of, flag_of, typed
 
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-"""Who signs in to a URL, and with which password."""
+"""User name and password in a URL."""
 _PLAIN = ("--rerankers", "original", "bm25")
 
 
@@ -40,14 +40,14 @@ def after_annotate(
     crowned: bool = False,
     fruitless: Collection[str] = (),
 ) -> str:
-    """Return how to get what is missing; else rerankers, or a look at tournaments.
+    """Return how to get what is missing; else a bake-off, or a look at tournaments.
 
     Args:
         summary: of the run.
         options: of the run.
-        words: what was typed.
+        words: the typed words.
         crowned: whether answers were compared, and not documents.
-        fruitless: judges that never gave a judgment, so that asking again would bring nothing.
+        fruitless: judges without any judgment, so that asking again is useless.
     """
     if summary.pilot_of:
         return again(words, without=("--pilot",))
@@ -63,7 +63,7 @@ def after_annotate(
 def _without_judges(
     summary: Summary, options: AnnotateOptions, words: Sequence[str], fruitless: Collection[str]
 ) -> str:
-    """Return how to raise a budget that is used up; else how to examine the judges that stopped."""
+    """Return how to raise a used-up budget, or else how to check the judges that stopped."""
     reasons = summary.disabled.values()
     if options.max_usd and not fruitless and all(reason.is_over_budget for reason in reasons):
         return again(words, "--max-usd", f"{2 * options.max_usd:g}", without=("--max-usd",))
@@ -72,14 +72,14 @@ def _without_judges(
 
 
 def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
-    """Return the run itself, under a cap of what it costs at most."""
+    """Return the run itself, with a cap of its highest estimated cost."""
     rounded = max(0.01, -(-high * 100 // 1) / 100)
     more = ["--max-usd", f"{rounded:.2f}"] if high and cap is None else []
     return again(words, *more, without=("--dry-run",))
 
 
 def after_bakeoff(options: BakeoffOptions, words: Sequence[str], *, failed: bool) -> str:
-    """Return how to ask again what `failed`; else how people judge what decides."""
+    """Return how to retry failed requests; else how to let people label what decides."""
     if failed and not options.retry_failures:
         return again(words, "--retry-failures")
     if options.human:
@@ -89,14 +89,14 @@ def after_bakeoff(options: BakeoffOptions, words: Sequence[str], *, failed: bool
 
 
 def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str]) -> str:
-    """Return how to judge everything in the best way, asked as it was, out of the same ledger.
+    """Return how to judge the whole input with the best protocol, from the same ledger.
 
-    The cap is not that of the comparison, which each protocol had: the estimate names one.
+    The cap of the comparison is dropped, as it held for each protocol: the estimate suggests one.
 
     Args:
         out: of the comparison.
         best: the options of the best protocol on the whole input.
-        words: what was typed, which may name the files of texts.
+        words: the typed words, which may name files with texts.
     """
     texts = (name for name, value in best if isinstance(value, str))
     files = {name: file for name in texts if (file := typed(words, flag_of(name)))}
@@ -105,7 +105,7 @@ def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str
 
 
 def after_agree(options: AgreeOptions, *, grades: bool) -> str | None:
-    """Return how to see what the first judge's labels change, where judgments are `grades`."""
+    """Return how to see what the first judge's labels would change, if judgments are ``grades``."""
     if not (options.human and grades):
         return None
     _, source = split_name(options.sources[0])
@@ -127,12 +127,12 @@ def after_drift(options: DriftOptions) -> str:
 
 
 def after_fit(options: FitOptions, words: Sequence[str]) -> str | None:
-    """Return how to write the ratings, where they were not written."""
+    """Return how to write the ratings, if they were not written."""
     return None if options.out else again(words, "--out", beside(options.source, "ratings.csv"))
 
 
 def after_convert(options: ConvertOptions) -> str | None:
-    """Return what a file of its kind is for; None where other tools read it."""
+    """Return the command that uses a converted file; None if other tools read it."""
     if options.what in ("pool", "holes", "fastchat", "llamahub"):
         answers = options.what in ("fastchat", "llamahub")
         protocol = ["--protocol", "best-of"] if answers else []
@@ -146,7 +146,7 @@ def after_convert(options: ConvertOptions) -> str | None:
 
 
 def after_size(options: SizeOptions, plan: str) -> str:
-    """Return a run by the plan that is enough, such as ``zelo --cycles 3 --votes all``."""
+    """Return a run by the smallest sufficient plan, such as ``zelo --cycles 3 --votes all``."""
     words = ["POOLS", "--protocol", *plan.split(), *_judges(options.judges)]
     return command_of("annotate", *words, "--out", options.judges_from or "judged", "--dry-run")
 
@@ -157,7 +157,7 @@ def after_explain(out: str, query: str, doc: str = "") -> str:
 
 
 def after_doctor(options: DoctorOptions, *, wrong: bool, no_judge: bool) -> str:
-    """Return how to ask each judge once; else a first run, if need be with free judges."""
+    """Return how to ask each judge once; else a first run, with free judges if there are none."""
     judge_flags = _judges(options.judges)
     if wrong or (judge_flags and not options.ask):
         return command_of("doctor", *judge_flags, *([] if wrong and not options.ask else ["--ask"]))

@@ -1,7 +1,7 @@
-"""Render a report as one HTML page that opens from a file, without any network.
+"""Render a report as one HTML page that opens from a file, without network access.
 
-Whatever comes from data is escaped on its way: by jinja in the page's text, as JSON without ``<``
-in its data, and by `plain` where a chart would read it as markup of its own.
+All data is escaped: by jinja in the page's text, as JSON without ``<`` in embedded data, and by
+`plain` where a chart would read it as markup.
 """
 
 import base64
@@ -34,16 +34,16 @@ def render_page(report: Report) -> str:
         sections=[section for section in (*report.sections, *report.details) if section],
         style=Markup(asset(environment, "page.css")),  # noqa: S704 - ours, not data
         scripts=scripts,
-        # Only these scripts may run: another that got into the page all the same would not.
+        # Only these scripts may run: an injected one would be blocked.
         allowed=" ".join(f"'sha256-{digest(script)}'" for script in scripts),
     )
 
 
 def write_page(report: Report) -> bool:
-    """Write the page beside the results, unless it stands there from results that still stand.
+    """Write the page beside the results, unless an up-to-date one exists.
 
     Returns:
-        Whether it was written.
+        True if it was written.
     """
     if report.is_up_to_date and _is_younger(Path(report.out), report.page, RUN):
         return False
@@ -65,7 +65,7 @@ def asset(environment: Environment, name: str) -> str:
 
 def digest(script: str) -> str:
     """Return the hash of a script or style for a Content-Security-Policy."""
-    # A browser hashes what it parsed, in which a carriage return has become a newline.
+    # A browser hashes the parsed text, in which carriage returns have become newlines.
     text = script.replace("\r\n", "\n").replace("\r", "\n")
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
@@ -77,5 +77,5 @@ def embedded(value: Any) -> Markup:
 
 
 def packed(value: Any) -> str:
-    """Encode a value as JSON, gzip and base64, for data that are read only when asked for."""
+    """Encode a value as JSON, gzip and base64, for data that the page unpacks on demand."""
     return base64.b64encode(gzip.compress(orjson.dumps(value), 9, mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""Define reports: sections of tables, charts and sentences, which a terminal and a page show."""
+"""Define reports: sections of tables, charts and sentences for the terminal and the page."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,15 +11,15 @@ from zelo_ray.errors import Status
 from zelo_ray.reports.warning import RankedWarnings
 
 Figure = Mapping[str, Any]
-"""``data`` and ``layout`` in Plotly's words, as far as the page's own ``charts.js`` knows them.
+"""``data`` and ``layout`` in Plotly's format, as far as the page's ``charts.js`` supports it.
 
-Colours are names of the page's own (``--up``).
+Colours are CSS variables of the page (``--up``).
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A table's cell that leads to a place of the page."""
+    """A table's cell that links to a place on the page."""
 
     text: str
     target: str
@@ -34,19 +34,19 @@ class TextCell:
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """A table's cell that leads to another page; ``address`` is relative, or a URL of ours."""
+    """A table's cell that links to another page; ``address`` is relative, or a trusted URL."""
 
     text: str
     address: str
 
 
 Cells = list[str | Link | TextCell | Away]
-"""A row of a table. Numbers are `zelo_ray.reports.wording.Quantity`, which are texts, too."""
+"""A row of a table. Numbers are `zelo_ray.reports.wording.Quantity`, a subclass of str."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """Sentences that stand by themselves: a line each on the terminal, a paragraph on the page."""
+    """Sentences: one line each on the terminal, one paragraph on the page."""
 
     form: ClassVar[str] = "sentences"
     lines: Sequence[str]
@@ -54,10 +54,10 @@ class Sentences:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure, or several by name of which a person selects one, and a sentence on how to read it.
+    """A figure, or several by name from which the reader selects, with a caption on how to read it.
 
-    With several choices a figure is named by a tuple, of one name for each of them. Charts with a
-    choice of the same word change together. The terminal shows no charts.
+    With several choices the key of a figure is a tuple with a name for each choice. Charts whose
+    choice has the same name change together. The terminal shows no charts.
     """
 
     form: ClassVar[str] = "chart"
@@ -76,7 +76,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """Two runs against each other by query: any two, selected in the browser."""
+    """A comparison of two runs by query, which are selected in the browser."""
 
     form: ClassVar[str] = "duel"
     data: Mapping[str, Any]
@@ -85,17 +85,17 @@ class Duel:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """Rows of cells, of which a terminal and a page show the first.
+    """A table.
 
     Attributes:
-        columns: their names; where a terminal has no room for all, the last ones are left out.
+        columns: their names; a narrow terminal leaves out the last ones.
         rows: of cells.
-        caption: how to read it, in sentences.
-        numbers: names of columns that are set to the right.
-        open_rows: how many rows stand open; a page folds the others away.
+        caption: sentences on how to read it.
+        numbers: names of right-aligned columns.
+        open_rows: how many rows are shown; a page folds the others.
         sortable: whether a page sorts it by a click on a heading.
-        file: which of the result's files holds all rows; empty if there is none.
-        total: how many rows there are in all, where these are only the first.
+        file: the result file with all rows; empty if there is none.
+        total: the number of all rows, if these are only the first.
     """
 
     form: ClassVar[str] = "table"
@@ -113,7 +113,7 @@ class ReportTable:
 class Queries:
     """The queries, whose documents and judgments are unpacked in the browser when opened.
 
-    ``unit`` is what scores are in; ``scale`` is their lowest and highest, if they have ends.
+    ``unit`` is the unit of scores; ``scale`` is their lowest and highest value, if bounded.
     """
 
     form: ClassVar[str] = "queries"
@@ -126,7 +126,7 @@ class Queries:
 
 @dataclass(frozen=True, slots=True)
 class Contrasts:
-    """By pair of runs: queries on which they differ, with the documents of both side by side."""
+    """By pair of runs, queries on which they differ, with the documents of both side by side."""
 
     form: ClassVar[str] = "contrasts"
     pairs: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
@@ -156,24 +156,24 @@ class Report:
 
     Attributes:
         title: what was done, in a few words.
-        tiles: figures at a glance: what they are, and their value.
-        lead: sentences on what the results come to.
+        tiles: figures at a glance: their names and values.
+        lead: sentences that summarise the results.
         sections: shown by terminal and page; None is left out.
-        make_details: returns further sections, which only the page shows: they may take long.
-        find_warnings: returns what makes the results less than they look; this may take long.
-        notes: what a reader has to know besides.
-        made: how the results were made; only the page shows it.
-        banner: what stands above all of it.
-        kind: what kind of page it is.
-        out: directory or URL of the results; empty where nothing was written.
-        page: the name of the page that is written there.
-        files: which of its files the last line names, beside the page.
-        record: what its JSON file holds, such as ``run.json``.
-        tables: the tables of a command, where they are in memory.
-        complete: whether all that was asked for is there.
+        make_details: returns further sections, which only the page shows; may take long.
+        find_warnings: returns the warnings about the results; may take long.
+        notes: further sentences that a reader has to know.
+        made: how the results were made, for the page only.
+        banner: shown above everything else.
+        kind: of page.
+        out: directory or URL of the results; empty if nothing was written.
+        page: the file name of the page.
+        files: the result files that the last line names, besides the page.
+        record: the content of its JSON file, such as ``run.json``.
+        tables: of the command, if they are in memory.
+        complete: whether the results are complete.
         is_worse: whether a candidate is worse than the baseline, or a judge changed.
-        is_up_to_date: whether these are the results of an earlier run, since nothing had changed.
-        next_step: returns the command that usually comes next, from what was typed.
+        is_up_to_date: whether these are the results of an earlier run, as nothing has changed.
+        next_step: returns the command that usually comes next, from the typed words.
     """
 
     title: str
@@ -205,7 +205,7 @@ class Report:
 
     @cached_property
     def warnings(self) -> RankedWarnings | None:
-        """Return what makes the results less than they look, the worst first."""
+        """Return the warnings about the results, the worst first."""
         return self.find_warnings() if self.find_warnings else None
 
     @cached_property
@@ -222,7 +222,7 @@ class Report:
         for section in self.sections:
             if section and section.name == name:
                 return section
-        for section in self.details:  # which are made when they are looked at
+        for section in self.details:  # built on first access
             if section and section.name == name:
                 return section
         raise KeyError(name)

@@ -1,4 +1,4 @@
-"""Command lines for a shell, as a user would type them."""
+"""Build command lines for a shell, as a user would type them."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -8,17 +8,17 @@ from typing import Any
 from zelo_ray.options import CommandOptions
 
 _BARE = "--dry-run"
-"""The flag among them that has no value."""
+"""The flag without a value that next steps use."""
 _BY_FILE = {"judge_options", "prices", "api_key_env"}
 
 
 def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
-    """Return a command as it was typed, with other flags.
+    """Return the typed command with other flags.
 
     Args:
-        words: what was typed behind ``zelo-ray``.
-        more: what is added.
-        without: flags that are left out, each with the one value that follows it.
+        words: the typed words after ``zelo-ray``.
+        more: words to add.
+        without: flags to leave out, each with the one value that follows it.
     """
     arguments, last = list[str](), ""
     for word in words:
@@ -40,9 +40,9 @@ def typed(words: Sequence[str], flag: str) -> str:
 
 
 def command_from_options(name: str, options: CommandOptions) -> str:
-    """Return a command with a flag for each option that is not as it is by default.
+    """Return a command with a flag for each option that differs from its default.
 
-    Options of judges, their keys and prices have no flag: a file holds them.
+    Options of judges, their keys and prices have no flag: they are in a config file.
     """
     words = [name]
     for field in type(options).positional:
@@ -61,7 +61,7 @@ def command_from_options(name: str, options: CommandOptions) -> str:
 
 
 def beside(place: str, what: str) -> str:
-    """Return a new place next to another one, a path or a URL like it."""
+    """Return a new path or URL beside another one, named after it."""
     stem = place.rstrip("/")
     for ending in (".gz", ".zst", ".jsonl", ".txt", ".tsv", ".csv", ".parquet", ".qrels"):
         stem = stem.removesuffix(ending)

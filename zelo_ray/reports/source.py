@@ -1,4 +1,4 @@
-"""The files that a report is made of: read in parts, so that a long run fits."""
+"""Read the result files of a report in parts, so that a long run fits into memory."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,9 +17,9 @@ class Source:
     """The directory or URL of a run.
 
     Args:
-        out: where its files lie.
-        shown: what it is called, if not so.
-        records: by table, what its rows are: one kind, or several of which each lacks some columns.
+        out: the directory or URL of its files.
+        shown: its name in messages, if another.
+        records: by table, the type of its rows; of several types, each may lack some columns.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class Source:
         return stored.head(rows).to_pylist(), stored.rows
 
     def chunks(self, name: str, columns: Sequence[str], every: int = 1) -> Iterator[pa.Table]:
-        """Yield a table in order, in parts of about ten thousand rows that do not divide a query.
+        """Yield a table in order, in parts of about ten thousand rows that do not split a query.
 
-        The rows of a query must stand together, as they do in all files of a run. With ``every``
-        only some stretches of rows are read, such as each 5th, which may divide a query.
+        The rows of a query must be adjacent, as they are in all files of a run. With ``every`` only
+        one in so many stretches of rows is read, which may split a query.
         """
         yield from _undivided(self._stored(name).batches(_ROWS, columns, every), columns)
 
     def of_queries(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
-        """Yield the rows of some queries in order, in parts that do not divide a query."""
+        """Yield the rows of some queries in order, in parts that do not split a query."""
         stored = self._stored(name)
         parts = (part.cast(stored.schema) for part in stored.of_queries(query_ids))
         yield from _undivided(parts, stored.names)
@@ -77,14 +77,14 @@ class Source:
 
 
 class MemorySource(Source):
-    """Whole tables that are in memory, of a command that wrote no files."""
+    """Tables in memory, of a command that wrote no files."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         super().__init__("")
         self._tables = tables
 
     def has(self, *names: str) -> bool:
-        """Return whether all these tables are there, by the names of their files."""
+        """Return whether all these tables exist, by the names of their files."""
         return all(name.removesuffix(".parquet") in self._tables for name in names)
 
     def table(self, name: str, where: Any = None) -> pa.Table:

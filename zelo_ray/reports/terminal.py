@@ -25,7 +25,7 @@ Line = str | RichTable | RichText
 
 _LINE = 100  # characters of a sentence's line
 _ROWS = 40  # of a table
-_TEXT = 30  # characters of a text before it is folded, where there is little room
+_TEXT = 30  # characters of a text column before it is folded in a narrow terminal
 _FEWEST = 2  # columns that are shown, however narrow the terminal is
 _GAP = 2
 
@@ -33,13 +33,13 @@ _GAP = 2
 def render_lines(
     report: Report, width: int, *, with_warnings: bool = True, has_page: bool = False
 ) -> Iterator[Line]:
-    """Yield a report as lines and tables; charts, and what only the page shows, are left out.
+    """Yield a report as lines and tables, without charts and sections for the page only.
 
     Args:
-        report: what to show.
+        report: the report.
         width: characters of a line.
         with_warnings: whether to find and show the warnings, which may take long.
-        has_page: whether its page has been written, and is to be named among the files.
+        has_page: whether its page was written, so that it is named among the files.
     """
     if report.banner:
         yield from _wrapped(report.banner, width)
@@ -78,14 +78,14 @@ def _section_lines(section: Section, width: int, has_files: bool) -> Iterator[Li
 
 
 def render_table(table: ReportTable, width: int, *, has_files: bool = True) -> Iterator[Line]:
-    """Yield a table's first rows, its caption, and what was left out.
+    """Yield a table's first rows, its caption, and a note on what was left out.
 
-    Where there is no room, intervals are left out from the right, and then columns.
+    In a narrow terminal, intervals are left out from the right, and then columns.
 
     Args:
-        table: to show; of one without rows only the caption is.
+        table: the table; without rows only its caption is shown.
         width: characters of a line.
-        has_files: whether the file is there that has all rows.
+        has_files: whether the file with all rows exists.
     """
     limit = min(table.open_rows or _ROWS, _ROWS)
     rows = [
@@ -114,7 +114,9 @@ def render_table(table: ReportTable, width: int, *, has_files: bool = True) -> I
             where = f": see {table.file}" if table.file and has_files else ""
             yield f"… and {counted(more, 'more row')}{where}"
         if missing := names[count:]:
-            yield from _wrapped(f"Not shown for lack of room: {', '.join(missing)}.", width)
+            yield from _wrapped(
+                f"Not shown, as the terminal is too narrow: {', '.join(missing)}.", width
+            )
     if table.caption:
         yield from _wrapped(table.caption, width)
 

@@ -1,4 +1,4 @@
-"""One warning about results, and all of them in the order in which they do harm."""
+"""Define a warning about results, and rank warnings by their harm."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,25 +7,26 @@ from textwrap import wrap
 from zelo_ray.reports.warning_codes import IN_RESULTS, Value, WarningCode
 
 SHOWN = 5
-"""How many stand open on a page: more than that nobody reads before the results."""
+"""How many a page shows unfolded: nobody reads more before the results."""
 ON_TERMINAL = 3
-"""How many the terminal says."""
+"""How many the terminal shows."""
 ORDER = 0.05
-"""How far from 1/2 the whole interval of the share of what came first must lie. A judge with .45 or
-.55 turns one vote in ten by the order alone; less than that is lost among its other errors."""
+"""The distance from 1/2 beyond which the whole interval of the first one's share of wins must lie.
+A judge with .45 or .55 changes one vote in ten by the order alone; less is negligible beside its
+other errors."""
 _COLUMNS = 100
 """Characters of a line of the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultWarning:
-    """A reason why results are less than they look.
+    """A reason to trust results less.
 
     Attributes:
-        code: what is wrong; its sentences and its harm follow from it.
+        code: of the problem, with its sentences and its harm.
         values: numbers and names that its sentences show.
-        weight: added to the harm: a share in [0, 1], so that of two alike the larger one comes
-            first, or how much worse such a case is.
+        weight: added to the harm: a share in [0, 1] to rank warnings of one code, or more for a
+            worse case.
     """
 
     code: WarningCode
@@ -34,7 +35,7 @@ class ResultWarning:
 
     @property
     def harm(self) -> float:
-        """Return its place among others, from 0 to 100: see `WarningCode`."""
+        """Return its harm, from 0 to 100: see `WarningCode`."""
         return self.code.harm + self.weight
 
     @property
@@ -54,7 +55,7 @@ class ResultWarning:
 
     @property
     def advice(self) -> str:
-        """Return the flag or command that mends it, without a full stop."""
+        """Return the flag or command that helps, without a full stop."""
         return self.code.advice.format(**self.values)
 
     def __str__(self) -> str:
@@ -67,7 +68,7 @@ class RankedWarnings:
 
     Attributes:
         every: all of them.
-        checked: what was looked at, for results without any.
+        checked: a sentence on what was checked, for results without warnings.
     """
 
     every: Sequence[ResultWarning]
@@ -75,17 +76,17 @@ class RankedWarnings:
 
     @property
     def first(self) -> Sequence[ResultWarning]:
-        """Return those that stand open on a page."""
+        """Return the warnings that a page shows unfolded."""
         return self.every[:SHOWN]
 
     @property
     def rest(self) -> Sequence[ResultWarning]:
-        """Return those that are folded away."""
+        """Return the warnings that a page folds."""
         return self.every[SHOWN:]
 
 
 def terminal_lines(warnings: RankedWarnings | None) -> Iterator[str]:
-    """Yield the worst that the terminal does not say among the results, in lines."""
+    """Yield the worst warnings that are not among the results already, in lines."""
     if warnings is None:
         return
     unsaid = [warning for warning in warnings.every if warning.code not in IN_RESULTS]
@@ -102,5 +103,5 @@ def terminal_lines(warnings: RankedWarnings | None) -> Iterator[str]:
 
 
 def rank_warnings(warnings: Iterable[ResultWarning], checked: str) -> RankedWarnings:
-    """Return warnings by the harm they do; of equal ones, as they came."""
+    """Return warnings by harm, keeping the order of equal ones."""
     return RankedWarnings(sorted(warnings, key=lambda warning: -warning.harm), checked)

@@ -1,28 +1,28 @@
-"""The sentences of all warnings: each code holds its own."""
+"""Define the warnings about results: one code each, with its sentences."""
 
 from enum import Enum
 
 Value = str | float
 
-_ANOTHER_JUDGE = "Put another model in its place (--judges)"
-_READ_BOTH = "Read both with zelo-ray explain, then leave one out of --judges or mend its prompt"
-_OTHER_FAMILY = "Put a judge of another family in the panel in place of one of them (--judges)"
-_READ_ONE = "Read what it says (zelo-ray explain), then put another model in its place"
+_ANOTHER_JUDGE = "Replace it by another model (--judges)"
+_READ_BOTH = "Read both with zelo-ray explain, then remove one from --judges or fix its prompt"
+_OTHER_FAMILY = "Replace one of them by a judge of another model family (--judges)"
+_READ_ONE = "Read its answers (zelo-ray explain), then replace it by another model"
 _MODELS = "{again} models that read: --judges openai:MODEL"
 
 
 class WarningCode(Enum):
-    """A reason why results are less than they look, with its sentences.
+    """A reason to trust results less, with its sentences.
 
     They are shown as "TEXT: CONSEQUENCE. ADVICE.", with the values of a warning in them.
 
     Attributes:
-        harm: from 0 to 100. 80 and above: there is no result, or a wrong one; from 60: a result
-            may be wrong; from 40: it is less sure than it looks; below: good to know.
+        harm: from 0 to 100. From 80: there is no result, or a wrong one; from 60: a result may be
+            wrong; from 40: it is less certain than it looks; below: good to know.
         section: the page's section that shows it.
         text: what is wrong, with its figure; it begins the sentence.
         consequence: what follows from it.
-        advice: the flag or command that mends it.
+        advice: the flag or command that helps.
     """
 
     def __init__(self, harm: float, section: str, text: str, consequence: str, advice: str) -> None:
@@ -43,7 +43,7 @@ class WarningCode(Enum):
         "judges",
         "{judges} stopped ({reason})",
         "scores of later queries lack these judgments",
-        "Mend that and run the same command again: what is paid for is kept",
+        "Fix that and run the same command again: paid answers are kept",
     )
     ANSWERS_MISSING = (
         60,
@@ -57,7 +57,7 @@ class WarningCode(Enum):
         "rejected",
         "{lines} set aside{first}",
         "their queries have no labels",
-        "Mend the lines that rejected.parquet names, and run the same command again",
+        "Fix the lines listed in rejected.parquet, and run the same command again",
     )
     # judges of a run
     DEMONSTRATION = (45, "{section}", "{judges}", "{consequence}", _MODELS)
@@ -66,7 +66,7 @@ class WarningCode(Enum):
         "{section}",
         "{many} {contradict} {few}: they {measure}",
         (
-            "one side most likely has the question the wrong way round, and it need not be the "
+            "one side probably reads the question the wrong way round, and it need not be the "
             "smaller one"
         ),
         _READ_BOTH,
@@ -75,21 +75,21 @@ class WarningCode(Enum):
         48,
         "judges",
         "The {judges} judges say nearly the same ({same:.2f} on {items:,} items or more)",
-        "they count as about one, as far as can be seen",
+        "they probably count as about one",
         _OTHER_FAMILY,
     )
     JUDGES_ERR_TOGETHER = (
         48,
         "judges",
-        "The {judges} judges err together{family}: they count for {worth} that err apart",
-        "what they agree on is less sure than their number makes it look",
+        "The {judges} judges err together{family}: they are worth {worth} independent ones",
+        "their agreement is weaker evidence than their number suggests",
         _OTHER_FAMILY,
     )
-    JUDGE_SAYS_ONE_THING = (65, "judges", "{judge} {habit}", "it tells nothing{scores}", _READ_ONE)
+    JUDGE_SAYS_ONE_THING = (65, "judges", "{judge} {habit}", "it adds nothing{scores}", _READ_ONE)
     JUDGE_FOLLOWS_ORDER = (
         68,
         "agreement",
-        "{judge} says {side}, whatever stands there, in {share:.0%} of its votes",
+        "{judge} says {side}, whatever is shown there, in {share:.0%} of its votes",
         "its answers follow the order alone; {scores}",
         _ANOTHER_JUDGE,
     )
@@ -107,8 +107,8 @@ class WarningCode(Enum):
             "Most of the spread of the scores of a query, {spread:.2f} {unit}, is noise (the "
             "standard error of a score is {error:.2f})"
         ),
-        "many ranks would be others if the same judges answered anew",
-        "{more}; zelo-ray size tells by how much before it is paid",
+        "many ranks would change if the same judges answered again",
+        "{more}; zelo-ray size estimates the effect before you pay for it",
     )
     JUDGES_SPLIT = (
         44,
@@ -124,9 +124,9 @@ class WarningCode(Enum):
         42,
         "queries",
         "{share:.0%} of {comparisons} are ties",
-        "most calls say nothing of which document is better",
+        "most calls do not show which document is better",
         (
-            "Give the judges a rubric that tells the documents apart, or grade them instead "
+            "Give the judges a rubric that separates the documents, or grade them instead "
             "(--protocol graded)"
         ),
     )
@@ -135,28 +135,28 @@ class WarningCode(Enum):
         90,
         "{section}",
         "No judge agrees with these people better than chance ({coefficient}: {figures})",
-        "labels of this panel are no evidence of what these people want",
-        "Give judges the people's rubric, or take other models",
+        "labels of this panel say nothing about what these people want",
+        "Give the judges the people's rubric, or use other models",
     )
     BELOW_CHANCE = (
         78,
         "{section}",
         "{judges} with people worse than chance ({coefficient}: {figures})",
-        "what they mean is often the opposite of what people mean",
-        "Read why with zelo-ray explain, and mend the prompt or the people's scale",
+        "their opinion is often the opposite of people's",
+        "Read why with zelo-ray explain, and fix the prompt or the people's scale",
     )
     NOT_ABOVE_CHANCE = (
         68,
         "{section}",
         "{judges} with people no better than chance ({coefficient}: {figures})",
-        "whoever does so adds noise to the panel",
-        "Leave it out of --judges, or read why with zelo-ray explain",
+        "such a judge adds noise to the panel",
+        "Remove it from --judges, or read why with zelo-ray explain",
     )
     TOO_FEW_ITEMS = (
         62,
         "{section}",
         "{judges} cannot be told from chance yet on {items} ({coefficient}: {figures})",
-        "these labels are too few to say whether to trust such a judge",
+        "there are too few labels to say whether such a judge can be trusted",
         "Label more: zelo-ray label",
     )
     FLIPS = (
@@ -164,7 +164,7 @@ class WarningCode(Enum):
         "voting",
         "{judge} changes its winner with the order on {span} of pairs",
         "a vote in one order is worth little",
-        "Count pairs in both orders only, or put another model in its place",
+        "Count pairs in both orders only, or replace it by another model",
     )
     LENGTH_BIAS = (
         50,
@@ -172,15 +172,15 @@ class WarningCode(Enum):
         "{judge} grades {side} documents higher{beside}: {span} grades for each doubling of length",
         "length counts where content should",
         (
-            "Show less of long documents (--document-tokens), say in the rubric that length is no "
-            "merit, or take another model"
+            "Show less of long documents (--document-tokens), say in the rubric that length does "
+            "not count, or use another model"
         ),
     )
     LENIENCY = (
         46,
         "grading",
         "{judge} is {side} than people by {span} grades",
-        "a threshold of its grades is not the people's",
+        "a threshold on its grades differs from people's",
         "Let people's grades correct the panel's: annotate --protocol graded --human FILE",
     )
     # rankers
@@ -189,25 +189,25 @@ class WarningCode(Enum):
         "leaderboard",
         "The ranks of {run} are the reverse of its scores in {queries}",
         (
-            "are these distances? A run is ordered by its scores, the highest first, so this one "
-            "is measured upside down"
+            "are they distances? Runs are ordered by descending score, so this one is measured "
+            "upside down"
         ),
-        "Write distances with a minus before them",
+        "Negate distances",
     )
     NEGATIVE_GRADES = (
         30,
         "unjudged",
         "{grades} below 0",
         "such a document counts as judged (Judged@k), and as not relevant",
-        "If -1 means that nobody judged it, leave its line out of the truth",
+        "If -1 means unjudged, remove these lines from the truth",
     )
     EQUAL_SCORES = (
         90,
         "leaderboard",
         "All scores of {run} among {among} are equal in {queries}",
-        "they tell no document from another, so its place says nothing of the ranker",
+        "they separate no documents, so its rank says nothing about the ranker",
         (
-            "See that its server or model scores each document, and that its scores are written "
+            "Check that its server or model scores each document, and that its scores are written "
             "with all digits"
         ),
     )
@@ -222,8 +222,8 @@ class WarningCode(Enum):
         50,
         "leaderboard",
         "The truth has changed since the last bake-off in this folder",
-        "its figures, and a gate that passed by them, were of other judgments",
-        "Compare nothing with figures of before",
+        "its figures, and a gate that passed by them, were based on other judgments",
+        "Do not compare with earlier figures",
     )
     LABELS_OF_OLD_TRUTH = (
         48,
@@ -237,7 +237,7 @@ class WarningCode(Enum):
         "leaderboard",
         "The query itself, by id and text, is among its own candidates in {queries}",
         "it is left out of the runs and of the truth, as BEIR's evaluation does",
-        "Leave it out of the runs, too, where others measure them",
+        "Remove it from the runs, too, if others measure them",
     )
     DOCUMENT_WITH_QUERY_ID = (
         45,
@@ -254,7 +254,7 @@ class WarningCode(Enum):
         "differences",
         "{queries} too few to compare rankers",
         "no difference can be tested",
-        "Take {fewest} queries at least, and some fifty to see differences of .05",
+        "Use at least {fewest} queries, and about fifty to see differences of .05",
     )
     NO_SIGNIFICANT_LEAD = (
         70,
@@ -268,10 +268,10 @@ class WarningCode(Enum):
         "differences",
         (
             "The lead of {best} over {others} is significant, but other answers of the judges "
-            "could turn it"
+            "could reverse it"
         ),
         "who decides by it alone may decide wrongly",
-        "Ask more of these documents (cycles, repeats, judges), or let people label them",
+        "Ask more about these documents (cycles, repeats, judges), or let people label them",
     )
     LEAD_ONLY_BY_KIN = (
         64,
@@ -288,7 +288,7 @@ class WarningCode(Enum):
         "failures",
         "{ranker} ranked none of {queries}",
         "it takes no part",
-        "The section says why; run the same command again once that is mended",
+        "The section says why; fix that and run the same command again",
     )
     RANKED_SOME = (
         62,
@@ -301,7 +301,7 @@ class WarningCode(Enum):
         58,
         "unjudged",
         "Many of the first {depth} documents are unjudged (share judged: {shares})",
-        "they count as not relevant, and these rankers may be better than they look",
+        "they count as not relevant, so these rankers may be better than they look",
         (
             "zelo-ray convert holes --all writes pools with them; annotate those on the --out of "
             "the truth"
@@ -311,23 +311,23 @@ class WarningCode(Enum):
     PAIRS_TURNED = (
         76,
         "siblings",
-        "{pairs} significantly different under both labels, and the other way round",
+        "{pairs} significantly different under both labels, in opposite directions",
         "which labels are right decides which run is better",
-        "Let people label the queries that the last section names: zelo-ray label",
+        "Let people label the queries in the last section: zelo-ray label",
     )
     LEADER_CHANGED = (
         56,
         "leaderboards",
         "{old} leads by the old labels, and {new} by the new ones",
         "the choice of a run depends on the labels",
-        "See whether the two are significantly different before you choose",
+        "Check whether the two differ significantly before you choose",
     )
     LABELS_CONTRADICT = (
         54,
         "contradictions",
         "The new labels contradict the old ones in {contradicted:,} of {queries}",
         "one of the two is wrong about documents that decide the measure",
-        "Read the first of them in the section, or let people judge them: zelo-ray label",
+        "Read the first ones in the section, or let people judge them: zelo-ray label",
     )
     RUN_LACKS_QUERIES = (
         60,
@@ -340,15 +340,15 @@ class WarningCode(Enum):
         70,
         "protocols",
         "{protocol} stands first, but agrees with people not significantly more than any other",
-        "agreement is no reason to pay for a dearer one",
-        "Take the cheapest, or let people judge more pairs",
+        "agreement does not justify a more expensive one",
+        "Use the cheapest, or let people judge more pairs",
     )
     FEW_ITEMS_JUDGED = (
         62,
         "protocols",
         "{protocol} judged {judged:,} of {items}",
-        "its figures may be of easier ones, and it stands below the others",
-        "Run the same command again, with a larger --max-usd if that was its end",
+        "its figures may be of easier items, so it is ranked below the others",
+        "Run the same command again, with a larger --max-usd if the budget stopped it",
     )
 
 
@@ -373,4 +373,4 @@ IN_RESULTS = frozenset(
         WarningCode.FEW_ITEMS_JUDGED,
     }
 )
-"""Warnings that the terminal gives among the results of a command, and not once more."""
+"""Warnings that the terminal shows among the results of a command, and does not repeat."""

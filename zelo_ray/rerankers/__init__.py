@@ -1,14 +1,16 @@
-"""Rerankers: who takes part in a bake-off, and how each is asked.
+"""Build the rankers of a bake-off, and the options with which each is asked.
 
-A reranker is a judge that answers with scores, so that limits, retries, budget, ledger and failures
-are a judge's. Its provider is one line in `zelo_ray.providers.RERANKERS` and a module here.
+A reranker is a judge that answers with scores, so limits, retries, budget, ledger and failures are
+those of judges. Its provider is one line in `zelo_ray.providers.RERANKERS` and a module here.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, ValidationError
 
 from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions, AskingOptions, BakeoffOptions
@@ -26,9 +28,8 @@ from zelo_ray.providers import (
     with_options,
 )
 from zelo_ray.providers.pricing import unpriced
-from zelo_ray.records import Judge
+from zelo_ray.records import Judge, first_error
 from zelo_ray.rerankers import custom, local
-from zelo_ray.rerankers.options import refuse_wrong_options
 
 _ORIGINAL = "original"
 _LEXICAL = ("bm25", "chargram", "likelihood")
@@ -37,8 +38,8 @@ _COMPUTING = ("offline", "simulated", "recorded")
 _ENCODERS = ("cross-encoder", "bi-encoder")
 _HOSTED = ("zeroentropy", "cohere", "voyage", "jina")
 _BY_MODEL = tuple(name for name in RANKERS if name != "rerank")
-_WHOLE = 2**40  # tokens: no document has more
-_PROMPTED = 2000  # tokens of a document in a prompt, where the user says nothing
+_WHOLE = 2**40  # tokens; more than any document has
+_PROMPTED = 2000  # tokens of a document in a prompt, by default
 _LABEL = re.compile(r"[^:/=@]+")
 _KNOWN = ", ".join(
     [
@@ -54,9 +55,9 @@ _KNOWN = ", ".join(
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One who takes part: its name, the protocol that asks, and the judge that is asked.
+    """A ranker of a bake-off: its name, its protocol, and the judge that the protocol asks.
 
-    ``judge`` is None for the protocol "original", the pool's own order, which takes no asking.
+    ``judge`` is None for the protocol "original", the pool's own order, which makes no calls.
     """
 
     name: str
@@ -65,16 +66,16 @@ class Arm:
 
 
 def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str) -> tuple[Arm, ...]:
-    """Return the arms of a job's rerankers, checked as far as that goes without any call.
+    """Build the rankers of a job, checked as far as possible without any call.
 
     Args:
         options: the job's.
-        environ: where keys are found.
-        run_id: this run, whose scores of a reranker without a version serve no other.
+        environ: the environment variables that hold keys.
+        run_id: this run: scores of a reranker without a version are valid for it only.
 
     Raises:
-        PanelError: a reranker or an option is unknown, one is named twice, cannot be made, has no
-            key, or no price for a budget.
+        PanelError: a reranker or an option is unknown, or a reranker is named twice, cannot be
+            created, has no key, or has no price although there is a budget.
     """
     specs: dict[str, str] = {}
     for text in options.rerankers:
@@ -101,7 +102,7 @@ def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str)
 
 
 def asking_options(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
-    """Return the options for asking one arm, with the user's own under its judge's name."""
+    """Return the options for asking one ranker, with the user's own under its judge's name."""
     judge = arm.judge.name if arm.judge else ""
     arm_options = {
         name: {judge: by_arm[arm.name]} if arm.name in by_arm else {}
@@ -119,16 +120,16 @@ def asking_options(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
 
 
 def _by_arm(options: BakeoffOptions) -> dict[str, Mapping[str, Any]]:
-    """Return the options that users give by the names of arms."""
+    """Return the options that users give by the names of rankers."""
     names = ("limits", "prices", "api_key_env")
     return {name: getattr(options, name) for name in names}
 
 
 def _arm(name: str, spec: str, options: Mapping[str, Any]) -> Arm:
-    """Build the arm that one specification names, with its options."""
+    """Build the ranker that a specification names, with its options."""
     if spec == _ORIGINAL:
         if options:
-            raise PanelError(f"{name}: the original order takes no option")
+            raise PanelError(f"{name}: the original order has no options")
         return Arm(name, _ORIGINAL, None)
     head, _, tail = spec.partition(":")
     judge = parse_judge(f"offline:{spec}" if spec in _LEXICAL else spec)
@@ -142,7 +143,7 @@ def _arm(name: str, spec: str, options: Mapping[str, Any]) -> Arm:
         target = tail if judge.provider == "custom" else spec
         try:
             judge = Judge("custom", target, options={"arguments": dict(options)})
-        except (TypeError, ValueError) as error:  # they cannot be written down
+        except (TypeError, ValueError) as error:  # not serialisable
             raise PanelError(f"{target}: reranker_options: {error}") from None
         return Arm(name, "rerank", judge)
     if judge.provider in {*RERANKERS, "offline", "recorded"}:
@@ -155,7 +156,7 @@ def _arm(name: str, spec: str, options: Mapping[str, Any]) -> Arm:
 
 
 def _with_model(judge: Judge) -> Judge:
-    """Return the judge with a model, its provider's only default if it names none."""
+    """Return the judge with a model: its provider's default, if it names none and there is one."""
     models = load_provider(judge.provider).models
     if judge.provider == "rerank" and not judge.base_url:
         raise PanelError(f"{judge.name}: write rerank:MODEL@http://host:port/path")
@@ -170,7 +171,7 @@ def _with_model(judge: Judge) -> Judge:
 def _ready(
     arm: Arm, judge: Judge, options: BakeoffOptions, environ: Mapping[str, str], run_id: str
 ) -> Judge:
-    """Return the judge with its version, if it can be asked."""
+    """Check that the judge can be asked, and return it with its version."""
     if judge.provider == "custom":
         try:
             ranker = custom.found_at(judge)
@@ -191,7 +192,7 @@ def _ready(
 
 
 def _refuse_equals(arms: list[Arm]) -> None:
-    """Refuse two arms that ask the same: they would pay twice, and tell nothing."""
+    """Refuse two rankers with the same requests, which would cost twice and be of no use."""
     names: dict[str, str] = {}
     for arm in arms:
         same = names.setdefault(repr((arm.protocol, arm.judge)), arm.name)
@@ -212,3 +213,37 @@ def _refuse_unpriced(arms: list[Arm], options: BakeoffOptions) -> None:
                 "{search: X}, for a thousand searches"
             )
         refuse_unlimited(arm.judge, arm.name)
+
+
+class _Known(BaseModel):
+    """The values of all options of built-in rerankers; each module's PROVIDER lists its own."""
+
+    model_config = ConfigDict(strict=True)
+
+    documents: PositiveInt = 1
+    block_size: PositiveInt = 1
+    max_length: PositiveInt | None = None
+    max_tokens_per_doc: PositiveInt | None = None
+    documents_field: str = Field("documents", min_length=1)
+    extra_body: dict[str, JsonValue] = {}
+    truncation: bool = False
+    trust_remote_code: bool = False
+    latency: Literal["fast", "slow"] | None = None
+    device: str | None = None
+    revision: str | None = None
+
+
+def refuse_wrong_options(name: str, judge: Judge) -> None:
+    """Check the values of a built-in reranker's options.
+
+    Args:
+        name: the ranker, for the error.
+        judge: with all its options.
+
+    Raises:
+        PanelError: an option has a wrong value.
+    """
+    try:
+        _Known.model_validate(judge.options)
+    except ValidationError as error:
+        raise PanelError(f"{name}: reranker_options: {first_error(error)}") from None

@@ -1,4 +1,4 @@
-"""Scores as a reranker gave them, made into an answer, or into the reason why they are none."""
+"""Turn the scores of a reranker into an answer, valid or with the reason why it is not."""
 
 import json
 import math
@@ -12,20 +12,20 @@ from zelo_ray.records import Answer, Usage
 
 _REASON_LENGTH = 200
 _TELLING = 16
-"""Characters of a text that tell something of it."""
+"""The shortest text that is hidden in an error message."""
 _SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
-"""What the names of environment variables hold whose values nobody is to read."""
+"""Parts of the names of environment variables whose values are secret."""
 
 
 def answer_of(scores: Any, count: int, usage: Usage | None = None, model: str = "") -> Answer:
     """Build an answer from scores in the documents' order.
 
     Args:
-        scores: an array, a tensor, or whatever gives ``count`` numbers in the documents' order;
-            None where one is missing. A mapping or a set has no such order.
+        scores: an array, a tensor, or any iterable of ``count`` numbers in the documents' order,
+            None for a missing one. A mapping or a set has no order, and is invalid.
         count: how many documents were sent.
         usage: what the call used.
-        model: who answered.
+        model: the model that answered.
 
     Returns:
         The scores as JSON; an invalid answer unless there is a finite number for each document.
@@ -48,24 +48,24 @@ def _fault(scores: Sequence[Any], count: int) -> str:
         return f"{missing} of {count} documents without a score"
     bad = [s for s in scores if isinstance(s, bool) or not isinstance(s, Real)]
     if bad:
-        return f"a score that is no number, but {type(bad[0]).__name__}"
+        return f"a score of type {type(bad[0]).__name__} instead of a number"
     try:
         infinite = [score for score in scores if not math.isfinite(score)]
     except OverflowError:
-        return "a score that no floating-point number holds"
+        return "a score too large for a floating-point number"
     return f"a score of {infinite[0]}" if infinite else ""
 
 
 def placed(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any] | str:
-    """Put scores back in the order of the documents, since servers sort them.
+    """Return scores in the order of the documents, since servers sort them.
 
     Args:
-        rows: one for each document, with its ``index`` and, under ``key``, its score.
+        rows: one for each document, with its ``index`` and its score under ``key``.
         key: the name of the score.
         count: how many documents were sent.
 
     Returns:
-        The scores, with None for a document that got none; or why they cannot be placed.
+        The scores, with None for a document without one; or the reason why the rows are invalid.
     """
     scores: dict[int, Any] = {}
     for row in rows:
@@ -79,12 +79,12 @@ def placed(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any]
 
 
 def failed(error: BaseException, texts: Sequence[str] = ()) -> Answer:
-    """Build the answer of a local reranker that raised: its error, in one short line.
+    """Build the answer of a local reranker that raised an error, in one short line.
 
     Args:
-        error: what it raised. HTTP libraries put whole URLs into theirs, and so keys.
-        texts: the query and the documents: where a message repeats one, it says [text] instead,
-            and where it repeats part of one, it is left out.
+        error: the error. HTTP libraries put whole URLs, and so keys, into their messages.
+        texts: the query and the documents: one that the message repeats is replaced by [text], and
+            a message that repeats part of one is left out.
     """
     keys = [v for name, v in os.environ.items() if any(s in name.upper() for s in _SECRETS)]
     message = str(error)

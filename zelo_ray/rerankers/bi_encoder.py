@@ -1,4 +1,4 @@
-"""Bi-encoders: a model reads the query and each document apart; their similarity is the score."""
+"""Bi-encoders: a model embeds the query and each document; their similarity is the score."""
 
 from pathlib import Path
 from typing import Any

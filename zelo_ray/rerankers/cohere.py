@@ -33,7 +33,7 @@ PROVIDER = Provider(
     url_variable=_SHAPE.variable,
     options={
         "documents": 1000,  # in one request
-        "max_tokens_per_doc": None,  # the server cuts longer documents; 4,096 if it is not told
+        "max_tokens_per_doc": None,  # longer documents are cut; None: the server's 4,096
     },
     concurrency=32,
     rates={"rpm": 1000},

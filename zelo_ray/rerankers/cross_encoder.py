@@ -1,6 +1,6 @@
 """Cross-encoders: a model reads the query and a document together, and gives one number.
 
-The number is the model's own, before any sigmoid, which would make equals of very good documents.
+The score is the model's logit: a sigmoid would round the scores of very good documents to 1.
 """
 
 from pathlib import Path

@@ -1,10 +1,10 @@
 """A reranker of the user's own: ``module:Class``, ``module:function``, ``path/to/file.py:Class``.
 
-From Python it is an object in memory, which is packed into a file that is named here. See
-`Reranker`. A class is made with the arm's options, where it is asked; a function gets
-them as keyword arguments. ``score`` may be asynchronous, and then many queries are in it at once; a
-plain one runs in a thread and gets one after another, since few models and tokenizers are made for
-several threads. What it raises is a failure of that query.
+From Python an object in memory is pickled into a file, whose path is the name. See `Reranker`. A
+class is created with the ranker's options in the process that asks it; a function gets them as
+keyword arguments. If ``score`` is asynchronous, many queries are scored at once; a plain one runs
+in a thread for one query after another, since few models and tokenizers are thread-safe. An error
+that it raises is a failure of that query.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ from zelo_ray.records import Answer, Judge, Request
 from zelo_ray.rerankers.answers import answer_of, failed
 
 PACKED = ".pkl"
-"""How the file of a packed object ends; its name is ``NAME-HASH``."""
-_UNFIT = "is no function, and has no score(query, documents)"
+"""The ending of the file of a pickled object, which is called ``NAME-HASH``."""
+_UNFIT = "is not a function and has no score(query, documents)"
 
 
 class Reranker(Protocol):
-    """A reranker of your own: any class with this method, whether it inherits or not.
+    """A reranker of your own: any class with this method, with or without inheritance.
 
-    A bake-off names it ``module:Class`` or ``path/to/file.py:Class``, and makes it with its
-    ``reranker_options``; from Python the class or an object of it is handed over. Its attribute
-    ``version`` tells when it has changed: while it is the same, later runs use the scores of
-    earlier ones. Without it every run asks anew, also one that goes on where another was killed.
+    A bake-off names it ``module:Class`` or ``path/to/file.py:Class``, and creates it with its
+    ``reranker_options``; in Python, pass the class or an object of it. While its attribute
+    ``version`` stays the same, later runs reuse the scores of earlier ones. Without it every run
+    asks again, even one that resumes a run that was killed.
 
     Example:
         >>> class Longest:
@@ -52,10 +52,10 @@ class Reranker(Protocol):
 
 
 class Custom:
-    """Holds the rerankers of this process.
+    """Connection to the users' own rerankers, which it creates in this process.
 
     Args:
-        settings: how long one call may take.
+        settings: with the timeout of a call.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -78,7 +78,7 @@ class Custom:
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
-                raise  # it is we who are called off
+                raise  # the call itself is cancelled
             return failed(error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a failure of this query
             return failed(error, (request.query, *texts))
@@ -95,12 +95,12 @@ class Custom:
         if inspect.isawaitable(scores):
             async with asyncio.timeout(self._seconds):
                 scores = await scores
-        # It may be computed only as it is read.
+        # A lazy result is computed while it is read.
         answer: Answer = await self._in_thread(partial(answer_of, model=model), scores, len(texts))
         return answer
 
     async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Call in the single thread, from its turn on; after a timeout a new thread replaces it."""
+        """Call in the single thread, one call at a time; a timeout replaces the thread."""
         async with self._turn:
             loop = asyncio.get_running_loop()
             try:
@@ -113,10 +113,10 @@ class Custom:
 
 
 def scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
-    """Make a judge's reranker ready to be called with a query and documents.
+    """Return a judge's reranker as a function of a query and documents.
 
     Raises:
-        PanelError: it cannot be made, or takes other arguments.
+        PanelError: it cannot be created, or takes other arguments.
     """
     arguments = judge.options["arguments"]
     try:
@@ -127,17 +127,17 @@ def scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
     if not callable(score):
         raise PanelError(f"{judge.model} {_UNFIT}")
     if not inspect.isroutine(score):
-        score = score.__call__  # so that an asynchronous one is seen to be
+        score = score.__call__  # so that an asynchronous one is recognised
     keywords = {} if inspect.isclass(plugin) else arguments
     _bind(judge, score, "query", ["document"], **keywords)
     return partial(score, **keywords)
 
 
 def refuse_unfit(judge: Judge, plugin: Any) -> None:
-    """Check what was found for a judge as far as that goes without making it.
+    """Check a user's reranker as far as possible without creating it.
 
-    A class may load weights that only its actor has room for, or open a client, which takes an
-    event loop.
+    A class may load weights that fit only into its actor, or open a client that needs an event
+    loop.
 
     Raises:
         PanelError: it takes other arguments, or has no ``score``.
@@ -159,13 +159,13 @@ def _bind(judge: Judge, call: Callable[..., Any], *arguments: Any, **named: Any)
     try:
         inspect.signature(call).bind(*arguments, **named)
     except TypeError as error:
-        raise PanelError(f"{judge.model} does not take {what}: {error}") from None
-    except ValueError:  # some that are not written in Python tell no signature
+        raise PanelError(f"{judge.model} does not accept {what}: {error}") from None
+    except ValueError:  # some callables not written in Python have no signature
         pass
 
 
 def _contained(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call it in a thread. What no future can hold, or would end the loop, becomes an error."""
+    """Call it in a thread; turn exceptions that a future cannot carry into a RuntimeError."""
     try:
         return call(*arguments)
     except (StopIteration, KeyboardInterrupt, GeneratorExit) as error:
@@ -173,7 +173,7 @@ def _contained(call: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def found_at(judge: Judge) -> Any:
-    """Load the class, function or object that a judge's name points at.
+    """Load the class, function or object that a judge's name refers to.
 
     Raises:
         PanelError: it cannot be imported.
@@ -189,7 +189,7 @@ def found_at(judge: Judge) -> Any:
 
 
 def versioned(judge: Judge, plugin: Any, run_id: str) -> Judge:
-    """Return the judge with a version: its own, or else this run's, so no old score is used."""
+    """Return the judge with its version, or else this run's id, so that no old score is reused."""
     version = getattr(plugin, "version", None)
     own_version = str(version) if isinstance(version, str | int | float) else ""
     options = {**judge.options, "version": own_version or f"run {run_id}"}

@@ -1,4 +1,4 @@
-"""Models that score on this machine, through sentence-transformers: one thread, one at a time."""
+"""Run local models through sentence-transformers, in one thread and one request at a time."""
 
 import asyncio
 import hashlib
@@ -19,9 +19,9 @@ Scorer = Callable[[str, list[str]], Any]
 
 
 def use_all_cores(device: Any) -> None:
-    """Compute with all of the machine's cores, if it is they that do; called where it computes.
+    """Let torch use all cores if the model runs on the CPU; call it in the computing process.
 
-    Actors reserve no CPU, as most of them only wait; so Ray tells them to use one thread each.
+    Actors reserve no CPU, since most of them only wait, so Ray limits them to one thread each.
     """
     if device.type == "cpu":
         import torch  # noqa: PLC0415 - seconds, paid where it is used
@@ -33,7 +33,7 @@ def fingerprint_of(judge: Judge) -> str | None:
     """Return a hash of a model's files by name, size and time; None without a folder.
 
     Raises:
-        PanelError: the model is written as a path, and there is none.
+        PanelError: the model is written as a path that does not exist.
     """
     folder = Path(judge.model).expanduser()
     if folder.is_dir():
@@ -47,10 +47,10 @@ def fingerprint_of(judge: Judge) -> str | None:
 
 
 class Local:
-    """Computes in a thread of its own, so that the loop lives.
+    """Connection to local models, which compute in a thread, so that the event loop stays free.
 
     Args:
-        load: makes a judge's model ready. It is called there, once for each judge.
+        load: loads a judge's model. It is called in the thread, once for each judge.
     """
 
     def __init__(self, load: Callable[[Judge], Scorer]) -> None:
@@ -93,12 +93,12 @@ def provider_of(load: Callable[[Judge], Scorer]) -> Provider:
         connect=connect,
         options={
             "max_length": None,  # tokens that the model reads; None: all that it can
-            "block_size": 32,  # documents that it computes together
+            "block_size": 32,  # documents per forward pass
             "device": None,  # such as cuda:1; None: the best that there is
             "revision": None,  # of a model on the Hugging Face Hub
             "trust_remote_code": False,
             "version": None,  # None: a fingerprint of the model's folder, if it has one
         },
-        concurrency=2,  # one is computed, one waits
+        concurrency=2,  # one is computed while one waits
         free=True,
     )

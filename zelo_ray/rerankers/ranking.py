@@ -1,4 +1,4 @@
-"""Replies to rankings: what every arm made of every pool. It costs no call."""
+"""Build every ranker's ranking of every pool from the replies in the ledger, without any call."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ SCHEMA = pa.schema(
         ("missing", pa.int64()),
     ]
 )
-"""One row for each arm and pool: its scores in the pool's order, or why there are none.
+"""One row for each ranker and pool: its scores in the pool's order, or why there are none.
 
-``missing`` counts requests that are not answered yet.
+``missing`` counts requests without a reply.
 """
 
 
@@ -37,16 +37,16 @@ def rank_lines(
     ledger: Replies,
     disabled: Mapping[str, Disabled],
 ) -> pa.Table:
-    """Let every arm order the pools of good lines, from what the ledger holds.
+    """Rank the pools of some lines by every ranker, from the replies in the ledger.
 
     Args:
-        lines: good lines.
-        arms: by name, each with the options that it was asked with.
-        ledger: where replies are found.
-        disabled: arms that are asked nothing more, with the reason.
+        lines: of the input; those without a pool are skipped.
+        arms: the rankers by name, each with the options that it was asked with.
+        ledger: the replies.
+        disabled: rankers that are asked nothing more, with the reason.
 
     Returns:
-        A table of `SCHEMA`, by line and arm.
+        A table of `SCHEMA`, by line and ranker.
     """
     rows = []
     for line in lines:
@@ -83,9 +83,9 @@ def _row(
 
 
 def fields_of(line: Line) -> dict[str, str]:
-    """Return a line's facts on its query: plain fields of it, its metadata and all its documents.
+    """Return the fields that describe a line's query: its own, and those of its metadata.
 
-    A field of the documents' metadata counts as the query's if all documents agree on it.
+    A field of the documents' metadata is included if all documents have the same value.
     """
     query = json.loads(line.raw)["query"]
     metadata = query.get("metadata")

@@ -1,8 +1,8 @@
-"""Any server with the common ``/rerank``, named by its URL: vLLM, text-embeddings-inference.
+"""Any server with the usual ``/rerank`` endpoint: vLLM, text-embeddings-inference and others.
 
 ``rerank:MODEL@http://host:8000/v1`` posts to ``http://host:8000/v1/rerank``. For
-text-embeddings-inference say ``{documents_field: texts, documents: 32}``: its field has another
-name, and it takes 32 documents at once unless it was started otherwise.
+text-embeddings-inference set ``{documents_field: texts, documents: 32}``: its field has another
+name, and by default it accepts 32 documents at once.
 """
 
 from functools import partial

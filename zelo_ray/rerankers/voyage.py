@@ -36,7 +36,7 @@ PROVIDER = Provider(
     url_variable=_SHAPE.variable,
     options={
         "documents": 1000,  # in one request
-        "truncation": False,  # true: the server cuts what is too long, and does not say so
+        "truncation": False,  # true: the server silently cuts long texts
     },
     concurrency=32,
     rates={"rpm": 2000, "tpm": 2_000_000},

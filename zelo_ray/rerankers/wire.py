@@ -1,7 +1,6 @@
-"""Rerankers behind HTTP: one POST with a query and documents, and scores by index come back.
+"""Rerankers behind HTTP: one POST sends a query and documents, and returns scores by index.
 
-They differ in little, and a `Shape` says in what. There is no SDK between, so nothing retries here,
-and nothing gives up in silence.
+A `Shape` holds the differences between servers. No SDK is used, so there are no hidden retries.
 """
 
 import json
@@ -21,9 +20,9 @@ from zelo_ray.rerankers.answers import answer_of, placed
 if TYPE_CHECKING:
     import aiohttp
 
-_KEYLESS = "none"  # the word for a server that needs no key
-_PASSING = (424,)  # of text-embeddings-inference: the model stumbled
-_FILTERED = (498,)  # of Cohere: a text holds a word that it takes none of
+_KEYLESS = "none"  # the key of a server that needs none
+_PASSING = (424,)  # text-embeddings-inference: the model failed, try again
+_FILTERED = (498,)  # Cohere: a text contains a blocked word
 _SEARCH = 100  # documents that Cohere counts as one search
 
 
@@ -39,24 +38,24 @@ class Shape:
     """the environment variable that holds another base URL"""
     path: str
     body: Callable[[Judge, str, list[str]], dict[str, Any]]
-    """the fields of a request for a query and its documents"""
+    """returns the fields of a request for a query and its documents"""
     rows: Callable[[Any], Any]
-    """the part of a response that has a row for each document"""
+    """returns the part of a response that has a row for each document"""
     score: str
     """the name of the score in a row"""
     used: Callable[[Any], Usage]
-    """what a response says that it used"""
+    """returns the usage that a response reports"""
 
 
 class Hosted:
-    """The connection to one server.
+    """A connection to one server.
 
     Args:
         settings: its key and base URL.
-        shape: what it speaks.
+        shape: its request and response format.
 
     Raises:
-        Fatal: there is no key, or it cannot be one.
+        Fatal: there is no key, or the key is malformed.
     """
 
     def __init__(self, settings: Settings, shape: Shape) -> None:
@@ -65,7 +64,7 @@ class Hosted:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: Request) -> Answer:
-        """Score the documents of a request; what is sent is what its key has hashed."""
+        """Score the documents of a request, sending exactly what its key was hashed from."""
         payload = json.loads(request.user)
         query, documents = payload["query"], payload["documents"]
         texts = (query, *documents)
@@ -80,7 +79,7 @@ class Hosted:
         return await attempt(self._post(request.judge, query, documents), caller, reading)
 
     async def aclose(self) -> None:
-        """Let go of sockets."""
+        """Close the sockets."""
         if self._session is not None:
             await self._session.close()
 
@@ -94,7 +93,7 @@ class Hosted:
             key = self._settings.key
             self._session = aiohttp.ClientSession(
                 headers={} if key == _KEYLESS else {"Authorization": f"Bearer {key}"},
-                # whoever awaits the call has one for the whole of it
+                # the caller limits the time of the whole call
                 timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
                 connector=aiohttp.TCPConnector(limit=0),
             )
@@ -102,7 +101,7 @@ class Hosted:
             f"{(self._settings.base_url or '').rstrip('/')}{self._shape.path}",
             data=json.dumps(body, ensure_ascii=False).encode(),
             headers={"Content-Type": "application/json"},
-            allow_redirects=False,  # the key is for this server
+            allow_redirects=False,  # the key must not reach another server
         ) as response:
             text = await response.text(errors="replace")
             if response.status // 100 != 2:
@@ -142,9 +141,9 @@ def _fault(error: Exception) -> Fault | None:
 
 
 def _read(shape: Shape, count: int, body: Any) -> Answer:
-    """Read the answer from a response's JSON; errors in its form are raised.
+    """Read the answer from a response's JSON, raising errors in its form.
 
-    Where nothing is told of its use, it counts as so many searches as Cohere would bill.
+    A response without usage counts as the searches that Cohere would bill.
     """
     usage = shape.used(body)
     if usage == Usage():

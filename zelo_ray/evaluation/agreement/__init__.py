@@ -1,22 +1,22 @@
 """Agreement between raters: coefficients for two raters, and for many.
 
     ratings = ratings_of(grades, levels=4)
-    found = agreements(ratings, COEFFICIENTS, thresholds=[1, 2, 3], resamples=1000, seed=0)
+    agreement, confusions = agreements(ratings, COEFFICIENTS, thresholds=[1, 2, 3], resamples=1000,
+    seed=0)
 
-Every coefficient is a function of a table of counts that adds up over queries, so that a sample of
-queries is a matrix product. A new one is a module with the names of `Module` and a line in
+Every coefficient is a function of a table of counts that adds up over queries, so a bootstrap over
+queries is a matrix product. A new coefficient is a module with the names of `Module` and a line in
 ``COEFFICIENTS``.
 
 Conventions, for every coefficient:
 
 * Two raters are compared on the items (query_id, doc_id) that both judged, and more raters on those
-  that at least two of them judged. An item with one judgment says nothing of agreement, and is
-  left out of the chance, too.
-* Where all judgments are of one grade every coefficient but the percent agreement is NaN: nothing
-  was told apart, so that nothing is known of agreement beyond chance. MCC is NaN as soon as one of
-  the two gives one grade throughout, where kappa is 0.
-* A rater that was asked several times counts with the median of its grades for the item, the lower
-  one of two.
+  that at least two of them judged. An item with one judgment is also left out of the agreement
+  expected by chance.
+* If all judgments are of one grade, every coefficient but the percent agreement is NaN, since
+  agreement beyond chance is undefined. MCC is NaN as soon as one of the two raters gives one grade
+  throughout, where kappa is 0.
+* Several grades of a rater for an item count as their median, the lower one of two.
 * The categories are those of the scale, used or not.
 """
 
@@ -63,14 +63,14 @@ COEFFICIENTS = {
     "agreement": Coefficient(percent, "any"),
     "mcc": Coefficient(mcc, "two"),
 }
-"""By name. Fleiss' kappa of two raters is Scott's pi, and is told as such."""
+"""By name. Fleiss' kappa of two raters is Scott's pi, and is reported as that."""
 
 
 def chosen(names: Iterable[str]) -> dict[str, Coefficient]:
     """Return the coefficients of these names; all if no name is given.
 
     Raises:
-        OptionError: one is unknown.
+        OptionError: a name is unknown.
     """
     wanted = tuple(names) or tuple(COEFFICIENTS)
     if unknown := [name for name in wanted if name not in COEFFICIENTS]:

@@ -1,6 +1,6 @@
 """Krippendorff's alpha (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability).
 
-For any number of raters, and items that not everybody judged: an item counts by its judgments.
+For any number of raters, and items that only some judged: an item counts by its judgments.
 """
 
 import numpy as np
@@ -19,11 +19,11 @@ TABLE: Kind = "by_ratings"
 
 
 def values(table: Floats, weights: Weights) -> Floats:
-    """Return 1 - (distance seen) / (distance of judgments drawn without replacement).
+    """Return 1 - (observed distance) / (distance of judgments drawn without replacement).
 
     ``quadratic`` is the interval metric. The ordinal metric of grades c and k is the squared number
-    of judgments from c to k, half of those at the ends: so it is the interval metric on midranks,
-    which are those of each table.
+    of judgments from c to k, counting half of those at the ends: the interval metric on midranks,
+    which are computed for each table.
     """
     counts, _, judgments = margins(table)
     if weights == "ordinal":

@@ -1,4 +1,4 @@
-"""Judgments as counts by query: confusions of two raters, coincidences of many."""
+"""Count judgments by query: confusions of two raters, coincidences of many."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -24,7 +24,7 @@ Kind = Literal["confusion", "by_items", "by_ratings"]
 class RatingMatrix:
     """The judgments of all raters: ``grades`` is [raters, items], -1 where there is none.
 
-    ``queries`` is [items], numbers that count up with the query ids.
+    ``queries`` is [items], numbers in the order of the query ids.
     """
 
     raters: tuple[str, ...]
@@ -107,7 +107,7 @@ def of_panel(ratings: RatingMatrix, rows: Ints) -> Counts:
 def binarised(counts: Counts, threshold: int) -> Counts:
     """Return the counts as if every grade from the threshold on were 1, and every other 0.
 
-    The weight of an item does not depend on its grades, so that sums of cells are exact.
+    The weight of an item does not depend on its grades, so sums of cells are exact.
     """
     split = [0, threshold]
     return Counts(
@@ -120,7 +120,7 @@ def binarised(counts: Counts, threshold: int) -> Counts:
 
 
 def views(tables: dict[Kind, Floats]) -> dict[Kind, Floats]:
-    """Return all tables that follow from some: a confusion gives its raters' coincidences."""
+    """Return the tables with those that follow from them: a confusion gives coincidences."""
     if "confusion" not in tables:
         return tables
     confusion = tables["confusion"]

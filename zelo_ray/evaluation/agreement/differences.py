@@ -1,7 +1,7 @@
 """Compare how well two raters agree with people, with an interval for the difference.
 
-Both are held against the same items, and every sample of queries is the same for both: what makes
-a query hard for one makes it hard for the other, so that a difference is surer than its two ends.
+Both are compared on the same items and the same samples of queries: a query that is hard for one is
+hard for the other, so the interval of the difference is narrower than those of the two values.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,15 +47,15 @@ def differences(
     seed: int,
     thresholds: Sequence[int] = (),
 ) -> list[Difference]:
-    """Compare raters by their agreement with one that is taken for the truth.
+    """Compare raters by their agreement with one that counts as the truth.
 
     Args:
-        ratings: who judged what how.
-        human: the rater that is taken for the truth.
+        ratings: the judgments of all raters.
+        human: the rater that counts as the truth.
         pairs: raters to compare, A and B.
-        coefficients: by name; those of many raters are passed over.
+        coefficients: by name; those of many raters are skipped.
         resamples: how many samples of queries are drawn.
-        seed: all chance follows from it.
+        seed: of the samples.
         thresholds: as in `measured.agreements`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""A figure that is a function of sums over queries, with its interval over samples of queries."""
+"""Estimate a function of sums over queries, with its interval over samples of queries."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Numbers = Floats | NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure, its 95% interval, and on how many queries it rests; NaN where it is not known."""
+    """A figure, its 95% interval, and the number of its queries; NaN where it is unknown."""
 
     value: float
     low: float
@@ -39,11 +39,11 @@ def estimate(
     """Estimate a function of sums over queries.
 
     Args:
-        tables: what adds up, [queries, ...].
-        known: which queries have anything, [queries].
+        tables: the terms to sum, [queries, ...].
+        known: which queries have data, [queries].
         of: from [samples, ...] to [samples].
         resamples: how many samples of queries are drawn.
-        seed: determines which.
+        seed: of the samples.
     """
     rows = tables[known]
     queries = len(rows)

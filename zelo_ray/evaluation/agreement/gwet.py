@@ -1,7 +1,7 @@
 """Gwet's AC1, and AC2 with weights (Gwet 2008, Br. J. Math. Stat. Psychol. 61:29; Handbook 2014).
 
-Chance is agreement on items that raters can but guess, whose share is told by how evenly the grades
-are spread: unlike kappa it is not near 0 where almost all judgments are of one grade.
+Agreement by chance is that on items that raters can only guess, whose share follows from how evenly
+the grades are spread. Unlike kappa, AC1 is not near 0 if almost all judgments are of one grade.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Intervals of coefficients over samples of queries, since items of a query are dependent."""
+"""Compute intervals of coefficients by sampling queries, since items of a query are dependent."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -9,7 +9,7 @@ from scipy.special import ndtr, stdtrit
 from zelo_ray.evaluation.agreement.counts import Floats, Kind
 
 FEWEST = 5
-"""Of fewer queries no interval is given."""
+"""With fewer queries no interval is given."""
 
 CONFIDENCE = 0.95
 _UNDEFINED = 0.05  # share of the samples that may be undefined
@@ -44,7 +44,7 @@ def interval(values: Floats, queries: int) -> tuple[float, float]:
 
     The expanded percentile interval (Hesterberg 2015, Am. Stat. 69:371): plain percentiles are too
     narrow for few queries. NaN with fewer than 5 queries, or if the coefficient is undefined in
-    more than one sample of 20: then what is left is a choice among them.
+    more than one sample of 20: the other samples would be a biased selection.
     """
     samples = values[~np.isnan(values)]
     if queries < FEWEST or len(samples) < (1 - _UNDEFINED) * len(values) or not len(samples):

@@ -1,6 +1,6 @@
 """Cohen's kappa (Cohen 1960, Educ. Psychol. Meas. 20:37), weighted (1968, Psychol. Bull. 70:213).
 
-Chance is what two raters would agree if each kept to its own shares of the grades.
+Agreement by chance is that of two raters who grade at random, each with its own shares of grades.
 """
 
 from zelo_ray.evaluation.agreement.counts import Floats, Kind
@@ -17,7 +17,7 @@ TABLE: Kind = "confusion"
 
 
 def values(table: Floats, weights: Weights) -> Floats:
-    """Return 1 - (distance seen) / (distance by chance); 0 if a rater uses only one grade."""
+    """Return 1 - (observed distance) / (distance by chance); 0 if a rater uses only one grade."""
     distance = distances(table.shape[-1], weights)
     rows, columns, items = margins(table)
     chance = total(rows @ distance * columns)

@@ -1,4 +1,4 @@
-"""Test whether a judge grades long documents higher than their content deserves."""
+"""Estimate how much higher a judge grades long documents than their content deserves."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,18 +10,18 @@ Floats = NDArray[np.float64]
 def length_terms(
     query: Ints, length: Floats, grade: Floats, queries: int, level: Ints | None = None
 ) -> Floats:
-    """Sum up, by query, what `length_slope` needs; samples of queries add up these sums.
+    """Compute the terms of `length_slope` by query, which add up over samples of queries.
 
-    Within a query everything is seen as its distance from the query's mean (a fixed effect of the
-    query), so that it does not matter which queries have long documents.
+    All variables are centred within a query (a fixed effect of the query), so that it does not
+    matter which queries have long documents.
 
     Args:
         query: place of the query of each document, [documents].
         length: of the documents, in any unit, above 0, [documents].
-        grade: the judge's, or how much it is above another, [documents].
+        grade: the judge's grade, or its difference from another grade, [documents].
         queries: how many there are.
-        level: what the content is worth by another's word, such as a human grade, as numbers from
-            0: documents of one level are compared, [documents]; None: all are.
+        level: the quality of the content by another source, such as human grades, as numbers from
+            0: only documents of one level are compared, [documents]; None: all are.
 
     Returns:
         Of shape [queries, k + 1, k + 1]: sums of products of k regressors (log2 of the length, then
@@ -50,8 +50,8 @@ def length_slope(terms: Floats) -> Floats:
         Of shape [...]; NaN where lengths do not differ within queries and levels.
     """
     products = terms[..., :-1, :-1]
-    # What is left of the length when the levels are taken out (Frisch & Waugh 1933): a level that a
-    # sample lacks is a column of zeros, which the pseudo-inverse passes over.
+    # The residual of the length given the levels (Frisch & Waugh 1933): a level that a sample lacks
+    # is a column of zeros, which the pseudo-inverse ignores.
     levels = np.linalg.pinv(products[..., 1:, 1:], rcond=1e-10, hermitian=True)
     across = products[..., :1, 1:] @ levels
     residual = products[..., 0, 0] - (across @ products[..., 1:, :1])[..., 0, 0]

@@ -1,4 +1,4 @@
-"""Coefficients of every pair of raters and of panels, on the scale and binarised."""
+"""Compute the coefficients of pairs of raters and of panels, on the scale and binarised."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Coefficient:
     weights: Weights = "nominal"
 
     def weighing(self, levels: int) -> Weights:
-        """Return its weights; with two categories they are nominal, as any others are the same."""
+        """Return its weights: nominal for two categories, where all weights are the same."""
         return "nominal" if levels == 2 else self.weights
 
     def of(self, tables: Mapping[Kind, Floats]) -> Floats:
@@ -55,7 +55,7 @@ class Agreement:
     """One coefficient of two raters, or of a panel, whose name is ``rater_a`` (B is "" then).
 
     ``scale`` is such as ``0-3``, or ``>=2`` for grades binarised there; ``low`` and ``high`` are
-    its 95% interval over samples of queries. ``items`` and ``queries`` are those that it rests on.
+    its 95% interval over samples of queries. ``items`` and ``queries`` count what it is based on.
     """
 
     rater_a: str
@@ -93,13 +93,13 @@ def agreements(
     """Measure all pairs of raters, and panels of three or more.
 
     Args:
-        ratings: who judged what how.
-        panels: raters that are measured together, by the panel's name; of fewer than three nothing
-            is told that the pairs do not tell.
+        ratings: the judgments of all raters.
+        panels: raters that are measured together, by the panel's name; panels of fewer than three
+            are skipped, as they add nothing to the pairs.
         coefficients: by name.
-        thresholds: grades from which on a judgment is taken as positive, beside the whole scale.
+        thresholds: grades from which a judgment counts as positive, in addition to the whole scale.
         resamples: how many samples of queries are drawn.
-        seed: all chance follows from it.
+        seed: of the samples.
 
     Returns:
         Coefficients by pair (the rater that comes first in the ratings is A), then by panel; scales

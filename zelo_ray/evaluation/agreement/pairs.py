@@ -1,4 +1,4 @@
-"""Verdicts on pairs of documents as ratings, to measure agreement with people.
+"""Turn verdicts on pairs of documents into ratings, to measure agreement with people.
 
 A verdict (word) is 0 for "B is better", 1 for "a tie", 2 for "A is better"; without ties, where
 both decided, 0 is B and 1 is A.
@@ -18,18 +18,18 @@ from zelo_ray.evaluation.agreement.votes import Ballots
 
 B_BETTER, TIE, A_BETTER = range(3)
 WITH_TIES, A_OR_NOT, DECIDED = scale_name(3), scale_name(3, A_BETTER), scale_name(2)
-"""The scales of words: all three; whether A is better; what neither calls a tie."""
+"""The scales of verdicts: all three; A is better or not; A or B, where neither has a tie."""
 VOTES, VOTES_DECIDED = "votes", "votes decided"
-"""Those of votes, where each of one rater meets each of the other."""
+"""The scales of single votes, where each vote of one rater is compared with each of the other."""
 
 
 def word_ratings(cast: Ballots, words: Floats, turn: Ints) -> RatingMatrix:
-    """Build ratings from what raters say of pairs.
+    """Build ratings from raters' verdicts on pairs.
 
     Args:
         cast: the votes; its queries are in the order of their ids.
-        words: their words, of `votes.words`, [raters, pairs].
-        turn: of `first_named`, [pairs].
+        words: their verdicts, from `votes.words`, [raters, pairs].
+        turn: from `first_named`, [pairs].
     """
     grades = np.where(np.isnan(words), -1, np.nan_to_num(words * turn) + 1).astype(np.int16)
     return RatingMatrix(tuple(cast.judges), grades, cast.pairs[:, 0], 3)
@@ -38,7 +38,7 @@ def word_ratings(cast: Ballots, words: Floats, turn: Ints) -> RatingMatrix:
 def first_named(cast: Ballots, people: pa.Table) -> Ints:
     """Return the document of each pair that people name A: 1 the first by ID, -1 the second.
 
-    Of shape [pairs]. If they name any pair both ways round, A means nothing: the first, always.
+    Of shape [pairs]. If they name any pair in both orders, A has no meaning, and it is always 1.
 
     Args:
         cast: the votes, of which those of the people come first.
@@ -55,10 +55,10 @@ def first_named(cast: Ballots, people: pa.Table) -> Ints:
 def with_people(
     ratings: RatingMatrix, coefficients: Mapping[str, Coefficient], *, resamples: int, seed: int
 ) -> Iterator[Agreement]:
-    """Measure how well each rater agrees with the people, who are the first one.
+    """Measure how well each rater agrees with the people, the first rater.
 
     Args:
-        ratings: words of all.
+        ratings: verdicts of all raters.
         coefficients: by name.
         resamples: how many samples of queries are drawn.
         seed: all chance follows from it.
@@ -89,8 +89,8 @@ def differ(
     """Compare every two raters by how well they agree with the people.
 
     Args:
-        ratings: words of all; the people are the first one.
-        raters: those to compare, in the order in which they are paired.
+        ratings: verdicts of all raters; the people are the first one.
+        raters: the raters to compare, in the order in which they are paired.
         coefficients: by name.
         resamples: how many samples of queries are drawn.
         seed: all chance follows from it.
@@ -110,5 +110,5 @@ def differ(
 
 def _decided(ratings: RatingMatrix) -> RatingMatrix:
     """Return the ratings without ties."""
-    grades = np.array([0, -1, 1, -1], np.int16)[ratings.grades]  # the last is no word, too
+    grades = np.array([0, -1, 1, -1], np.int16)[ratings.grades]  # -1, the last, stays -1
     return RatingMatrix(ratings.raters, grades, ratings.queries, 2)

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of a rater's judgments, with people's as the truth."""
+"""Compute precision, recall and F1 of a rater's judgments, with people's as the truth."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ MEASURES = ("precision", "recall", "f1")
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """One of ``MEASURES`` of one thing that a judge may say, beside the people.
+    """One of ``MEASURES`` of a judge for one label, with people as the truth.
 
-    ``label`` is that thing: a verdict, a grade, or ``>=2`` where grades are binarised there.
-    Precision is the share of the ``said`` items of which the judge says so that the people say it
-    of, too; recall the share of the ``right`` ones, of which the people do; F1 is their harmonic
-    mean. NaN where there is nothing to have a share of. ``low`` and ``high`` are the 95% interval
-    over samples of queries.
+    ``label`` is a verdict, a grade, or ``>=2`` where grades are binarised at 2. Precision is the
+    share of the ``said`` items, to which the judge gives the label, to which people give it, too;
+    recall is the share of the ``right`` items, to which people give it, to which the judge does; F1
+    is their harmonic mean. NaN where the share is of no items. ``low`` and ``high`` are the 95%
+    interval over samples of queries.
     """
 
     judge: str
@@ -48,11 +48,11 @@ def precisions(
 
     Args:
         judge: its name.
-        scale: what its categories are together.
+        scale: the name of the scale.
         counts: the confusion of the people (rows) and the judge.
-        labels: the categories that are wanted, and what they are called.
+        labels: the categories to measure, with their names.
         resamples: how many samples of queries are drawn.
-        seed: all chance follows from it.
+        seed: of the samples.
 
     Yields:
         By label and measure.

@@ -1,6 +1,6 @@
-"""Rank correlations of two raters, each on its own scale, from a table of counts.
+"""Compute rank correlations of two raters, each on its own scale, from a table of counts.
 
-All items are compared, those of other queries too, as by the other coefficients.
+Items of different queries are compared, too, as by the other coefficients.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from zelo_ray.evaluation.agreement.counts import Floats
 def kendall(tables: Floats) -> Floats:
     """Return Kendall's tau-b (1945, Biometrika 33:239), [..., levels, levels] to [...].
 
-    NaN where one of the two gives one grade throughout.
+    NaN if one of the two gives one grade throughout.
     """
     above = _beyond(tables)
     discordant = np.flip(_beyond(np.flip(tables, -1)), -1)
@@ -35,7 +35,7 @@ COEFFICIENTS = {"kendall": kendall, "spearman": spearman}
 
 
 def _beyond(tables: Floats) -> Floats:
-    """Return for each cell the sum of those that are greater by both."""
+    """Return for each cell the sum of the cells with both grades greater."""
     sums = np.flip(np.cumsum(np.cumsum(np.flip(tables, (-2, -1)), axis=-2), axis=-1), (-2, -1))
     shifted = np.zeros_like(sums)
     shifted[..., :-1, :-1] = sums[..., 1:, 1:]

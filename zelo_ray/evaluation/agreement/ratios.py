@@ -1,6 +1,6 @@
-"""Compute what the coefficients share: sums of tables, distances of grades, ratios.
+"""Helpers of the coefficients: sums of tables, distances of grades, ratios.
 
-Sums are products with matrices: numpy adds up over short axes slowly.
+Sums are written as matrix products, since numpy is slow at summing over short axes.
 """
 
 from functools import cache

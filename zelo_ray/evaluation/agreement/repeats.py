@@ -1,4 +1,4 @@
-"""Measure whether a judge that is asked the same again says the same again."""
+"""Measure how consistent a judge is when it is asked the same again."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,8 @@ Floats = NDArray[np.float64]
 def repeats(query: Ints, item: Ints, grade: Floats, queries: int) -> Floats:
     """Measure by query how far one judge's repeated grades of the same documents differ.
 
-    Of each document all pairs of its grades are compared, and their mean taken, so that each
-    counts the same, however often it was graded. Documents that were graded once tell nothing.
+    For each document all pairs of its grades are compared and averaged, so that each document
+    counts the same, however often it was graded. Documents that were graded once are left out.
 
     Args:
         query: place of the query of each grade, [grades].

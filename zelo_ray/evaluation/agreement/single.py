@@ -8,16 +8,16 @@ from zelo_ray.evaluation.agreement.votes import Ballots, most
 
 
 def once(cast: Ballots, *, lenient: bool = False) -> Ballots:
-    """Reduce the votes of each rater on each row to one: what most of them say.
+    """Reduce the votes of each rater on each row to one, by majority.
 
-    A row is a pair in one order; where it is not known what was shown first, it is the order in
-    which the row names the two.
+    A row is a pair in one order of presentation; if that is unknown, the order in which the votes
+    name the documents counts.
 
     Args:
         cast: the votes.
-        lenient: make one vote of those in both orders, too. What one order decides counts where
-            the other is a tie; with another winner in each it is a tie (as JudgeBench counts: Tan
-            et al. 2024, arXiv:2410.12784).
+        lenient: reduce the votes in both orders to one, too. If one order has a winner and the
+            other a tie, the winner counts; with different winners it is a tie (as in JudgeBench:
+            Tan et al. 2024, arXiv:2410.12784).
     """
     order = np.where(cast.shown != 0, cast.shown, cast.named)
     shape = (len(cast.judges), int(cast.rater.max(initial=0)) + 1, len(cast.pairs) or 1, 2)

@@ -1,6 +1,6 @@
 """Measure how far two leaderboards agree on the order of systems.
 
-Both coefficients take means of any number of draws at once, so that a bootstrap is one call.
+Both coefficients take the means of any number of draws at once, so a bootstrap is one call.
 """
 
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from zelo_ray.evaluation.agreement.intervals import interval
 Floats = NDArray[np.float64]
 
 TIE = 1e-12
-"""Means that differ by no more are equal: the rest is rounding."""
+"""Means that differ by less are equal: the difference is rounding."""
 
-_CELLS = 2**21  # of a comparison of all systems with all, of the draws that are taken at once
+_CELLS = 2**21  # of comparisons of all systems with all that are computed at once
 
 
 def tau_b(first: Floats, second: Floats) -> Floats:
@@ -41,12 +41,12 @@ def tau_ap(truth: Floats, estimate: Floats) -> Floats:
     the latter is truly better, scaled to [-1, 1] (Yilmaz, Aslam & Robertson 2008, SIGIR, eq. 5).
     It is not symmetric: the order that is read from the top is the estimate's.
 
-    Ties, of which the paper knows none: systems tied in the estimate count by the mean over all
-    their orders; a pair tied in the truth is neither right nor wrong, and counts one half.
+    The paper does not define ties. Here systems tied in the estimate count by the mean over all
+    their orders, and a pair tied in the truth counts as half right.
 
     Args:
         truth: mean of each system, [..., systems].
-        estimate: the same by the labels that are to be tested, [..., systems].
+        estimate: the same by the labels to test, [..., systems].
 
     Returns:
         Of shape [...]; NaN where a leaderboard tells no two systems apart.

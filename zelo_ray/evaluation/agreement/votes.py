@@ -15,23 +15,23 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 CHANCE = 0.25
-"""The share of circular triples where every pair is decided by the toss of a coin: of the eight
-ways in which three pairs can end, two are circles (Kendall & Babington Smith 1940, Biometrika
+"""The share of circular triples if every pair is decided by the toss of a coin: two of the eight
+results of three pairs are circular (Kendall & Babington Smith 1940, Biometrika
 31:324)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ballots:
-    """Votes as numbers. A pair is two documents of a query, by id, whichever of them was A."""
+    """Votes as numbers. A pair is two documents of a query, in the order of their ids."""
 
     query_ids: list[str]
     judges: list[str]
     pairs: Ints
-    """Places of the query and of its two documents, [pairs, 3]."""
+    """places of the query and of its two documents, [pairs, 3]"""
     judge: Ints
-    """Whose vote it is, [votes]."""
+    """the judge of each vote, [votes]"""
     pair: Ints
-    """On which pair, [votes]."""
+    """the pair of each vote, [votes]"""
     sign: Ints
     """1: the first document of the pair is better, -1: the second, 0: a tie, [votes]."""
     shown: Ints
@@ -39,7 +39,7 @@ class Ballots:
     named: Ints
     """1: the row has the first document of the pair as A, -1: the second, [votes]."""
     rater: Ints
-    """Who of those that are one judge here cast it, as a number, [votes]."""
+    """the person who cast it, where people count as one judge; a number, [votes]"""
 
 
 def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
@@ -47,9 +47,9 @@ def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
 
     Args:
         votes: columns of `records.Vote`: query_id, doc_id_a, doc_id_b, judge, preference, swapped;
-            the last may be null where the order is not known. Where several are one judge, as
-            people are, a column rater says whose vote it is.
-        query_ids: the queries in the order wanted, all of them; as they appear if None.
+            the last may be null where the order is not known. Where several people count as one
+            judge, a column rater holds the person.
+        query_ids: all queries in the order to use; None: as they appear.
     """
     queries = votes["query_id"].combine_chunks().dictionary_encode()
     names: list[str] = queries.dictionary.to_pylist()
@@ -88,7 +88,7 @@ def _raters(votes: pa.Table) -> Ints:
 
 
 def first_shown(cast: Ballots) -> Ints:
-    """Count votes by the result of the document that was shown first: lost, tied, won.
+    """Count votes by the result of the document shown first: lost, tied, won.
 
     Returns:
         Of shape [judges, queries, 3]; votes whose order is unknown are left out.
@@ -99,10 +99,10 @@ def first_shown(cast: Ballots) -> Ints:
 
 
 def both_orders(cast: Ballots) -> Ints:
-    """Count pairs seen in both orders by a judge: same winner, other winner, one tie.
+    """Count pairs that a judge saw in both orders: same winner, other winner, one tie.
 
-    Of several votes in one order what most of them say counts, as in `words`. A tie in both orders
-    counts as one winner: the judge said the same.
+    Several votes in one order count by majority, as in `words`. A tie in both orders counts as the
+    same winner: the judge was consistent.
 
     Returns:
         Of shape [judges, queries, 3].
@@ -131,8 +131,8 @@ def tally(cast: Ballots, judge: int) -> Ints:
 def words(cast: Ballots) -> Floats:
     """Return each judge's verdict on each pair from all its votes: 1, 0, -1 as `Ballots.sign`.
 
-    It is what most of its votes say; where no outcome has more votes than each other one, as where
-    the winner changes with the order, it is a tie.
+    The most frequent outcome counts; if no single outcome has the most votes, as when the winner
+    changes with the order, it is a tie.
 
     Returns:
         Of shape [judges, pairs]; NaN where a judge gave no vote.
@@ -149,12 +149,12 @@ def majority(said: Floats) -> Floats:
 def circles(cast: Ballots, preferences: Floats) -> Ints:
     """Count triples of documents with all pairs judged: circular, in order, with a tie.
 
-    A triple is in a circle where each document beats one of the others. One in which any pair is a
-    tie could be read either way, and is counted apart.
+    A triple is circular if each document beats one of the others. A triple with a tie is ambiguous
+    and is counted separately.
 
     Args:
         cast: the votes.
-        preferences: one judge's word on each pair, [pairs], NaN where there is none.
+        preferences: one judge's verdict on each pair, [pairs]; NaN where there is none.
 
     Returns:
         Of shape [queries, 3].
@@ -170,12 +170,12 @@ def circles(cast: Ballots, preferences: Floats) -> Ints:
 
 
 def crossed(cast: Ballots, one: int, other: int) -> Floats:
-    """Count, by query, the pairs of signs that two judges' votes on the same pairs have.
+    """Count, by query, how often two judges' votes on the same pair have which signs.
 
-    Each vote of the one with more on a pair counts once, beside the votes of the other, which share
-    it. So a judge's vote meets that of every person, as FastChat counts the agreement of a judge
-    with many people (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D), who are one
-    judge here; and n votes beside m are no n times m. For one word a judge see `confusion`.
+    On each pair, every vote of the judge with more votes counts once, in equal shares against the
+    votes of the other. So a judge's vote is compared with that of every person, as in FastChat
+    (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D), where people are one judge
+    here; and n votes against m do not count n times m. `confusion` takes one verdict per judge.
 
     Returns:
         Of shape [queries, 3, 3]: by the sign (-1, 0, 1) of the one and of the other.
@@ -190,7 +190,7 @@ def crossed(cast: Ballots, one: int, other: int) -> Floats:
 
 
 def confusion(cast: Ballots, one: Floats, other: Floats) -> Ints:
-    """Count, by query, the pairs of signs that two judges' verdicts on the same pairs have.
+    """Count, by query, how often two judges' verdicts on the same pair have which signs.
 
     Args:
         cast: the votes.
@@ -231,8 +231,8 @@ def _circles(pairs: Ints, preferences: Floats) -> tuple[int, int, int]:
     judged = np.zeros_like(beats)
     judged[first, second] = judged[second, first] = 1.0
     decided = beats + beats.T
-    # A closed walk of three steps is a triple: a circle has three beginnings, an undirected triple
-    # two directions, too.
+    # Closed walks of three steps count triples: a circular one three times, for its three starts,
+    # an undirected one six times, for three starts and two directions.
     circular = round(float(np.sum(beats @ beats * beats.T)) / 3)
     clear, triples = (round(float(np.sum(m @ m * m)) / 6) for m in (decided, judged))
     return circular, clear - circular, triples - clear

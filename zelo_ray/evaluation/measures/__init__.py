@@ -4,26 +4,27 @@
     ranking = rank(truth, run)
     metrics = evaluate(parse_measures(["nDCG@10", "AP(rel=2)", "R@20"]), ranking)
 
-Measures are written as ir_measures writes them, and where it or trec_eval has the same measure, the
-metrics are equal. A new one is one object in one module, ``MEASURE = MeasureKind(...)``, and a line
-in ``MEASURES``; or one of the user's own, ``my_module:MEASURE@10`` or ``path/to/file.py:MEASURE``.
+Measures are written as in ir_measures, and where it or trec_eval has the same measure, the
+metrics are equal. A new measure is one object in one module, ``MEASURE = MeasureKind(...)``, and a
+line in ``MEASURES``; or one of the user's own, ``my_module:MEASURE@10`` or
+``path/to/file.py:MEASURE``.
 
 Conventions, for every measure:
 
 * The queries are those of the truth. One that the run lacks gets 0 (trec_eval -c), except where
   the truth alone leaves the measure undefined; queries that only the run has are counted and left
   out. A query without a relevant document gets 0.
-* A document that nobody judged is not relevant, and keeps its place in the ranking. Negative
+* An unjudged document is not relevant, and keeps its place in the ranking. Negative
   relevance is not relevant and gains nothing.
 * Ideal orders and numbers of relevant documents are those of all judged documents of the query,
   returned or not.
 * Two documents are tied where their scores are equal as 32-bit floats, which is what trec_eval
   compares. With ``ties="trec"`` the greater doc_id comes first, byte by byte. With
   ``ties="expected"`` a metric is its mean over all orders of the tied documents, exactly, so that
-  a constant scorer is worth what a random order is. Tau and Pairs know ties themselves and are
-  the same either way.
+  a constant scorer gets the metric of a random order. Tau and Pairs define ties themselves and are
+  the same in both cases.
 * A metric is NaN where the truth leaves it undefined: Tau and Pairs of a query without two
-  documents that differ in relevance. Tau of a run that tells nothing apart is 0.
+  documents that differ in relevance. Tau of a run whose scores are all equal is 0.
 """
 
 import ast
@@ -76,21 +77,21 @@ MEASURES = {
 ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Recall": "R", "Precision": "P"}
 
 CHUNK_CELLS = 2**17
-"""Documents of all draws that are measured together: a megabyte a matrix."""
+"""Cells of a matrix of documents by draws that is measured at once: a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One definition, such as nDCG@10. Equal definitions are equal, however they were written."""
+    """One definition, such as nDCG@10; equal however it was written."""
 
     name: str
     cutoff: int | None = None
     parameters: tuple[tuple[str, Value], ...] = ()
-    """Those that are not at their default, in the order of its kind."""
+    """those that differ from their default, in the order of the kind's parameters"""
 
     @property
     def of_labels(self) -> bool:
-        """Return whether it describes the labels more than the run."""
+        """Return whether the measure describes the labels rather than the run."""
         return load_measure(self.name).of_labels
 
     def __str__(self) -> str:
@@ -100,10 +101,10 @@ class Measure:
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
-    """Parse measures; one that is named twice counts once.
+    """Parse measures, without duplicates.
 
     Raises:
-        MeasureError: one of them is none.
+        MeasureError: a text is not a measure.
     """
     return tuple(dict.fromkeys(parse_measure(text) for text in texts))
 
@@ -112,7 +113,7 @@ def parse_measure(text: str) -> Measure:
     """Parse a measure, such as ``nDCG@10`` or ``AP(rel=2)@100``.
 
     Raises:
-        MeasureError: there is no such measure; the message, one line, says what there is.
+        MeasureError: there is no such measure; the message, one line, lists those that exist.
     """
     name, arguments = _split(text)
     name = ALIASES.get(name, name)
@@ -145,9 +146,9 @@ def parse_measure(text: str) -> Measure:
 
 
 def _split(text: str) -> tuple[str, dict[str, Any]]:
-    """Split a measure into its name and its parameters, one of which is the cutoff, as written."""
+    """Split a measure into its name and its parameters as written, including the cutoff."""
     where, is_own, expression = text.strip().partition(":")
-    if not is_own or "(" in where:  # a colon in what a parameter is given
+    if not is_own or "(" in where:  # the colon is in a parameter's value
         where, expression = "", text.strip()
     try:
         node = ast.parse(expression, mode="eval").body
@@ -162,10 +163,10 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
         if isinstance(node, ast.Name) and len(arguments) == len(written):
             return f"{where}:{node.id}" if where else node.id, arguments
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        pass  # it is told below, in words that speak of measures and not of Python
+        pass  # the error below speaks of measures and not of Python
     raise MeasureError(
-        f"{text!r} is no measure; write such as nDCG@10, AP(rel=2)@100 or nDCG(dcg='zelo')@10; "
-        f"there are {', '.join(MEASURES)}"
+        f"{text!r} is not a measure; write for example nDCG@10, AP(rel=2)@100 or "
+        f"nDCG(dcg='zelo')@10; there are {', '.join(MEASURES)}"
     )
 
 
@@ -173,7 +174,7 @@ def load_measure(name: str) -> MeasureKind:
     """Load a kind of measure by its name, or one of the user's own; imported when first used.
 
     Raises:
-        MeasureError: there is none of that name, or what is there is no measure.
+        MeasureError: nothing has that name, or it is not a measure.
     """
     if name in MEASURES:
         kind: MeasureKind = import_module(MEASURES[name]).MEASURE
@@ -194,8 +195,8 @@ def evaluate(
     Args:
         measures: what to measure.
         ranking: the run, ranked against its truth.
-        relevance: float64 [rows] or [draws, rows], in the order of the truth's table: it replaces
-            the truth's own. The ranking is used again as it is, so that draws cost little.
+        relevance: float64 [rows] or [draws, rows], in the order of the truth's table, instead of
+            the truth's own. The ranking is reused, so draws cost little.
 
     Returns:
         float64 [measures, queries], to 12 decimals, queries in the order of ``truth.query_ids``;
@@ -223,7 +224,7 @@ def evaluate(
             lists = Lists(block, draws[start : start + step], ranking.ties == "expected")
             for i, measure in enumerate(measures):
                 metrics[start : start + step, i, block.queries] = _values(measure, lists)
-    # The digits past the twelfth are rounding, which must not break a tie of two runs.
+    # Digits past the twelfth are rounding, which must not break a tie of two runs.
     metrics = np.round(metrics, 12)
     return metrics[0] if labels.ndim == 1 else metrics
 
@@ -232,7 +233,7 @@ def linear_of(measure: Measure) -> Linear:
     """Return a measure as a sum of discounts times gains, which people's labels can correct.
 
     Raises:
-        MeasureError: it is none.
+        MeasureError: it is not linear in the labels.
     """
     kind = load_measure(measure.name)
     if kind.linear is None:
@@ -257,15 +258,15 @@ def _values(measure: Measure, lists: Lists) -> Floats:
     except Exception as error:  # noqa: BLE001 - it is the user's own code
         raise MeasureError(f"{measure} failed: {in_a_line(error)}") from None
     if values.shape != (wanted := lists.judged.shape[:-1]):
-        raise MeasureError(f"{measure}: metrics of shape {values.shape}, where {wanted} was due")
+        raise MeasureError(f"{measure}: metrics of shape {values.shape} instead of {wanted}")
     return values
 
 
 def default_measures(truth: Truth) -> tuple[Measure, ...]:
     """Return the default measures for a truth of this kind, the main one first.
 
-    Scores are measured by their own sizes. Where a measure knows only yes and no, grades of the
-    upper half of the scale are relevant: from 2 of 3 on, as the TREC Deep Learning tracks count.
+    Scores count by their sizes. For measures of binary relevance, grades of the upper half of the
+    scale are relevant: from 2 of 3 on, as in the TREC Deep Learning tracks.
     """
     if truth.kind == "scores":
         return parse_measures(["nDCG(dcg='zelo')@10", "Pairs", "R(k_gt=5)@10", "Judged@10"])

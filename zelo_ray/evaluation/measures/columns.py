@@ -1,4 +1,4 @@
-"""Convert columns of a table to arrays, or say what is wrong with them."""
+"""Convert columns of a table to arrays, or raise an error that names the problem."""
 
 from typing import Any
 

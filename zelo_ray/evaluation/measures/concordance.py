@@ -1,4 +1,4 @@
-"""Counts over the pairs of a query's judged documents."""
+"""Count pairs of a query's judged documents."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ _BYTE = 127
 def levels(lists: Lists) -> Ints:
     """Return the rank of each judged document, the first one for ties, [queries, judged].
 
-    Those that the run lacks stand below all that it has, tied.
+    Documents that the run lacks come after all others, tied.
     """
     block = lists.block
     shown = block.place
@@ -28,13 +28,14 @@ def count_pairs(relevance: Floats, level: Ints) -> tuple[Floats, Floats]:
         level: ranks, ascending, [queries, judged].
 
     Returns:
-        Pairs in the right order less those in the wrong one, where the run tells; and pairs that
-        differ in relevance: both [draws, queries].
+        Pairs in the right order minus those in the wrong one, without ties of the run; and pairs
+        that differ in relevance: both [draws, queries].
     """
     width = relevance.shape[-1]
     net, unequal = np.zeros((2, *relevance.shape[:-1]))
     for start in range(1, width, _BYTE):
-        # Bytes hold the counts of so few steps, and are many times as fast to add as wider ones.
+        # Counts of so few steps fit into bytes, which are many times faster to add than wider
+        # integers.
         net_here, unequal_here = np.zeros((2, *relevance.shape), np.int8)
         for distance in range(start, min(start + _BYTE, width)):
             upper, lower = relevance[..., :-distance], relevance[..., distance:]

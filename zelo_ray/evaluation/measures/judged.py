@@ -1,4 +1,4 @@
-"""Judged: the share of judged documents among the first k. Holes show here."""
+"""Judged: the share of judged documents among the first k, which shows unjudged ones."""
 
 import numpy as np
 

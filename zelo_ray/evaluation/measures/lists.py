@@ -1,4 +1,4 @@
-"""Give measures the ranked and the judged documents of a block of queries."""
+"""Hold the ranked and the judged documents of a block of queries, as measures need them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,8 +41,8 @@ class Lists:
 
         Args:
             block: the queries.
-            relevance: float64 [draws, rows of the truth + 1]; the last column is NaN, and is what
-                row -1, which is none, finds.
+            relevance: float64 [draws, rows of the truth + 1]; the last column is NaN, so that
+                row -1 (no row) has no relevance.
             expected: whether to take the mean over all orders of tied documents.
         """
         self.block = block
@@ -57,7 +57,7 @@ class Lists:
     def ranked(self, cutoff: int | None) -> Floats:
         """Return the relevance by rank, NaN where unjudged or past the end.
 
-        It reaches beyond the cutoff where documents tied with the last one do.
+        It extends beyond the cutoff where documents tied with the last one do.
         """
         reach = cutoff
         if cutoff is not None and self.last is not None:
@@ -78,7 +78,7 @@ class Lists:
             return upto - gains, gains
         upto = np.pad(upto, ((0, 0), (0, 0), (1, 0)))
         columns = gains.shape[-1]
-        # Ties that reach beyond what `ranked` gave begin after the cutoff, and mean nothing.
+        # Ties that extend beyond the columns of `ranked` begin after the cutoff, and do not count.
         after = np.minimum(self.last + 1, columns)
         above, with_them = (
             np.take_along_axis(upto, at[np.newaxis, :, :columns], axis=-1)
@@ -109,6 +109,6 @@ def tie_bounds(values: NDArray[np.generic]) -> tuple[Ints, Ints]:
 
 
 def ratio(part: Floats, whole: Floats | Ints, otherwise: float = 0.0) -> Floats:
-    """Return part by whole; something else where the whole is 0."""
+    """Return part / whole, or ``otherwise`` where the whole is 0."""
     empty = whole == 0
     return np.where(empty, otherwise, part / np.where(empty, 1, whole))

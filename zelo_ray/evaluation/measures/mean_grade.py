@@ -1,4 +1,4 @@
-"""Grade: the mean grade of the first k; one that was not judged has 0."""
+"""Grade: the mean grade of the first k; an unjudged document counts as 0."""
 
 import numpy as np
 

@@ -14,8 +14,8 @@ def _linear(relevance: Floats, _top: Floats) -> Floats:
 def _exponential(relevance: Floats, top: Floats) -> Floats:
     """Return 2^g - 1 as the gain (Burges et al. 2005, ICML).
 
-    Where the query's best g is beyond 500, all gains are divided by 2^(best - 500). nDCG does not
-    see a common factor, so that nothing overflows, and what is lost is below 2^-500 of the best.
+    If the query's best g is beyond 500, all gains are divided by 2^(best - 500), so that nothing
+    overflows: a common factor does not change nDCG, and what is lost is below 2^-500 of the best.
     """
     shift = np.maximum(top - 500, 0)
     gains: Floats = np.expm1(np.log(2) * np.maximum(relevance - shift, 0))
@@ -27,9 +27,9 @@ def _zelo(relevance: Floats, _top: Floats) -> Floats:
 
     A score s is centred on the query's mean, so against an average document of its query it wins
     with probability p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below the
-    average. It lies in [0, 1): nothing overflows, and a document that is out of reach of the
-    others is worth no more than another good one. With exp(s) for a gain, the first document alone
-    decides where scores spread widely: the other 24 of 25 may be reversed, and nDCG stays at .99.
+    average. It lies in [0, 1): nothing overflows, and a document far above the others gains little
+    more than another good one. With exp(s) as the gain, the first document alone would decide where
+    scores spread widely: with the other 24 of 25 reversed, nDCG would still be .99.
     """
     return np.tanh(np.maximum(relevance, 0) / 2)
 

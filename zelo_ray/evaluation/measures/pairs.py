@@ -10,7 +10,7 @@ from zelo_ray.evaluation.measures.spec import MeasureKind
 def _metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure may have a cutoff
     """Return the share of pairs with unequal relevance in the right order; run ties count half.
 
-    Documents that the run lacks stand below all it has, tied. NaN where no pair differs.
+    Documents that the run lacks come after all others, tied. NaN where no pair differs.
     """
     net, unequal = count_pairs(lists.judged, levels(lists))
     answered = lists.block.retrieved > 0

@@ -10,10 +10,10 @@ from zelo_ray.evaluation.measures.spec import REQUIRED, MeasureKind, Parameter, 
 def _metrics(lists: Lists, cutoff: None, p: float) -> Floats:  # noqa: ARG001 - others have one
     """Return extrapolated RBO of uneven lists (Webber, Moffat & Zobel 2010, TOIS 28:20, eq. 32).
 
-    The truth's list is that of all judged documents by relevance. It does not say how its tied
-    documents are to be ordered, so RBO is the mean over all their orders: the variant RBO^a of
-    Corsi & Urbano (2024, SIGIR, arXiv 2406.07121). The run's ties are broken or averaged likewise,
-    as chosen. So against a truth with ties not even the best run reaches 1.
+    The truth's list is all judged documents by relevance. RBO is the mean over all orders of its
+    tied
+    documents: the variant RBO^a of Corsi & Urbano (2024, SIGIR, arXiv 2406.07121). The run's ties
+    are broken or averaged, as chosen. So with ties in the truth even the best run stays below 1.
     """
     block = lists.block
     length, depth = block.retrieved, (block.judged >= 0).sum(axis=-1)
@@ -84,10 +84,10 @@ def _weighted(
 ) -> Floats:
     """Sum p^d / d over depths d, times the chance that a document is in both lists by then.
 
-    Each likelihood is a ramp from the first rank to the last, and 1 from there on, so their
+    Each chance rises linearly from the first rank to the last, and is 1 from there on, so their
     product is a polynomial in d on each of three stretches.
     """
-    # A depth before the first rank has the likelihood 0: stretches begin after `start`.
+    # Before the first rank the chance is 0: stretches begin after `start`.
     start = np.maximum(run[0], truth[0]) - 1
     one_full = np.maximum(start, np.minimum(np.minimum(run[1], truth[1]), upto))
     both_full = np.maximum(start, np.minimum(np.maximum(run[1], truth[1]), upto))

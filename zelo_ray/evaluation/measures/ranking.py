@@ -85,14 +85,14 @@ def rank(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
     """Order the documents of a run by score.
 
     Args:
-        truth: what the run is measured against.
+        truth: the judgments that the run is measured against.
         run: the columns of `records.Ranked`, rows in any order.
-        ties: how equal scores count: ``trec``, by doc_id, descending; ``expected``, by the mean
+        ties: how to order equal scores: ``trec``, by doc_id, descending; ``expected``, by the mean
             over all orders.
 
     Raises:
         RunError: a column is missing, a pair occurs twice, or a score is not finite.
-        ValueError: there are no such ties.
+        ValueError: ``ties`` has another value.
     """
     if ties not in ("trec", "expected"):
         raise ValueError(f"ties are trec or expected, not {ties!r}")
@@ -157,7 +157,7 @@ def _keys(query: Ints, scores: NDArray[np.float64]) -> Ints:
 def _order(keys: Ints, doc_ids: Any, rows: Ints) -> Ints:
     """Return the order of the keys, with equal ones by the doc_ids of these rows, descending.
 
-    UTF-8 orders byte by byte, which is how trec_eval's strcmp compares, as its characters do.
+    UTF-8 sorts alike by bytes, as trec_eval's strcmp does, and by characters.
     """
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]

@@ -20,9 +20,9 @@ def _metrics(lists: Lists, cutoff: int, rel: float, k_gt: int | None) -> Floats:
 def _of_best(lists: Lists, cutoff: int, k_gt: int) -> Floats:
     """Return recall of the best ``k_gt`` documents, or of all that are judged if fewer.
 
-    Where several are tied for the last places among the best, the truth does not say which are
-    meant, so any of them fills such a place, and no more of them count than there are places. A
-    perfect order of whatever truth is worth 1 from rank ``k_gt`` on.
+    If several are tied for the last places among the best, any of them can fill such a place, and
+    no more of them count than there are places. So a perfect order of any truth gets 1 from rank
+    ``k_gt`` on.
     """
     count = (~np.isnan(lists.judged)).sum(axis=-1)
     places = np.minimum(k_gt, count)

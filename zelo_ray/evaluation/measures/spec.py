@@ -20,7 +20,7 @@ class Parameter:
     default: Any
     accepts: Callable[[Any], bool]
     what: str
-    """What it must be, in words."""
+    """the values it takes, for messages"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Linear:
     """A measure as a sum over ranks of discount times gain, which people's labels can correct.
 
     Attributes:
-        depth: from which rank on discounts are 0; None: none of them is.
+        depth: the rank from which on discounts are 0; None: none is.
         discounts: of the first ranks, by their number.
         gains: of some grades.
         ideal: whether the sum is divided by that of the best order of all judged documents.
@@ -50,9 +50,9 @@ class MeasureKind:
         cutoff: whether one may or must be given.
         parameters: those that it takes, by name.
         exclusive: whether at most one parameter may be given.
-        of_labels: whether it tells more of the labels than of the run, so that runs are not
+        of_labels: whether it describes the labels rather than the run, so that runs are not
             compared by it.
-        linear: from a cutoff (or None) and the parameters to the measure as a sum, if it is one.
+        linear: from a cutoff (or None) and the parameters to the measure as a sum, if it is linear.
     """
 
     metrics: Callable[..., Floats]

@@ -10,8 +10,8 @@ from zelo_ray.evaluation.measures.spec import MeasureKind
 def _metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure may have a cutoff
     """Return tau-b (Kendall 1945, Biometrika 33:239); NaN if the truth ties all documents.
 
-    A run that lacks the query, or tells no two of its documents apart, has no order to compare: it
-    gets 0, where the truth has one. Else to abstain would pay.
+    A run that lacks the query, or ties all of its documents, has no order to compare: it gets 0 if
+    the truth has one, so that abstaining does not pay.
     """
     judged, retrieved, level = lists.judged, lists.block.place >= 0, levels(lists)
     net, unequal = count_pairs(np.where(retrieved, judged, np.nan), level)

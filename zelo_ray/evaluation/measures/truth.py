@@ -1,4 +1,4 @@
-"""The truth of a contest: qrels, with their ids encoded once for all runs."""
+"""The truth of a bake-off: qrels, with ids encoded once for all runs."""
 
 from functools import cached_property
 from typing import Literal
@@ -51,7 +51,7 @@ class Truth:
 
     @cached_property
     def kind(self) -> Literal["scores", "grades", "binary"]:
-        """Return the kind; scores have fractions below 0, or go below -2, the least of TREC."""
+        """Return the kind: scores have negative fractions, or go below -2, TREC's lowest grade."""
         below = self.relevance[self.relevance < 0]
         if (below != np.floor(below)).any() or (below < -2).any():
             return "scores"

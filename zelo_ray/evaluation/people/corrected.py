@@ -1,14 +1,14 @@
-"""Metrics by people's labels: alone, and as a correction of the panel's.
+"""Compute metrics from people's labels: alone, and as a correction of the panel's.
 
 Prediction-powered inference (Angelopoulos et al. 2023, Science 382:669; for ranking measures
-Oosterhuis et al. 2024, arXiv 2407.02464). Of every query and arm
+Oosterhuis et al. 2024, arXiv 2407.02464). For every query and ranker,
 
     V = sum over documents of weight * f(panel's grade)
       + sum over labelled ones of weight * (gain of the label - f(panel's grade)) / probability
 
-is without bias for the metric by people, whatever f is (Horvitz & Thompson 1952): labels set right
-what the panel says, and the better f foretells them, the narrower the interval. So f is learned
-from the labels, for each query from those of other queries.
+is unbiased for the metric by people's labels, whatever f is (Horvitz & Thompson 1952): the labels
+correct the panel, and the better f predicts them, the narrower the interval. So f is learned from
+the labels, for each query from those of other queries.
 """
 
 from itertools import pairwise
@@ -22,37 +22,37 @@ from zelo_ray.evaluation.people.frame import Frame
 Floats = NDArray[np.float64]
 
 FOLDS = 10
-"""Parts of the queries, each foretold from the labels of the others."""
+"""Folds of the queries, each predicted from the labels of the others."""
 FEWEST = 30
-"""From fewer labels nothing is learned: f is then the panel's own gain."""
+"""With fewer labels nothing is learned: f is then the panel's own gain."""
 
 
 def corrected(
     frame: Frame, gain: Floats, probability: Floats, *, whole_queries: bool = False
 ) -> Floats:
-    """Return the arms' metrics by the panel, corrected by people.
+    """Return the rankers' metrics by the panel, corrected by people's labels.
 
     Args:
-        frame: of the contest.
-        gain: what people's labels are worth, [rows]; NaN where there is none.
-        probability: of each document to be labelled, [rows]; it matters where there is a label.
+        frame: of the bake-off.
+        gain: of people's labels, [rows]; NaN where there is none.
+        probability: of each document to be labelled, [rows]; used where there is a label.
         whole_queries: whether documents of a query were drawn together.
 
     Returns:
-        Of shape [arms, queries]. Only differences of two arms are without bias: documents that all
-        arms rank alike have no label.
+        Of shape [arms, queries]. Only differences of two rankers are unbiased: documents that all
+        rankers rank alike have no label.
     """
     predictions = foretold(frame, gain, whole_queries=whole_queries)
     return frame.by_query(frame.weight * (predictions + _weighted(gain - predictions, probability)))
 
 
 def people_alone(frame: Frame, gain: Floats, probability: Floats) -> Floats:
-    """Return the arms' metrics by people's labels only."""
+    """Return the rankers' metrics by people's labels only."""
     return frame.by_query(frame.weight * _weighted(gain, probability))
 
 
 def by_panel(frame: Frame) -> Floats:
-    """Return the arms' metrics by the panel only."""
+    """Return the rankers' metrics by the panel only."""
     return frame.by_query(frame.weight * panel_gains(frame))
 
 
@@ -70,10 +70,10 @@ def _weighted(gain: Floats, probability: Floats) -> Floats:
 def foretold(frame: Frame, gain: Floats, *, whole_queries: bool = False) -> Floats:
     """Predict people's gains, [rows], from the panel's grade and the query.
 
-    Isotonic in the grade, as learned from other queries; documents without a grade have a mean of
-    their own. To this comes by how much people's gains of the *other* labelled documents of the
-    query are above it: they like some queries' documents better throughout. Where documents of a
-    query were drawn together, that would not be independent of the draw, and is left out.
+    The prediction is isotonic in the grade, as learned from other queries; documents without a
+    grade get their own mean. The mean residual of the *other* labelled documents of the query is
+    added, since people grade some queries higher throughout. If documents of a query were drawn
+    together, that residual would not be independent of the sample, and is left out.
     """
     predictions = panel_gains(frame)
     labelled = ~np.isnan(gain)
@@ -93,12 +93,11 @@ def foretold(frame: Frame, gain: Floats, *, whole_queries: bool = False) -> Floa
 def _of_query(frame: Frame, rest: Floats) -> Floats:
     """Return the mean residual of the other labels of each document's query, shrunk towards 0.
 
-    By the shares of the variance that lie within and between queries (Robinson 1991, Stat. Sci.
-    6:15).
+    It is shrunk by the variances within and between queries (Robinson 1991, Stat. Sci. 6:15).
 
     Args:
-        frame: of the contest.
-        rest: what is left of a label, [rows]; NaN where there is none.
+        frame: of the bake-off.
+        rest: the residual of each label, [rows]; NaN where there is none.
     """
     labelled = ~np.isnan(rest)
     residuals, size = np.where(labelled, rest, 0.0), len(frame.query_ids)
@@ -115,7 +114,7 @@ def _of_query(frame: Frame, rest: Floats) -> Floats:
         return np.zeros(len(rest))
     others = count[frame.query] - labelled
     weight = others + within / between
-    means = np.zeros(len(rest))  # also where no other label says anything
+    means = np.zeros(len(rest))  # stays 0 without other labels
     np.divide(total[frame.query] - residuals, weight, out=means, where=others > 0)
     return means
 

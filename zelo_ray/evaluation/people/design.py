@@ -1,10 +1,10 @@
-"""Choose documents for people to judge: the more a label could move a difference, the likelier.
+"""Sample documents for people to label, by how much a label could change a difference.
 
 Priority sampling (Duffield, Lund & Thorup 2007, J. ACM 54:32): each document has a size and a
-chance of its own, drawn once, and its priority is size / chance. The first n by priority are a
+uniform random number of its own, and its priority is size / number. The first n by priority are a
 sample of n. Given the next priority, the threshold t, a document is in it with probability
-min(1, size / t), and no two hang together (Ting 2017, arXiv 1708.04970), so that weights of one
-over it give sums without bias. A sample of more documents holds every smaller one.
+min(1, size / t), independently (Ting 2017, arXiv 1708.04970), so weights of 1 over this probability
+give unbiased sums. A larger sample contains every smaller one.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ def priorities(query_ids: Iterable[str], doc_ids: Iterable[str], size: Floats, s
 
     Args:
         query_ids: of shape [rows].
-        doc_ids: of shape [rows]; a query and a document have the same chance in every frame.
-        size: of shape [rows], from 0.
-        seed: all chance follows from it.
+        doc_ids: of shape [rows]; a document of a query has the same number in every bake-off.
+        size: of shape [rows], not negative.
+        seed: of the random numbers.
 
     Returns:
         Of shape [rows].
@@ -55,6 +55,6 @@ def threshold_of(priority: Floats, labels: int) -> float:
 
 
 def _chance(seed: int, query_id: str, doc_id: str) -> float:
-    """Return a number in (0, 1] from a hash, which depends on nothing but the arguments."""
+    """Return a number in (0, 1] from a hash of the arguments."""
     text = f"{seed}:{len(query_id)}:{query_id}:{doc_id}".encode()
     return (int.from_bytes(hashlib.sha256(text).digest()[:8]) // 2**11 + 1) / _STEPS

@@ -1,4 +1,4 @@
-"""Collect the ranks of documents in the arms of a contest, for a measure that adds up gains."""
+"""Collect the documents that rankers rank within a measure's depth, with their weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 TOP = 3
-"""The highest grade that people give, where the truth has none of its own: its are scores."""
+"""The highest grade that people give, where the truth has scores instead of grades."""
 LEAST_IDEAL = 1.0
-"""An ideal list is worth at least the gain of one document of grade 1 at the top: with less, one
-label of 3 in a query without relevant documents would outweigh all others."""
+"""The smallest ideal, in gains of one document of grade 1 at the top. Otherwise one label of 3 in a
+query without relevant documents would outweigh all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The documents within a measure's depth in any arm, [rows]."""
+    """The documents within a measure's depth of any ranker, [rows]."""
 
     measure: Measure
     linear: Linear
@@ -33,9 +33,9 @@ class Frame:
     doc_ids: list[str]
     """[rows]"""
     weight: Floats
-    """what a gain of 1 adds to an arm's metric of the query, [arms, rows]"""
+    """what a gain of 1 adds to a ranker's metric of the query, [arms, rows]"""
     panel: Floats
-    """the panel's grade, [rows]; NaN: it judged no such document"""
+    """the panel's grade, [rows]; NaN if unjudged"""
     answered: NDArray[np.bool_]
     """[arms, queries]"""
 
@@ -44,7 +44,7 @@ class Frame:
         return np.stack([np.bincount(self.query, row, len(self.query_ids)) for row in values])
 
     def rows_of(self, query_ids: Sequence[str], doc_ids: Sequence[str]) -> Ints:
-        """Return the rows of some documents; -1 where no arm has one within the measure's depth."""
+        """Return the rows of some documents; -1 for one beyond the depth of every ranker."""
         pairs = zip((self.query_ids[q] for q in self.query), self.doc_ids, strict=True)
         place = {pair: row for row, pair in enumerate(pairs)}
         rows = [place.get(pair, -1) for pair in zip(query_ids, doc_ids, strict=True)]
@@ -52,15 +52,14 @@ class Frame:
 
 
 def frame_of(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
-    """Collect the documents that decide a measure.
+    """Collect the documents that determine a measure.
 
-    Metrics of nDCG are divided by the ideal of the *panel's* grades, which is a number fixed
-    beforehand: with people's own ideal a metric is not linear in their labels, and an interval for
-    it would be too narrow.
+    nDCG is divided by the ideal of the *panel's* grades, a number fixed beforehand: with the ideal
+    of people's labels the metric would not be linear in them, and its interval would be too narrow.
 
     Args:
         measure: one that is linear in the labels.
-        rankings: of every arm, against one truth.
+        rankings: of every ranker, against one truth.
 
     Raises:
         MeasureError: the measure is not linear in the labels.
@@ -94,10 +93,10 @@ def frame_of(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
 
 
 def sizes(frame: Frame, floor: float = 0.25) -> Floats:
-    """Return how much a label could move a difference of two arms; 0 for none, [rows].
+    """Return how much a label could change a difference of two rankers, [rows].
 
     It is the largest possible change; if above 0, at least ``floor`` of the mean, so that no weight
-    explodes.
+    becomes too large.
     """
     answered = frame.answered[:, frame.query]
     high = np.where(answered, frame.weight, -np.inf).max(axis=0)
@@ -121,7 +120,7 @@ def panel_grades(truth: Truth) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The first documents of one arm."""
+    """The first documents of one ranker."""
 
     query: Ints
     doc_ids: pa.Array

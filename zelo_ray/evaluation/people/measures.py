@@ -14,9 +14,8 @@ def for_people(
 ) -> tuple[tuple[Measure, ...], dict[str, str]]:
     """Return the measures that are linear in the labels, and why others are left out.
 
-    People give grades and no scores: of nDCG(dcg='zelo') it is nDCG, and from which score on a
-    document is relevant (``rel``, where the truth has ``scores``) says nothing of their grades.
-    Without any such measure it is nDCG@10.
+    People give grades, not scores: nDCG replaces nDCG(dcg='zelo'), and a measure is left out if its
+    ``rel`` is a score (where the truth has ``scores``). If no measure is left, nDCG@10 is used.
     """
     chosen, left_out = list[Measure](), dict[str, str]()
     for measure in measures:

@@ -12,19 +12,20 @@ from zelo_ray.evaluation.people.design import Floats, inclusion
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The standard error of a difference now, and what it would be with more labels."""
+    """The standard error of a difference now, and with more labels."""
 
     error: float
-    """now"""
+    """the standard error now"""
     least: float
-    """with every document labelled: what remains is how much queries differ"""
+    """the error with every document labelled, which comes from the differences between queries"""
     most: int
-    """how many documents that is"""
+    """the number of documents that a label could help with"""
     labels: int | None
-    """more labels that would bring the error to ``aim``; None: see ``never``"""
+    """labels to add to reach ``aim``; None: see ``never``"""
     aim: float
     never: bool = False
-    """whether no number of labels would; else, without ``labels``, it cannot be told yet"""
+    """whether no number of labels reaches ``aim``; if false without ``labels``, it is still
+    unknown"""
 
 
 def outlook(
@@ -36,22 +37,22 @@ def outlook(
     predicted: Floats,
     aim: float,
 ) -> Outlook:
-    """Predict what more labels would do for one difference.
+    """Predict the effect of more labels on one difference.
 
-    Its variance is that of the queries and that of the draw. The second is estimated from what
-    labels corrected: a document drawn with probability p adds rest^2 (1 - p) / p, and stands for
-    1 / p such (Horvitz & Thompson 1952, J. Am. Stat. Assoc. 47:663). What is left is that of the
-    queries, but a few labels tell it badly; what is foretold scatters less than people's own
-    difference does. That labels will not do is said only where both ways say so.
+    Its variance is that of the queries plus that of the sampling. The second is estimated from the
+    residuals of the labels: a document drawn with probability p adds residual^2 (1 - p) / p, and
+    represents 1 / p documents (Horvitz & Thompson 1952, J. Am. Stat. Assoc. 47:663). The rest is
+    that of the queries, which few labels estimate badly; the variance of the predictions, which is
+    smaller than that of people's own differences, is a second estimate. ``never`` is set only if
+    both agree.
 
     Args:
         values: differences of the corrected metrics, [queries].
-        residuals: what each label corrected, times its weight in the difference, [rows]; NaN: no
-            label.
+        residuals: of each label, times its weight in the difference, [rows]; NaN: no label.
         chance: of each document to be labelled, [rows].
-        size: by which the sample is drawn, [rows].
-        predicted: differences of what is foretold of people, without their labels, [queries].
-        aim: the standard error that is wanted.
+        size: of each document in the sampling design, [rows].
+        predicted: differences of the predicted gains, without labels, [queries].
+        aim: the standard error to reach.
     """
     queries, labelled = len(values), ~np.isnan(residuals) & (size > 0)
     now = float(values.var(ddof=1)) / queries
@@ -79,10 +80,12 @@ def _is_enough(error: Callable[[int, float], float], lowest: float, aim: float, 
 
 
 def threshold_for(size: Floats, labels: int) -> float:
-    """Return the threshold with so many documents expected in the sample; 0 where all are."""
+    """Return the threshold that gives a sample of this expected size; 0 if all are in it."""
     ordered = -np.sort(-size[size > 0])
     if labels >= len(ordered):
         return 0.0
-    tail = np.cumsum(ordered[::-1])[::-1][:labels]  # of those that are not sure to be drawn
+    tail = np.cumsum(ordered[::-1])[::-1][
+        :labels
+    ]  # of the documents that are not certain to be drawn
     thresholds = tail / (labels - np.arange(labels))
     return float(thresholds[np.argmax(ordered[:labels] <= thresholds)])

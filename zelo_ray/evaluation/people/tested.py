@@ -1,9 +1,9 @@
 """Test differences that depend on people's labels, by Student's t over queries.
 
-Percentiles of a bootstrap are too narrow where a few labels weigh much, and a test of all queries'
-signs is too sure of what the panel says where no label looked (``benchmarks/people.py``). Queries
-without a label of a document that two arms rank otherwise tell nothing of how far labels of these
-scatter: they give no degree of freedom.
+Bootstrap percentiles are too narrow if a few labels have large weights, and a sign-flip test over
+all queries is too confident in the panel where there is no label (``benchmarks/people.py``). A
+query without a label of a document that two rankers rank differently is no evidence of how such
+labels vary, so it gives no degree of freedom.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,18 +26,19 @@ def compared(
     confidence: float,
     estimate: Estimate,
 ) -> list[Comparison]:
-    """Compare all pairs of arms by all measures, each on the queries where both have a metric.
+    """Compare all pairs of rankers by all measures, each on the queries where both have a metric.
 
     Args:
         values: by measure, metrics of shape [arms, queries]; NaN: not answered.
         arms: names of the runs.
-        labelled: by measure, how many queries have labels that tell two arms apart, [arms, arms].
+        labelled: by measure, how many queries have labels that distinguish two rankers, [arms,
+            arms].
         confidence: chance with which an interval is to hold the true mean.
-        estimate: whose word the metrics are.
+        estimate: the source of the metrics.
 
     Returns:
-        By measure and pair in the order given; NaN where fewer than 5 queries tell of it. Of wins,
-        ties and losses there is none: a metric that few labels correct says little of its query.
+        By measure and pair in the order given; NaN with fewer than 5 such queries. Wins, ties and
+        losses are 0: a metric that few labels correct means little for a single query.
     """
     pairs = [*combinations(range(len(arms)), 2)]
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
@@ -74,13 +75,13 @@ def student(
 
     Args:
         differences: of shape [pairs, queries]; NaN is left out.
-        labelled: how many queries have labels that tell of each, [pairs]: the degrees of freedom
-            are one less, at most.
+        labelled: how many queries have labels that distinguish the two, [pairs]; the degrees of
+            freedom are at most one less.
         confidence: chance with which an interval is to hold the true mean.
 
     Returns:
         Lower and upper ends, two-sided p, and the chance that the true mean is above 0, [pairs];
-        NaN with fewer than 5 queries, or 5 that have such labels.
+        NaN with fewer than 5 queries, or fewer than 5 with such labels.
     """
     count = (~np.isnan(differences)).sum(axis=1)
     free = np.minimum(count, labelled) - 1.0

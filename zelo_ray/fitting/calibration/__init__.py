@@ -1,15 +1,15 @@
-"""The panel's word: one grade from the grades of judges that are themselves measured.
+"""Combine the grades of judges into one calibrated grade, by a fitted model of each judge.
 
     model = learn(ratings)          # how each judge grades: model.raters
-    posterior = judge(model, ratings)  # what its grades come to: a mean, its error, and a grade
+    posterior = judge(model, ratings)  # for each unit: a mean, its error, and a grade
 
-A family of models is a module with the names of `thurstone` and a line in `lattice.FAMILIES`.
+A family of models is a module with the names of `thurstone` and a line in `likelihood.FAMILIES`.
 """
 
 from zelo_ray.fitting.calibration.baselines import disagreement, majority, median
 from zelo_ray.fitting.calibration.consensus import LEVELS, ORDERS, of_grades
 from zelo_ray.fitting.calibration.draws import drawn
-from zelo_ray.fitting.calibration.lattice import FAMILIES
+from zelo_ray.fitting.calibration.likelihood import FAMILIES
 from zelo_ray.fitting.calibration.model import Model, Posterior, judge, learn
 from zelo_ray.fitting.calibration.ratings import Ratings, by_judge
 from zelo_ray.fitting.calibration.shares import shares

@@ -8,7 +8,7 @@ import numpy as np
 from zelo_ray.fitting.calibration.ratings import Floats, Ints, Ratings, graded, shared_weights
 
 ROUNDING = 1e-9
-"""Weights that differ by less are equal: a judge's repeats add up to 1 but for rounding."""
+"""Weights that differ by less are equal: a judge's repeats add up to 1 up to rounding."""
 
 
 def median(ratings: Ratings) -> Floats:
@@ -24,7 +24,7 @@ def median(ratings: Ratings) -> Floats:
 def majority(ratings: Ratings) -> Ints:
     """Return the grade with the most votes of each unit, -1 without any.
 
-    Of equal ones the nearest to the median, then the lower.
+    Of several such grades the nearest to the median counts, then the lower.
     """
     votes = _votes(ratings)
     winners = votes >= votes.max(axis=1, keepdims=True) - ROUNDING

@@ -13,12 +13,12 @@ from zelo_ray.fitting.calibration.ratings import Floats, Ints
 STEEPEST, SUREST = 5.0, float(np.log(100.0))
 """Largest slope, and log phi: see `thurstone`."""
 MIDDLING = float(np.log(4.0))
-"""Log phi of a judge until it shows otherwise."""
+"""Prior mean of log phi."""
 STEP = 1e-6
-"""Of differences by logit m and by log phi: they are right to 6 digits, and central ones, right to
-9, would take two thirds more time, nearly all of which the incomplete beta function takes."""
+"""Step of the forward differences by logit m and by log phi. They are right to 6 digits; central
+ones would be right to 9, but take two thirds more time, nearly all in the incomplete beta."""
 FAR = 30.0
-"""A logit of m beyond this is taken for it, and log phi beyond a third of it."""
+"""Logits of m are clipped to this, and log phi to a third of it."""
 
 
 def priors(levels: int) -> tuple[Floats, Floats]:  # noqa: ARG001 - families are of one shape
@@ -62,7 +62,7 @@ def cut_points(parameters: Floats, levels: int) -> tuple[Floats, Floats]:
     """Compute where P(grade >= k) is one half, and how sharply it rises there.
 
     Returns:
-        Cut points of shape [judges, levels - 1], infinite or turned where a slope is not positive,
+        Cut points of shape [judges, levels - 1], infinite or reversed if a slope is not positive,
         and for each the slope, as the inverse of the standard deviation of a normal error.
     """
     a, b, log_phi = (column[:, None] for column in parameters.T)

@@ -1,7 +1,8 @@
-"""Shares of documents or pairs that hang together by query: intervals that allow for it.
+"""Compute intervals of shares of documents or pairs that are correlated within queries.
 
 A share's interval is the exact binomial one (Clopper & Pearson 1934, Biometrika 26:404) of as many
-independent answers as these are worth (Korn & Graubard 1998, Survey Methodology 24:193).
+independent answers as these are worth, allowing for the correlation (Korn & Graubard 1998, Survey
+Methodology 24:193).
 """
 
 import numpy as np
@@ -37,9 +38,10 @@ def worth(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -
     Args:
         part: how many of a query's answers are yes, [queries].
         whole: how many there are, [queries].
-        usual: how far answers of a query are alike elsewhere, NaN for unknown: as far as can be.
-            These may show more, not less, since a few misses cannot show how they cluster.
-        confidence: of the interval that is wanted.
+        usual: the correlation within queries known from elsewhere, NaN for unknown (taken as 1).
+            The one found here counts only if it is higher, since few misses cannot show how they
+            cluster.
+        confidence: of the interval to compute.
     """
     usual = 1.0 if np.isnan(usual) else usual
     effect = np.nanmax([1.0, _effect(part, whole), 1 + (_size(whole) - 1) * usual])
@@ -48,7 +50,7 @@ def worth(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -
         return 1.0 if answers > 1 else answers
     tail = (1 + confidence) / 2
     short = scipy.special.stdtrit(answers - 1, tail) / scipy.special.stdtrit(queries - 1, tail)
-    # No fewer than where all of a query say the same: then queries are the answers.
+    # At least one per query, as if all answers of a query were the same.
     return float(max(answers / effect * short**2, answers / _size(whole)))
 
 

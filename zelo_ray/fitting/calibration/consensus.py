@@ -1,8 +1,8 @@
 """Measure how often a panel is right at each level of its judges' agreement.
 
 A judge says one of two documents is better, or neither; or it gives a document a grade. The level
-of agreement is how many say what most say, of those who said anything: `LEVELS`. Whoever says
-neither does not agree with an order, so that a panel that ties is split. People are no judges here.
+of agreement (`LEVELS`) is the share of answers that equal the most frequent one. A judge that says
+neither agrees with no order, so a panel of ties is split. People do not count as judges here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,14 @@ from zelo_ray.fitting.calibration.ratings import Floats, Ints
 from zelo_ray.records import Consensus
 
 LEVELS = ("unanimous", "all but one", "three quarters", "over half", "split")
-"""How far judges agree: all; all but one; at least so many; half or fewer."""
+"""Levels of agreement, from all judges to at most half of them."""
 ALL = "all"
 VOTES, ORDERS, GRADES = "votes", "orders", "grades"
-"""What judges agree on: pairs, by votes and by the order of grades; and documents."""
+"""The items that judges agree on: pairs, by votes or by the order of grades; and documents."""
 FEWEST = 5
-"""Of fewer queries no interval is given."""
+"""With fewer queries no interval is given."""
 
-_CELLS = 2**24  # of grades, of pairs that are looked at together
+_CELLS = 2**24  # grades of pairs that are compared together
 
 Bools = NDArray[np.bool_]
 
@@ -31,8 +31,8 @@ Bools = NDArray[np.bool_]
 def of_votes(said: Floats, people: Floats, query: Ints) -> list[Consensus]:
     """Measure how often people prefer the document that most judges prefer.
 
-    A pair on which people tie is left out, and counted. Where as many judges prefer the one as the
-    other, the panel is half right whatever people say.
+    A pair on which people tie is left out, but counted. Where the judges are divided equally, the
+    panel counts as half right.
 
     Args:
         said: 1, 0 or -1, NaN where a judge said nothing, [judges, pairs].
@@ -57,16 +57,16 @@ def of_grades(
 ) -> list[Consensus]:
     """Measure how often people grade, and order two documents of a query, as the panel does.
 
-    The panel's grade is the lower median of the judges', its order of two documents what most
-    judges' grades say. Documents that fewer than two judges graded are left out: there is nothing
-    of one judge, who agrees with nobody.
+    The panel's grade is the lower median of the judges', and its order of two documents that of
+    most judges' grades. Documents that fewer than two judges graded are left out, and a panel of
+    one judge gets no rows.
 
     Args:
         grades: -1 where a judge gave none, [judges, documents].
         human: -1 where there is none, [documents].
         query: number of each document's query, [documents].
         levels: number of grades.
-        cuts: the grades from which on documents count as relevant, for scales of two grades.
+        cuts: thresholds from which documents count as relevant, each for a scale of two grades.
     """
     if len(grades) < 2:
         return []
@@ -99,7 +99,7 @@ class _Tally:
 
     queries: int
     sums: Floats = field(init=False)
-    """What is right, what counts, and what people tie, [3, levels, queries]."""
+    """weights of right, of decided and of tied items, [3, levels, queries]"""
 
     def __post_init__(self) -> None:
         self.sums = np.zeros((3, len(LEVELS), self.queries))
@@ -146,7 +146,7 @@ def _right(up: Ints, down: Ints, people: Floats | Ints) -> Floats:
 
 
 def _order(tally: _Tally, query: int, grades: NDArray[np.int16], human: NDArray[np.int16]) -> None:
-    """Add the pairs of a query's documents to a tally; documents that are alike count together."""
+    """Add the pairs of a query's documents to a tally; equally graded documents count together."""
     kinds, counts = np.unique(np.vstack([human, grades]), axis=1, return_counts=True)
     step = max(1, _CELLS // kinds.size)
     for start in range(0, kinds.shape[1], step):
@@ -157,7 +157,7 @@ def _order(tally: _Tally, query: int, grades: NDArray[np.int16], human: NDArray[
             (mask & (first[1:] < second[1:])).sum(0),
         )
         people = np.sign(first[0] - second[0])
-        # A pair stands here both ways round: once with the better first, by people; twice if tied.
+        # Pairs occur in both orders: those with people's better one first count, ties half each.
         weight = counts[start : start + step, np.newaxis] * counts.astype(np.float64)
         at = np.arange(weight.shape[0])
         weight[at, start + at] -= counts[start + at]

@@ -1,4 +1,4 @@
-"""Check how the documents with human grades were drawn, as far as the data show it."""
+"""Check that documents with human grades were sampled at random, as far as the data show it."""
 
 from dataclasses import dataclass
 
@@ -12,17 +12,17 @@ from zelo_ray.fitting.calibration.ratings import Floats, Ints
 Bools = NDArray[np.bool_]
 
 CHANCE = 0.001
-"""Labels that chance draws as seldom as this were not drawn at random."""
+"""Labels with a p-value below this were not drawn at random."""
 FEW = 10
-"""Of fewer queries, intervals of whole queries are wide, and hold a little less than they say."""
+"""With fewer queries, intervals over whole queries are wide, and cover slightly too little."""
 PART = 0.1
-"""Labels that may leave out more than this share of the documents are not of all."""
-_REDRAW = "draw documents at random from all of the run, or label whole queries drawn at random"
+"""Labels must represent all documents but this share."""
+_REDRAW = "draw documents at random from the whole run, or label whole queries drawn at random"
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The verdict whether labels represent all documents, with a note for the user."""
+    """The result of the check that labels represent all documents, with a note for the user."""
 
     sound: bool
     note: str = ""
@@ -37,17 +37,17 @@ def drawn(
 ) -> Drawn:
     """Check how labels were drawn.
 
-    Within queries, labelled documents must have the panel grades that a random draw of as many
-    would give: the Wilcoxon test, over strata (van Elteren 1960, Bull. ISI 37:351). So labels of
-    the top of the panel's own order are seen; labels of chosen queries are not. Labels drawn with
-    probabilities must be shown to stand for all documents, by these or by what could be drawn.
+    Within queries, the panel grades of labelled documents must look like a random sample, by a
+    Wilcoxon test over strata (van Elteren 1960, Bull. ISI 37:351). This detects labels of the top
+    of the panel's own order, but not a choice of queries. Labels drawn with probabilities must
+    represent all documents, which is checked by the sum of their weights or by the sampling frame.
 
     Args:
-        panel_grade: the panel's word, [units].
+        panel_grade: of the panel, [units].
         human: NaN where there is none, [units].
         query: number of each unit's query, [units].
-        probability: with which a labelled unit was drawn, [units]; None: alike.
-        frame: how many documents could be drawn; None: that is not known.
+        probability: of a labelled unit to be drawn, [units]; None: the same for all.
+        frame: how many documents could be drawn; None: unknown.
     """
     has_label = ~np.isnan(human)
     if not has_label.any():
@@ -66,20 +66,20 @@ def drawn(
         return Drawn(
             sound=False,
             note=(
-                f"human grades do not set the means right: their documents were not drawn at "
+                f"human grades cannot correct the means: their documents were not drawn at "
                 f"random. Within queries the panel gives them {abs(apart):.2f} grades "
-                f"{'more' if apart > 0 else 'less'} than the others ({_odds(chance)} by chance); "
+                f"{'more' if apart > 0 else 'less'} than the others ({_odds(chance)}); "
                 f"{_REDRAW}"
             ),
         )
     queries = int((labelled > 0).sum())
     if not some.any() and size[labelled > 0].max() > 1 and queries < len(size):
-        few = "" if queries >= FEW else f": few; {FEW} or more make intervals sure"
+        few = "" if queries >= FEW else f" (few: intervals are reliable from {FEW} on)"
         return Drawn(
             sound=True,
             note=(
-                f"humans graded all documents of {queries} of {len(size)} queries{few}. Means hold "
-                "if these queries were drawn at random"
+                f"humans graded all documents of {queries} of {len(size)} queries{few}. Means are "
+                "valid if these queries were drawn at random"
             ),
         )
     return Drawn(sound=True)
@@ -113,8 +113,9 @@ def _test(panel_grade: Floats, is_asked: Bools, place: Ints, some: Bools) -> tup
 def _covering(probability: Floats, units: int, *, framed: bool) -> Drawn:
     """Check that labels drawn with probabilities represent all documents: weights must sum to N.
 
-    Where all could be drawn, or all alike, so that grades can tell more, it is enough that they may
-    be of all. Else it must be shown, since what could not be drawn is in no probability.
+    If all could be drawn, or all with equal probability so that their grades can be tested, the sum
+    must only be compatible with N. Else it must show that all could be drawn, since documents that
+    could not be drawn leave no trace in the probabilities.
     """
     weight = 1 / probability
     stood = float(weight.sum())
@@ -122,20 +123,20 @@ def _covering(probability: Floats, units: int, *, framed: bool) -> Drawn:
     apart = abs(stood - units)
     if apart > 4 * error + 0.01 * units:
         return _of_part(
-            f"by their probabilities they stand for {stood:,.0f} of {units:,} documents"
+            f"by their probabilities they represent {stood:,.0f} of {units:,} documents"
         )
     if framed or np.ptp(probability) == 0 or apart + 2 * error <= PART * units:
         return Drawn(sound=True)
     return _of_part(
-        f"their probabilities do not show that they are of all {units:,} documents and not of a "
-        f"part (they stand for {stood:,.0f}, give or take {2 * error:,.0f})"
+        f"their probabilities do not show that they were drawn from all {units:,} documents (they "
+        f"represent {stood:,.0f}, give or take {2 * error:,.0f})"
     )
 
 
 def _of_part(part: str) -> Drawn:
-    note = f"human grades do not set the means right: {part}, as for a contest; {_REDRAW}"
+    note = f"human grades cannot correct the means: {part}, as for a bake-off; {_REDRAW}"
     return Drawn(sound=False, note=note)
 
 
 def _odds(chance: float) -> str:
-    return "once in a million" if chance < 1e-6 else f"p = {chance:.1g}"
+    return "p < 1e-6" if chance < 1e-6 else f"p = {chance:.1g}"

@@ -1,24 +1,79 @@
-"""The objective to maximise: the likelihood of all grades, and the priors of judges."""
+"""The objective of the panel's fit: the likelihood of all grades, and the priors of the judges.
+
+The latent is summed out on an even grid: a unit's latent takes the places i * step, normally
+distributed. Where offsets shift it, chances are computed once on a longer grid, the lattice, and
+each observation looks up the stretch that begins at its shift. On an even grid the trapezoid sum
+of a bell-shaped function is exact up to exp(-2 pi^2 (sd / step)^2), so it needs fewer places than
+Gauss-Hermite nodes for units with many grades, whose posterior is narrow.
+"""
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from zelo_ray.fitting.calibration.lattice import FAMILIES, Lattice, chunks, log_chances, posteriors
-from zelo_ray.fitting.calibration.ratings import Floats
+from zelo_ray.fitting.calibration import beta, thurstone
+from zelo_ray.fitting.calibration.ratings import Floats, Ratings, counted
 
+FAMILIES: dict[str, ModuleType] = {"thurstone": thurstone, "beta": beta}
+STEP, REACH = 0.1, 5.0
+"""Step and half-width of the grid, in standard deviations of the latent."""
+SLIP = 1e-6
+"""Share of grades that count as accidental, so that no chance is 0."""
+CHUNK_CELLS = 2**20
+"""Cells of a chunk of posteriors: 8 MB."""
 LOG_SD_SPREAD = 1.0
 """Standard deviation of the prior of log sd, around the root mean square of the offsets."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Grades as counts of distinct rows, and what is to be fitted to them.
+class Lattice:
+    """Places of latents, from -half to half steps, and shifts of low to low + span - 1 steps."""
 
-    The point at which it is taken holds the parameters of judge after judge, and log sd where
-    ``with_sd``.
+    step: float
+    half: int
+    low: int = 0
+    span: int = 1
+
+    @property
+    def places(self) -> Floats:
+        """Return the places where latents may lie, of shape [places]."""
+        return np.arange(-self.half, self.half + 1, dtype=np.float64) * self.step
+
+    @property
+    def x(self) -> Floats:
+        """Return the places where shifted latents may lie: all places, and span - 1 more."""
+        first, end = self.low - self.half, self.low + self.half + self.span
+        return np.arange(first, end, dtype=np.float64) * self.step
+
+    def log_prior(self, sd: float) -> Floats:
+        """Compute the logarithms of the chances of the places."""
+        exponent: Floats = -0.5 * (self.places / sd) ** 2
+        chances: Floats = exponent - scipy.special.logsumexp(exponent)
+        return chances
+
+    def stretches(self, table: Floats) -> Floats:
+        """Expand rows over ``x`` to rows over ``places``, one a shift: [rows * span, places]."""
+        views = np.lib.stride_tricks.sliding_window_view(table, 2 * self.half + 1, axis=1)
+        return views.reshape(-1, 2 * self.half + 1)
+
+    def gathered(self, stretches: Floats) -> Floats:
+        """Apply the transpose of ``stretches``: sums of shape [rows, x]."""
+        width = 2 * self.half + 1
+        blocks = stretches.reshape(-1, self.span, width)
+        table = np.zeros((len(blocks), width + self.span - 1))
+        for shift in range(self.span):
+            table[:, shift : shift + width] += blocks[:, shift]
+        return table
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The objective as a function of a point, with the grades as counts of distinct rows.
+
+    A point holds the parameters of one judge after the other, then log sd if ``with_sd``.
     """
 
     family: str
@@ -50,7 +105,7 @@ class Target:
         """Compute the negated log posterior per unit, and its gradient.
 
         The gradient of a likelihood with a sum inside is the posterior mean of the gradient that
-        there were without it (Fisher's identity, as in Bock & Aitkin 1981, Psychometrika 46:443).
+        would hold without it (Fisher's identity, as in Bock & Aitkin 1981, Psychometrika 46:443).
         """
         total, expected, by, shift = self._expected(point)
         gradient = (expected[:, np.newaxis] * by).sum(axis=(2, 3)).ravel()
@@ -112,3 +167,52 @@ class Target:
         squares = (self.lattice.places / sd) ** 2
         derivatives: Floats = squares - np.exp(log_prior) @ squares
         return derivatives
+
+
+def lay(ratings: Ratings, sd: float, scale: float) -> "tuple[Lattice, scipy.sparse.csr_array]":
+    """Build a lattice for the grades, and their counts on it; offsets are divided by ``scale``."""
+    step, half = STEP * sd, round(REACH / STEP)
+    if ratings.offset is None:
+        return Lattice(step, half), counted(ratings, None, 0, 1)
+    shifts = ratings.offset / (scale * step)
+    low = int(np.floor(shifts.min(initial=0)))
+    span = int(np.floor(shifts.max(initial=0))) + 2 - low
+    return Lattice(step, half, low, span), counted(ratings, shifts, low, span)
+
+
+def log_chances(
+    family: str, parameters: Floats, lattice: Lattice, levels: int
+) -> tuple[Floats, Floats]:
+    """Compute the logarithms of the chances of grades along the lattice, and their derivatives.
+
+    Returns:
+        Shape [judges * levels, x], and [judges, parameters, levels, x].
+    """
+    chances, by = FAMILIES[family].cells(parameters, lattice.x, levels)
+    # Rounding may leave a chance of 0 slightly negative.
+    chances = (1 - SLIP) * np.maximum(chances, 0) + SLIP / levels
+    by = (1 - SLIP) * by / chances[:, np.newaxis]
+    return np.log(chances).reshape(-1, chances.shape[-1]), by
+
+
+def posteriors(
+    counts: "scipy.sparse.csr_array", stretches: Floats, log_prior: Floats
+) -> tuple[Floats, Floats]:
+    """Compute each unit's posterior: a row depends, bit for bit, on its own grades alone.
+
+    Returns:
+        Chances of the places, of shape [units, places], and the log likelihood of each unit.
+    """
+    # Sparse times dense adds up row by row, in the order of the features; BLAS need not.
+    exponent = counts @ stretches + log_prior
+    top = exponent.max(axis=1, keepdims=True)
+    chances = np.exp(exponent - top)
+    total = chances.sum(axis=1, keepdims=True)
+    chances /= total
+    return chances, (top + np.log(total))[:, 0]
+
+
+def chunks(units: int, places: int) -> list[slice]:
+    """Split units into slices whose posteriors fit in memory together."""
+    step = max(1, CHUNK_CELLS // places)
+    return [slice(start, min(start + step, units)) for start in range(0, units, step)]

@@ -1,19 +1,19 @@
-"""Fitting a panel, and reading what its grades say of each unit."""
+"""Fit a panel of graders, and compute each unit's posterior from its grades."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
-from zelo_ray.fitting.calibration.lattice import (
+from zelo_ray.fitting.calibration.likelihood import (
     FAMILIES,
     Lattice,
+    Target,
     chunks,
     lay,
     log_chances,
     posteriors,
 )
-from zelo_ray.fitting.calibration.likelihood import Target
 from zelo_ray.fitting.calibration.raters import GradeTally, measured, scale_of
 from zelo_ray.fitting.calibration.ratings import (
     Floats,
@@ -26,15 +26,15 @@ from zelo_ray.fitting.calibration.ratings import (
 from zelo_ray.records import Rater
 
 BORROWED = 2.0
-"""Grades that each judge is given besides its own: on no document in particular, in the shares of
-the whole panel. They keep cut points finite that a judge's own grades do not settle."""
+"""Pseudo-grades that each judge gets besides its own, of no document in particular, in the shares
+of the whole panel. They keep cut points finite that a judge's own grades do not determine."""
 MAX_STEPS = 1000
 NEAR = 1e-3
-"""A fit has converged where the quadratic through it promises less than this of log likelihood:
-then no parameter is further than .045 standard errors from the maximum."""
+"""A fit has converged where a Newton step would add less than this to the log likelihood: then no
+parameter is further than .045 standard errors from the maximum."""
 ROUNDS, STRAYED = 10, 1.5
-"""With offsets, a grid is laid for a guess of sd, at most so often, until the fit's sd is within
-this factor of the guess."""
+"""With offsets, a grid is built for a guess of sd, at most `ROUNDS` times, until the fit's sd is
+within this factor of the guess."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,10 +57,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """Estimates of units by their grades, of shape [units] each; NaN, and grade -1, without grades.
+    """Estimates of units from their grades, of shape [units] each; NaN, and grade -1, without any.
 
     ``mean`` and ``sd`` are of the latent (without its offsets); ``grade_mean`` and ``grade_sd`` of
-    the calibrated grade as a number from 0 to levels - 1, and ``grade`` is its nearest whole
+    the calibrated grade as a number from 0 to levels - 1, and ``grade`` is the nearest whole
     number. ``at_least`` has the chances of grades 1 to levels - 1 or more, of shape
     [units, levels - 1]; ``log_likelihood`` is of the unit's own grades.
     """
@@ -128,7 +128,7 @@ def learn(
 
 
 def judge(model: Model, ratings: Ratings) -> Posterior:
-    """Read what grades say of units, by judges that the model knows.
+    """Compute the posterior of units from the grades of judges that the model knows.
 
     A unit's numbers depend, bit for bit, on its own grades alone, and not on their order.
 
@@ -167,7 +167,7 @@ def _moments(chances: Floats, log_likelihood: Floats, lattice: Lattice, model: M
     x = lattice.places * model.unit
     mean = (chances * x).sum(axis=1)
     variance = (chances * (x - mean[:, np.newaxis]) ** 2).sum(axis=1)
-    # A place stands for the step around it, of which a cut point may take a part.
+    # A place of the grid represents the step around it, which a cut point may divide.
     step = lattice.step * model.unit
     above = np.array(
         [(chances * np.clip((x - cut) / step + 0.5, 0, 1)).sum(axis=1) for cut in model.cuts]
@@ -227,8 +227,8 @@ def _target(
 def _maximum(target: Target, start: Floats) -> Floats:
     """Find the point of the highest posterior with no slope below 0.
 
-    So a judge that goes against the others tells nothing, instead of turning the scale around; nor
-    does one that has used one grade only, which could be of any slope.
+    So a judge that contradicts the others gets no weight, instead of reversing the scale; nor does
+    one that has used one grade only, whose slope could be anything.
     """
     width = (len(start) - target.with_sd) // target.judges
     open_ended = np.full(int(target.with_sd), np.inf)
@@ -237,7 +237,7 @@ def _maximum(target: Target, start: Floats) -> Floats:
     highest = np.append(np.tile(high, target.judges), open_ended)
     highest[: target.judges * width : width] *= target.told_apart
     point: Floats = np.clip(start, lowest, highest)
-    for share in (1e-3, 1e-5):  # mostly the first will do
+    for share in (1e-3, 1e-5):  # the first is nearly always enough
         tolerance = share / np.sqrt(target.times.sum())
         optimum = scipy.optimize.minimize(
             target.loss,
@@ -276,7 +276,7 @@ def _covariance(target: Target, point: Floats, place: Ints, clusters: Ints | Non
     _, cluster = np.unique(clusters, return_inverse=True)
     shape = (int(cluster.max()) + 1, len(scores))
     sums = scipy.sparse.csr_array((np.ones(len(place)), (cluster, place)), shape=shape) @ scores
-    # What the priors know stays in, and few clusters make the sums look too much alike.
+    # The priors' information is kept; few clusters make the sums look too much alike.
     unit_scores = scores[place]
     meat = (
         information - unit_scores.T @ unit_scores + sums.T @ sums * shape[0] / max(1, shape[0] - 1)

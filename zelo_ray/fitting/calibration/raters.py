@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from zelo_ray.fitting.calibration.lattice import FAMILIES, SLIP
+from zelo_ray.fitting.calibration.likelihood import FAMILIES, SLIP
 from zelo_ray.fitting.calibration.ratings import Floats
 from zelo_ray.records import Rater
 
 NUDGE = 1e-4
-"""Of central differences by parameters."""
+"""Step of the central differences by parameters."""
 NOTHING = 1e-9
-"""Of what all grades of a panel tell: rounding."""
+"""Information of a panel below this is rounding."""
 DULL = 0.1
 """A judge of a smaller slope, by a standard deviation of relevance, grades at random."""
 
@@ -35,9 +35,9 @@ def scale_of(
 ) -> Floats:
     """Return the cut points of calibrated grades, ascending, of shape [levels - 1].
 
-    As many documents come to a grade as the anchor would say; without an anchor, as the judges
-    would on the average by their weights. So a grade of the panel is as frequent as it is for its
-    judges, although the panel, having less noise, is less often at the ends.
+    Each grade is as frequent as the anchor would give it; without an anchor, as frequent as the
+    judges give it on average, by their weights. Otherwise the panel, having less noise, would give
+    the lowest and highest grades less often than its judges do.
 
     Args:
         tally: the judges and their grades.
@@ -50,7 +50,7 @@ def scale_of(
     if tally.anchor is not None:
         weights = (np.array(tally.judges) == tally.anchor).astype(np.float64)
     below = (weights @ (chances @ density)).cumsum()[:-1]
-    # A place stands for the step around it.
+    # A place of the grid represents the step around it.
     edges = np.append(x, 2 * x[-1] - x[-2]) - (x[1] - x[0]) / 2
     cuts: Floats = np.interp(below, np.append(0, density.cumsum()), edges)
     return cuts
@@ -65,7 +65,7 @@ def measured(tally: GradeTally, parameters: Floats, covariance: Floats) -> tuple
         covariance: of the same, flattened.
 
     Returns:
-        Raters whose weights sum to 1, but for the anchor's, which is NaN: it sets the scale.
+        Raters whose weights sum to 1, except for the anchor's, which is NaN, as it sets the scale.
     """
     severity, spread = _traits(tally, parameters)
     jacobian = np.empty((2, len(severity), parameters.size))
@@ -109,7 +109,9 @@ def _panel_cuts(tally: GradeTally, cuts: Floats, slopes: Floats) -> Floats:
     weights = np.where(
         (slopes * tally.sd > DULL) & (np.array(tally.judges) != tally.anchor)[:, None], weights, 0
     )
-    if not (weights.sum(axis=0) > 0).all():  # nobody tells anything: what they say, by its shares
+    if not (
+        weights.sum(axis=0) > 0
+    ).all():  # no judge is informative: use the shares of their grades
         shares = tally.given.sum(axis=0) + 1
         below = shares.cumsum()[:-1] / shares.sum()
         empty: Floats = tally.sd * scipy.special.ndtri(below)
@@ -122,8 +124,8 @@ def _panel_cuts(tally: GradeTally, cuts: Floats, slopes: Floats) -> Floats:
 def _traits(tally: GradeTally, parameters: Floats) -> tuple[Floats, Floats]:
     """Compute severity and spread, in standard deviations of relevance.
 
-    Cut points count by how many documents lie there, so that one which a judge never comes to
-    does not settle its severity.
+    Cut points are weighted by how many documents lie there, so that one that a judge never reaches
+    does not determine its severity.
     """
     cuts, slopes = FAMILIES[tally.family].cut_points(parameters, tally.given.shape[1])
     sighted = (slopes * tally.sd > DULL).all(axis=1)
@@ -137,7 +139,7 @@ def _traits(tally: GradeTally, parameters: Floats) -> tuple[Floats, Floats]:
 
 
 def _density(x: Floats, sd: float) -> Floats:
-    # A floor, lest all cuts of a judge that never changes its mind weigh nothing.
+    # A floor, so that the cuts of a judge that always gives one grade still have some weight.
     with np.errstate(invalid="ignore"):
         density: Floats = np.exp(-0.5 * np.minimum(np.abs(np.nan_to_num(x) / sd), 8) ** 2)
     return density

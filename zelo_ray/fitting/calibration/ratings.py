@@ -1,4 +1,4 @@
-"""Grades as the fit takes them, and how often a unit got which."""
+"""Define grades as columns, the input of the calibration, and count them by unit and grade."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +15,9 @@ Ints = NDArray[np.int64]
 class Ratings:
     """Grades, one entry an observation.
 
-    A unit is what one latent number belongs to: an item, or a query whose documents' scores are
-    known but for a shift, which stand in ``offset``. Repeats, of the same judge on the same item of
-    a unit, share the weight of one, since a judge repeats its errors.
+    A unit has one latent number: it is an item, or a query whose documents' scores are known up to
+    a shift, and are given as ``offset``. Repeats of a judge on the same item of a unit share the
+    weight of one observation, since a judge repeats its errors.
     """
 
     unit: Ints
@@ -31,10 +31,10 @@ class Ratings:
     offset: Floats | None = None
     """known part of the latent; None: 0 for all"""
     item: Ints | None = None
-    """0 and up, what of its unit an observation is about; None: the unit,
-    or what has the same offset"""
+    """the item of its unit that an observation is about, from 0; None: the unit is one item, or
+    each offset is"""
     weight: Floats | None = None
-    """how often an observation counts; None: once each"""
+    """of each observation; None: 1"""
     levels: int = 4
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ def counted(
         rows = np.concatenate([ratings.unit, ratings.unit])
         columns = np.concatenate([kind + floor - low, kind + floor + 1 - low])
         values = np.concatenate([weight * (1 - part), weight * part])
-    # Sorted with the values, so that the order in which grades came cannot matter.
+    # Sorted by value, too, so that the order of the input does not change the sums.
     order = np.lexsort((values, columns, rows))
     shape = (ratings.units, len(ratings.judges) * ratings.levels * span)
     counts = scipy.sparse.csr_array((values[order], (rows[order], columns[order])), shape=shape)
@@ -128,7 +128,7 @@ def distinct(counts: "scipy.sparse.csr_array") -> tuple[Ints, Ints]:
     """Find equal rows.
 
     Returns:
-        For each distinct row the place of one that is so, and for each row its place among these.
+        The place of the first of each distinct row, and for each row its number among these.
     """
     lengths = np.diff(counts.indptr)
     entries = _codes(
@@ -138,7 +138,7 @@ def distinct(counts: "scipy.sparse.csr_array") -> tuple[Ints, Ints]:
     for position in range(int(lengths.max(initial=0))):
         long = np.flatnonzero(lengths > position)
         entry = entries[counts.indptr[long] + position]
-        # Rows of other lengths differ from these in their code since the start.
+        # Rows of other lengths have had other codes from the start.
         code[long] = _codes(code[long], entry)
         code = _codes(code, lengths)
     _, first, place = np.unique(code, return_index=True, return_inverse=True)

@@ -1,9 +1,9 @@
-"""Means over all documents, by the panel's grades and set right by a few human ones.
+"""Estimate means over all documents from the panel's grades, corrected by a few human ones.
 
 Prediction-powered inference (Angelopoulos et al. 2023, Science 382:669), with the power tuning of
-PPI++ (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453): the humans say how far the panel is off
-where they looked, and the panel what they did not see. Queries are the sample, since documents of
-one query hang together.
+PPI++ (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453): human grades measure the panel's error
+on a sample, and the panel's grades cover all documents. The sampling unit is the query, since
+documents of one query are correlated.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,10 @@ from zelo_ray.fitting.calibration.ratings import Floats, Ints
 from zelo_ray.records import Share
 
 FEWEST = 5
-"""Of fewer human grades no interval is given; with fewer on one side of a grade they go alone."""
+"""With fewer human grades no interval is given; with fewer on one side of a grade, its share is
+estimated from them alone."""
 QUERIES = 5
-"""Nor of fewer queries, where some have several of them."""
+"""The same with fewer queries, if some of them have several human grades."""
 ROUNDING = 1e-9
 """Numbers that differ by less are equal."""
 
@@ -36,27 +37,25 @@ def shares(
     """Estimate the mean grade, and the share of documents of each grade or a higher one.
 
     The documents with human grades must have been drawn at random, one by one or by whole queries,
-    or with known probabilities; `draws.drawn` sees where they were not. Intervals are for documents
-    of queries such as these, not for these alone. Where all have human grades, the mean is the
-    humans' own.
+    or with known probabilities, which `draws.drawn` checks. Intervals are for the population of
+    such queries, not for these only. If all documents have human grades, the mean is theirs.
 
-    Intervals are Student's, with variances over queries (CR2). Where fewer than five
-    labels, as independent ones count, lie on one side of a grade, its share is the labels' own and
-    its interval the binomial one of `clusters`. Where
-    labels leave no variance to go by, as when the panel was right on all, a share q of the
-    documents may yet be other: as large as still leaves so many labels alike with a chance of
-    (1 - confidence) / 2. The interval then is what q of them could change.
+    Intervals are Student's, with variances over queries (CR2). If fewer than five effectively
+    independent labels lie on one side of a grade, its share is the labels' own, with the binomial
+    interval of `clusters`. If labels have no variance, as when the panel was right on all, a share
+    q of the documents may still differ: the largest under which so many equal labels have a chance
+    of (1 - confidence) / 2. The interval then covers what q of the documents could change.
 
     Args:
-        panel_grade: of shape [units]; a fraction counts for the nearest grade in the shares.
+        panel_grade: of shape [units]; in the shares a fraction counts as the nearest grade.
         human: of shape [units], NaN where there is none.
         levels: number of grades.
         confidence: of the intervals.
         at_least: of shape [units, levels - 1], the panel's chances of grades 1 and up or higher;
-            None: its grades to the nearest. Nearest grades are fewer at the ends than grades are.
+            None: from its rounded grades, which are at the ends less often than people's.
         query: of shape [units], numbers of queries; None: each unit is one.
-        probability: of shape [units], with which a labelled unit was drawn; NaN elsewhere. None: as
-            any other.
+        probability: of shape [units], of a labelled unit to be drawn; NaN elsewhere. None: the same
+            for all.
     """
     rounded, has_label = np.floor(panel_grade + 0.5), ~np.isnan(human)
     if at_least is None:
@@ -93,7 +92,7 @@ class _Sample:
         """Return the corrected mean and the ends of its interval."""
         has_label = ~np.isnan(self.true)
         true, grades, query = self.true[has_label], self.told[has_label], self.query[has_label]
-        # Drawn alike, the panel's word counts where the humans' is missing; else everywhere.
+        # With equal probabilities the panel's mean is over unlabelled documents; else over all.
         panel_rows = ~has_label if self.probability is None else np.ones(len(has_label), dtype=bool)
         if not true.size:
             return (float(self.told.mean()) if panel_rows.any() else np.nan), np.nan, np.nan
@@ -126,7 +125,7 @@ class _Sample:
         return mean, max(0.0, mean - half - below), min(self.top, mean + half + above)
 
     def _worth(self, observed: np.ndarray) -> float:
-        """Return the number of independent labels, given how alike documents of a query are."""
+        """Return the effective number of labels, given the correlation within queries."""
         yes = self.true[observed] / self.top
         labels = clusters.by_query(yes, self.query[observed])
         correlations = [clusters.alike(*labels)]
@@ -138,9 +137,9 @@ class _Sample:
 def _variance(*means: tuple[Floats, Floats, Ints]) -> float:
     """Compute the variance of a sum of weighted means of values, over a draw of queries.
 
-    Of one mean of queries that weigh alike it is their variance by their number: what each adds is
-    divided by the root of its leverage's complement (CR2: Bell & McCaffrey 2002, Survey Methodol.
-    28:169). Values of one query in both means go together.
+    For one mean of queries of equal weight it is their variance over their number. Each query's
+    residual is divided by the root of 1 minus its leverage (CR2: Bell & McCaffrey 2002, Survey
+    Methodol. 28:169). Values of one query in both means are added first.
     """
     several = max(int(query.max(initial=0)) for *_, query in means) + 1
     moved = np.zeros(several)
@@ -156,9 +155,9 @@ def _variance(*means: tuple[Floats, Floats, Ints]) -> float:
 
 
 def _trust(unseen: Floats, observed: Floats, true: Floats, weight: Floats) -> float:
-    """Return the weight, from 0 to 1, of the panel's values for which the variance is least.
+    """Return the weight of the panel's values, from 0 to 1, that minimises the variance.
 
-    Documents count as independent here: another trust gives wider intervals, none that are wrong.
+    Documents count as independent here: another weight makes intervals wider, but never wrong.
     """
     spread = (
         np.concatenate([observed, unseen]).var(ddof=1) if observed.size + unseen.size > 1 else 0.0

@@ -1,4 +1,4 @@
-"""Thurstone's ordered categories: each judge cuts a noisy look at the latent into grades.
+"""Thurstone's ordered categories: each judge cuts a noisy view of the latent into grades.
 
 P(grade >= k | x) = Phi(a x - t_k), with t_1 < t_2 < ...: the judge sees x with a normal error of
 standard deviation 1/a, and its cut points are t_k / a (Thurstone 1927, Psychol. Rev. 34:273;
@@ -11,15 +11,15 @@ import scipy
 from zelo_ray.fitting.calibration.ratings import Floats
 
 STEEPEST = 5.0
-"""Largest slope. Judges that agree better than that repeat each other, and the latent would become
-their common error."""
+"""Largest slope. Judges that agree even better repeat each other's errors, and the latent would
+become that common error."""
 
 
 def priors(levels: int) -> tuple[Floats, Floats]:
     """Return the means and standard deviations of the normal priors of a judge's parameters.
 
-    A judge is taken for middling, of slope 1, until it shows otherwise; the others are so wide
-    that they matter only where nothing else settles a cut point.
+    The slope is 1 until a judge's grades show otherwise; the priors of the cut points are so wide
+    that they matter only where nothing else determines them.
     """
     means, sds = np.zeros(levels), np.full(levels, 2.0)
     means[0], sds[:2] = 1.0, (1.0, 5.0)
@@ -66,7 +66,7 @@ def cells(
         by[:, 1, k] = -density[:, k]
         for gap in range(k):
             by[:, 2 + gap, k] = -density[:, k] * gaps[:, gap, None]
-    # From the nearer tail, so that small chances keep their digits.
+    # Computed from the nearer tail, so that small chances keep their digits.
     upper, lower = scipy.special.ndtr(reach), scipy.special.ndtr(-reach)
     between = np.where(reach[:, 1:] < 0, upper[:, :-1] - upper[:, 1:], lower[:, 1:] - lower[:, :-1])
     chances = np.concatenate([lower[:, :1], between, upper[:, -1:]], axis=1)
@@ -82,7 +82,7 @@ def cut_points(
     """Compute where P(grade >= k) is one half, and how sharply it rises there.
 
     Returns:
-        Cut points of shape [judges, levels - 1], infinite or turned where a slope is not positive,
+        Cut points of shape [judges, levels - 1], infinite or reversed if a slope is not positive,
         and for each the slope, as the inverse of the standard deviation of an error.
     """
     slope = parameters[:, :1]

@@ -1,4 +1,4 @@
-"""Battles of a panel of judges, fitted with a learned model of each judge.
+"""Fit the votes of a panel with a learned model of each judge.
 
 model = learn(battles, grades)              # how each judge answers; or default_model(judges)
 fits = fit(battles, grades, model, query_ids)   # scores and their errors

@@ -1,4 +1,4 @@
-"""Routines of numpy with the types that they have here."""
+"""Typed wrappers of numpy routines, for stacks of matrices and grouped sums."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def inverse(matrices: Floats) -> Floats:
     """Invert each of a stack of matrices.
 
     Raises:
-        ArithmeticError: one has none.
+        ArithmeticError: a matrix is singular.
     """
     try:
         return np.linalg.inv(matrices).astype(np.float64, copy=False)
@@ -26,7 +26,7 @@ def solved(matrices: Floats, right: Floats) -> Floats:
     """Solve each matrix's system for its right-hand side: [systems, unknowns].
 
     Raises:
-        ArithmeticError: one has no solution.
+        ArithmeticError: a matrix is singular.
     """
     try:
         solution = np.linalg.solve(matrices, right[:, :, np.newaxis])[:, :, 0]
@@ -46,7 +46,7 @@ def by_query(values: Floats, owner: Ints) -> Floats:
 
     Args:
         values: [rows, ...].
-        owner: of each row; each of 0 to the last has one, and they do not decrease.
+        owner: of each row, not decreasing; each number from 0 to the last occurs.
     """
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     number = np.diff(starts, append=len(owner))

@@ -1,10 +1,10 @@
-"""Measure each vote's evidence on its judge, and how well the other votes predict it.
+"""Compute each vote's evidence on its judge, and how well the other votes predict it.
 
-Laplace's posterior of a difference holds the vote itself, and with few votes a document that makes
-expectation-maximisation shrink all slopes to nothing. So each vote's posterior is made anew from
-its cavity, in which votes on its pair have no part (as in expectation propagation, Minka 2001,
-UAI 17:362), times its own exact likelihood. The same integral, of the vote's likelihood over its
-cavity, tells how well a model predicts.
+Laplace's posterior of a difference includes the vote itself. With few votes per document this makes
+expectation-maximisation shrink all slopes towards 0. So each vote's posterior is computed from its
+cavity, the posterior without the votes on its pair (as in expectation propagation, Minka 2001, UAI
+17:362), times its own exact likelihood. The same integral, of the vote's likelihood over its
+cavity, measures how well a model predicts.
 """
 
 from collections.abc import Iterable
@@ -24,14 +24,14 @@ STEP = GRID[1] - GRID[0]
 NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 SHARES = _WEIGHTS / _WEIGHTS.sum()
 NEAR = 1e-2
-"""How near a mode has to come where it only serves to learn."""
+"""Tolerance of a mode that is only used to learn."""
 KEPT = 0.02
 """A cavity keeps at least this share of the posterior's precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The evidence of queries on their judges; that of several sets of queries adds up."""
+    """The evidence of some queries on their judges, which adds up over queries."""
 
     counts: Floats
     """expected votes by difference: [judges, order of presentation, GRID, levels -L to L]"""
@@ -40,7 +40,7 @@ class Evidence:
     products: float
     """sum of products of residuals of two votes on one pair"""
     alike: float
-    """what it were if both erred alike"""
+    """what that sum would be if both erred alike"""
 
     def __add__(self, other: "Evidence") -> "Evidence":
         return Evidence(
@@ -52,7 +52,7 @@ class Evidence:
 
 
 def gather(stacks: Iterable[VoteStack], curves: Curves, own_sd: float) -> Evidence:
-    """Sum the evidence of all stacks; there must be one."""
+    """Sum the evidence of all stacks, of which there is at least one."""
     parts = [_evidence(stack, curves, own_sd) for stack in stacks]
     return sum(parts[1:], parts[0])
 
@@ -80,8 +80,8 @@ def _evidence(stack: VoteStack, curves: Curves, own_sd: float) -> Evidence:
 def cavities(stack: VoteStack, mode: Mode, curves: Curves, own_sd: float) -> tuple[Floats, Floats]:
     """Return mean and sd of each vote's difference, given votes on other pairs: [votes] each.
 
-    Votes on one pair share an error, so that none may foretell another: all of a pair are taken
-    out of the posterior together. A vote of weight 0 has had no part in it.
+    Votes on one pair share an error, so none may predict another: all votes of a pair are removed
+    from the posterior together. A vote of weight 0 was never in it.
     """
     gap, weight, pull = vote_derivatives(stack, curves, mode.view, mode.t)
     covariance = inverse(mode.curvature)
@@ -163,8 +163,8 @@ def _count(stack: VoteStack, curves: Curves, gaps: Floats, share: Floats) -> Flo
 def _residuals(stack: VoteStack, curves: Curves, gaps: Floats) -> tuple[float, float]:
     """Sum products of residuals of two votes on one pair, and their value if judges erred alike.
 
-    Residuals are from what other pairs foretell; what that leaves open moves the votes of a pair
-    alike, which is no error that they share, and is taken off.
+    Residuals are relative to the prediction from other pairs. The uncertainty of that prediction
+    moves the votes of a pair alike, which is not a shared error, and is subtracted.
     """
     starts, number = pairs(stack)
     if not (number > 1).any():

@@ -12,8 +12,7 @@ from zelo_ray.fitting.panel.model import TIE, Habits, PanelModel
 from zelo_ray.records import Grade
 
 CHUNK_CELLS = 2**16
-"""Cells of a stack of matrices that are solved together: half a megabyte, so that it stays in
-cache."""
+"""Cells of the matrices that are solved together: half a megabyte, so that they stay in cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ def grades_of(battles: Battles, query_grades: Sequence[Sequence[Grade]]) -> Grad
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteStack:
-    """Queries with pools of one size, their votes and what is known of the documents before.
+    """Queries with pools of one size, their votes, and the prior of their documents.
 
     The columns of votes are of equal length; ``i`` < ``j`` are places of documents.
     """
@@ -98,7 +97,7 @@ class VoteStack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """All votes in an order that only they decide: by size of pool, query, pair, judge, order."""
+    """All votes, sorted by size of pool, query, pair, judge and order of presentation."""
 
     queries: Ints
     """those with documents, by size of pool"""
@@ -215,7 +214,7 @@ def expected(
     usual = model.of(("",)).habits[0]
     means = np.array([habit.grade_means for habit in (*model.habits, usual)])  # -1 is the last
     document = votes.documents[grades.query] + grades.document
-    # In an order of their own, so that the one in which they came changes no bit.
+    # Sorted, so that the order of the input does not change the last bits.
     kind = (grades.judge % len(means)) * 4 + grades.grade
     ranked = np.lexsort((kind, document))
     total = sums(document[ranked], means.ravel()[kind[ranked]], documents)

@@ -1,4 +1,4 @@
-"""Mean and variance of a judge's slope at x, as piecewise cubics to look up."""
+"""Tabulate the mean and variance of a judge's slope at x, as piecewise cubics."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,7 +33,7 @@ class Curves:
         """Return the mean of the slope of a vote's level at x, and its variance.
 
         The second is the derivative of the first, as in any exponential family, also between
-        nodes: what is looked up is concave like the model itself, and Newton's method exact.
+        nodes: so the tabulated posterior is concave like the model, and Newton's method exact.
         """
         at = (np.clip(x, -REACH, REACH) + REACH) * ((NODES - 1) / (2 * REACH))
         node = np.minimum(at.astype(np.int64), NODES - 2)
@@ -45,7 +45,7 @@ class Curves:
         return mean, variance
 
 
-@lru_cache(maxsize=16)  # later rounds take the same for pool after pool
+@lru_cache(maxsize=16)  # later rounds use the same table for every pool
 def curves_of(model: PanelModel) -> Curves:
     """Tabulate the curves of a panel: about 130 kB a judge.
 

@@ -12,19 +12,20 @@ from zelo_ray.fitting.panel.columns import Columns
 from zelo_ray.fitting.panel.model import TIE, Habits, PanelModel
 
 LEVELS = 4
-"""At most so many sizes of a preference are told apart, by quartiles."""
+"""The most levels of a preference's size, which quartiles separate."""
 SEEN = 20
-"""A judge with fewer votes that are no ties has no cut points of its own."""
+"""A judge with fewer votes other than ties has no cut points of its own."""
 STEPS_PULL = 2.0
-"""Precision of the prior that a slope is that of the level below: that sizes are worth nothing."""
+"""Precision of the prior that a slope equals that of the level below: sizes mean nothing."""
 SLOPE_PULL, TIE_PULL, TERM_PULL, BIAS_PULL = 10.0, 1.0, 0.05, 4.0
 """Precisions of the priors of the first slope and the tie's term, around the panel's; of the other
-terms and the bias, around 0. A vote tells about .5 of a slope, so 10 are worth some 20 votes."""
+terms and the bias, around 0. A vote adds about .5 to the precision of a slope, so 10 are worth some
+20 votes."""
 USUAL_RHO, USUAL_PAIRS = 0.3, 30.0
-"""What the correlation of judges' errors is taken to be before, and for how many pairs of votes
-that counts, about. Recorded judges of different models have .5 to .6, simulated ones .33 to .40."""
+"""The prior of the correlation of judges' errors, and about how many pairs of votes it counts for.
+Recorded judges of different models have .5 to .6, simulated ones .33 to .40."""
 LEAST = 0.02
-"""Of the first slope: no judge is taken to be of no worth, or worse than none."""
+"""The smallest first slope: every judge is taken to be at least slightly better than chance."""
 
 
 def with_levels(model: PanelModel, votes: Columns, sizes: bool) -> PanelModel:
@@ -50,7 +51,7 @@ def _cuts(size: Floats) -> tuple[float, ...]:
 def improve(model: PanelModel, evidence: Evidence) -> PanelModel:
     """Return the model with the greatest posterior given the evidence, under weak priors.
 
-    Judges are pulled to what the panel is on average, so that one with few votes is much like the
+    Judges are shrunk towards the panel's average, so that one with few votes is much like the
     others.
     """
     first = float(np.mean([habit.slopes[0] for habit in model.habits]))
@@ -128,7 +129,7 @@ class _Target:
 
 
 def correlation(evidence: Evidence) -> float:
-    """Return the correlation of judges' errors on a pair, drawn towards the usual value."""
+    """Return the correlation of judges' errors on a pair, shrunk towards `USUAL_RHO`."""
     products = evidence.products + USUAL_PAIRS * USUAL_RHO
     return float(np.clip(products / (evidence.alike + USUAL_PAIRS), 0, 0.9))
 

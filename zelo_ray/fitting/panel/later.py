@@ -1,4 +1,4 @@
-"""Choose the pairs of a later round, and tell whether another round is worth it."""
+"""Choose the pairs of a later round, and estimate what another round could gain."""
 
 from collections.abc import Collection
 from random import Random
@@ -22,23 +22,22 @@ def choose_pairs(
     fill: bool = True,
     seed: int | str = 0,
 ) -> list[tuple[int, int]]:
-    """Choose the pairs of a query from which its DCG gains most.
+    """Choose the pairs of a query whose votes improve its DCG most.
 
     A pair promises |gain_i - gain_j| |discount_i - discount_j| where a draw of the posterior puts
     its two the other way round, on average over draws, times v / (1 + v), with v the variance of
-    their difference: the part of it that a vote takes away. Gains are exp(score).
+    their difference: the share of it that one vote removes. Gains are exp(score).
 
     Args:
         mean: scores, in logits: [documents].
         covariance: [documents, documents].
-        asked_pairs: pairs that are not to be asked again, in any order; or a matrix that is true
-            there.
+        asked_pairs: pairs not to ask again, in any order; or a matrix that is true at them.
         count: how many pairs at most.
         most_per_document: how many of them may hold the same document.
-        depth: ranks below it have no discount, so no say.
+        depth: ranks below it do not count.
         draws: of the posterior.
-        fill: whether pairs that promise nothing at the top follow those that do, by the chance
-            that they stand in the wrong order, times v / (1 + v): they better the whole order.
+        fill: whether pairs that gain nothing at the top follow those that do, by the chance that
+            their order is wrong, times v / (1 + v): they improve the order as a whole.
         seed: of the draws; take the query's id into it.
 
     Returns:
@@ -61,7 +60,7 @@ def choose_pairs(
     sure = np.abs(mean[:, np.newaxis] - mean) / np.sqrt(np.maximum(variance, 1e-12))
     i, j = np.triu_indices(documents, 1)
     free = ~_matrix(asked_pairs, documents)[i, j]
-    # Rounded, so that another machine's last digits choose the same pairs.
+    # Rounded, so that every machine chooses the same pairs, whatever its last digits.
     worth = np.round((loss * reduction)[i, j], 9)
     fallback = np.round((scipy.special.ndtr(-sure) * reduction)[i, j], 9)
     order = np.lexsort((j, i, -fallback, -worth))

@@ -1,30 +1,46 @@
-"""Learning how the judges of a panel answer, from a sample of queries."""
+"""Learn how the judges of a panel answer, from a sample of queries.
 
+Some votes are hidden from a first fit, to test whether the sizes of preferences help to predict.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from zelo_ray.fitting.battles import Battles, Ints
-from zelo_ray.fitting.panel.cavity import gather
+from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
+from zelo_ray.fitting.panel.arrays import sums
+from zelo_ray.fitting.panel.cavity import (
+    NEAR,
+    NODES,
+    SHARES,
+    cavities,
+    gather,
+    level_chances,
+)
 from zelo_ray.fitting.panel.columns import Columns, Grades, columns, stacks
 from zelo_ray.fitting.panel.curves import curves_of
-from zelo_ray.fitting.panel.gate import ENOUGH, foretold, hidden, without
 from zelo_ray.fitting.panel.habits import correlation, improve, with_levels, worth_trying
-from zelo_ray.fitting.panel.mix import mixed
+from zelo_ray.fitting.panel.mode import maximise
 from zelo_ray.fitting.panel.model import PanelModel, default_model
 from zelo_ray.fitting.panel.prior import learn_prior
 from zelo_ray.fitting.panel.walk import walk
 
+HIDDEN = 6
+"""One pair in six is hidden, with all its votes."""
+ENOUGH = 100
+"""The fewest queries with hidden votes that the test needs."""
 SAMPLE = 240
-"""Queries for the gate and for what grades say."""
+"""Queries for the test on hidden votes, and for learning the meaning of grades."""
 TAUGHT, DOCUMENTS = 60, 2500
-"""Queries for the judges' habits, and the most documents of theirs: 40 queries say enough."""
+"""The most queries, and documents of these, for the judges' habits: 40 queries are enough."""
 FEWEST_QUERIES, FEWEST_VOTES = 5, 100
 """With fewer, nothing is learned."""
 OWN_SDS = (0.0, 0.15, 0.3, 0.5, 0.7)
-"""Among which the spread of judges' own views is chosen: expectation-maximisation hardly moves
-it."""
+"""Candidates for the spread of judges' own views, which expectation-maximisation hardly moves."""
 SWEEPS = 4
+"""Rounds of expectation-maximisation."""
 
 
 def learn(
@@ -38,16 +54,16 @@ def learn(
 
     Slopes, terms and biases are those that make votes most likely given the others of their query
     (see `cavity`); so are the spread of judges' own views and that around grades. Sizes of
-    preferences count only where they foretell the signs of hidden votes better than signs do.
+    preferences count only if they predict the signs of hidden votes better than signs alone.
 
     Args:
         battles: the votes.
         grades: of some of the documents, or None.
         seed: of the sample and of the hidden votes.
-        start: what an earlier run has learned; else `default_model`.
+        start: the model that an earlier run learned; else `default_model`.
 
     Returns:
-        A model of the judges of ``battles``, whose notes say how it came about.
+        A model of the judges of ``battles``; its notes say how it was learned.
 
     Raises:
         ValueError, ArithmeticError: as `posteriors`.
@@ -72,24 +88,16 @@ def _sample(battles: Battles, seed: int) -> Ints:
 
 
 def _teachers(battles: Battles, sample: Ints) -> Ints:
+    """Return the queries of the sample from which the judges' habits are learned."""
     sizes = np.array([len(battles.documents[query]) for query in sample])
     few = np.searchsorted(np.cumsum(sizes), DOCUMENTS, side="right")
     return sample[: min(TAUGHT, max(int(few), FEWEST_QUERIES))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """The result of a test on hidden votes."""
-
-    queries: int
-    gain: float
-    """mean log likelihood that sizes add, a query"""
-    error: float
-
-
 def _of_sizes_or_signs(
     battles: Battles, votes: Columns, sample: Ints, start: PanelModel, seed: int
 ) -> PanelModel:
+    """Learn the judges' habits, with the sizes of preferences if these predict hidden votes."""
     teachers = columns(battles, _teachers(battles, sample))
     signs = with_levels(start, teachers, sizes=False)
     if not worth_trying(teachers, start.judges):
@@ -119,12 +127,6 @@ def _noted(model: PanelModel, note: str) -> PanelModel:
     return replace(model, notes=(note,))
 
 
-def _compare(votes: Columns, unseen: np.ndarray, signs: PanelModel, sizes: PanelModel) -> _Held:
-    queries = np.unique(votes.query[unseen])
-    gain = (foretold(votes, unseen, sizes) - foretold(votes, unseen, signs))[queries]
-    return _Held(len(queries), float(gain.mean()), float(gain.std() / np.sqrt(len(queries))))
-
-
 def _taught(votes: Columns, model: PanelModel) -> PanelModel:
     """Return the model with the spread of judges' own views that predicts best."""
 
@@ -137,8 +139,88 @@ def _taught(votes: Columns, model: PanelModel) -> PanelModel:
 
 
 def _swept(votes: Columns, model: PanelModel) -> PanelModel:
+    """Return the model after some rounds of expectation-maximisation."""
     for _ in range(SWEEPS):
         evidence = gather(stacks(votes, None, model), curves_of(model), model.own_sd)
         model = improve(model, evidence)
         model = replace(model, rho=correlation(evidence))
     return model
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The result of a test on hidden votes."""
+
+    queries: int
+    gain: float
+    """mean log likelihood per query that sizes add"""
+    error: float
+    """its standard error"""
+
+
+def _compare(votes: Columns, unseen: np.ndarray, signs: PanelModel, sizes: PanelModel) -> _Held:
+    queries = np.unique(votes.query[unseen])
+    gain = (foretold(votes, unseen, sizes) - foretold(votes, unseen, signs))[queries]
+    return _Held(len(queries), float(gain.mean()), float(gain.std() / np.sqrt(len(queries))))
+
+
+def foretold(votes: Columns, unseen: Bools, model: PanelModel) -> Floats:
+    """Compute the log likelihood of each query's hidden signs given its other votes: [queries].
+
+    The queries are those of ``votes``, in their order; without hidden votes it is 0.
+    """
+    return np.concatenate(list(_foretold(votes, unseen, model)))
+
+
+def _foretold(votes: Columns, unseen: Bools, model: PanelModel) -> Iterator[Floats]:
+    curves, start = curves_of(model), 0
+    for stack in stacks(votes, None, model):
+        out = unseen[start : start + len(stack.query)]
+        start += len(stack.query)
+        blind = replace(stack, weight=np.where(out, 0.0, stack.weight))
+        mode = maximise(blind, curves, model.own_sd, NEAR)
+        middle, spread = cavities(blind, mode, curves, model.own_sd)
+        gaps = middle[:, np.newaxis] + spread[:, np.newaxis] * NODES
+        chances = level_chances(blind, curves, gaps)
+        top = curves.top
+        signs = (chances[:, :, :top].sum(2), chances[:, :, top], chances[:, :, top + 1 :].sum(2))
+        likelihood = np.choose(np.sign(stack.level)[:, np.newaxis] + 1, signs) @ SHARES
+        logs: Floats = np.where(out, np.log(likelihood), 0.0)
+        yield sums(stack.query, logs, len(stack.places))
+
+
+def hidden(votes: Columns, seed: int) -> Bools:
+    """Choose the votes to hide, by a hash of the query and the pair."""
+    pair = mixed(seed, votes.queries[votes.query], votes.i, votes.j)
+    out: Bools = pair % np.uint64(HIDDEN) == 0
+    return out
+
+
+def without(votes: Columns, dropped: Bools) -> Columns:
+    """Return the votes without the dropped ones."""
+    mask = ~dropped
+    return replace(
+        votes,
+        query=votes.query[mask],
+        i=votes.i[mask],
+        j=votes.j[mask],
+        judge=votes.judge[mask],
+        order=votes.order[mask],
+        favour=votes.favour[mask],
+        together=votes.together[mask],
+    )
+
+
+def mixed(seed: int, *parts: Ints) -> NDArray[np.uint64]:
+    """Hash each row of some columns of integers (SplitMix64: Steele et al. 2014, OOPSLA 49:453)."""
+    state = np.full(len(parts[0]), seed % 2**64, dtype=np.uint64)
+    for column in parts:
+        state = _scrambled(state ^ column.astype(np.uint64))
+    return state
+
+
+def _scrambled(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    state = state + np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""The most likely scores given votes and grades, and the curvature there."""
+"""Find the most likely scores given votes and grades, and the curvature there."""
 
 from dataclasses import dataclass
 
@@ -11,20 +11,20 @@ from zelo_ray.fitting.panel.curves import Curves
 
 MAX_STEPS = 200
 BOLD = 20
-"""So many first steps are cut only where a difference moves by more than 2; the later ones are
-cut so that each surely climbs."""
+"""The first steps are shortened only where a difference moves by more than 2; those after so many
+are shortened so that each is certain to increase the posterior."""
 ROUGH = 0.3
-"""How near the fit without judges' own views has to come before it starts the one with them."""
+"""Tolerance of the fit without judges' own views, which is the start of the one with them."""
 PLAIN = 1e-3
-"""Judges' own views of at most this sd are none."""
+"""Own views of judges with at most this sd are ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
     """The maximum of the posterior of a stack, and the curvature there.
 
-    A *view* is a query as one judge sees it: t = s + w. Without own views there is one a query,
-    which is s.
+    A *view* is a query as one judge sees it: t = s + w. Without own views there is one view per
+    query, which is s.
     """
 
     s: Floats
@@ -50,7 +50,7 @@ def maximise(stack: VoteStack, curves: Curves, own_sd: float, tol: float = 1e-6)
     Args:
         stack: the queries.
         curves: of the judges.
-        own_sd: of what a judge alone sees in a document.
+        own_sd: sd of a judge's own view of a document.
         tol: largest last step of a score; steps shrink quadratically.
 
     Raises:
@@ -67,7 +67,7 @@ def maximise(stack: VoteStack, curves: Curves, own_sd: float, tol: float = 1e-6)
 def _climb(
     stack: VoteStack, curves: Curves, own_sd: float, start: Floats, tol: float
 ) -> tuple[Floats, Floats]:
-    """Climb to the most likely scores, and to the views of all queries side by side."""
+    """Return the most likely scores and views of all queries, found side by side."""
     owner, view = _views(stack, len(curves.bias), own_sd)
     s, t = start.copy(), start[owner]
     moving, rows, part = np.arange(len(s)), np.arange(len(t)), stack
@@ -100,10 +100,11 @@ def _climb(
 
 
 def _anew(number: int) -> bool:
-    """Return whether a step computes the curvature anew, or takes that of the step before.
+    """Return whether a step computes the curvature again, or reuses that of the previous step.
 
     With own views, curvature costs far more than a gradient, and near the maximum the old one
-    serves as well. It hangs on the number alone, so that no query's steps hang on another's.
+    is good enough. The answer depends only on the step's number, so results do not depend on which
+    queries share a stack.
     """
     return number < 2 or number % 3 == 1 or number >= BOLD
 
@@ -112,8 +113,8 @@ def _cut(spread: Floats, curves: Curves, number: int) -> Floats:
     """Return the share of a Newton step to take.
 
     Where differences change by at most r, curvature changes by a factor of at most exp(b), with
-    b = 2 r times the steepest slope: log(1 + b) / b of the step surely climbs (Sun & Tran-Dinh
-    2019, Math. Program. 178:145). That is much too careful where one level of many is steep.
+    b = 2 r times the steepest slope: log(1 + b) / b of the step is certain to climb (Sun &
+    Tran-Dinh 2019, Math. Program. 178:145). That is far too cautious if one level of many is steep.
     """
     if number < BOLD:
         return np.minimum(1.0, 2 / np.maximum(spread, 1e-300))

@@ -26,7 +26,7 @@ TIE = 0.025
 """A preference of at most this size is a tie."""
 
 UNASKED = -30.0
-"""The term of a level that a judge does not have: its chance is 1e-13."""
+"""The term of a level that a judge never gives, whose chance becomes 1e-13."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +34,13 @@ class Habits:
     """The habits of one judge: how it answers."""
 
     cuts: tuple[float, ...] = ()
-    """of the sizes of preferences, ascending; none: only signs count"""
+    """cut points of the sizes of preferences, ascending; empty: only signs count"""
     slopes: tuple[float, ...]
-    """a of the levels 1, 2, ...: one more than cuts, not decreasing"""
+    """a of the levels 1, 2, ...: one more than there are cuts, not decreasing"""
     terms: tuple[float, ...]
     """c of the levels 0, 1, ...; that of level 1 is 0"""
     bias: float = 0.0
-    """b: how much the place shown first is worth, on the scale of t"""
+    """b: the advantage of being shown first, on the scale of t"""
     grade_means: tuple[float, float, float, float]
     """mean of s of the documents to which it gives the grades 0 to 3"""
 
@@ -57,21 +57,21 @@ class PanelModel:
     habits: tuple[Habits, ...]
     """of each judge"""
     own_sd: float
-    """sd of what a judge alone sees in a document: t = s + w, w ~ N(0, own_sd^2)"""
+    """sd of a judge's own view w of a document: it sees t = s + w, w ~ N(0, own_sd^2)"""
     rho: float
-    """correlation of what two judges get wrong on a pair: n votes on it weigh 1/(1+(n-1)rho)"""
+    """correlation of two judges' errors on a pair: each of n votes on it weighs 1/(1+(n-1)rho)"""
     grade_sd: float
     """tau: sd of s around the mean of the document's grade"""
     grade_slope: float
-    """how far a mean of grade moves when all documents of a query are better by 1"""
+    """change of a query's mean grade when all its documents are better by 1"""
     grade_noise: float
-    """sd of a document's mean of grade around what its s says"""
+    """sd of a document's mean of grade around the value that its s predicts"""
     pool_sd: float
-    """sd of the mean s of a query's documents over queries"""
+    """sd over queries of the mean s of a query's documents"""
     sizes: bool
-    """whether the sizes of preferences count, or only their signs"""
+    """whether the sizes of preferences count, and not only their signs"""
     notes: tuple[str, ...] = ()
-    """how this came about, for a report"""
+    """how the model was learned, for a report"""
 
     @property
     def win_scale(self) -> float:
@@ -111,7 +111,7 @@ class PanelModel:
         """Build the model from a dict of `to_json`.
 
         Raises:
-            ValueError: it is none; pydantic's own says where.
+            ValueError: it is not a model; pydantic's error says where.
         """
         model = TypeAdapter(cls).validate_python(told)
         spreads = (model.grade_sd, model.grade_noise, model.pool_sd)
@@ -144,9 +144,9 @@ def default_model(judges: Sequence[str]) -> PanelModel:
     The numbers are near those that `learn` finds for simulated panels of three. Judges that are
     right on .71 to .75 of all pairs have slopes of .65 to .96, judges that are right on .64 to .71
     of .42 to .63; for both the means of the grades are -.7, 0, 1 and 1.8, the spread around them is
-    .55, and judges' own views tell nothing. The means and spreads here are more careful, since
-    recorded grades of one model spread wider around its battles. Of the correlation of errors,
-    simulated judges have .3, and recorded ones of different models .47 to .60.
+    .55, and the spread of judges' own views is near 0. The means and spreads here are more
+    cautious, since recorded grades of one model spread wider around its battles. The correlation of
+    errors is .3 for simulated judges, and .47 to .60 for recorded ones of different models.
     """
     return PanelModel(
         judges=tuple(judges),

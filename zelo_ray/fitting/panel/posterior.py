@@ -32,7 +32,7 @@ class PanelPosterior:
     graded: Ints
     """number of its grades: [queries, documents]"""
     expected: Floats
-    """its score by its grades alone, on one scale for all queries; 0 without: [queries,
+    """the score that its grades predict, on one scale for all queries; 0 without grades: [queries,
     documents]"""
 
 
@@ -42,7 +42,7 @@ def posteriors(
     """Compute the posteriors of all queries with documents, stacked by the size of their pools.
 
     A query's numbers depend, bit for bit, on its own votes and grades alone, and not on their
-    order. Scores of documents that no votes or grades link say what the prior says of them.
+    order. Scores of documents without votes or grades come from the prior.
 
     Args:
         battles: the votes.
@@ -51,7 +51,7 @@ def posteriors(
 
     Raises:
         ValueError: the model is of other judges, a preference lies outside [-1, 1], a document
-            meets itself, or a grade is none of 0 to 3.
+            meets itself, or a grade is not 0, 1, 2 or 3.
         ArithmeticError: the maximum was not reached.
     """
     if model.judges != battles.judges:

@@ -1,4 +1,4 @@
-"""Learn the prior of a document's score by its grades, before any battle."""
+"""Learn the prior of a document's score given its grades, before any votes."""
 
 from dataclasses import replace
 
@@ -13,15 +13,15 @@ from zelo_ray.fitting.panel.model import PanelModel
 from zelo_ray.fitting.panel.walk import walk
 
 SPREADS = (0.4, 0.55, 0.7, 0.85, 1.0, 1.25, 1.5)
-"""Among which the spread around a grade's mean is chosen."""
+"""Candidates for the spread around a grade's mean."""
 ENOUGH_GRADES, ENOUGH_QUERIES = 100, 10
-"""With fewer, what was known before stays."""
+"""With fewer, the prior of the given model is kept."""
 ROUNDS = 3
 GRADE_PULL, OWN_PULL, LEVEL_PULL = 4.0, 16.0, 20.0
-"""Precisions of the priors of a grade's mean, around what was known; of how a judge's mean differs
-from the panel's, around 0; and of the mean over all grades, around 0, where votes do not tell."""
+"""Precisions of the priors of a grade's mean, around its former value; of the difference of a
+judge's mean from the panel's, around 0; and of the mean over all grades, around 0."""
 POOLS = 20
-"""So many queries with grades tell how their levels spread."""
+"""The fewest queries with grades from which the spread of their levels is learned."""
 
 
 def learn_prior(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel:
@@ -29,8 +29,8 @@ def learn_prior(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel
 
     Args:
         votes: of some queries.
-        grades: of any queries; those of other queries tell nothing.
-        model: of the judges, and what was known of grades.
+        grades: of any queries; those of other queries are ignored.
+        model: of the judges, with the prior so far.
     """
     rows = np.isin(grades.query, votes.queries)
     queries = len(np.unique(grades.query[rows]))
@@ -127,8 +127,8 @@ def _with_pools(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel
     """Learn how a query's mean grade relates to the level of its documents.
 
     Within a query, mean and residual make s = mean + rest, with variances A and B: so the mean is
-    A / (A + B) of s, and noise of variance A B / (A + B). What the means of queries vary beyond
-    what noise makes them is the variance of levels, times the slope squared.
+    A / (A + B) of s, and noise of variance A B / (A + B). The variance of the queries' means beyond
+    that of the noise is the variance of levels, times the slope squared.
     """
     within = documents = 0.0
     levels, noise = [], []

@@ -1,4 +1,4 @@
-"""Scores of the documents of each query, by rank, with their errors and on one scale for all."""
+"""Compute ranked scores of each query with their errors, also on one scale for all queries."""
 
 from collections.abc import Sequence
 from math import hypot, nan
@@ -69,16 +69,16 @@ def fit(
 def absolute(posterior: PanelPosterior, model: PanelModel) -> tuple[Floats, Floats]:
     """Return the shifts that put the scores of each query on one scale for all queries.
 
-    The mean grade of a query's documents says how good they are on the whole: it moves by
+    The mean grade of a query's documents measures how good they are on the whole: it moves by
     ``grade_slope`` for each unit, with noise that averages out over the documents. Shifts are
-    pulled to 0 as far as they are unsure, queries having shifts of sd ``pool_sd``.
-    Grades end at 0 and 3, and so move less the further a query is from the others: in simulations
-    where queries have shifts of sd .8 of a document's, shifts are .75 of the true ones, and off by
-    twice their standard error.
+    shrunk towards 0 by their uncertainty, given their sd ``pool_sd`` over queries. Grades end at 0
+    and 3, and so move less the further a query is from the others: in simulations where shifts have
+    .8 of the sd of documents, they are estimated as .75 of the true ones, and their errors are
+    twice the standard error.
 
     Args:
         posterior: of some queries.
-        model: what it came from.
+        model: the one that it was computed with.
 
     Returns:
         Shifts and their standard errors, in logits: [queries] each; NaN in a query without grades.

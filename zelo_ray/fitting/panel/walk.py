@@ -1,21 +1,21 @@
-"""Search of a short grid for the value under which a model predicts best."""
+"""Search a short grid for the value with which a model predicts best."""
 
 from collections.abc import Callable, Sequence
 
 from zelo_ray.fitting.panel.model import PanelModel
 
 Trial = Callable[[float, PanelModel], tuple[PanelModel, float]]
-"""Fits the model with some value, from what it was, and tells how well it predicts."""
+"""Fit a model with a value, starting from another model; return it, and how well it predicts."""
 
 
 def walk(at: Trial, grid: Sequence[float], model: PanelModel, start: float) -> PanelModel:
-    """Walk along the grid while predictions get better; each fit starts from its neighbour's.
+    """Return the best model along the grid; each fit starts from its neighbour's.
 
     Args:
         at: fits and scores a model.
         grid: of values, ascending.
         model: where the first fit starts.
-        start: value to begin with: the nearest of the grid.
+        start: the value near which to begin.
     """
     place = min(range(len(grid)), key=lambda at: abs(grid[at] - start))
     best, score = at(grid[place], model)

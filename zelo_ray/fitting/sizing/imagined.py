@@ -1,10 +1,10 @@
-"""Pools with a known truth, and everything that judges of known habits would say of them.
+"""Simulate pools with a known truth, and all answers of judges with known habits.
 
 A vote is drawn from the model of `panel.model`: level k with probability proportional to
 exp(a_|k| sign(k) (x + b o) + c_|k|). The votes of several judges on one pair are drawn by a normal
-copula, so that what they get wrong correlates by the model's rho (Nelsen 2006, An Introduction to
+copula, so that their errors have the model's correlation rho (Nelsen 2006, An Introduction to
 Copulas, 2.3). A grade g is given with probability proportional to the density of s at its mean,
-grades being equally likely before. Each question has one answer, whichever plan asks it.
+with equal prior chances of all grades. A question has the same answer in every plan.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from zelo_ray.fitting.panel.model import TIE, Habits, PanelModel, level_paramete
 
 @dataclass(frozen=True, slots=True)
 class Imagined:
-    """The truth of some queries of one size, and all answers."""
+    """The truth of some queries of one size, and the answers to all possible questions."""
 
     truth: Floats
     """in logits of winning: [queries, documents]"""
@@ -63,7 +63,7 @@ def spread_truth(sd: float, *, queries: int, documents: int, seed: int) -> Float
 def drawn_truth(
     scores: Floats, errors: Floats, *, queries: int, documents: int, seed: int
 ) -> Floats:
-    """Draw true scores like those of a pilot: some of its scores, each moved by its own error."""
+    """Draw true scores from a pilot's scores, each with noise of its own standard error."""
     rng = np.random.default_rng([seed, 0])
     places = rng.integers(len(scores), size=(queries, documents))
     moved: Floats = scores[places] + errors[places] * rng.standard_normal(places.shape)
@@ -71,7 +71,7 @@ def drawn_truth(
 
 
 def imagine(truth: Floats, model: PanelModel, seed: int) -> Imagined:
-    """Draw everything that the judges of a model would say of such documents.
+    """Draw all votes and grades that the judges of a model would give to such documents.
 
     Args:
         truth: scores in logits of winning: [queries, documents].
@@ -88,7 +88,7 @@ def imagine(truth: Floats, model: PanelModel, seed: int) -> Imagined:
 
 
 def _say(perceived: Floats, model: PanelModel, rng: np.random.Generator) -> Floats:
-    """Draw preferences for the first shown, of one query: [judges, first, second]."""
+    """Draw the preferences for the document shown first, of one query: [judges, first, second]."""
     judges, documents = perceived.shape
     i, j = np.triu_indices(documents, 1)
     alike, alone = rng.standard_normal(len(i)), rng.standard_normal((judges, len(i)))

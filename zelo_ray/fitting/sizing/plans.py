@@ -1,4 +1,4 @@
-"""Plans of calls, played on imagined judges: what each costs, and how good its scores are."""
+"""Simulate plans of calls: the cost of each, and the quality of its scores."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,23 +18,23 @@ from zelo_ray.fitting.sizing.imagined import Imagined
 
 DEPTH = 10
 RINGS = 2
-"""Of a lean plan, at least."""
+"""The fewest rings of a lean plan."""
 AUDITS = 0.02
-"""Share of its pairs that all judges see in both orders, where calls are left for that."""
+"""Share of a lean plan's pairs that all judges see in both orders, if there are calls for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A plan of the questions to ask on a query.
 
-    ``zelo``: so many cycles, and who votes on a pair. ``lean``: so many calls a document, of which
-    one is a grade; the rest goes to rings with judges in turn, of whose pairs some are audits, and
-    what is left to a round of pairs at the top.
+    ``zelo``: ``much`` cycles, with all judges or one of them voting on a pair. ``lean``: ``much``
+    calls per document, one of which is a grade. The others go to rings on which judges take turns,
+    with audits of some pairs, and the rest to a round of pairs at the top of the ranking.
     """
 
     protocol: Literal["zelo", "lean"]
     much: int
-    """cycles of zelo; calls a document of lean"""
+    """cycles for zelo; calls per document for lean"""
     votes: Literal["all", "one"] = "one"
 
     @property
@@ -54,18 +54,18 @@ class PlanSize:
 
     plan: str
     calls: float
-    """a query"""
+    """per query"""
     calls_a_document: float
     loss: float
     """1 - nDCG@10 against the truth, gains being exp(score)"""
     std_error: float
-    """that the fit tells, in logits"""
+    """mean standard error that the fit reports, in logits"""
     rmse: float
-    """of its scores from those of all pairs before all judges, in logits"""
+    """of its scores from those of all pairs judged by all judges, in logits"""
     largest: float
     """the largest such distance of a query"""
     tau: float
-    """Kendall's, with the order of those scores"""
+    """Kendall's tau with the order of those scores"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ class _Found:
     scores: Floats
     errors: Floats
     covariances: Floats
-    """of the scores; none of a fit that counts games"""
+    """of the scores; empty for a Bradley-Terry fit"""
 
 
 class Sizes:
-    """Simulator of plans on the same imagined answers, which knows the scores of all pairs."""
+    """Simulate plans on the same answers, and compare their scores with those of all pairs."""
 
     def __init__(self, imagined: Imagined, model: PanelModel) -> None:
         self.imagined, self.model = imagined, model
@@ -150,7 +150,7 @@ class Sizes:
         return np.array(rows, dtype=np.int64).reshape(-1, 4)
 
     def _lean(self, plan: Plan) -> Ints:
-        """Return the questions of rings, and of pairs at the top with the calls that are left."""
+        """Return the questions on rings, then on pairs at the top with the remaining calls."""
         judges = len(self.imagined.judges)
         audits = audit_share(AUDITS, plan.rings, judges, plan.much - 1 - plan.rings)
         asks = self._rings(plan.rings, everybody=False, audits=audits)
@@ -170,7 +170,7 @@ class Sizes:
     def _unsure(
         self, votes: Battles, posterior: _Found, query: int, count: int
     ) -> list[tuple[int, int]]:
-        """Choose pairs at the top of a query, where the order is not sure."""
+        """Choose pairs at the top of a query's ranking whose order is uncertain."""
         return choose_pairs(
             posterior.scores[query],
             posterior.covariances[query],
@@ -190,7 +190,7 @@ class Sizes:
         return Grades(query=query, document=document, judge=judge, grade=grades)
 
     def _judged(self, votes: Battles) -> _Found:
-        """Fit votes as those of a panel of known judges, with grades."""
+        """Fit votes and grades with the model of the panel."""
         return _joined(list(posteriors(votes, self._grades, self.model)))
 
 

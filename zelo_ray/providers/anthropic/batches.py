@@ -46,7 +46,7 @@ class AnthropicBatches:
         self._transfer = max(TRANSFER, settings.timeout)
         self._settings, self._response = settings, httpx2.Response
         self._client = open_client(settings, self._transfer)
-        # For results: without the prompt it cannot be told whether a message holds it.
+        # For results: without the prompts it is unknown whether a message quotes one.
         self._caller = Caller("anthropic", settings, KEY_VARIABLES, fault, None, fields=FIELDS)
         self._asking = replace(self._caller, existing=True)
 
@@ -80,7 +80,7 @@ class AnthropicBatches:
             self._get(f"{_PATH}/{batch_id}"), self._read_place, self._asking
         )
         if not batch.ended:
-            raise Retry(f"a batch that has not ended ({batch.state})", name="anthropic")
+            raise Retry(f"the batch has not ended ({batch.state})", name="anthropic")
         if not has_results:
             raise Refused(GONE, name="anthropic")
         gone = dict.fromkeys((404, 410), GONE)
@@ -141,7 +141,7 @@ class AnthropicBatches:
         if result["type"] == "succeeded":
             return key, answered(result["message"], self._caller, READING)
         if result["type"] != "errored":
-            return key, Retry(f"{result['type']} before its turn", name="anthropic")
+            return key, Retry(f"{result['type']} before it was processed", name="anthropic")
         fault = coded(read_fault(result["error"]))
         return key, judged(replace(fault, status=status_of(fault.codes) or 500), self._caller)
 

@@ -1,4 +1,4 @@
-"""Anthropic's client, and what it sends and receives, alone or in a batch."""
+"""Anthropic's client, and the form of its requests and responses, single or in a batch."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,7 +27,7 @@ FIELDS: Mapping[str, str] = {
     "max_tokens": "set a smaller max_output_tokens in judge_options",
     "output_config": "leave effort out of judge_options, or choose a model that keeps to a schema",
 }
-"""Fields that a model may not take, and what to do then."""
+"""Fields that a model may not accept, each with advice."""
 # Failures that have a message but no code of their own.
 _UNCODED = {
     "credit balance is too low": "billing",
@@ -55,7 +55,7 @@ def body(request: Request) -> dict[str, Any]:
 
 
 def _content(request: Request) -> str | list[dict[str, Any]]:
-    """Return the user's prompt, in blocks where beginnings of it are to be cached."""
+    """Return the user's prompt, in blocks if beginnings of it are to be cached."""
     edges = (0, *(at for at in request.starts if at))
     parts = [block for at, end in pairwise(edges) for block in _kept(request.user[at:end])]
     tail = request.user[edges[-1] :]
@@ -63,7 +63,7 @@ def _content(request: Request) -> str | list[dict[str, Any]]:
 
 
 def _kept(text: str) -> list[dict[str, Any]]:
-    """Return a text block at whose end the cache is to keep everything so far."""
+    """Return a text block with a cache breakpoint at its end."""
     return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
 
 

@@ -35,7 +35,7 @@ def _limit_tokens(usage: Usage) -> Mapping[str, float]:
 def _least_kept(model: str) -> int:
     """Return the highest minimum documented for any Sonnet (4.6), or any other model (Haiku 4.5).
 
-    Some models also cache shorter beginnings; no request is sent ahead for those.
+    Some models also cache shorter beginnings; no request is sent ahead to warm them.
     """
     return 2048 if "sonnet" in model else 4096
 
@@ -88,12 +88,12 @@ PROVIDER = Provider(
         "extra_body": {},  # more fields of the request: thinking, service_tier ...
     },
     transport={"max_output_tokens": 1024},
-    concurrency=128,  # rates hold the pace; this only caps what is in flight
-    # What the smallest paying accounts have; every response then tells the account's own.
+    concurrency=128,  # the pace follows from rates; this only caps calls in flight
+    # The limit of the smallest paying accounts; every response then reports the account's own.
     rates={"rpm": 50},
     limit_tokens=_limit_tokens,
     least_kept=_least_kept,
-    # A batch may have 256 MB. A fifth of that goes up in reasonable time, and is less to lose.
+    # A batch may have 256 MB. A fifth of that uploads in reasonable time and risks less.
     batch=BatchLimits(requests=100_000, bytes=50_000_000),
     connect_batches=lambda settings: AnthropicBatches(_resolved(settings)),
 )

@@ -1,1 +1,1 @@
-"""Gemini: calls of its API, and its batches."""
+"""Gemini: single calls and batches."""

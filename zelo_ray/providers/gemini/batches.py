@@ -1,6 +1,6 @@
-"""Gemini's batches: a file of requests goes up, a file of results comes back.
+"""Gemini's batches: upload a file of requests, download a file of results.
 
-Never requests inline: their results come with every look and may come without their keys.
+Inline requests are not used: their results come with every status and may lack their keys.
 """
 
 import tempfile
@@ -59,7 +59,7 @@ class GeminiBatches:
         self._transfer = max(TRANSFER, settings.timeout)
         self._settings, self._error = settings, errors.APIError
         self._connection = Client(settings, self._transfer)
-        # For results: without the prompt it cannot be told whether a message holds it.
+        # For results: without the prompts it is unknown whether a message quotes one.
         about = ("gemini", settings, KEY_VARIABLES, fault)
         self._caller = Caller(*about, prompts=None, fields=FIELDS, proxies=PROXIES)
         self._asking = replace(self._caller, existing=True)
@@ -99,18 +99,20 @@ class GeminiBatches:
         """Yield each result; a batch that did not succeed has none, and costs nothing."""
         batch, file, inlined = await told(self._get(batch_id), self._read_place, self._asking)
         if not batch.ended:
-            raise Retry(f"a batch that has not ended ({batch.state})", name="gemini")
+            raise Retry(f"the batch has not ended ({batch.state})", name="gemini")
         if file:
             with tempfile.SpooledTemporaryFile(_IN_MEMORY) as lines:
                 await self._download(file, lines)
                 lines.seek(0)
                 for result in results_in(lines, self._read_line):
                     yield result
-        elif inlined:  # reported of small batches, though they were given in a file
+        elif (
+            inlined
+        ):  # reported to happen for small batches, although they were submitted as a file
             for result in results_in(inlined, self._read_inlined):
                 yield result
-        elif batch.state.endswith("SUCCEEDED"):  # seen for a moment after the end
-            raise Retry("a batch whose results are not there yet", name="gemini")
+        elif batch.state.endswith("SUCCEEDED"):  # observed for a moment after the end
+            raise Retry("the results of the batch are not available yet", name="gemini")
 
     async def cancel(self, batch_id: str) -> None:
         """Ask to stop a batch."""
@@ -141,8 +143,8 @@ class GeminiBatches:
         await guarded(files.download(file=file, destination=into), caller, self._transfer)
 
     async def _get(self, path: str, **query: str) -> str:
-        # Not through the SDK: its batches have neither an error nor counts, and it stumbles over
-        # an inline result with an error's details, which would hide every batch of the account.
+        # Not through the SDK: its batches have neither an error nor counts, and it fails on an
+        # inline result with an error's details, which would hide all batches of the account.
         base = (self._settings.base_url or "").rstrip("/")
         async with self._connection.session.get(
             f"{base}/{self._connection.version}/{path}",
@@ -213,7 +215,7 @@ def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
     """Return the field with the verdict's schema in the API's older form; none for prose.
 
     In batches the JSON schema of single calls is reported to give answers of another form. The
-    order of the fields is said as well: reasons come before what follows from them.
+    order of the fields is set as well, so that reasons come before the conclusion.
     """
     from google.genai import types  # noqa: PLC0415 - paid where it is used
 

@@ -1,4 +1,4 @@
-"""Gemini's client, and what it sends and receives, alone or in a batch."""
+"""Gemini's client, and the form of its requests and responses, single or in a batch."""
 
 import os
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")  # the first that is set, a
 BASE_URL = "https://generativelanguage.googleapis.com/"
 URL_VARIABLE = "GOOGLE_GEMINI_BASE_URL"
 PROXIES = ("http_proxy", "https_proxy")
-"""Environment variables of a proxy that aiohttp heeds."""
+"""Environment variables of a proxy that aiohttp uses."""
 _TOOL_CALL = "a function call and no text: leave tools out of extra_body"
-_MODEL = "choose a model that takes it"
+_MODEL = "choose a model that accepts it"
 FIELDS: Mapping[str, str] = {
     "maxOutputTokens": "set a smaller max_output_tokens in judge_options",
     "temperature": "leave temperature out of judge_options",
@@ -33,7 +33,7 @@ FIELDS: Mapping[str, str] = {
     "responseJsonSchema": _MODEL,
     "systemInstruction": _MODEL,
 }
-"""Fields that a model may not take, and what to do then."""
+"""Fields that a model may not accept, each with advice."""
 
 
 def generation(request: Request) -> dict[str, Any]:
@@ -90,8 +90,8 @@ class Client:
     """The SDK's client with a session of ours: the SDK's own is of a class that aiohttp warns of.
 
     Args:
-        settings: The base URL and the key.
-        timeout: Seconds that one HTTP request may take.
+        settings: the base URL and the key.
+        timeout: of one HTTP request, in seconds.
     """
 
     def __init__(self, settings: Settings, timeout: float) -> None:
@@ -151,9 +151,9 @@ def fault(error: Exception) -> Fault | None:
 
 
 def coded(fault: Fault, body: Any) -> Fault:
-    """Put the machine-readable words first that only Gemini's errors have.
+    """Add the codes that only Gemini's errors have, before the others.
 
-    These are reasons and exceeded quotas, and ``zero_quota`` where waiting will not help.
+    These are reasons and exceeded quotas, and ``zero_quota`` if waiting will not help.
     """
     error = part_of(body, "error") or part_of(body)
     details = [part_of(detail) for detail in error.get("details") or ()]

@@ -62,7 +62,7 @@ class _Gemini:
             ),
         )
         raw = response.sdk_http_response
-        return (raw.body if raw else None) or "", {}  # no header tells of limits
+        return (raw.body if raw else None) or "", {}  # no header reports limits
 
 
 def _resolved(settings: Settings) -> Settings:
@@ -83,14 +83,14 @@ PROVIDER = Provider(
         "extra_body": {},  # more fields: {generationConfig: {seed: 1}, safetySettings: [...]}
     },
     transport={"max_output_tokens": 2048},
-    concurrency=128,  # rates hold the pace; this only caps what is in flight
-    # What projects that pay little have: no header ever tells a project's own, so this stands
-    # until the user gives another or 429s speak.
+    concurrency=128,  # the pace follows from rates; this only caps calls in flight
+    # The limit of projects that pay little. No header reports a project's own limit, so this holds
+    # until the user gives another or 429s arrive.
     rates={"rpm": 300},
     limit_tokens=lambda usage: {"tpm": usage.input_tokens},
     least_kept=lambda model: 2048 if "2.5" in model else 4096,  # its documentation, October 2026
-    # A file may have 2 GB, and no number of requests is documented. This much goes up in reasonable
-    # time, and is less to lose: a batch that expires has no results at all.
+    # A file may have 2 GB, and no number of requests is documented. This much uploads in reasonable
+    # time and risks less: a batch that expires has no results at all.
     batch=BatchLimits(requests=50_000, bytes=50_000_000),
     connect_batches=lambda settings: GeminiBatches(_resolved(settings)),
 )

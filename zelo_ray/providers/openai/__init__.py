@@ -1,1 +1,1 @@
-"""OpenAI and whatever speaks its protocol: chat completions, and batches."""
+"""OpenAI and servers that speak its protocol: chat completions and batches."""

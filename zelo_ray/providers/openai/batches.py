@@ -1,4 +1,4 @@
-"""OpenAI's batches: a file of Chat Completions goes up, two files of results come back."""
+"""OpenAI's batches: upload a file of Chat Completions, download two files of results."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -49,7 +49,7 @@ class OpenAIBatches:
         self._transfer = max(TRANSFER, settings.timeout)
         self._settings, self._response = settings, httpx2.Response
         self._client = open_client(settings, self._transfer)
-        # For results: without the prompt it cannot be told whether a message holds it.
+        # For results: without the prompts it is unknown whether a message quotes one.
         self._caller = Caller("openai", settings, KEY_VARIABLES, fault, None, fields=FIELDS)
         self._asking = replace(self._caller, existing=True)
 
@@ -89,11 +89,11 @@ class OpenAIBatches:
         """Yield each result of both files, either of which may be missing."""
         batch, files = await told(self._get(f"/batches/{batch_id}"), self._read_files, self._asking)
         if not batch.ended:
-            raise Retry(f"a batch that has not ended ({batch.state})", name="openai")
+            raise Retry(f"the batch has not ended ({batch.state})", name="openai")
         gone = dict.fromkeys((404, 410), GONE)
         caller = replace(self._asking, gone=gone)
         if batch.state == "completed" and batch.requests and not files:
-            raise Retry("a batch whose results are not there yet", name="openai")
+            raise Retry("the results of the batch are not available yet", name="openai")
         for file in files:
             opening = self._client.files.with_streaming_response.content(file)
             async for lines in downloaded(opening, caller):

@@ -19,7 +19,7 @@ from zelo_ray.providers.openai.connection import (
 from zelo_ray.providers.outcome import Caller, attempt, of_request, resolved
 from zelo_ray.records import Answer, Request
 
-_LONGEST_MINUTE = 300.0  # seconds: a window that is longer is none of a minute
+_LONGEST_MINUTE = 300.0  # seconds; a longer window is not a limit per minute
 
 
 def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
@@ -35,7 +35,7 @@ def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def _requests_a_minute(headers: Mapping[str, str]) -> float | None:
-    """Return the limit of requests, if what the headers say of its reset fits a minute."""
+    """Return the limit of requests, if its reset time fits a limit per minute."""
     limit = limit_in(headers, "x-ratelimit-limit-requests")
     reset = duration(headers.get("x-ratelimit-reset-requests") or "")
     try:
@@ -92,11 +92,11 @@ PROVIDER = Provider(
         "extra_body": {},  # more fields of the request, for compatible servers
     },
     transport={"max_output_tokens": 2048, "token_limit_field": "max_completion_tokens"},
-    concurrency=256,  # rates hold the pace; this only caps what is in flight
-    # What the smallest paying accounts have; every response then tells the account's own.
+    concurrency=256,  # the pace follows from rates; this only caps calls in flight
+    # The limit of the smallest paying accounts; every response then reports the account's own.
     rates={"rpm": 500},
     least_kept=lambda _: 1024,
-    # A batch may have 200 MB. A quarter of that goes up in reasonable time, and is less to lose.
+    # A batch may have 200 MB. A quarter of that uploads in reasonable time and risks less.
     batch=BatchLimits(requests=50_000, bytes=50_000_000),
     connect_batches=lambda settings: OpenAIBatches(_resolved(settings)),
 )

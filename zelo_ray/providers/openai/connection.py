@@ -1,4 +1,4 @@
-"""OpenAI's client, and what it sends and receives, alone or in a batch."""
+"""OpenAI's client, and the form of its requests and responses, single or in a batch."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -35,16 +35,16 @@ FIELDS: Mapping[str, str] = {
     "reasoning_effort": "leave reasoning_effort out of judge_options",
     "prompt_cache_key": "name the server as openai:MODEL@URL, and it is not sent",
 }
-"""Fields that a server may not take, and what to do then."""
+"""Fields that a server may not accept, each with advice."""
 
 
 def body(request: Request, *, cached: bool) -> dict[str, Any]:
     """Build the request's body for Chat Completions, alone or as a line of a batch.
 
     Args:
-        request: what is asked.
-        cached: whether it is OpenAI's own cache that finds what begins alike: other servers may
-            refuse a field that they do not know.
+        request: the request.
+        cached: whether the server is OpenAI's own, with its prompt cache: others may refuse a field
+            that they do not know.
     """
     options = request.judge.options
     fields: dict[str, Any] = {
@@ -66,7 +66,7 @@ def body(request: Request, *, cached: bool) -> dict[str, Any]:
             fields[name] = options[name]
     if (
         cached and request.starts
-    ):  # what begins alike is to come to the machine that has it in its cache
+    ):  # routes prompts with the same beginning to the machine that has it cached
         begin = f"{request.judge.model}\0{request.user[: request.starts[-1]]}"
         fields["prompt_cache_key"] = sha256(begin.encode(errors="replace")).hexdigest()[:32]
     return merged(fields, options["extra_body"])

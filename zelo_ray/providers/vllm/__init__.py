@@ -1,1 +1,1 @@
-"""Models that vLLM runs inside the job: engines on own GPUs, and the judges that ask them."""
+"""Models that vLLM runs inside the job: engines on the job's GPUs, and the judges that ask them."""

@@ -1,4 +1,4 @@
-"""Engines of vLLM, each started in the job's own process, shut down, and started again."""
+"""Start, stop and restart vLLM engines in the job's own processes."""
 
 import asyncio
 import contextlib
@@ -13,13 +13,14 @@ from zelo_ray.providers import Fatal, Retry
 from zelo_ray.records import Judge
 
 _DEATHS = 3
-"""Engines in a row that may die without an answer."""
+"""The most engines in a row that may die without an answer."""
 _WAITS = (10.0, 30.0, 60.0)
-"""Seconds before a start that failed is tried again: the dead may hold the GPU for a while."""
+"""Seconds to wait after a failed start: a dead engine may occupy the GPU for a while."""
 _SOON = 120.0
-"""Seconds within which a start fails for memory that others hold. Later it would fail again."""
+"""A start that fails within so many seconds is retried, as memory may be occupied; later it is
+not."""
 _SILENCE = 5
-"""Times the timeout in which an engine may answer nobody: hundreds of prompts come in at once."""
+"""The longest silence of an engine, in timeouts: hundreds of prompts may arrive at once."""
 _OF_ENGINE = ("max_model_len", "gpu_memory_utilization", "quantization", "revision")
 
 
@@ -32,12 +33,12 @@ def gpus_of(judge: Judge) -> int:
 
 
 class Home:
-    """The engines of one judge, one after another.
+    """Owner of the engine of one judge, which restarts it when it dies.
 
     Args:
-        judge: whose they are.
-        timeout: seconds that a call may take. As calls queue in the engine, it may answer nobody
-            for some times as long.
+        judge: the judge.
+        timeout: of a call, in seconds. As calls queue in the engine, it may be silent for several
+            timeouts.
     """
 
     def __init__(self, judge: Judge, timeout: float) -> None:
@@ -52,13 +53,13 @@ class Home:
         """Return the running engine, or start a new one.
 
         Raises:
-            Fatal: none will live.
+            Fatal: no engine stays alive.
         """
         async with self._changing:
             if self._engine is None:
                 if self._deaths >= _DEATHS:
                     self._lost = f"{self._deaths} engines died in a row without an answer"
-                if self._lost:  # many may wait here: none of them is to try it again
+                if self._lost:  # many calls may wait here, and none must try again
                     raise Fatal(self._lost, name=self._judge.name)
                 try:
                     self._engine = await self._start()
@@ -69,7 +70,7 @@ class Home:
             return self._engine
 
     async def bury(self, engine: Any) -> None:
-        """Shut an engine down, unless another call has done so. None: whichever is running."""
+        """Shut an engine down, unless another call has done so; None: the running one."""
         async with self._changing:
             if self._engine is None or engine not in (None, self._engine):
                 return
@@ -79,7 +80,7 @@ class Home:
                 await asyncio.to_thread(gone.shutdown)
 
     async def _start(self) -> Any:
-        """Start an engine in a thread, which takes minutes. All calls wait for it meanwhile."""
+        """Start an engine in a thread, which takes minutes, while all calls wait for it."""
         waits, now = iter(_WAITS), asyncio.get_running_loop().time
         while True:
             began, abandoned = now(), threading.Event()
@@ -98,7 +99,7 @@ class Home:
             await asyncio.sleep(wait)
 
     async def answer(self, engine: Any, prompt: Mapping[str, Any], sampling: Any) -> Any:
-        """Return the engine's answer to a prompt. It counts as hung only if it answers no call.
+        """Return the engine's answer to a prompt; it counts as hung only if it answers no call.
 
         Raises:
             Retry: there was no answer.
@@ -124,10 +125,10 @@ class Home:
 
 
 def _start(judge: Judge, abandoned: threading.Event) -> Any:
-    """Start an engine whose processes are on this node, and use the GPUs that it may see.
+    """Start an engine with all its processes on this node, on the GPUs assigned to this process.
 
     Raises:
-        Fatal: it would never start: no GPU, no such model, or an option that cannot be.
+        Fatal: it can never start: no GPU, no such model, or a wrong option.
     """
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # nothing leaves the machine unasked
     options = judge.options

@@ -1,1 +1,1 @@
-"""Charts of reports: plain functions from numbers to figures that ``charts.js`` draws."""
+"""Charts of reports: functions from numbers to figures that ``charts.js`` draws."""

@@ -1,4 +1,4 @@
-"""Figures as ``charts.js`` draws them: plain functions from numbers to ``data`` and ``layout``."""
+"""Build the figures that ``charts.js`` draws, with ``data`` and ``layout``, from numbers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest

@@ -1,4 +1,4 @@
-"""Figures of cells: how names stand to each other, and how two raters' grades go together."""
+"""Draw matrices: values of pairs of names, and the confusion of two raters' grades."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Names as short as a chart has room for, and still told apart."""
+"""Shorten names for a chart, keeping them distinct."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A figure of two orders of the same names side by side, with a line from place to place."""
+"""Draw two rankings of the same names side by side, with a line from rank to rank."""
 
 from collections.abc import Sequence
 from typing import Any

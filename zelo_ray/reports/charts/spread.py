@@ -1,4 +1,4 @@
-"""A figure of named points with intervals both ways."""
+"""Draw named points with intervals in both directions."""
 
 import math
 from collections.abc import Sequence

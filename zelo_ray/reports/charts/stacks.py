@@ -1,4 +1,4 @@
-"""Figures of grades: how many there are of each, and which share of a whole each is."""
+"""Draw distributions of grades: counts, and shares of a whole."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -27,8 +27,8 @@ _SECONDS_BETWEEN_LINES = 10.0
 class Display:
     """Progress by judge: done of total, calls a second, failures, dollars, time left.
 
-    Without a terminal a line comes every ten seconds, and at once when a judge has its first
-    trouble or its first failure, or is asked nothing more.
+    Without a terminal a line is printed every ten seconds, and at once when a judge has its first
+    retry or failure, or is stopped.
     """
 
     def __init__(self, console: Console | None = None) -> None:

@@ -14,8 +14,8 @@ _SECONDS, _ANSWERS = 60.0, 10
 class Pace:
     """Answers a second over the last minute, or over the last ten answers if these took longer.
 
-    Over the whole run they would mislead for long after a slow start. The time before the first
-    call is not counted: actors take long to start.
+    An average over the whole run would mislead for long after a slow start. The time before the
+    first call is not counted, since actors take long to start.
     """
 
     def __init__(self) -> None:
@@ -23,14 +23,14 @@ class Pace:
         self._began = 0.0
 
     def see(self, now: float, tally: Tally) -> None:
-        """Take note of a judge's figures."""
+        """Record a judge's figures."""
         samples, answered = self._seen, tally.answered
         if not samples:
             if answered or tally.in_flight or tally.batched:
                 samples.append((now, 0))
                 self._began = now
             return
-        if answered < samples[-1][1]:  # who added them up has died, and begins anew
+        if answered < samples[-1][1]:  # the actor that counts has died, and counts from 0 again
             samples.clear()
         if not samples or answered != samples[-1][1]:
             samples.append((now, answered))
@@ -47,7 +47,7 @@ class Pace:
         return self._seen[-1][0] - self._began if self._seen else 0.0
 
     def rate(self, now: float) -> float:
-        """Return the answers per second; 0 where too little was seen."""
+        """Return the answers per second; 0 with too few samples."""
         if not self._seen or now - self._seen[0][0] < 1:
             return 0.0
         (began, before), (_, answered) = self._seen[0], self._seen[-1]
@@ -62,12 +62,12 @@ class JudgeProgress:
     tally: Tally
     done: int
     needed: int
-    """how many of the planned requests are needed, as far as is known by now"""
+    """number of planned requests that are needed, as far as known"""
     rate: float
-    """answers a second of late; of a judge that has ended over all of its time, 0 if unknown"""
+    """answers per second lately; of a judge that has ended, over all of its time; 0 if unknown"""
     left: str
     seconds: float
-    """that are left; infinite where nobody knows"""
+    """seconds left; infinite if unknown"""
     span: float = 0.0
     """seconds from the first call to the last answer"""
 
@@ -105,7 +105,7 @@ def standing_of(
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """All judges, and the whole of the run. ``cap`` are dollars, and those spent before."""
+    """Progress of all judges. ``cap`` is the budget and the part spent before, in dollars."""
 
     standings: Sequence[JudgeProgress]
     cap: tuple[float, float] | None = None

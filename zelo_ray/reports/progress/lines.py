@@ -1,4 +1,4 @@
-"""The figures in words: what stands below the table, and a line for where there is no terminal."""
+"""Write progress in words: the lines below the table, and the line shown without a terminal."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from zelo_ray.reports.progress.names import shortened
 _NAME = 32  # characters of a name in a line
 _LINE = 240  # characters of what is said of the last trouble there
 _LONG = 100_000  # from which on a number may be shortened
-_CENTS = 100.0  # dollars below which cents are always told
+_CENTS = 100.0  # dollars below which cents are always shown
 
 
 def line_of(sums: RunProgress, now: float) -> str:
@@ -50,7 +50,7 @@ def _progress(standing: JudgeProgress) -> str:
 
 
 def earlier_line(sums: RunProgress, width: int) -> list[str]:
-    """Say how much of the budget was spent before this run, if any was."""
+    """Return a line on the part of the budget that was spent before this run, if any."""
     if not (sums.cap and sums.cap[1]):
         return []
     return [beginning(f"{money(sums.cap[1])} of the budget was spent before this run", width)]
@@ -84,7 +84,7 @@ def _in_one_line(reason: str) -> str:
 
 
 def dollars(amount: float, unpriced: int = 0) -> str:
-    """Format US dollars, with a mark if calls of unknown price come on top."""
+    """Format US dollars, with a mark if there are calls of unknown price."""
     return money(amount) + (" + ?" if unpriced else "")
 
 

@@ -1,4 +1,4 @@
-"""Judges' names where there is little room: shorter, but told apart, and the model's kept."""
+"""Shorten judges' names to a width: still distinct, and with the model's name if possible."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ from zelo_ray.providers import PROVIDERS, RERANKERS
 
 _OWN = r"[^:@]+:[A-Z][A-Z0-9_]*"  # such as my_module:PROVIDER
 _SHORT = "|".join(name for name in (*PROVIDERS, *RERANKERS) if name != "recorded")
-"""Providers that go unsaid; that a judge is a recording is always said."""
+"""Providers whose names may be left out; ``recorded`` is always kept."""
 _PROVIDER = re.compile(rf"(^|:)({_SHORT}|{_OWN}):(?=.)")
 _SHORTER = (
     (re.compile(r"@https?://"), "@"),
@@ -22,7 +22,7 @@ _SHORTER = (
     (re.compile(r"^(?!recorded:)[^/@]+/(?=[^@])"), ""),  # who made a model
     (re.compile(r"@[^@]*$"), ""),
 )
-"""What may be left out of a name, what is missed least first."""
+"""Parts that may be left out of a name, the least important first."""
 _LEAST = 6  # cells; with fewer, a name is a number
 
 
@@ -39,8 +39,8 @@ def forms(names: Sequence[str]) -> Iterator[Mapping[str, str]]:
 def shortened(names: Sequence[str], width: int) -> Mapping[str, str]:
     """Shorten names to at most ``width`` cells, all different.
 
-    Where no form of theirs fits, their middle is left out, and those that are then alike get the
-    number that they have on the panel.
+    If no form fits, the middle of names is cut, and names that are then equal get their number on
+    the panel.
     """
     for form in forms(names):
         if widest(form) <= width:

@@ -1,4 +1,4 @@
-"""The live table: a judge a line and a total, as wide as the terminal, and what went wrong last."""
+"""Build the live table: a line per judge and a total, as wide as the terminal, with notes below."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from zelo_ray.reports.progress.names import forms, shortened, widest
 
 _ROOMS = ((True, 20), (False, 20), (False, 12))  # exact numbers or not, and cells for a name
 _FEWEST = 4  # cells of a name beside a single number
-_WIDE_NAME = 28  # cells that further columns leave to it
+_WIDE_NAME = 28  # cells that optional columns leave for it
 _GAP = 2
 _MUST = ("done", "left", "failed", "spent", "calls/s")  # what matters most first, as below
 _MAY = ("in batches", "in flight", "waiting", "429s", "retries", "limit", "cached")
@@ -49,7 +49,7 @@ def table_of(sums: RunProgress, width: int, height: int | None, now: float) -> G
     Args:
         sums: the figures.
         width: characters of a line.
-        height: lines of the terminal, so that the total is always seen; None: as many as it takes.
+        height: lines of the terminal, so that the total is always visible; None: unlimited.
         now: seconds since 1970.
     """
     names = [standing.name for standing in sums.standings]
