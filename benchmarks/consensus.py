@@ -21,9 +21,15 @@ import orjson
 import pyarrow as pa
 
 from benchmarks.panels import Recorded, draw_panels, load, read_grades
-from zelo_ray.evaluation.agreement.votes import ballots, words
-from zelo_ray.fitting.calibration.consensus import ALL, LEVELS, ORDERS, of_grades, of_votes
-from zelo_ray.formats.interchange.verdicts import read_verdicts
+from zelo_ray.evaluation.agreement.votes import encode_votes, judge_verdicts
+from zelo_ray.fitting.calibration.consensus import (
+    ALL,
+    LEVELS,
+    ORDERS,
+    grade_consensus,
+    vote_consensus,
+)
+from zelo_ray.formats.interchange.all_judgments import read_all_judgments
 from zelo_ray.records import Consensus
 
 CLAIM = 0.97
@@ -31,7 +37,7 @@ CLAIM = 0.97
 
 def graded(data: Recorded, panel: Iterable[int]) -> list[Consensus]:
     grades = data.grades[:, list(panel)].T.astype(np.int16)
-    return of_grades(grades, data.human.astype(np.int16), data.query, 4, (2,))
+    return grade_consensus(grades, data.human.astype(np.int16), data.query, 4, (2,))
 
 
 def line(title: str, row: Consensus) -> None:
@@ -63,12 +69,12 @@ def drawn(title: str, panels: list[list[Consensus]]) -> None:
 
 def voted(folder: Path) -> None:
     """MT-Bench: GPT-4 in both orders, and how far people agree on the same pairs."""
-    found = read_verdicts([str(folder / "gpt4_pair.jsonl")], human=str(folder / "human.jsonl"))
+    found = read_all_judgments([str(folder / "gpt4_pair.jsonl")], human=str(folder / "human.jsonl"))
 
-    votes = pa.concat_tables([found.voices, found.votes])
-    cast = ballots(votes, sorted(set(votes["query_id"].to_pylist())))
-    said = words(cast)
-    for row in of_votes(said[1:], said[0], cast.pairs[:, 0]):
+    votes = pa.concat_tables([found.human_votes, found.votes])
+    cast = encode_votes(votes, sorted(set(votes["query_id"].to_pylist())))
+    said = judge_verdicts(cast)
+    for row in vote_consensus(said[1:], said[0], cast.pairs[:, 0]):
         line("MT-Bench, GPT-4", row)
     decided = {key: winner != "tie" for key, _, winner in winners(folder / "gpt4_pair.jsonl")}
     people: dict[tuple[str, ...], list[tuple[str, str]]] = {}
@@ -99,7 +105,7 @@ def battled(folder: Path) -> None:
             kinds.setdefault(kind, []).append((place, said, float(people)))
     for kind, rows in kinds.items():
         query, said, people = np.array(rows).T
-        for row in of_votes(said[np.newaxis], people, query.astype(np.int64)):
+        for row in vote_consensus(said[np.newaxis], people, query.astype(np.int64)):
             if row.level != ALL:
                 line(f"DL 2019, GPT-4o's battles, {kind}", row)
 

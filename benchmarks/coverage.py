@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import betaincinv, ndtr
 
-from zelo_ray.evaluation.significance import Floats, chance_above, holm, means, sign_flip
+from zelo_ray.evaluation.significance import Floats, bootstrap_means, chance_above, holm, sign_flip
 
 SIZES = (25, 43, 200)
 CONTESTS, FAMILIES, QUERIES = 4000, 2000, 200_000
@@ -89,7 +89,7 @@ def blurred(pair: Floats, rng: np.random.Generator) -> Floats:
 
 def held(values: Floats, truth: float) -> Floats:
     """Which rows have an interval that holds the true mean."""
-    _, low, high = means(values, confidence=0.95, **OPTIONS)
+    _, low, high = bootstrap_means(values, confidence=0.95, **OPTIONS)
     return (low <= truth) & (truth <= high)
 
 

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import orjson
 
-from zelo_ray.engine.ledger import Ledger, keep_index, keeping, read_rows, writing
-from zelo_ray.engine.online import Asker
-from zelo_ray.engine.settle import settle
+from zelo_ray.engine.build_results import build_results
+from zelo_ray.engine.ledger import Ledger, index_upkeep, read_rows, update_index, writing
+from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.options import AnnotateOptions
@@ -124,10 +124,12 @@ class Job:
         return asyncio.run(self._fill(self.options.model_copy(update={"out": str(out)}), run_id))
 
     async def _fill(self, options: AnnotateOptions, run_id: str) -> int:
-        ledger = Ledger(options.books, run_id, ("failed",))
-        asker = Asker(*(options, self.panel, self.panel), ledger=ledger, environ={}, run_id=run_id)
+        ledger = Ledger(options.ledger_place, run_id, ("failed",))
+        asker = OnlineClient(
+            *(options, self.panel, self.panel), ledger=ledger, environ={}, run_id=run_id
+        )
         try:
-            await asyncio.gather(*(asker.fill(line.pool) for line in self.lines if line.pool))
+            await asyncio.gather(*(asker.ask_about(line.pool) for line in self.lines if line.pool))
         finally:
             await asker.aclose()
             ledger.close()
@@ -138,7 +140,7 @@ class Job:
     def settle(self, out: Path) -> dict[str, bytes]:
         """The files of results."""
         options = self.options.model_copy(update={"out": str(out)})
-        blocks = [settle(self.lines, self.panel, options, Ledger(options.books))]
+        blocks = [build_results(self.lines, self.panel, options, Ledger(options.books))]
         write_results(blocks, options)
         return {name: (out / name).read_bytes() for name in TABLES}
 
@@ -164,7 +166,7 @@ def harmed(whole: Path, folder: Path, harm: Harm, rng: random.Random) -> Path:
     segment = rng.choice(files)
     segment.write_bytes(harm(segment.read_bytes(), rng))
     if rng.random() < 0.5:
-        keep_index(str(out))
+        update_index(str(out))
     return out
 
 
@@ -184,7 +186,7 @@ def told(job: Job, out: Path, truth: dict[str, Reply], results: dict[str, bytes]
 def main() -> None:
     damages = int(sys.argv[1]) if len(sys.argv) > 1 else DAMAGES
     rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else SEED)
-    writing._LOCAL_BYTES, keeping._LEAST_BYTES, keeping._SMALL = SEGMENT_BYTES, 1, 1
+    writing._LOCAL_BYTES, index_upkeep._LEAST_BYTES, index_upkeep._SMALL = SEGMENT_BYTES, 1, 1
     job, summed, times = Job(), dict[str, Counter[str]](), Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

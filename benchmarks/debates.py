@@ -29,13 +29,13 @@ from tests import crash
 from tests.builders import Shelf
 from tests.fakes import knowing, mtbench
 from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Progress, advance, find, load
+from zelo_ray.protocols import Progress, advance, find_protocol, load_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Judge, Pool, response_schema
 
@@ -70,7 +70,7 @@ def answered(pools: Sequence[Pool], panel: Sequence[Judge], options: AnnotateOpt
     """Every reply, from the judge itself."""
     shelf, judge = Counted(), partial(knowing.judge, noise=NOISE)
     for pool in pools:
-        progress = Progress(find(options.protocol).rounds(pool, panel, options))
+        progress = Progress(find_protocol(options.protocol).rounds(pool, panel, options))
         while missing := progress.step(shelf).missing:
             for request in missing:
                 schema = response_schema(request.response_model) or {}
@@ -85,7 +85,7 @@ def replayed(
     """How often a reply is read when all is judged anew, and the microseconds for each."""
     shelf.reads, began = 0, time.perf_counter()
     for pool in pools:
-        advance(find(options.protocol).rounds(pool, panel, options), shelf)
+        advance(find_protocol(options.protocol).rounds(pool, panel, options), shelf)
     seconds = time.perf_counter() - began
     replies = len(shelf.replies)
     return f"{shelf.reads / replies:.2f}, {1e6 * seconds / replies:.0f} µs"
@@ -93,7 +93,7 @@ def replayed(
 
 def tables(out: Path, protocol: str) -> list[list[dict[str, Any]]]:
     """The judgments and scores of a run."""
-    names = [*find(protocol).tables, "scores"]
+    names = [*find_protocol(protocol).tables, "scores"]
     return [pq.read_table(out / f"{name}.parquet").to_pylist() for name in names]
 
 
@@ -129,7 +129,7 @@ def calls(pools: Sequence[Pool], panel: Sequence[Judge], options: AnnotateOption
     judges = {row.key: row.judge for row in read_rows(options.out) if row.final}
     counts = Counter[Any]()
     for pool in pools:
-        rounds = find(options.protocol).rounds(pool, panel, options)
+        rounds = find_protocol(options.protocol).rounds(pool, panel, options)
         counts.update((pool.query_id, judges[key]) for key in advance(rounds, ledger).keys)
     assert counts.total() == len(judges)
     return counts
@@ -161,12 +161,12 @@ def measured(name: str, mode: str, pools: Sequence[Pool], judges: Sequence[str])
         path, out = Path(folder) / "pools.jsonl", Path(folder) / "out"
         path.write_bytes(b"\n".join(lines) + b"\n")
         job = {"inputs": (str(path),), "protocol": protocol, "judges": tuple(judges), **fields}
-        options = load(job["protocol"]).options(out=str(out), **job)
-        apart = load(job["protocol"]).options(out=str(Path(folder) / "apart"), **job)
+        options = load_protocol(job["protocol"]).options(out=str(out), **job)
+        apart = load_protocol(job["protocol"]).options(out=str(Path(folder) / "apart"), **job)
         panel = build_panel(judges, {})
         shelf = answered(pools, panel, options)
         parsed = [parse_line("in", i, line, LineLimits()) for i, line in enumerate(lines, 1)]
-        write_results([settle(parsed, panel, apart, shelf)], apart)
+        write_results([build_results(parsed, panel, apart, shelf)], apart)
         flags = [f for key, value in fields.items() for f in (f"--{key}", str(value))]
         flags += ["--protocol", protocol, "--batch-poll", "0.5"]
         total = len(shelf.replies)

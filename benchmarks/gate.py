@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.coverage import read_topics
-from zelo_ray.evaluation.gate import gate
+from zelo_ray.evaluation.regression_gate import decide_gate
 from zelo_ray.evaluation.significance import Floats
 
 QUERIES, MARGINS, TRIES, BLUR, CLOSE = (25, 50, 100, 200, 400), (0.01, 0.02), 4000, 0.02, 0.1
@@ -44,7 +44,9 @@ def verdicts(population: list[Floats], queries: int, truth: float, margin: float
     values = np.concatenate([np.zeros((1, queries)), drawn + rng.normal(truth, BLUR, drawn.shape)])
     arms = [str(n) for n in range(len(values))]
     answered = np.ones(values.shape, dtype=bool)
-    return [one.verdict for one in gate(values, answered, arms, "0", margin=margin, **OPTIONS)]
+    return [
+        one.verdict for one in decide_gate(values, answered, arms, "0", margin=margin, **OPTIONS)
+    ]
 
 
 def share(found: list[str], *verdict: str) -> str:

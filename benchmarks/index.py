@@ -26,12 +26,12 @@ import numpy as np
 import psutil
 
 from benchmarks.opening import ROWS, keys_of
-from zelo_ray.engine.ledger import keep_index
+from zelo_ray.engine.ledger import update_index
 from zelo_ray.engine.ledger.listing import stamp_of
 from zelo_ray.engine.ledger.table import COLUMNS, FINAL, LENGTH_BITS, ReplyTable, in_order
 from zelo_ray.engine.ledger.table_file import write_table
 from zelo_ray.engine.ledger.totals import Covered, Total
-from zelo_ray.formats.segments import ENDING, line_of
+from zelo_ray.formats.segments import ENDING, reply_to_line
 from zelo_ray.records import Reply
 
 LENGTH = 850  # bytes of a made-up line
@@ -84,7 +84,7 @@ def real(folder: str, segments: int) -> None:
                     received_at="2026-11-01T00:00:00.000+00:00",
                     run_id="run",
                 )
-                file.write(line_of(reply))
+                file.write(reply_to_line(reply))
     size = sum(path.stat().st_size for path in place.iterdir())
     print(f"  written: {size / 1e9:.2f} GB in {time.perf_counter() - begun:.0f} s", flush=True)
 
@@ -119,7 +119,7 @@ def made_up(folder: str, segments: int) -> None:
 def build(folder: str, segments: int) -> None:
 
     begun = time.perf_counter()
-    keep_index(folder)
+    update_index(folder)
     took = time.perf_counter() - begun
     tables = [path.stat().st_size for path in Path(folder).glob("replies/_index/*")]
     each = sum(tables) / (segments * ROWS)

@@ -20,16 +20,16 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.commands.bakeoff import measure
-from zelo_ray.commands.bakeoff.kin import guard
-from zelo_ray.commands.bakeoff.kinship import kinship_of
+from zelo_ray.commands.bakeoff.model_families import find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, MeasuredRanker
-from zelo_ray.commands.bakeoff.rest import InseparableError
+from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
 from zelo_ray.commands.bakeoff.significance import significance_of
+from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.significance import Floats
 from zelo_ray.families import families_of
 from zelo_ray.fitting.calibration import Ratings
-from zelo_ray.fitting.effective import ends, given_people
+from zelo_ray.fitting.effective_judges import bound_effective_number, effective_number_by_people
 from zelo_ray.formats.interchange.trec import read_run
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.providers import offline
@@ -112,10 +112,10 @@ def row(
 ) -> Floats:
     """Sure and wrong: without the guard, with it, and without it of pairs that have no kin."""
     outcome = contest(data, arms, judges)
-    kinship = kinship_of(judges, {name: name for name in arms}, {})
-    before, kin = counts(outcome.comparisons, people), kinship.of_arms
+    kinship = find_family_overlap(judges, {name: name for name in arms}, {})
+    before, kin = counts(outcome.comparisons, people), kinship.judges_by_ranker
     apart = [one for one in outcome.comparisons if not {one.run_a, one.run_b} & kin.keys()]
-    guard(outcome, kinship, Panel(data, judges), OPTIONS)
+    guard_against_self_preference(outcome, kinship, Panel(data, judges), OPTIONS)
     return np.array([*before, *counts(outcome.comparisons, people), *counts(apart, people)])
 
 
@@ -147,7 +147,10 @@ def worth(data: Recorded, panels: Iterable[Sequence[str]]) -> None:
         judge = np.repeat(np.arange(len(panel)), len(data.items))
         ratings = Ratings(unit, judge, grades.ravel().clip(0, 3), len(data.items), tuple(panel))
         families = [families_of(name) for name in panel]
-        numbers = given_people(ratings, data.people), *ends(np.corrcoef(grades), families)
+        numbers = (
+            effective_number_by_people(ratings, data.people),
+            *bound_effective_number(np.corrcoef(grades), families),
+        )
         found.setdefault(len(frozenset().union(*families)), []).append(numbers)
     print("\n| three judges of | panels | given people | lower end | upper end | between |")
     print("|---|" + "---:|" * 5)

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from zelo_ray.engine.learning import learn
+from zelo_ray.engine.learning import learn_judges
 from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.tables import schema_of, table_of
@@ -69,7 +69,7 @@ def main() -> None:
         before = peak()
         options = LeanOptions(inputs=("-",), out=out, protocol="lean")
         start = time.process_time()
-        learned = learn(options, None)
+        learned = learn_judges(options, None)
         learning = time.process_time() - start
         print(f"learn: {learning:.1f} s of processor, peak memory {before:.0f} -> {peak():.0f} MB")
         print(*learned.notes, sep="\n")

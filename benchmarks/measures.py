@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank
+from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
 
 Dicts = dict[str, dict[str, Any]]
 MEASURES = {
@@ -75,7 +75,7 @@ def dicts_of(table: pa.Table, kind: Callable[[float], Any]) -> Dicts:
 
 def zelo_ray(qrels: pa.Table, run: pa.Table, *, ties: Any = "trec") -> tuple[float, Any]:
     """Ours. Returns when it was ready to measure, and the means."""
-    ranking = rank(Truth(qrels), run, ties=ties)
+    ranking = rank_run(Truth(qrels), run, ties=ties)
     ready = perf_counter()
     return ready, evaluate(parse_measures(MEASURES), ranking).mean(axis=1)
 

@@ -22,10 +22,10 @@ import psutil
 
 from tests import crash
 from zelo_ray.formats.pools import LineLimits, read_lines
-from zelo_ray.protocols import find
+from zelo_ray.protocols import find_protocol
 from zelo_ray.protocols.zelo import ZeloOptions
 from zelo_ray.providers import build_panel
-from zelo_ray.providers.openai.connection import body
+from zelo_ray.providers.openai.connection import build_body
 from zelo_ray.records import Request
 
 MODEL = "gpt-6-luna"
@@ -34,7 +34,7 @@ MODEL = "gpt-6-luna"
 def requests_of(pools: Path) -> list[Request]:
     options = ZeloOptions(inputs=(str(pools),), out="unused")
     panel = build_panel([f"openai:{MODEL}"], {})
-    protocol = find("zelo")
+    protocol = find_protocol("zelo")
     found = []
     for line in read_lines(str(pools), LineLimits()):
         assert line.pool
@@ -59,9 +59,9 @@ async def bare_loop(
     async def call(request: Request) -> None:
         async with slots:
             if typed:
-                await client.chat.completions.create(**body(request))
+                await client.chat.completions.create(**build_body(request))
             else:
-                await client.post("/chat/completions", cast_to=Response, body=body(request))
+                await client.post("/chat/completions", cast_to=Response, body=build_body(request))
 
     await asyncio.gather(*(call(request) for request in requests))
     await client.close()

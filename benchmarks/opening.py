@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from zelo_ray.engine.ledger import Ledger, spent_in
+from zelo_ray.engine.ledger import Ledger, sum_spent
 
 ROWS = 75_000  # of a segment of 64 MB
 LOOKUPS, BATCH = 20_000, 300
@@ -43,9 +43,9 @@ def measure(folder: str, segments: int) -> None:
         found[f"{name} us"] = (time.process_time() - begun) / LOOKUPS * 1e6
         if not right:
             raise RuntimeError(name)
-    if hasattr(ledger, "there"):
+    if hasattr(ledger, "contains"):
         begun = time.process_time()
-        right = all(all(ledger.there(there[i : i + BATCH])) for i in range(0, LOOKUPS, BATCH))
+        right = all(all(ledger.contains(there[i : i + BATCH])) for i in range(0, LOOKUPS, BATCH))
         found["there us"] = (time.process_time() - begun) / LOOKUPS * 1e6
         if not right:
             raise RuntimeError("there")
@@ -64,7 +64,7 @@ def measure(folder: str, segments: int) -> None:
                     took = (time.process_time() - begun) / LOOKUPS * 1e6
                     found[f"{name} {how} us"] = took
         begun = time.process_time()
-        spent_in(folder)
+        sum_spent(folder)
         found["spent s"] = time.process_time() - begun
     print(json.dumps(found), flush=True)
     sys.stdin.readline()

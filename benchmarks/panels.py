@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 from sklearn.metrics import cohen_kappa_score
 
-from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank
+from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
 from zelo_ray.fitting.calibration import (
     FAMILIES,
     Posterior,
     Ratings,
-    judge,
+    compute_posterior,
     learn,
     majority,
     median,
@@ -138,7 +138,7 @@ def words(
     found = {"median (lower)": np.floor(median(ratings)).astype(np.int64)}
     found["majority"] = majority(ratings)
     for family in families:
-        found[f"calibrated, {family}"] = judge(learn(ratings, family), ratings).grade
+        found[f"calibrated, {family}"] = compute_posterior(learn(ratings, family), ratings).grade
     return found
 
 
@@ -194,7 +194,7 @@ def anchored(data: Recorded, panels: list[Ints], seeds: int, family: str = "thur
             found = words(data, panel, [family])
             both = data.ratings(panel, labelled)
             model = learn(both, family, HUMAN)
-            posterior = judge(model, both)
+            posterior = compute_posterior(model, both)
             found["calibrated and anchored"] = posterior.grade
             for name, said in found.items():
                 tables.setdefault(name, []).append(confusions(data, said, kept))
@@ -233,7 +233,9 @@ def families(data: Recorded, panels: list[Ints]) -> None:
                 began = perf_counter()
                 model = learn(part(ratings, ~left), family)
                 seconds += perf_counter() - began
-                total += float(np.nansum(judge(model, part(ratings, left)).log_likelihood))
+                total += float(
+                    np.nansum(compute_posterior(model, part(ratings, left)).log_likelihood)
+                )
                 grades += int(left.sum())
         print(f"| {data.name}, {len(panels[0])} judges | {family} | {total / grades:.4f} |")
 
@@ -249,7 +251,7 @@ def rules(data: Recorded, panels: list[Ints]) -> None:
     found: dict[str, list[Floats]] = {}
     for panel in panels:
         ratings = data.ratings(panel)
-        posterior = judge(learn(ratings), ratings)
+        posterior = compute_posterior(learn(ratings), ratings)
         above = np.pad(posterior.at_least, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
         choices = {
             "rounded mean": posterior.grade,
@@ -307,7 +309,7 @@ def coverage(repeats: int = 400) -> None:
             )
             far = np.stack([found[:, 0] - true, found[:, 2] - 1 / slopes])
             inside = np.abs(far) < Z * found[:, [1, 3]].T
-            posterior = judge(model, ratings)
+            posterior = compute_posterior(model, ratings)
             latents = np.abs(posterior.mean - latent) < Z * posterior.sd
             held.append(np.array([*inside.mean(axis=1), latents.mean()]))
             off.append(far)
@@ -335,7 +337,7 @@ def leaderboards(data: Recorded, runs: Path, panels: list[Ints]) -> None:
                 }
             )
         )
-        return np.array([np.nanmean(evaluate(measures, rank(truth, run))) for run in tables])
+        return np.array([np.nanmean(evaluate(measures, rank_run(truth, run))) for run in tables])
 
     human = means(data.human)
 
@@ -350,7 +352,7 @@ def leaderboards(data: Recorded, runs: Path, panels: list[Ints]) -> None:
             ratings = data.ratings(panel)
             said: dict[str, NDArray[np.number]] = dict(words(data, panel))
             for family in FAMILIES:
-                mean = judge(learn(ratings, family), ratings).grade_mean
+                mean = compute_posterior(learn(ratings, family), ratings).grade_mean
                 said[f"posterior mean, {family}"] = mean
             for name, labels in said.items():
                 found.setdefault(name, []).append(tau(labels))

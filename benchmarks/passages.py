@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN, as_shown
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN, shown_document
 from zelo_ray.providers.offline import bm25
 from zelo_ray.records import Document, Pool
 
@@ -46,7 +46,7 @@ def shown(query: str, text: str, passages: int | None) -> str:
     """What a judge sees of it."""
     pool = Pool("q", query, (document := Document("d", text, {}),))
     options = AnnotateOptions(inputs=("-",), out="-", judges=("-",), passages=passages)
-    return " ".join(NUMBER.sub(" ", as_shown(document, pool, options).content).split())
+    return " ".join(NUMBER.sub(" ", shown_document(document, pool, options).content).split())
 
 
 def hidden(answer: str, others: list[str], depth: float, size: int) -> tuple[str, str]:

@@ -30,12 +30,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.evaluation.measures import Ranking, Truth, parse_measure, rank
-from zelo_ray.evaluation.people.corrected import FEWEST, by_panel, corrected, people_alone
-from zelo_ray.evaluation.people.design import Floats, inclusion, threshold_of
-from zelo_ray.evaluation.people.frame import Frame, frame_of, sizes
-from zelo_ray.evaluation.people.tested import student
-from zelo_ray.evaluation.significance import means
+from zelo_ray.evaluation.measures import Ranking, Truth, parse_measure, rank_run
+from zelo_ray.evaluation.people.corrected import (
+    FEWEST,
+    correct_metrics,
+    metrics_by_panel,
+    metrics_by_people,
+)
+from zelo_ray.evaluation.people.frame import Frame, build_frame, label_sizes
+from zelo_ray.evaluation.people.sampling_design import (
+    Floats,
+    inclusion_probabilities,
+    sample_threshold,
+)
+from zelo_ray.evaluation.people.student_tests import student_intervals
+from zelo_ray.evaluation.significance import bootstrap_means
 from zelo_ray.formats.interchange.trec import read_run
 
 LABELS = (50, 100, 200, 400)
@@ -80,13 +89,13 @@ class Contest:
     def drawn(self, rng: np.random.Generator, labels: int) -> Drawn:
         """Documents as the tool draws them."""
         priority = self.size / (1 - rng.random(len(self.size)))
-        return self._of(priority, threshold_of(priority, labels))
+        return self._of(priority, sample_threshold(priority, labels))
 
     def drawn_on(self, rng: np.random.Generator) -> Iterator[Drawn]:
         """The same sample, made larger and larger."""
         priority = self.size / (1 - rng.random(len(self.size)))
         for labels in LABELS:
-            yield self._of(priority, threshold_of(priority, labels))
+            yield self._of(priority, sample_threshold(priority, labels))
 
     def whole(self, rng: np.random.Generator, labels: int) -> Drawn:
         """Whole queries, as many as have so many documents that matter."""
@@ -100,7 +109,7 @@ class Contest:
 
     def _of(self, priority: Floats, threshold: float) -> Drawn:
         known = priority > threshold
-        return np.where(known, self.people, np.nan), inclusion(self.size, threshold)
+        return np.where(known, self.people, np.nan), inclusion_probabilities(self.size, threshold)
 
 
 def apart(values: Floats) -> Floats:
@@ -108,15 +117,15 @@ def apart(values: Floats) -> Floats:
 
 
 def by_documents(contest: Contest, drawn: Drawn) -> Floats:
-    return corrected(contest.frame, *drawn)
+    return correct_metrics(contest.frame, *drawn)
 
 
 def by_people(contest: Contest, drawn: Drawn) -> Floats:
-    return people_alone(contest.frame, *drawn)
+    return metrics_by_people(contest.frame, *drawn)
 
 
 def by_queries(contest: Contest, drawn: Drawn) -> Floats:
-    return corrected(contest.frame, *drawn, whole_queries=True)
+    return correct_metrics(contest.frame, *drawn, whole_queries=True)
 
 
 WAYS: dict[str, tuple[Callable[..., Drawn], Callable[[Contest, Drawn], Floats]]] = {
@@ -138,9 +147,9 @@ def coverage(contests: Sequence[Contest], trials: int, rng: np.random.Generator)
                 rows.append(apart(estimate(sample, drawn)))
                 queries.append(len(np.unique(sample.frame.query[~np.isnan(drawn[0])])))
         found, wanted = np.stack(rows), contest.truth.mean()
-        _, low, high = means(found, resamples=RESAMPLES, confidence=0.95, seed=0)
+        _, low, high = bootstrap_means(found, resamples=RESAMPLES, confidence=0.95, seed=0)
         both = zip(found, queries, strict=True)
-        ends = [student(row[np.newaxis], np.array([n]), 0.95)[:2] for row, n in both]
+        ends = [student_intervals(row[np.newaxis], np.array([n]), 0.95)[:2] for row, n in both]
         lower, upper = np.array(ends)[:, :, 0].T
         lower, upper = np.where(np.isnan(lower), [low, high], [lower, upper])
         within = (low <= wanted) & (wanted <= high)
@@ -157,7 +166,7 @@ def estimates(
 ) -> Iterator[tuple[tuple[str, int], Drawn, Callable[[Contest, Drawn], Floats]]]:
     """Every way to come to a difference, with the labels that it is given."""
     nothing = np.full(len(sample.people), np.nan), np.ones(len(sample.people))
-    yield ("the panel alone", 0), nothing, lambda contest, _: by_panel(contest.frame)
+    yield ("the panel alone", 0), nothing, lambda contest, _: metrics_by_panel(contest.frame)
     for way, (draw, estimate) in WAYS.items():
         for n in LABELS:
             yield (way, n), draw(sample, rng, n), estimate
@@ -226,7 +235,7 @@ def p_of(sample: Contest, drawn: Drawn) -> float:
     rows = ~np.isnan(drawn[0]) & (apart(sample.frame.weight) != 0)
     queries = len(np.unique(sample.frame.query[rows])) if rows.sum() >= FEWEST else 0
     difference = apart(by_documents(sample, drawn))[np.newaxis]
-    return float(student(difference, np.array([queries]), 0.95)[2][0])
+    return float(student_intervals(difference, np.array([queries]), 0.95)[2][0])
 
 
 def contests_of(
@@ -250,7 +259,7 @@ def contests_of(
     columns = dict(zip(("query_id", "doc_id", "relevance"), zip(*rows, strict=True), strict=True))
     truth = Truth(pa.table({name: list(column) for name, column in columns.items()}))
     paths = sorted((folder / "runs_top10").glob("*.run"))
-    ranked = {path.stem: rank(truth, read_run(str(path))[1]) for path in paths}
+    ranked = {path.stem: rank_run(truth, read_run(str(path))[1]) for path in paths}
     both = [*combinations(ranked, 2)]
     rng = np.random.default_rng(seed)
     chosen = [both[i] for i in rng.permutation(len(both))[:pairs]]
@@ -265,10 +274,10 @@ def contests_of(
 
 def contest_of(rankings: Sequence[Ranking], people: Grades) -> Contest:
     """A contest of the first two, whose documents are drawn for all of them."""
-    frame = frame_of(parse_measure("nDCG@10"), {str(n): one for n, one in enumerate(rankings)})
+    frame = build_frame(parse_measure("nDCG@10"), {str(n): one for n, one in enumerate(rankings)})
     names = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
     said = np.array([people[query_id].get(doc_id, 0.0) for query_id, doc_id in names])
-    size = sizes(frame)
+    size = label_sizes(frame)
     two = replace(frame, weight=frame.weight[:2], answered=frame.answered[:2])
     return Contest(two, said, size)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from zelo_ray.formats.pools import LineLimits, open_plain, read_lines
+from zelo_ray.formats.pools import LineLimits, open_unpacked, read_lines
 from zelo_ray.records import Document, Pool
 
 
@@ -37,7 +37,7 @@ def validated(path: str) -> int:
 def trusted(path: str) -> int:
     """As a pass could read what an earlier one has validated."""
     count = 0
-    with open_plain(path) as stream:
+    with open_unpacked(path) as stream:
         for raw in stream:
             line = orjson.loads(raw)
             held = [

@@ -21,9 +21,9 @@ import numpy as np
 
 from benchmarks.panels import Recorded, load
 from zelo_ray.fitting.calibration import Ratings, median
-from zelo_ray.fitting.calibration.draws import drawn
+from zelo_ray.fitting.calibration.corrected_shares import estimate_shares
 from zelo_ray.fitting.calibration.ratings import Floats, Ints
-from zelo_ray.fitting.calibration.shares import shares
+from zelo_ray.fitting.calibration.sampling_check import check_sampling
 
 TOP = 4
 DESIGNS = {
@@ -102,9 +102,9 @@ def measure(data: Labelled, design: str, many: int, draws: int) -> None:
     for _ in range(draws):
         panel, human, query = data.run(rng)
         seen = ask(design, many, (panel, human, query), rng)
-        kept += drawn(panel, seen, query).sound
+        kept += check_sampling(panel, seen, query).sound
         for clustered in held:
-            rows = shares(panel, seen, query=query if clustered else None)
+            rows = estimate_shares(panel, seen, query=query if clustered else None)
             low, high = np.array([(row.low, row.high) for row in rows]).T
             held[clustered] += (low <= data.truth) & (data.truth <= high)
             width[clustered] += high[0] - low[0]

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 from zelo_ray.evaluation import randomisation
-from zelo_ray.evaluation.significance import Floats, compare, contest
+from zelo_ray.evaluation.significance import Floats, compare_pairs, evaluate_rankers
 
 ARMS, QUERIES, MEASURES = (10, 20, 40, 100), 1000, ("nDCG@10", "AP", "RR")
 CONTESTS, MANY, SIZES = 200, 40, (25, 100)
@@ -42,7 +42,7 @@ def print_speed() -> None:
             answered = rng.random((arms, QUERIES)) >= lost
             names = [f"arm {n}" for n in range(arms)]
             began = time.monotonic()
-            _, found = contest(values, answered, names, resamples=10_000, **OPTIONS)
+            _, found = evaluate_rankers(values, answered, names, resamples=10_000, **OPTIONS)
             seconds = time.monotonic() - began
             told = sum(one.p_holm < 0.05 for one in found)
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -54,7 +54,7 @@ def told(queries: int, number: int, apart: float) -> int:
     """How many pairs one contest tells apart."""
     rng = np.random.default_rng([queries, number])
     values = {"m": metrics(rng, MANY, queries, apart)}
-    found = compare(values, [str(n) for n in range(MANY)], resamples=2000, **OPTIONS)
+    found = compare_pairs(values, [str(n) for n in range(MANY)], resamples=2000, **OPTIONS)
     return sum(one.p_holm < 0.05 for one in found)
 
 

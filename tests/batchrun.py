@@ -18,7 +18,7 @@ import sys
 from dataclasses import dataclass
 
 from tests.builders import LineLimits, options_of, parse_line
-from zelo_ray.engine.batch import Batcher, harvest
+from zelo_ray.engine.batch import BatchClient, harvest
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
@@ -109,7 +109,7 @@ async def _go(pools, out, judge):
     run_id = f"run-{os.getpid()}"
     ledger = Ledger(out, run_id, ("failed",))
     given = {"ledger": ledger, "environ": os.environ, "run_id": run_id}
-    batcher = Batcher(options, panel, panel, clock=Clock(speed=120.0), **given)
+    batcher = BatchClient(options, panel, panel, clock=Clock(speed=120.0), **given)
     await batcher.run(lambda: iter(held))
     ledger.close()
     return batcher.stopped

@@ -10,21 +10,21 @@ import pyarrow.parquet as pq
 
 from zelo_ray.api.comparisons import RaterAgreement
 from zelo_ray.api.progress import SilentWatch
-from zelo_ray.cli.arguments import parse
+from zelo_ray.cli.arguments import parse_command
 from zelo_ray.commands.agree.run import run as run_agree
-from zelo_ray.engine.batch import Batcher
-from zelo_ray.engine.bookkeeping import Tally, retried
+from zelo_ray.engine.batch import BatchClient
+from zelo_ray.engine.bookkeeping import Tally, statuses_to_retry
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.online import Asker
-from zelo_ray.engine.settle import settle
+from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.pools import LineLimits, parse_line
-from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
+from zelo_ray.formats.run_record import record_start
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.places import GIVEN
-from zelo_ray.protocols import RANKERS, advance, load, zelo
+from zelo_ray.options.places import FROM_USER
+from zelo_ray.protocols import RANKERS, advance, load_protocol, zelo
 from zelo_ray.providers import build_panel, load_provider, parse_judge
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
 
@@ -63,19 +63,19 @@ def options_of(limits=(), **fields):
         given[name] = given.get(name, {}) | limit
     kind = AnnotateOptions
     if fields.get("protocol") not in RANKERS:
-        kind = load(fields.get("protocol", "zelo")).options
+        kind = load_protocol(fields.get("protocol", "zelo")).options
     given = {"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields}
-    return kind.model_validate(given, context=GIVEN)
+    return kind.model_validate(given, context=FROM_USER)
 
 
 def sealed(requests, salt="a ledger's own"):
     """Requests as they are sent, with the codes of their markers."""
-    return [request.marked(salt) for request in requests]
+    return [request.with_codes(salt) for request in requests]
 
 
 def parsed(*words):
     """Options as the command line reads them."""
-    return parse([str(word) for word in words])[1]
+    return parse_command([str(word) for word in words])[1]
 
 
 def agreement_of(*words):
@@ -180,7 +180,7 @@ def ask(
     async def run():
         limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
         ledger = Ledger(options.out, run_id, retry, limits)
-        asker = Asker(
+        asker = OnlineClient(
             *(options, panel, _present(panel, disabled)),
             ledger=ledger,
             environ=environ,
@@ -190,7 +190,7 @@ def ask(
             clock=clock,
         )
         try:
-            await asyncio.gather(*(asker.fill(pool) for pool in pools))
+            await asyncio.gather(*(asker.ask_about(pool) for pool in pools))
         finally:
             await asker.aclose()
             ledger.close()
@@ -240,9 +240,9 @@ def ask_apart(pools, options, panel, *, run_id="run", enough=None, look=None, ag
     async def run():
         askers = []
         for judge in panel:
-            ledger = Ledger(options.books, run_id, retried(options))
+            ledger = Ledger(options.books, run_id, statuses_to_retry(options))
             told = {"ledger": ledger, "environ": {}, "run_id": run_id, "again": again}
-            askers.append((Asker(options, panel, [judge], **told), ledger))
+            askers.append((OnlineClient(options, panel, [judge], **told), ledger))
 
         def tallies():
             return {n: t for asker, _ in askers for n, t in asker.tallies.items()}
@@ -257,7 +257,7 @@ def ask_apart(pools, options, panel, *, run_id="run", enough=None, look=None, ag
                 await asyncio.sleep(0.001)
 
         watching = asyncio.create_task(watch())
-        await asyncio.gather(*(asker.fill(pool) for asker, _ in askers for pool in pools))
+        await asyncio.gather(*(asker.ask_about(pool) for asker, _ in askers for pool in pools))
         watching.cancel()
         for asker, ledger in askers:
             await asker.aclose()
@@ -279,7 +279,7 @@ def write_graded(path, pools):
 
 def short(protocol):
     """Options that keep a protocol's course short, if it has such."""
-    return {"rounds": 1} if "rounds" in load(protocol).own_options else {}
+    return {"rounds": 1} if "rounds" in load_protocol(protocol).own_options else {}
 
 
 def interrupted(folder, pools, enough, **fields):
@@ -298,7 +298,7 @@ def interrupted(folder, pools, enough, **fields):
         "panel": [{"judge": judge.name, "options": judge.options} for judge in panel],
         "shards": [str(given)],
     }
-    begin(str(out), "run.json", record)
+    record_start(str(out), "run.json", record)
     ask_apart(pools, options, panel, enough=enough)
     return out
 
@@ -329,7 +329,7 @@ def send_away(
         for provider in dict.fromkeys(judge.provider for judge in present):
             ledger = Ledger(options.out, run_id)
             judges = [judge for judge in present if judge.provider == provider]
-            batchers[provider] = Batcher(
+            batchers[provider] = BatchClient(
                 *(options, panel, judges),
                 ledger=ledger,
                 environ=environ,
@@ -389,7 +389,8 @@ def results_of(out, pools, say=None, block=None, **fields):
     shelf, lines = answers(pools, options, say), lines_of(pools)
     size = block or max(1, len(lines))
     blocks = (
-        settle(lines[i : i + size], PANEL, options, shelf) for i in range(0, len(lines), size)
+        build_results(lines[i : i + size], PANEL, options, shelf)
+        for i in range(0, len(lines), size)
     )
     return write_results(blocks, options)
 

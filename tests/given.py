@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.crash import ROOT
 from tests.fakes import sample
-from zelo_ray.formats.files import lines
+from zelo_ray.formats.files import read_placed_lines
 
 QUERIES, DOCUMENTS = 5, 5
 _WRITTEN = ("--out", "--csv", "--labels-out")
@@ -101,7 +101,9 @@ def _read(text: str) -> Iterable[str]:
 
 def _sample() -> list[dict[str, Any]]:
     """The first queries of the sample, with a few documents each: q1 with d1, d2 ..., q2 ..."""
-    found = [json.loads(line) for _, line in lines(str(ROOT / "data/sample/part-0.jsonl"))]
+    found = [
+        json.loads(line) for _, line in read_placed_lines(str(ROOT / "data/sample/part-0.jsonl"))
+    ]
     pools, numbers = found[:QUERIES], itertools.count(1)
     for number, pool in enumerate(pools, 1):
         pool["query"]["id"] = f"q{number}"

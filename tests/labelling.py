@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray import cli
-from zelo_ray.commands.label import working
+from zelo_ray.commands.label import open_work
 from zelo_ray.commands.label.page import labelling_page
 from zelo_ray.commands.label.rubric import RUBRIC
 from zelo_ray.commands.label.serve import Server
@@ -46,7 +46,7 @@ def sample_at(out, drawn, *, more=0, text="", overlap=0.0, seed=0):
 def serving(out):
     """The page of a sample, served by a thread of this process."""
     with (
-        working(LabelOptions(out=str(out)), print) as work,
+        open_work(LabelOptions(out=str(out)), print) as work,
         Server(work.desk, partial(labelling_page, work), str(out)) as server,
     ):
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

@@ -72,10 +72,10 @@ def main() -> None:
     """Start Ray; for each line, run a command and tell of it."""
     from zelo_ray import cli
     from zelo_ray.options import AnnotateOptions
-    from zelo_ray.ray.session import on_ray
+    from zelo_ray.ray.session import ray_session
 
     out, tell = sys.argv[1], sys.stdout
-    with on_ray(AnnotateOptions(inputs=("in",), out=out)):
+    with ray_session(AnnotateOptions(inputs=("in",), out=out)):
         for line in sys.stdin:
             environ, words = json.loads(line)
             os.environ.clear()

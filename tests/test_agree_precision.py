@@ -10,9 +10,9 @@ import pytest
 from tests.builders import rows_of, write_lines
 from zelo_ray.commands.agree.report import AGREE_REPORT
 from zelo_ray.evaluation.agreement import ratings_of
-from zelo_ray.evaluation.agreement.counts import of_pair
-from zelo_ray.evaluation.agreement.intervals import draws, interval
-from zelo_ray.evaluation.agreement.precision import MEASURES, precisions
+from zelo_ray.evaluation.agreement.counts import count_pair
+from zelo_ray.evaluation.agreement.intervals import draw_samples, interval
+from zelo_ray.evaluation.agreement.precision import MEASURES, compute_precision
 
 GRADES = pa.schema(
     [(name, pa.string()) for name in ("query_id", "doc_id", "judge")] + [("grade", pa.int64())]
@@ -51,14 +51,16 @@ def test_every_figure_is_sklearns_and_every_interval_that_of_brute_force():
     for judge in ("good", "poor"):
         items = sorted(said["human"].keys() & said[judge].keys())
         queries = sorted({q for q, _ in items})
-        counts = of_pair(ratings, people, ratings.raters.index(judge))
-        found = [*precisions(judge, "0-3", counts, dict(enumerate("0123")), resamples=200, seed=7)]
+        counts = count_pair(ratings, people, ratings.raters.index(judge))
+        found = [
+            *compute_precision(judge, "0-3", counts, dict(enumerate("0123")), resamples=200, seed=7)
+        ]
         assert len(found) == 4 * 3
         truth, own = (np.array([said[who][item] for item in items]) for who in ("human", judge))
         expected = sklearns(truth, own, range(4))
         of_query = np.array([queries.index(q) for q, _ in items])
         again = []
-        for weights in draws(len(queries), 200, 7).astype(int):
+        for weights in draw_samples(len(queries), 200, 7).astype(int):
             rows_ = np.repeat(np.arange(len(items)), weights[of_query])
             again.append(sklearns(truth[rows_], own[rows_], range(4)))
         for one in found:

@@ -9,9 +9,9 @@ import pytest
 from tests.builders import rows_of, write_lines
 from tests.test_labels import sample
 from zelo_ray.commands.compare_protocols import read_people
-from zelo_ray.evaluation.agreement.single import once
-from zelo_ray.evaluation.agreement.votes import ballots, crossed, words
-from zelo_ray.formats.interchange.verdicts import read_verdicts
+from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
+from zelo_ray.evaluation.agreement.votes import cross_votes, encode_votes, judge_verdicts
+from zelo_ray.formats.interchange.all_judgments import read_all_judgments
 
 A, TIE, B = -1.0, 0.0, 1.0
 
@@ -46,13 +46,15 @@ def test_one_person_that_repeats_does_not_outvote_two(say, tmp_path):
     people = [*PEOPLE, *[vote("q", B, "cy")] * 5]
     assert told(say, tmp_path, people, JUDGE)["0-2"] == (1, 2)
     path = str(write_lines(tmp_path / "p.jsonl", people))
-    assert [each.word for each in read_people(path).items("q", "xy")] == [2]
+    assert [each.verdict for each in read_people(path).items("q", "xy")] == [2]
 
 
 def test_people_without_names_are_several(say, tmp_path):
     nameless = [{k: v for k, v in row.items() if k != "judge"} for row in PEOPLE]
     assert told(say, tmp_path, nameless, JUDGE * 2)["votes"] == (2, 4)
-    voices = read_verdicts([str(tmp_path / "j.jsonl")], human=str(tmp_path / "p.jsonl")).voices
+    voices = read_all_judgments(
+        [str(tmp_path / "j.jsonl")], human=str(tmp_path / "p.jsonl")
+    ).human_votes
     assert voices["rater"].to_pylist() == [*"0123"]
 
 
@@ -90,7 +92,7 @@ def test_each_vote_of_the_one_with_more_counts_once():
         for judge, most in (("one", 4), ("other", 3))
         for _ in range(rng.integers(1, most + 1))
     ]
-    found = crossed(ballots(pa.Table.from_pylist(rows)), 0, 1)
+    found = cross_votes(encode_votes(pa.Table.from_pylist(rows)), 0, 1)
     for q, table in enumerate(found):
         keys = [(f"q{q}", "one"), (f"q{q}", "other")]
         own = [
@@ -126,11 +128,11 @@ def test_lenient_is_judge_benchs_count(tmp_path, say, first, second, tells):
 def test_lenient_goes_by_the_word_in_each_order():
     rows = [vote("q", A, "j", swapped=False)] * 2 + [vote("q", B, "j", swapped=False)]
     rows += [vote("q", TIE, "j", swapped=True)] * 3 + [vote("r", TIE, "j", swapped=True)]
-    cast = ballots(pa.Table.from_pylist(rows))
-    assert words(once(cast, lenient=True)).tolist() == [[1, 0]]
-    assert words(cast).tolist() == [[0, 0]]
-    none = ballots(pa.Table.from_pylist(rows).slice(0, 0))
-    assert len(once(none).judge) == len(once(none, lenient=True).judge) == 0
+    cast = encode_votes(pa.Table.from_pylist(rows))
+    assert judge_verdicts(reduce_repeats(cast, lenient=True)).tolist() == [[1, 0]]
+    assert judge_verdicts(cast).tolist() == [[0, 0]]
+    none = encode_votes(pa.Table.from_pylist(rows).slice(0, 0))
+    assert len(reduce_repeats(none).judge) == len(reduce_repeats(none, lenient=True).judge) == 0
 
 
 def test_lenient_holds_between_judges_too(say, tmp_path):

@@ -6,10 +6,10 @@ import pytest
 from tests.builders import agreement_of, rows_of, write_lines
 from zelo_ray import agree, agreement
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.agreement.ranks import kendall, spearman
-from zelo_ray.formats.interchange.scales import mapped
-from zelo_ray.formats.interchange.verdicts import read_verdicts
-from zelo_ray.options.scales import Scale, scales_of
+from zelo_ray.evaluation.agreement.rank_correlations import kendall, spearman
+from zelo_ray.formats.interchange.all_judgments import read_all_judgments
+from zelo_ray.formats.interchange.scales import map_grades
+from zelo_ray.options.scales import Scale, parse_scales
 
 
 def grade(query_id, doc_id, judge, value):
@@ -66,19 +66,19 @@ def test_rank_coefficients_are_scipys():
 )
 def test_a_scale_is_mapped_end_to_end(scale, expected):
     grades = np.arange(scale.low, scale.high + 1.0)
-    assert mapped(grades, scale, 4).tolist() == expected
+    assert map_grades(grades, scale, 4).tolist() == expected
 
 
 def test_what_is_no_scale_is_told():
-    assert scales_of(("a=b=0-5:ranks", "c:d=-2--1")) == {
+    assert parse_scales(("a=b=0-5:ranks", "c:d=-2--1")) == {
         "a=b": Scale(0, 5, True),
         "c:d": Scale(-2, -1, False),
     }
     for written in ("j", "j=5", "j=5-0", "j=1-1", "j=0-900", "j=0-5:shift", "=0-5"):
         with pytest.raises(ValueError, match=r"NAME=0-5|2 to 100 grades"):
-            scales_of((written,))
+            parse_scales((written,))
     with pytest.raises(ValueError, match="j: has two scales"):
-        scales_of(("j=0-5", "j=1-4"))
+        parse_scales(("j=0-5", "j=1-4"))
     with pytest.raises(OptionError, match="human: cannot have ranks"):
         agree("x", human="x", scale={"human": "0-5:ranks"})
 
@@ -132,14 +132,16 @@ def test_a_document_that_a_file_judges_twice_is_refused_on_any_scale(say, tmp_pa
 
 def test_errors_name_the_judge(files, tmp_path):
     with pytest.raises(InputError, match=r":\d+: the grade \d of wide is not on its scale 0-2"):
-        read_verdicts([files[0]], scales=scales_of(("wide=0-2", "x:shifted=1-4")))
-    found = read_verdicts([files[0]], scales=scales_of(("wide=0-2", "x:shifted=1-4")), clip=True)
+        read_all_judgments([files[0]], scales=parse_scales(("wide=0-2", "x:shifted=1-4")))
+    found = read_all_judgments(
+        [files[0]], scales=parse_scales(("wide=0-2", "x:shifted=1-4")), clip=True
+    )
     assert any(note.startswith("wide: ") and "clipped to 0-2" in note for note in found.notes)
     with pytest.raises(InputError, match="--scale wise: nobody of this name gave grades, but x:s"):
-        read_verdicts([files[0]], clip=True, scales=scales_of(("wise=0-5",)))
+        read_all_judgments([files[0]], clip=True, scales=parse_scales(("wise=0-5",)))
     half = write_lines(tmp_path / "half.jsonl", [grade("q", "d", "j", 1.5)])
     with pytest.raises(InputError, match=r"half.jsonl:1: the grade 1.5 of j is not on its"):
-        read_verdicts([str(half)], scales=scales_of(("j=1-4",)))
+        read_all_judgments([str(half)], scales=parse_scales(("j=1-4",)))
 
 
 def test_python_takes_the_same(files):

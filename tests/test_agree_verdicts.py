@@ -11,8 +11,8 @@ from tests.builders import agreement_of, rows_of, write_lines
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.differences import differences
-from zelo_ray.evaluation.agreement.intervals import draws, interval
-from zelo_ray.formats.interchange.verdicts import read_verdicts
+from zelo_ray.evaluation.agreement.intervals import draw_samples, interval
+from zelo_ray.formats.interchange.all_judgments import read_all_judgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Contest, Verdict
 
@@ -55,7 +55,7 @@ def test_differences_are_those_of_brute_force():
     ]
     common = np.flatnonzero((grades >= 0).all(axis=0))
     _, place = np.unique(queries[common], return_inverse=True)
-    weights = draws(place.max() + 1, 20, 3).astype(int)
+    weights = draw_samples(place.max() + 1, 20, 3).astype(int)
     for one in found:
         cut = grades[:, common] >= 2 if one.scale == ">=2" else grades[:, common]
         cut = cut.astype(int)
@@ -254,7 +254,7 @@ def test_verdicts_and_contests_of_annotate_are_votes(tmp_path):
     pq.write_table(table_of(fights, Contest), tmp_path / "contests.parquet")
     for name in ("run.json", "scores.parquet", "winners.parquet"):  # as an --out holds them
         (tmp_path / name).write_text("not looked at")
-    assert votes(read_verdicts([str(tmp_path)]).votes) == [
+    assert votes(read_all_judgments([str(tmp_path)]).votes) == [
         ("q1", "x", "y", "best-of openai:m", -1.0, False),
         ("q1", "x", "z", "best-of openai:m", 1.0, True),
         ("q1", "z", "w", "best-of openai:m", 0.0, False),
@@ -264,39 +264,39 @@ def test_verdicts_and_contests_of_annotate_are_votes(tmp_path):
         ("q1", "x", "z", "samre k", -1.0, False),
     ]
     with pytest.raises(InputError, match="leave out me="):
-        read_verdicts([f"me={tmp_path / 'verdicts.parquet'}"])
+        read_all_judgments([f"me={tmp_path / 'verdicts.parquet'}"])
 
 
 def test_fastchats_lines_are_votes_of_their_judges_or_of_one(tmp_path):
     rows = [line(81, "model_b", "p", turn=1), line(81, "tie (inconsistent)", "q", turn=2)]
     path = str(write_lines(tmp_path / "f.jsonl", rows))
     expected = [("81-1", "x", "y", "p", 1.0, None), ("81-2", "x", "y", "q", 0.0, None)]
-    assert votes(read_verdicts([path]).votes) == expected
+    assert votes(read_all_judgments([path]).votes) == expected
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "f.parquet")
-    assert votes(read_verdicts([str(tmp_path / "f.parquet")]).votes) == expected
-    assert {row[3] for row in votes(read_verdicts([f"me={path}"]).votes)} == {"me"}
-    assert votes(read_verdicts([path], turn=2).votes) == expected[1:]
+    assert votes(read_all_judgments([str(tmp_path / "f.parquet")]).votes) == expected
+    assert {row[3] for row in votes(read_all_judgments([f"me={path}"]).votes)} == {"me"}
+    assert votes(read_all_judgments([path], turn=2).votes) == expected[1:]
     plain = str(write_lines(tmp_path / "p.jsonl", [line("a", "model_a")]))
-    assert votes(read_verdicts([plain]).votes) == [("a", "x", "y", "j", -1.0, None)]
+    assert votes(read_all_judgments([plain]).votes) == [("a", "x", "y", "j", -1.0, None)]
     nameless = [{k: v for k, v in line("a", "tie").items() if k != "judge"}]
     path = str(write_lines(tmp_path / "file.jsonl", nameless))
-    assert votes(read_verdicts([path]).votes) == [("a", "x", "y", "file", 0.0, None)]
+    assert votes(read_all_judgments([path]).votes) == [("a", "x", "y", "file", 0.0, None)]
 
 
 def test_some_of_the_people(tmp_path):
     rows = [line(1, "model_a", "expert_1"), line(1, "model_b", "author_1"), line(2, None, "expert")]
     human = str(write_lines(tmp_path / "h.jsonl", rows))
     source = str(write_lines(tmp_path / "j.jsonl", [line(1, "tie")]))
-    found = read_verdicts([source], human=human)
-    assert [row[3:5] for row in votes(found.voices)] == [("human", -1.0), ("human", 1.0)]
+    found = read_all_judgments([source], human=human)
+    assert [row[3:5] for row in votes(found.human_votes)] == [("human", -1.0), ("human", 1.0)]
     assert found.notes == (f"{human}: 1 row without an answer (null)",)
-    found = read_verdicts([source], human=human, people="expert*")
-    assert [row[3:5] for row in votes(found.voices)] == [("human", -1.0)]
+    found = read_all_judgments([source], human=human, people="expert*")
+    assert [row[3:5] for row in votes(found.human_votes)] == [("human", -1.0)]
     with pytest.raises(InputError, match=r"h.jsonl: no row is of a judge like nobody\*"):
-        read_verdicts([source], human=human, people="nobody*")
+        read_all_judgments([source], human=human, people="nobody*")
     (tmp_path / "q.qrels").write_text("1 0 x 1\n")
     with pytest.raises(InputError, match=r"q.qrels: no row is of a judge like expert"):
-        read_verdicts([source], human=str(tmp_path / "q.qrels"), people="expert*")
+        read_all_judgments([source], human=str(tmp_path / "q.qrels"), people="expert*")
 
 
 @pytest.mark.parametrize(
@@ -313,19 +313,19 @@ def test_some_of_the_people(tmp_path):
 def test_a_bad_line_is_named(tmp_path, row, message):
     path = write_lines(tmp_path / "f.jsonl", [line(1, "tie"), row])
     with pytest.raises(InputError, match=f"f.jsonl:2: {message}"):
-        read_verdicts([str(path)])
+        read_all_judgments([str(path)])
 
 
 def test_a_turn_that_is_not_there(tmp_path):
     path = str(write_lines(tmp_path / "f.jsonl", [line(1, "tie")]))
     with pytest.raises(InputError, match=r"f.jsonl: its rows have no turn"):
-        read_verdicts([path], turn=1)
+        read_all_judgments([path], turn=1)
     path = str(write_lines(tmp_path / "t.jsonl", [line(1, "tie", turn=1)]))
     with pytest.raises(InputError, match=r"t.jsonl: has no row of turn 3"):
-        read_verdicts([path], turn=3)
+        read_all_judgments([path], turn=3)
     path = str(write_lines(tmp_path / "t.jsonl", [line(1, "tie", turn=1), line(2, "tie")]))
     with pytest.raises(InputError, match=r"t.jsonl:2: has no turn"):
-        read_verdicts([path])
+        read_all_judgments([path])
 
 
 def test_a_turn_of_files_that_have_none_is_refused_and_one_that_has_is_enough(tmp_path):
@@ -333,9 +333,9 @@ def test_a_turn_of_files_that_have_none_is_refused_and_one_that_has_is_enough(tm
     rows = [{"query_id": "1-1", "doc_id_a": "x", "doc_id_b": "y", "preference": 1}]
     write_lines(plain, rows)
     with pytest.raises(InputError, match=r"--turn chooses among FastChat's rows, and there are no"):
-        read_verdicts([str(plain)], turn=1)
+        read_all_judgments([str(plain)], turn=1)
     human = str(write_lines(tmp_path / "h.jsonl", [line(1, "tie", turn=n) for n in (1, 2)]))
-    assert len(read_verdicts([str(plain)], human=human, turn=1).voices) == 1
+    assert len(read_all_judgments([str(plain)], human=human, turn=1).human_votes) == 1
 
 
 def test_judges_that_have_no_pair_in_common_with_people(say, tmp_path):

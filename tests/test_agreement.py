@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from zelo_ray.evaluation.agreement import COEFFICIENTS, agreements, ratings_of
-from zelo_ray.evaluation.agreement.counts import binarised, of_pair, of_panel
-from zelo_ray.evaluation.agreement.intervals import draws, interval
+from zelo_ray.evaluation.agreement import COEFFICIENTS, measure_agreement, ratings_of
+from zelo_ray.evaluation.agreement.counts import binarise, count_pair, count_panel
+from zelo_ray.evaluation.agreement.intervals import draw_samples, interval
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/irrcac.json").read_text())
 
@@ -34,7 +34,7 @@ def table_of_matrix(grades, queries=None):
 
 def measured(grades, levels=4, queries=None, resamples=0, thresholds=(), seed=0):
     ratings = ratings_of(table_of_matrix(grades, queries).sort_by("judge"), levels)
-    found, _ = agreements(
+    found, _ = measure_agreement(
         ratings,
         {"all": sorted(ratings.raters)},
         COEFFICIENTS,
@@ -268,7 +268,7 @@ def test_the_order_of_rows_changes_nothing():
     random.Random(1).shuffle(rows)
 
     def run(table):
-        found, _ = agreements(
+        found, _ = measure_agreement(
             ratings_of(table, 4),
             {"all": ["r0", "r1", "r2"]},
             {"alpha-ordinal": COEFFICIENTS["alpha-ordinal"]},
@@ -290,8 +290,8 @@ def test_a_sample_is_what_the_coefficient_is_of_its_queries_repeated():
     grades = random_grades(60, 3, 0.3)
     queries = np.arange(60) % 6
     ratings = ratings_of(table_of_matrix(grades, queries).sort_by("judge"), 4)
-    panel, pair = of_panel(ratings, np.arange(3)), of_pair(ratings, 0, 1)
-    for weights in draws(6, 3, 11):
+    panel, pair = count_panel(ratings, np.arange(3)), count_pair(ratings, 0, 1)
+    for weights in draw_samples(6, 3, 11):
         repeated = np.concatenate(
             [np.repeat(grades[queries == q], int(w), axis=0) for q, w in enumerate(weights)]
         )
@@ -361,7 +361,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_does_not():
 
 def test_confusions_add_up():
     ratings = ratings_of(table_of_matrix(random_grades(50, 3, 0.2)), 4)
-    found, confused = agreements(
+    found, confused = measure_agreement(
         ratings, {}, {"kappa": COEFFICIENTS["kappa"]}, thresholds=[2], resamples=0, seed=0
     )
     for each in found:
@@ -372,12 +372,14 @@ def test_confusions_add_up():
         ]
         assert sum(c.items for c in cells) == each.items
         assert len(cells) == (16 if each.scale == "0-3" else 4)
-    assert binarised(of_pair(ratings, 0, 1), 2).items == of_pair(ratings, 0, 1).items
+    assert binarise(count_pair(ratings, 0, 1), 2).items == count_pair(ratings, 0, 1).items
 
 
 def test_no_judgments_are_no_raters():
     ratings = ratings_of(table_of_matrix([]), 4)
-    assert agreements(ratings, {"all": ()}, COEFFICIENTS, thresholds=[1], resamples=9, seed=0) == (
+    assert measure_agreement(
+        ratings, {"all": ()}, COEFFICIENTS, thresholds=[1], resamples=9, seed=0
+    ) == (
         [],
         [],
     )

@@ -3,11 +3,13 @@
 import pytest
 
 from tests.builders import Shelf, judge_of, pool_of
-from zelo_ray.protocols import PROTOCOLS, Progress, load
-from zelo_ray.records import SyntheticFeatures, written
+from zelo_ray.protocols import PROTOCOLS, Progress, load_protocol
+from zelo_ray.records import SyntheticFeatures, synthesize_answer
 
 PANEL = tuple(judge_of(f"openai:{name}") for name in "abc")
-SEEN = SyntheticFeatures(of_two=0.4, of_one=2, scores=(1.0, 2.0), words="so", argument="thus")
+SEEN = SyntheticFeatures(
+    pair_preference=0.4, document_grade=2, scores=(1.0, 2.0), words="so", argument="thus"
+)
 ALONE = [
     *((name, {}) for name in PROTOCOLS),
     ("zelo", {"votes": "one"}),
@@ -23,19 +25,19 @@ def asked_of_each(protocol, options, judges, pool):
     while missing := progress.step(shelf).missing:
         for request in missing:
             asked.setdefault(request.judge.name, set()).add(request.key)
-            shelf.put(request, written(request, SEEN))
+            shelf.put(request, synthesize_answer(request, SEEN))
     return asked
 
 
 @pytest.mark.parametrize(("name", "given"), ALONE)
 def test_whoever_plans_alone_asks_what_the_panel_would_ask_of_it(name, given):
-    protocol, pool = load(name), pool_of()
+    protocol, pool = load_protocol(name), pool_of()
     options = protocol.options(inputs=("in",), out="out", **given)
     together = asked_of_each(protocol, options, PANEL, pool)
     counts = protocol.count(pool, PANEL, options)
     apart, counted = {}, {}
     for judge in PANEL:
-        heeded = protocol.heeded([judge], PANEL, options)
+        heeded = protocol.judges_in_scope([judge], PANEL, options)
         apart |= {judge.name: asked_of_each(protocol, options, heeded, pool).get(judge.name)}
         counted |= {judge.name: protocol.count(pool, heeded, options)[judge.name]}
     assert {n: keys for n, keys in apart.items() if keys} == together
@@ -43,8 +45,10 @@ def test_whoever_plans_alone_asks_what_the_panel_would_ask_of_it(name, given):
 
 
 def test_most_ways_of_judging_plan_alone():
-    made = {name: load(name).options(inputs=("in",), out="out") for name in PROTOCOLS}
-    assert {name for name in PROTOCOLS if not load(name).alone(made[name])} == {
+    made = {name: load_protocol(name).options(inputs=("in",), out="out") for name in PROTOCOLS}
+    assert {
+        name for name in PROTOCOLS if not load_protocol(name).judges_are_independent(made[name])
+    } == {
         "lean",
         "zelo+graded",
     }

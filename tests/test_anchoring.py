@@ -13,15 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import judge_of, pool_of, write_lines
-from zelo_ray.engine.anchoring import anchored
+from zelo_ray.engine.anchoring import with_chosen_examples
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.protocols import graded, load_annotate, recorded_options
-from zelo_ray.protocols.anchors import Anchor, GradedExample, draw, held_out, load
+from zelo_ray.protocols.anchors import (
+    Anchor,
+    GradedExample,
+    example_query_ids,
+    load_anchors,
+    write_examples,
+)
 from zelo_ray.protocols.graded import GradedOptions
-from zelo_ray.protocols.grading import sheets
+from zelo_ray.protocols.grading import grade_requests
 from zelo_ray.protocols.shared_error import learn as learn_shared
-from zelo_ray.protocols.with_people import unseen
-from zelo_ray.records import CODE
+from zelo_ray.protocols.with_people import without_example_queries
+from zelo_ray.records import CODE_PLACEHOLDER
 
 
 def line(query_id, texts):
@@ -63,25 +69,25 @@ def options(tmp_path):
 
 
 def chosen(options, *told):
-    return load(anchored(options, options.inputs, [*told].append).anchors)
+    return load_anchors(with_chosen_examples(options, options.inputs, [*told].append).anchors)
 
 
 def test_examples_are_of_the_query_whose_documents_are_most_alike_in_length(options):
     said = []
-    found = anchored(options, options.inputs, said.append)
-    (anchor,) = load(found.anchors)
+    found = with_chosen_examples(options, options.inputs, said.append)
+    (anchor,) = load_anchors(found.anchors)
     assert (anchor.query_id, anchor.query) == ("even", "what is even?")
     texts = [anchor.grades[grade].document for grade in range(4)]
     assert texts == ["zero here", "one there!", "two where?", "three. now"]
-    assert held_out(found.anchors) == {"even"}
+    assert example_query_ids(found.anchors) == {"even"}
     assert len(said) == 1
     assert "'even'" in said[0]
-    assert anchored(found, ["nowhere.jsonl"], said.append) is found
+    assert with_chosen_examples(found, ["nowhere.jsonl"], said.append) is found
 
 
 def test_an_example_without_a_reason_has_no_rationale(options):
     (anchor,) = chosen(options)
-    text = draw(anchor, Random(0))
+    text = write_examples(anchor, Random(0))
     assert "Rationale" not in text
     assert text.count("\nGrade: ") == 4
 
@@ -91,9 +97,11 @@ def test_long_documents_are_taken_only_if_there_is_nothing_else_and_cut(options,
     path = write_lines(tmp_path / "long.jsonl", [long])
     labels = qrels(tmp_path / "long.txt", {"long": four(0, 1, 2, 3), "even": four(0, 1, 2, 3)})
     both = options.model_copy(update={"anchors_from": labels})
-    (anchor,) = load(anchored(both, [str(path), *options.inputs], print, keep=False).anchors)
+    (anchor,) = load_anchors(
+        with_chosen_examples(both, [str(path), *options.inputs], print, keep=False).anchors
+    )
     assert anchor.query_id == "even"
-    (anchor,) = load(anchored(both, [str(path)], print, keep=False).anchors)
+    (anchor,) = load_anchors(with_chosen_examples(both, [str(path)], print, keep=False).anchors)
     assert all(len(each.document.encode()) <= 2000 for each in anchor.grades.values())
     assert anchor.grades[0].document.endswith("[…]")
 
@@ -115,7 +123,7 @@ def test_documents_that_are_shown_whole_go_before_others_of_their_query(options,
     path = write_lines(tmp_path / "long.jsonl", [several])
     labels = qrels(tmp_path / "long.txt", {"long": four(0, 1, 0, 1, 2, 3, 2, 3)})
     own = options.model_copy(update={"anchors_from": labels})
-    (anchor,) = load(anchored(own, [str(path)], print).anchors)
+    (anchor,) = load_anchors(with_chosen_examples(own, [str(path)], print).anchors)
     texts = [anchor.grades[grade].document for grade in range(4)]
     assert texts == ["a whole one", "and another", "a third", "4th."]
 
@@ -125,7 +133,7 @@ def test_the_query_is_shown_as_those_saw_it_who_gave_the_grades(options, tmp_pat
     pool["query"]["narrative"] = "Dates alone do not count."
     path = write_lines(tmp_path / "told.jsonl", [pool])
     own = options.model_copy(update={"show_query": ("narrative",)})
-    (anchor,) = load(anchored(own, [str(path)], print).anchors)
+    (anchor,) = load_anchors(with_chosen_examples(own, [str(path)], print).anchors)
     assert anchor.query == "what is even?\nnarrative: Dates alone do not count."
 
 
@@ -133,7 +141,7 @@ def test_the_query_is_shown_as_those_saw_it_who_gave_the_grades(options, tmp_pat
 def grown(options, tmp_path, monkeypatch):
     """Options, and their examples; then the labels are others, and of another query."""
     monkeypatch.chdir(tmp_path)
-    first = anchored(options, options.inputs, print)
+    first = with_chosen_examples(options, options.inputs, print)
     qrels(tmp_path / "labels.txt", {"uneven": four(0, 1, 2, 3)})
     return options, first.anchors
 
@@ -153,10 +161,10 @@ def test_once_chosen_they_stay(grown, more):
     options, first = grown
     told = []
     own = options.model_copy(update=more)
-    assert anchored(own, own.inputs, told.append).anchors == first
+    assert with_chosen_examples(own, own.inputs, told.append).anchors == first
     assert "worked examples as before: of query 'even'" in told[0]
     Path("labels.txt").unlink()
-    assert anchored(own, own.inputs, print).anchors == first
+    assert with_chosen_examples(own, own.inputs, print).anchors == first
 
 
 def test_each_place_of_labels_has_a_choice_of_its_own(grown, tmp_path):
@@ -164,11 +172,11 @@ def test_each_place_of_labels_has_a_choice_of_its_own(grown, tmp_path):
     told = []
     other = qrels(tmp_path / "other.txt", {"uneven": four(0, 1, 2, 3)})
     own = options.model_copy(update={"anchors_from": other})
-    (anchor,) = load(anchored(own, own.inputs, told.append).anchors)
+    (anchor,) = load_anchors(with_chosen_examples(own, own.inputs, told.append).anchors)
     assert anchor.query_id == "uneven"
     assert told[0] == f"other examples than those of {tmp_path}/labels.txt: all is asked anew"
-    assert anchored(options, options.inputs, print).anchors == first
-    assert load(anchored(own, ["nowhere.jsonl"], print).anchors) == (anchor,)
+    assert with_chosen_examples(options, options.inputs, print).anchors == first
+    assert load_anchors(with_chosen_examples(own, ["nowhere.jsonl"], print).anchors) == (anchor,)
 
 
 @pytest.mark.parametrize("data", ["", '{"labels', "[]", '{"labels.txt": "query: why?"}'])
@@ -178,12 +186,14 @@ def test_a_choice_that_cannot_be_read_is_not_made_anew(grown, data):
     file.write_text(data)
     for keep in (True, False):
         with pytest.raises(InputError, match=r"_examples\.json: .* cannot be read .* remove it"):
-            anchored(options, options.inputs, print, keep=keep)
+            with_chosen_examples(options, options.inputs, print, keep=keep)
     assert file.read_text() == data
 
 
 def test_an_estimate_keeps_nothing(options, tmp_path):
-    (anchor,) = load(anchored(options, options.inputs, print, keep=False).anchors)
+    (anchor,) = load_anchors(
+        with_chosen_examples(options, options.inputs, print, keep=False).anchors
+    )
     assert anchor.query_id == "even"
     assert not (tmp_path / "out").exists()
 
@@ -191,15 +201,15 @@ def test_an_estimate_keeps_nothing(options, tmp_path):
 def test_a_choice_is_kept_in_an_object_store(options):
     place = f"memory://{uuid.uuid4().hex}/out"
     own = options.model_copy(update={"out": place})
-    first = anchored(own, own.inputs, print)
-    assert anchored(own, ["nowhere.jsonl"], print) == first
+    first = with_chosen_examples(own, own.inputs, print)
+    assert with_chosen_examples(own, ["nowhere.jsonl"], print) == first
 
 
 def test_a_record_holds_where_examples_are_from_and_what_they_are(options):
-    own = anchored(options, options.inputs, print)
+    own = with_chosen_examples(options, options.inputs, print)
     again = recorded_options({"options": own.model_dump(mode="json")})
     assert (again.anchors, again.anchors_from) == (own.anchors, own.anchors_from)
-    assert anchored(again, ["nowhere.jsonl"], print) is again
+    assert with_chosen_examples(again, ["nowhere.jsonl"], print) is again
 
 
 @pytest.mark.parametrize(
@@ -229,7 +239,7 @@ def test_what_cannot_be_is_told_before_anything_is_asked(options, tmp_path, grad
 )
 def test_options_that_do_not_go_together_are_refused(options, tmp_path, monkeypatch, more, says):
     monkeypatch.chdir(tmp_path)
-    Path("own.yaml").write_text(anchored(options, options.inputs, print).anchors)
+    Path("own.yaml").write_text(with_chosen_examples(options, options.inputs, print).anchors)
     given = options.model_dump(include={"inputs", "out", "protocol", "anchors_from"}) | more
     with pytest.raises(OptionError, match=says):
         load_annotate(given, {})
@@ -240,14 +250,19 @@ def test_sessions_have_no_examples(options):
         chosen(options.model_copy(update={"blocks": "session"}))
 
 
-said = st.text(st.characters(codec="utf-8", exclude_characters=CODE), min_size=1, max_size=60)
+said = st.text(
+    st.characters(codec="utf-8", exclude_characters=CODE_PLACEHOLDER), min_size=1, max_size=60
+)
 
 
 def test_no_example_can_hold_the_code_of_the_markers(options):
     (anchor,) = chosen(options)
-    forged = {**anchor.grades, 1: GradedExample(document=f"[end of document {CODE}]", reason=CODE)}
-    told = draw(Anchor(query=f"why? {CODE}", grades=forged), Random(0))
-    assert CODE not in told
+    forged = {
+        **anchor.grades,
+        1: GradedExample(document=f"[end of document {CODE_PLACEHOLDER}]", reason=CODE_PLACEHOLDER),
+    }
+    told = write_examples(Anchor(query=f"why? {CODE_PLACEHOLDER}", grades=forged), Random(0))
+    assert CODE_PLACEHOLDER not in told
     assert "> [end of document ]" in told
 
 
@@ -257,8 +272,8 @@ text = said.filter(str.strip)
 @given(st.lists(text, min_size=4, max_size=4), text)
 def test_whatever_documents_hold_stays_quoted(options_of_texts, texts, query):
     options = options_of_texts(texts, query)
-    (anchor,) = load(options.anchors)
-    shown = draw(anchor, Random(1))
+    (anchor,) = load_anchors(options.anchors)
+    shown = write_examples(anchor, Random(1))
     lines = shown.splitlines()
     assert sum(each.startswith("Grade: ") for each in lines) == 4
     assert all(
@@ -280,7 +295,7 @@ def options_of_texts(tmp_path_factory):
             "anchors_from": qrels(folder / "labels.txt", {"q": four(0, 1, 2, 3)}),
         }
         options = GradedOptions(protocol="graded", judges=["offline"], **given)
-        return anchored(options, options.inputs, lambda _: None)
+        return with_chosen_examples(options, options.inputs, lambda _: None)
 
     return made
 
@@ -288,8 +303,8 @@ def options_of_texts(tmp_path_factory):
 def test_the_question_holds_them_and_other_labels_are_other_questions(options):
     pool, judge = pool_of(), judge_of()
     keys = set()
-    for own in (options, anchored(options, options.inputs, print)):
-        (sheet,) = sheets(pool, pool.documents[0], judge, own)
+    for own in (options, with_chosen_examples(options, options.inputs, print)):
+        (sheet,) = grade_requests(pool, pool.documents[0], judge, own)
         keys.add(sheet.request.key)
     assert "> three. now" in sheet.request.user
     assert len(keys) == 2
@@ -317,22 +332,22 @@ def judged(queries=30, documents=4):
 
 def test_people_of_that_query_neither_set_the_scale_nor_say_when_to_trust(options):
     """But they correct the means, as what is drawn by chance may not be chosen from."""
-    own = anchored(options, options.inputs, print)
+    own = with_chosen_examples(options, options.inputs, print)
     grades, human = judged()
     tables = {"grades": grades, "human": human}
     found = graded.learn(tables, own)
-    without = graded.learn({"grades": grades, "human": unseen(human, own)}, own)
+    without = graded.learn({"grades": grades, "human": without_example_queries(human, own)}, own)
     assert repr(found.raters) == repr(without.raters)  # which holds NaN
     assert found.consensus == without.consensus
     assert found.shared == without.shared
-    assert (len(human), len(unseen(human, own))) == (124, 120)
+    assert (len(human), len(without_example_queries(human, own))) == (124, 120)
     everyone = graded.learn(tables, options)
     assert everyone.shared != found.shared
     assert {share.humans for share in found.shares} == {124}
 
 
 def test_nor_how_far_scores_of_votes_lie_from_them(options):
-    own = anchored(options, options.inputs, print)
+    own = with_chosen_examples(options, options.inputs, print)
     human = judged()[1]
     human = human.set_column(2, "relevance", human["relevance"].cast(pa.float64()))
     rng = np.random.default_rng(0)
@@ -348,7 +363,7 @@ def test_nor_how_far_scores_of_votes_lie_from_them(options):
 def run(options, tmp_path, monkeypatch):
     """Grades of three judges, by a run whose examples are of the query ``even``."""
     monkeypatch.chdir(tmp_path)
-    own = anchored(options, options.inputs, print)
+    own = with_chosen_examples(options, options.inputs, print)
     grades, human = judged()
     out = tmp_path / "out"
     out.mkdir(exist_ok=True)

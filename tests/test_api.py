@@ -32,7 +32,7 @@ from zelo_ray import (
     load_run,
     measure,
 )
-from zelo_ray.api import given
+from zelo_ray.api import store_inputs
 from zelo_ray.api.frames import pool_lines
 from zelo_ray.commands.bakeoff.files import file_names
 from zelo_ray.errors import InputError, OptionError, PanelError
@@ -182,9 +182,9 @@ def test_inputs_that_are_none_are_told(tmp_path, inputs, says):
     ],
 )
 def test_options_that_make_no_sense_are_told(tmp_path, options, says):
-    given = {"judges": "offline", **options}
+    store_inputs = {"judges": "offline", **options}
     with pytest.raises(Exception, match=says) as told:
-        annotate(LINES, out=tmp_path / "out", progress=None, **given)
+        annotate(LINES, out=tmp_path / "out", progress=None, **store_inputs)
     assert isinstance(told.value, OptionError | PanelError) or "zello" in says
 
 
@@ -342,13 +342,13 @@ def test_a_run_is_a_truth_and_annotated_lines_are_a_run(run, paid, tmp_path):
 )
 def test_contests_that_make_no_sense_are_told(tmp_path, given, says):
     with pytest.raises((InputError, OptionError), match=says):
-        bakeoff(**given, out=tmp_path / "out", progress=None)
+        bakeoff(**store_inputs, out=tmp_path / "out", progress=None)
 
 
 def test_files_are_named_by_what_they_hold(tmp_path):
-    first = given.keep(str(tmp_path), "my run/1", ".txt", b"one")
-    assert given.keep(str(tmp_path), "my run/1", ".txt", b"one") == first
-    assert given.keep(str(tmp_path), "my run/1", ".txt", b"two") != first
+    first = store_inputs.store_input(str(tmp_path), "my run/1", ".txt", b"one")
+    assert store_inputs.store_input(str(tmp_path), "my run/1", ".txt", b"one") == first
+    assert store_inputs.store_input(str(tmp_path), "my run/1", ".txt", b"two") != first
     assert first.startswith(f"{tmp_path}/input/my_run_1-")
 
 
@@ -432,7 +432,7 @@ def test_raters_agree_as_the_command_says(tmp_path):
 def test_labels_that_make_no_sense_are_told(given, says):
     rows = [{"query_id": "q", "doc_id": n, "judge": "a", "grade": n} for n in range(4)]
     with pytest.raises((InputError, OptionError), match=says):
-        agreement(rows, **given)
+        agreement(rows, **store_inputs)
 
 
 def test_new_labels_are_compared(tmp_path):

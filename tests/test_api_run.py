@@ -16,7 +16,7 @@ import json
 from pathlib import Path
 
 from zelo_ray import annotate, bakeoff, compare_protocols, load_run
-from zelo_ray.ray.session import on_ray
+from zelo_ray.ray.session import ray_session
 from zelo_ray.options import AnnotateOptions
 
 
@@ -53,7 +53,7 @@ def asked():
     return {name: tally["answered"] for name, tally in judges.items()}
 
 
-with on_ray(AnnotateOptions(inputs=("-",), out="judged")):  # one Ray for all
+with ray_session(AnnotateOptions(inputs=("-",), out="judged")):  # one Ray for all
     example = annotate.__doc__.replace("# doctest: +SKIP", "")
     test = doctest.DocTestParser().get_doctest(example, {}, "annotate", None, 0)
     assert not doctest.DocTestRunner().run(test, clear_globs=False).failed

@@ -12,8 +12,8 @@ from tests.builders import line_of, options_of, pool_of
 from zelo_ray.commands.annotate import job
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.job import Timer
-from zelo_ray.engine.preflight import nothing_known
-from zelo_ray.errors import InputError, RayTrouble, Stopped
+from zelo_ray.engine.preflight import will_need_ray
+from zelo_ray.errors import InputError, RayUnavailable, Stopped
 
 
 class Ray:
@@ -47,7 +47,9 @@ def start(monkeypatch, tmp_path):
     def begin(ray, look):
         monkeypatch.setattr(job, "_on_ray", ray.on_ray)
         monkeypatch.setattr(job, "_ask", lambda plan, *_: ray.log.append(f"asked {plan}"))
-        return job._at_once(look, options_of(out=str(tmp_path)), Heard(ray.log), Timer(), None)
+        return job._plan_while_ray_starts(
+            look, options_of(out=str(tmp_path)), Heard(ray.log), Timer(), None
+        )
 
     return begin
 
@@ -77,14 +79,16 @@ def test_what_the_input_lacks_is_told_and_ray_ends(start):
 
 def test_a_ray_that_does_not_start_is_told_of_when_the_input_was_read(start):
     looked = []
-    with pytest.raises(RayTrouble, match="full"):
-        start(Ray(RayTrouble("full")), lambda *given, **more: looked.append(slow(*given, **more)))
+    with pytest.raises(RayUnavailable, match="full"):
+        start(
+            Ray(RayUnavailable("full")), lambda *given, **more: looked.append(slow(*given, **more))
+        )
     assert looked == ["plan"]
 
 
 def test_where_both_go_wrong_the_input_is_told(start):
     with pytest.raises(InputError, match="no pool"):
-        start(Ray(RayTrouble("full")), fails)
+        start(Ray(RayUnavailable("full")), fails)
 
 
 def test_an_interrupt_ends_the_census(start, tmp_path):
@@ -118,22 +122,24 @@ def test_ray_starts_at_once_only_where_it_is_plain_that_it_is_needed(tmp_path, l
         (tmp_path / left).parent.mkdir()
         (tmp_path / left).touch()
     options = options_of(out=str(tmp_path))
-    assert nothing_known(options, [str(tmp_path / "in.jsonl")]) is plain
+    assert will_need_ray(options, [str(tmp_path / "in.jsonl")]) is plain
 
 
 def test_a_cluster_is_joined_when_the_input_was_read(tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     (tmp_path / "in.jsonl").write_bytes(line_of(pool_of()))
-    assert not nothing_known(options_of(out=str(tmp_path)), [str(tmp_path / "in.jsonl")])
+    assert not will_need_ray(options_of(out=str(tmp_path)), [str(tmp_path / "in.jsonl")])
 
 
 def test_what_was_said_is_not_said_again_when_ray_dies_later(tmp_path, monkeypatch):
     def dies(plan, *_):
-        raise RayTrouble("an actor died")
+        raise RayUnavailable("an actor died")
 
     ray = Ray()
     monkeypatch.setattr(job, "_on_ray", ray.on_ray)
     monkeypatch.setattr(job, "_ask", dies)
-    with pytest.raises(RayTrouble, match="died"):
-        job._at_once(slow, options_of(out=str(tmp_path)), Heard(ray.log), Timer(), None)
+    with pytest.raises(RayUnavailable, match="died"):
+        job._plan_while_ray_starts(
+            slow, options_of(out=str(tmp_path)), Heard(ray.log), Timer(), None
+        )
     assert ray.log == ["began", "29 queries", "ended"]

@@ -11,9 +11,9 @@ from tests.builders import pool_of, send_away
 from tests.fakes import Fakes
 from zelo_ray.cli import main
 from zelo_ray.commands.batches import list_batches
-from zelo_ray.engine.batch import Batcher
+from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.batch.parts import BatchPart, Parts
-from zelo_ray.errors import NothingAway
+from zelo_ray.errors import NoBatches
 
 POOLS = [pool_of(range(6))]
 
@@ -28,7 +28,7 @@ def slow(monkeypatch):
         for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
             monkeypatch.setenv(name, fakes.key)
 
-        class Hurried(Batcher):
+        class Hurried(BatchClient):
             async def run(self, pools):
                 async def stop():
                     while not any(tally.batched for tally in self.tallies.values()):
@@ -37,7 +37,7 @@ def slow(monkeypatch):
 
                 await asyncio.gather(super().run(pools), stop())
 
-        monkeypatch.setattr(builders, "Batcher", Hurried)
+        monkeypatch.setattr(builders, "BatchClient", Hurried)
         yield fakes
 
 
@@ -71,7 +71,7 @@ def test_what_is_known_of_a_batch_is_said(tmp_path):
 
 
 def test_without_batches_it_says_how_to_make_some(tmp_path, capsys):
-    with pytest.raises(NothingAway):
+    with pytest.raises(NoBatches):
         list_batches(str(tmp_path), {})
     assert main(["batches", str(tmp_path)]) == 1
     assert "--mode batch" in capsys.readouterr().err

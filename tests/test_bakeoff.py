@@ -10,14 +10,14 @@ import pytest
 from zelo_ray.commands.bakeoff import (
     MeasuredRanker,
     Unranked,
-    contrasting,
-    contrasts,
-    describe,
+    build_contrasts,
+    build_record,
+    contrasting_queries,
     measure,
     write_outcome,
 )
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
-from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
+from zelo_ray.commands.bakeoff.significance import Significance, significance_of, swap_rankers
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth
@@ -68,7 +68,7 @@ def report_of(outcome, out):
     write_outcome(str(out), outcome)
     made = {"run_id": "r", "versions": {"zelo-ray": "1"}}
     options = options_of().model_dump(mode="json")
-    write_json(str(out), "run.json", {**made, "options": options, **describe(outcome, [], {})})
+    write_json(str(out), "run.json", {**made, "options": options, **build_record(outcome, [], {})})
     return BAKEOFF_REPORT.read(str(out))
 
 
@@ -97,7 +97,7 @@ def test_a_query_that_an_arm_did_not_rank_counts_0_and_is_not_compared():
     one = outcome.comparisons[0]
     assert (one.queries, one.difference, one.p) == (9, 0.0, 1.0)
     assert not outcome.complete
-    told = describe(outcome, [], {})["summary"]["arms"][0]
+    told = build_record(outcome, [], {})["summary"]["arms"][0]
     assert (told["answered"], told["missing"], told["failed"]) == (9, 3, 3)
 
 
@@ -121,7 +121,7 @@ def test_what_is_uncertain_about_labels_makes_a_winner_less_sure():
     plain = {"measures": ("nDCG(dcg='zelo')@10",)}
     sure = contest_of(*close, truth=truth_of(0.001, grades=grades), **plain)
     unsure = contest_of(*close, truth=truth_of(2.0, grades=grades), **plain)
-    assert sure.draws == 200
+    assert sure.label_draws == 200
     (one,), (other,) = sure.comparisons, unsure.comparisons
     assert (one.p_labels, significance_of(one)) == (1.0, Significance.ABOVE)
     assert 0.4 < other.p_labels < 0.9
@@ -153,9 +153,9 @@ def test_results_by_a_field_and_by_difficulty():
 def test_the_widest_differences_are_shown_with_their_documents():
     good, bad = all_like("abcd"), all_like("abcd") | {"q7": "dcba"}
     outcome = contest_of(entry_of("good", good), entry_of("bad", bad))
-    assert contrasting(outcome) == {"q7"}
+    assert contrasting_queries(outcome) == {"q7"}
     documents = tuple(Document(d, f"text of {d}") for d in "abcd")
-    (one,) = contrasts(outcome, {"q7": Pool("q7", "why?", documents)})
+    (one,) = build_contrasts(outcome, {"q7": Pool("q7", "why?", documents)})
     assert (one["query"], one["run_a"], one["run_b"]) == ("why?", "good", "bad")
     assert one["value_a"] == 1.0
     first = one["documents"][0]
@@ -166,7 +166,7 @@ def test_the_widest_differences_are_shown_with_their_documents():
 
 def test_documents_that_nobody_judged_are_holes():
     outcome = contest_of(entry_of("arm", {"q3": "xaby"}), entry_of("other", all_like("abcd")))
-    assert [(h.run, h.query_id, h.doc_id, h.rank) for h in outcome.holes] == [
+    assert [(h.run, h.query_id, h.doc_id, h.rank) for h in outcome.unjudged] == [
         ("arm", "q3", "x", 1),
         ("arm", "q3", "y", 4),
     ]
@@ -178,7 +178,7 @@ def test_the_better_mean_may_belong_to_the_ranker_that_loses_where_both_ranked(t
     outcome = contest_of(entry_of("all", all_like("badc")), entry_of("half", half))
     assert outcome.standing == ["all", "half"]
     one = outcome.comparisons[0]
-    assert (one.run_a, one.queries, significance_of(one), significance_of(turned(one))) == (
+    assert (one.run_a, one.queries, significance_of(one), significance_of(swap_rankers(one))) == (
         "all",
         8,
         Significance.BELOW,
@@ -234,7 +234,7 @@ def test_labels_without_errors_are_taken_as_they_are():
     close = (entry_of("one", all_like("abcd")), entry_of("other", all_like("abdc")))
     outcome = contest_of(*close, truth=truth_of(math.nan), measures=("nDCG@10",))
     (one,) = outcome.comparisons
-    assert outcome.draws == 0
+    assert outcome.label_draws == 0
     assert math.isnan(one.p_labels)
     assert significance_of(one) is Significance.ABOVE
 

@@ -11,7 +11,7 @@ from tests.test_bakeoff import QUERIES, all_like, contest_of, entry_of, truth_of
 from zelo_ray.cli import main
 from zelo_ray.commands.bakeoff.report.gate import gate_lines
 from zelo_ray.errors import OptionError, Stopped
-from zelo_ray.evaluation.gate import enough, gate, limits
+from zelo_ray.evaluation.regression_gate import decide_gate, limits, queries_needed
 from zelo_ray.options import load_options
 from zelo_ray.options.bakeoff import BakeoffOptions
 
@@ -23,7 +23,9 @@ def one(difference, margin=0.01, answered=None, **options):
     base = np.linspace(0.3, 0.6, len(difference))
     values = np.stack([base, base + np.asarray(difference)])
     answered = np.ones(values.shape, dtype=bool) if answered is None else answered
-    (found,) = gate(values, answered, ["old", "new"], "old", margin=margin, **OPTIONS | options)
+    (found,) = decide_gate(
+        values, answered, ["old", "new"], "old", margin=margin, **OPTIONS | options
+    )
     return found
 
 
@@ -88,12 +90,12 @@ def test_a_candidate_that_lacks_queries_does_not_pass():
 
 def test_so_many_queries_as_are_told_are_enough():
     rng = np.random.default_rng(0)
-    needed = enough(rng.normal(0, 0.1, 5000), 0.02, 0.95)
+    needed = queries_needed(rng.normal(0, 0.1, 5000), 0.02, 0.95)
     assert needed == pytest.approx((1.645 + 0.842) ** 2 * 25, rel=0.05)
     tries = (one(rng.normal(0, 0.1, needed), 0.02) for _ in range(200))
     passed = [found.verdict in ("better", "not worse") for found in tries]
     assert 0.7 < np.mean(passed) < 0.9
-    assert enough(np.zeros(9), 0.0, 0.95) == 0
+    assert queries_needed(np.zeros(9), 0.0, 0.95) == 0
 
 
 def test_the_level_at_the_margin():

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.test_report import Page
-from zelo_ray.api.results import text_of
+from zelo_ray.api.results import render_text
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.commands.report import write_report
@@ -232,7 +232,7 @@ def test_means_over_fewer_queries_say_so_and_costs_have_a_column(tmp_path):
 def test_the_terminal_shows_the_report_in_its_width(tmp_path):
     report = report_of(tmp_path)
     for width in (80, 120):
-        text = text_of(render_lines(report, width), width)
+        text = render_text(render_lines(report, width), width)
         lines = [line for line in text.splitlines() if not line.startswith("results: ")]
         assert max(map(len, lines)) <= width
         assert "bm25 has the highest nDCG@10." in text

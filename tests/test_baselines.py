@@ -24,7 +24,7 @@ from tests.debates import (
     repeating,
     tagged,
 )
-from zelo_ray.engine.settle import settle
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.errors import OptionError
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import Analysed, Tagged
@@ -392,11 +392,11 @@ def test_a_pool_is_scored_by_a_verdict_that_stands_though_rounds_failed():
     said = repeating(good, "bad", good, "bad", "bad")
     step, _ = play(baseline_strong, said, shelf=shelf, **fields)
     assert (len(step.judgments), len(step.failures)) == (1, 3)
-    (row,) = settle(lines_of([POOL]), ONE, options, shelf).to_pylist()
+    (row,) = build_results(lines_of([POOL]), ONE, options, shelf).to_pylist()
     assert (row["unscored"], len(row["scores"]), len(row["failures"])) == (None, 2, 3)
     shelf = Shelf()
     play(baseline_strong, repeating(good, "bad", "bad", "bad", "bad"), shelf=shelf, **fields)
-    (row,) = settle(lines_of([POOL]), ONE, options, shelf).to_pylist()
+    (row,) = build_results(lines_of([POOL]), ONE, options, shelf).to_pylist()
     assert row["unscored"]["code"] == UnscoredReason.LOW_COVERAGE
 
 

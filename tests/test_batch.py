@@ -11,7 +11,7 @@ from tests.builders import THREE, ask, pool_of, send_away
 from tests.crash import URLS
 from tests.fakes import Fakes, Fault
 from tests.fakes.parts import spoil
-from zelo_ray.engine.batch import Batcher
+from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
@@ -287,7 +287,7 @@ def test_a_creation_of_which_nothing_is_known_when_the_run_stops_stays_open(
     fakes.faults = [Fault("create_lost", total=1)]
     mine = key_for(environ, "openai")
 
-    class Impatient(Batcher):
+    class Impatient(BatchClient):
         async def run(self, pools):
             async def stop():
                 while not fakes.store.batches:
@@ -297,7 +297,7 @@ def test_a_creation_of_which_nothing_is_known_when_the_run_stops_stays_open(
             await asyncio.gather(super().run(pools), stop())
 
     with monkeypatch.context() as patch:
-        patch.setattr(builders, "Batcher", Impatient)
+        patch.setattr(builders, "BatchClient", Impatient)
         ended = send_away(POOLS, tmp_path, mine, clock=Clock())
         assert ended["openai"].stopped == "enough"
     assert [part.state for part in Parts(str(tmp_path))] == ["intended"]
@@ -324,7 +324,7 @@ def test_a_queue_full_of_others_batches_is_waited_for_at_the_same_size(
 def test_a_judge_that_is_lost_while_its_batch_is_created_hangs_nothing(
     fakes, environ, tmp_path, monkeypatch
 ):
-    class Unlucky(Batcher):
+    class Unlucky(BatchClient):
         async def run(self, pools):
             async def disable():
                 while not fakes.store.batches:
@@ -333,7 +333,7 @@ def test_a_judge_that_is_lost_while_its_batch_is_created_hangs_nothing(
 
             await asyncio.gather(super().run(pools), disable())
 
-    monkeypatch.setattr(builders, "Batcher", Unlucky)
+    monkeypatch.setattr(builders, "BatchClient", Unlucky)
     away = send_away(POOLS, tmp_path, key_for(environ, "openai"), allow_missing_judges=True)
     assert away["openai"].stopped == ""
     assert len(away["openai"].books) == REQUESTS  # what is paid for is collected

@@ -17,7 +17,7 @@ from tests.fakes import Fakes, Fault
 from tests.test_providers import KEY, NAMES, SECRET, check_discreet, request_for, send
 from zelo_ray.protocols import samre
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider
-from zelo_ray.providers.lines import reason_of, written
+from zelo_ray.providers.batch_files import failure_reason, write_line
 from zelo_ray.records import Answer, Usage
 
 MODELS = {name: load_provider(name).models[0] for name in NAMES}
@@ -297,13 +297,14 @@ def test_too_many_enqueued_tokens(tmp_path):
 
 
 def test_reasons_in_one_short_line():
-    assert reason_of(None, None, KEY) == ""
-    assert reason_of("code", None, "") == "code"
-    assert reason_of("code", "can't, won't", "") == "code: can't, won't"
+    assert failure_reason(None, None, KEY) == ""
+    assert failure_reason("code", None, "") == "code"
+    assert failure_reason("code", "can't, won't", "") == "code: can't, won't"
     assert (
-        reason_of("c", f"\"{SECRET}\"\n'{SECRET}' `{SECRET}` {KEY}", KEY) == "c: ... ... ... [key]"
+        failure_reason("c", f"\"{SECRET}\"\n'{SECRET}' `{SECRET}` {KEY}", KEY)
+        == "c: ... ... ... [key]"
     )
-    assert len(reason_of("code", "x" * 1000, "")) == 200
+    assert len(failure_reason("code", "x" * 1000, "")) == 200
 
 
 # Creating
@@ -851,7 +852,7 @@ def test_a_line_that_is_no_unicode(fakes, provider):
 
 def test_lines_come_back_as_they_went():
     fields = {"a": "\u2028\u2029\x85\n\r\x0b\x1c \\u2028 \\\u2028 漢字 🥊", "b": [1, None]}
-    assert json.loads(written(fields, "name")) == fields
+    assert json.loads(write_line(fields, "name")) == fields
 
 
 # Memory

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from zelo_ray.fitting.battles import battles_of, battles_of_table
 from zelo_ray.fitting.bradley_terry import score_table, score_votes
-from zelo_ray.fitting.games import games_of
+from zelo_ray.fitting.games import count_games
 from zelo_ray.fitting.likelihood import inverse_root
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Score, Vote
@@ -91,7 +91,7 @@ def test_encoded_columns_and_missing_judges_are_read():
 def test_a_pair_is_one_game_of_the_means_of_its_judges():
     said = [("x", -1.0), ("x", 1.0), ("x", -0.1), ("y", 0.0), ("z", 1.0)]
     votes = [Vote("q", "b", "a", judge, word, False, "", "") for judge, word in said]
-    games = games_of(battles_of([votes]))
+    games = count_games(battles_of([votes]))
     assert (games.i.tolist(), games.j.tolist()) == ([0], [1])
     assert games.won.tolist() == [pytest.approx(1 - (2 / 3 + 1 / 2 + 0) / 3)]
 

@@ -177,7 +177,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, texts, data):
     pools = [Pool("q1", "one?", tuple(known)), Pool("q2", "two?", tuple(order))]
     grades = [Qrel("q1", known[-1].id, 0.1, math.nan), Qrel("q2", order[-1].id, 3.0, math.nan)]
     qrels = table_of(grades, Qrel)
-    beir.write(root, pools, qrels)
+    beir.write_collection(root, pools, qrels)
     assert beir.read_pools(root).pools == pools
     assert rows(beir.read_qrels(root)) == rows(qrels)
 
@@ -186,12 +186,14 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     pools = [Pool("q1", "?", (Document("d", "a"),)), Pool("q2", "?", (Document("d", "b"),))]
     qrels = table_of([Qrel("q1", "d\t", 1.0, math.nan)], Qrel)
     with pytest.raises(Unwritable, match="document 'd' has one text here and another there"):
-        beir.write(str(tmp_path), pools, qrels)
+        beir.write_collection(str(tmp_path), pools, qrels)
     with pytest.raises(Unwritable, match=r"the doc_id 'd\\t' cannot stand in a TSV file"):
-        beir.write(str(tmp_path), pools[:1], qrels)
+        beir.write_collection(str(tmp_path), pools[:1], qrels)
 
 
 def test_whole_grades_for_beirs_own_loader(tmp_path):
     pools = [Pool("q1", "?", (Document("d", "a"),))]
-    beir.write(str(tmp_path), pools, table_of([Qrel("q1", "d", 1.7, 0.1)], Qrel), decimals=0)
+    beir.write_collection(
+        str(tmp_path), pools, table_of([Qrel("q1", "d", 1.7, 0.1)], Qrel), decimals=0
+    )
     assert (tmp_path / "qrels/test.tsv").read_text() == "query-id\tcorpus-id\tscore\nq1\td\t2\n"

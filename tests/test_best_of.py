@@ -21,11 +21,11 @@ from tests.builders import (
     seen_worth,
     verdict,
 )
-from zelo_ray.engine.settle import settle
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.protocols import Progress, advance, best_of, zelo
 from zelo_ray.reasons import Disabled, StopReason, UnscoredReason
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
-from zelo_ray.wrapping import harmless
+from zelo_ray.wrapping import break_special_tokens
 
 options_of = partial(builders.options_of, protocol="best-of")
 
@@ -291,7 +291,7 @@ def test_only_the_first_documents_take_part_and_only_as_far_as_they_are_shown():
 def test_fewer_than_two_contestants_are_asked_about_nothing(documents):
     pool, options = pool_of(range(documents)), options_of(order="zelo", protocol="best-of")
     assert advance(best_of.rounds(pool, PANEL, options), Shelf()).judgments == ()
-    table = settle(lines_of([pool]), PANEL, options, Shelf())
+    table = build_results(lines_of([pool]), PANEL, options, Shelf())
     assert "documents" in table["unscored"][0].as_py()["code"]
 
 
@@ -418,7 +418,7 @@ def test_no_answer_can_end_its_marks(texts):
     first = advance(best_of.rounds(Pool("q", "?", tuple(documents)), PANEL, options_of()), Shelf())
     for request in sealed(first.missing):
         code = request.user.partition("markers is ")[2][:12]
-        shown = [harmless(document.content) for document in request.documents]
+        shown = [break_special_tokens(document.content) for document in request.documents]
         blocks = [f"{text}\n[end of answer {i} {code}]" for i, text in enumerate(shown, 1)]
         assert all(block in request.user for block in blocks)
         assert request.user.count(code) == 7
@@ -481,7 +481,7 @@ def test_it_settles():
     pools = [pool_of([1, 3, 2]), pool_of([4, 5, 6], "q2", "and this?")]
     for pool in pools:
         play(pool, shelf=shelf)
-    table = settle(lines_of(pools), PANEL, options, shelf)
+    table = build_results(lines_of(pools), PANEL, options, shelf)
     assert table["unscored"].to_pylist() == [None, None]
     assert [len(rows) for rows in table["contests"].to_pylist()] == [6, 6]
     assert [rows[0]["winner_id"] for rows in table["winners"].to_pylist()] == ["d1", "d2"]

@@ -11,18 +11,18 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import cohen_kappa_score
 
 from tests.builders import agreement_of, write_lines
-from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
-from zelo_ray.evaluation.agreement.repeats import repeats
+from zelo_ray.evaluation.agreement.length_bias import length_slope, length_terms
+from zelo_ray.evaluation.agreement.repeats import measure_repeats
 from zelo_ray.evaluation.agreement.votes import (
     CHANCE,
-    ballots,
-    both_orders,
-    circles,
     confusion,
-    crossed,
-    first_shown,
-    majority,
-    words,
+    count_both_orders,
+    count_circular,
+    count_first_shown,
+    cross_votes,
+    encode_votes,
+    judge_verdicts,
+    panel_verdicts,
 )
 
 VOTES = pa.schema(
@@ -37,7 +37,7 @@ def votes_of(*rows):
 
 
 def test_who_is_shown_first():
-    cast = ballots(
+    cast = encode_votes(
         votes_of(
             ("q", "a", "b", "j", -0.2, False),  # a first, a wins
             ("q", "a", "b", "j", 0.5, True),  # b first, b wins
@@ -49,11 +49,11 @@ def test_who_is_shown_first():
         )
     )
     assert cast.query_ids == ["q", "r"]
-    assert first_shown(cast).tolist() == [[[1, 0, 3], [0, 1, 0]], [[0, 0, 0], [1, 0, 0]]]
+    assert count_first_shown(cast).tolist() == [[[1, 0, 3], [0, 1, 0]], [[0, 0, 0], [1, 0, 0]]]
     # a has three votes of four; x as many as a tie has, from j, and the only one from k
-    said = words(cast)
+    said = judge_verdicts(cast)
     assert [[s for s in row if not np.isnan(s)] for row in said.tolist()] == [[1, 0], [1]]
-    assert majority(said).tolist() == [1, 0]
+    assert panel_verdicts(said).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_who_is_shown_first():
 def test_flips(one, other, expected):
     rows = [("q", "a", "b", "j", one, False), ("q", "b", "a", "j", -other, False)]
     alone = [("q", "a", "c", "j", 1.0, False), ("q", "a", "c", "j", 1.0, None)]
-    assert both_orders(ballots(votes_of(*rows, *alone))).tolist() == [[expected]]
+    assert count_both_orders(encode_votes(votes_of(*rows, *alone))).tolist() == [[expected]]
     turned = [("q", "a", "b", "j", one, False), ("q", "a", "b", "j", other, True)]
-    assert both_orders(ballots(votes_of(*turned, *alone))).tolist() == [[expected]]
+    assert count_both_orders(encode_votes(votes_of(*turned, *alone))).tolist() == [[expected]]
 
 
 def test_circles_are_counted_as_by_hand():
@@ -88,8 +88,8 @@ def test_circles_are_counted_as_by_hand():
                 tied = any(word[pair] == 0 for pair in permutations(triple, 2))
                 count[2 if tied else 0 if wins == [1, 1, 1] else 1] += 1
         expected[query_id] = count
-    cast = ballots(votes_of(*rows))
-    found = circles(cast, words(cast)[0])
+    cast = encode_votes(votes_of(*rows))
+    found = count_circular(cast, judge_verdicts(cast)[0])
     assert dict(zip(cast.query_ids, found.tolist(), strict=True)) == expected
     assert min(expected["s"]) > 0
 
@@ -102,18 +102,18 @@ def test_votes_by_chance_go_in_circles_as_chance_does():
         for a, b in combinations(names, 2)
         for j in "jkl"
     ]
-    cast = ballots(votes_of(*rows))
-    for said in (*words(cast), majority(words(cast))):
-        circular, clear, tied = circles(cast, said)[0]
+    cast = encode_votes(votes_of(*rows))
+    for said in (*judge_verdicts(cast), panel_verdicts(judge_verdicts(cast))):
+        circular, clear, tied = count_circular(cast, said)[0]
         assert circular / (circular + clear) == pytest.approx(CHANCE, abs=0.02)
         assert tied == 0
 
 
 def test_queries_in_the_order_wanted():
     rows = [("b", "x", "y", "j", 1.0, False), ("a", "x", "y", "j", 1.0, False)]
-    cast = ballots(votes_of(*rows), ["a", "none", "b"])
-    assert first_shown(cast)[0].tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0]]
-    said = words(cast)[0]
+    cast = encode_votes(votes_of(*rows), ["a", "none", "b"])
+    assert count_first_shown(cast)[0].tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0]]
+    said = judge_verdicts(cast)[0]
     assert confusion(cast, said, -said)[:, 0, 2].tolist() == [1, 0, 1]
 
 
@@ -127,7 +127,7 @@ def mtbench(published, turns=(1, 2), authors=False):
                 sign = {"model_a": -1.0, "model_b": 1.0}.get(vote["winner"], 0.0)
                 query_id = f"{vote['question_id']}-{vote['turn']}"
                 rows.append((query_id, vote["model_a"], vote["model_b"], name, sign, None))
-    return ballots(votes_of(*rows))
+    return encode_votes(votes_of(*rows))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,9 @@ def mtbench(published, turns=(1, 2), authors=False):
 )
 def test_fastchats_counts(published, turn, with_ties, without):
     cast = mtbench(published, (turn,))
-    counts = crossed(cast, cast.judges.index("human"), cast.judges.index("gpt4_pair")).sum(axis=0)
+    counts = cross_votes(cast, cast.judges.index("human"), cast.judges.index("gpt4_pair")).sum(
+        axis=0
+    )
     assert (np.trace(counts), counts.sum()) == with_ties
     decided = counts[::2, ::2]
     assert (np.trace(decided), decided.sum()) == without
@@ -143,7 +145,7 @@ def test_fastchats_counts(published, turn, with_ties, without):
 
 def test_majority_of_people_and_gpt4(published):
     cast = mtbench(published, authors=True)
-    said = words(cast)
+    said = judge_verdicts(cast)
     counts = confusion(cast, *said).sum(axis=0)
     assert counts.sum() == 1814
     both = said[:, ~np.isnan(said).any(axis=0)].astype(int)
@@ -156,7 +158,7 @@ def test_majority_of_people_and_gpt4(published):
 def test_repeats():
     query, item = np.array([1, 0, 0, 0, 1, 0, 1]), np.array([3, 0, 0, 0, 3, 1, 4])
     grade = np.array([2.0, 0, 1, 0, 2, 3, 1])
-    found = repeats(query, item, grade, 3)
+    found = measure_repeats(query, item, grade, 3)
     np.testing.assert_allclose(found, [[1, 1 / 3, 2 / 3], [1, 1, 0], [0, 0, 0]])
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.stats import beta, binom, norm
 
-from zelo_ray.fitting.calibration import FAMILIES, Ratings, judge, learn, model
+from zelo_ray.fitting.calibration import FAMILIES, Ratings, compute_posterior, learn, model
 from zelo_ray.fitting.calibration.likelihood import SLIP
 
 CUTS = np.array([-0.3, 0.5, 1.3])
@@ -111,7 +111,7 @@ def test_derivatives_of_chances(family, levels):
 @pytest.mark.parametrize("offsets", [False, True])
 def test_gradient(family, offsets):
     ratings = shifted(12)[1] if offsets else simulate(40)[1]
-    given = model._given(ratings)
+    given = model._count_grades(ratings)
     target, _ = model._target(ratings, family, given, 1.0, 1.3)
     start = model._start(family, given, offsets)
     point = start + np.random.default_rng(0).normal(size=start.shape) * 0.1
@@ -128,7 +128,7 @@ def test_posterior_is_the_integral(family):
     """Beside a sum over a much finer grid, written out by hand."""
     _, ratings = simulate(400)
     fitted = fitted_to(family)
-    found = judge(fitted, ratings)
+    found = compute_posterior(fitted, ratings)
     x = np.linspace(-8, 8, 8001)
     chances, _ = FAMILIES[family].cells(fitted.parameters, x, 4)
     chances = (1 - SLIP) * chances + SLIP / 4
@@ -159,7 +159,7 @@ def test_judges_are_recovered():
     weights = [rater.weight for rater in fitted.raters]
     assert weights == sorted(weights)
     assert sum(weights) == pytest.approx(1)
-    posterior = judge(fitted, ratings)
+    posterior = compute_posterior(fitted, ratings)
     # As many documents come to a grade as the judges say, by their weights.
     shares = [np.bincount(ratings.grade[ratings.judge == j], minlength=4) for j in range(3)]
     said = np.array(weights) @ np.array(shares)[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:] / 20_000
@@ -184,7 +184,7 @@ def test_offsets_leave_the_shift_of_the_query():
     shift, ratings = shifted(1500)
     fitted = learn(ratings)
     assert fitted.sd == pytest.approx(0.8, abs=0.07)
-    found = judge(fitted, ratings)
+    found = compute_posterior(fitted, ratings)
     assert np.corrcoef(found.mean, shift)[0, 1] > 0.85
     assert bounds(int((np.abs(found.mean - shift) < 1.96 * found.sd).sum()), 1500)
     slopes = fitted.parameters[:, 0] / fitted.unit
@@ -202,7 +202,7 @@ def test_offsets_of_any_size(unit, sd):
 @pytest.mark.parametrize("kind", ["always 2", "random", "contrarian"])
 def test_no_judge_does_harm(family, kind):
     _, ratings = simulate(400)
-    before = judge(fitted_to(family), ratings)
+    before = compute_posterior(fitted_to(family), ratings)
     grade = {
         "always 2": np.full(400, 2),
         "random": np.random.default_rng(1).integers(0, 4, 400),
@@ -216,7 +216,7 @@ def test_no_judge_does_harm(family, kind):
         judges=(*ratings.judges, "odd"),
     )
     fitted = learn(more, family)
-    after = judge(fitted, more)
+    after = compute_posterior(fitted, more)
     assert fitted.raters[3].weight < 0.02
     assert np.abs(after.grade_mean - before.grade_mean).max() < 0.02
     near = np.abs(before.grade_mean % 1 - 0.5) < 0.02  # a toss-up already
@@ -231,7 +231,7 @@ def test_copies_of_a_judge_do_not_make_it_infinitely_sure(family):
     fitted = learn(copies, family)
     assert np.isfinite(fitted.parameters).all()
     assert all(0.02 < rater.spread < 1 for rater in fitted.raters)
-    found = judge(fitted, copies)
+    found = compute_posterior(fitted, copies)
     assert (np.abs(found.grade_mean - first) < 0.6).all()
 
 
@@ -239,7 +239,7 @@ def test_copies_of_a_judge_do_not_make_it_infinitely_sure(family):
 def test_few_grades_are_finite(family):
     for seed in range(10 if family == "thurstone" else 3):  # beta takes its time
         ratings = few(seed)
-        found = judge(learn(ratings, family), ratings)
+        found = compute_posterior(learn(ratings, family), ratings)
         has = np.isin(np.arange(8), ratings.unit)
         for column in (found.mean, found.sd, found.grade_mean, found.grade_sd):
             assert np.isfinite(column[has]).all()
@@ -256,13 +256,15 @@ def test_a_unit_depends_on_its_own_grades_alone(seed, which):
     if which == "offsets":
         ratings = replace(ratings, offset=rng.normal(size=len(ratings.unit)) * 2)
     columns = ("unit", "judge", "grade") + (("offset",) if which == "offsets" else ())
-    together = judge(fitted, ratings)
+    together = compute_posterior(fitted, ratings)
 
     def chosen(places):
         return replace(ratings, **{name: getattr(ratings, name)[places] for name in columns})
 
-    shuffled = judge(fitted, chosen(rng.permutation(len(ratings.unit))))
-    alone = {unit: judge(fitted, chosen(ratings.unit == unit)) for unit in set(ratings.unit)}
+    shuffled = compute_posterior(fitted, chosen(rng.permutation(len(ratings.unit))))
+    alone = {
+        unit: compute_posterior(fitted, chosen(ratings.unit == unit)) for unit in set(ratings.unit)
+    }
     for name in ("mean", "sd", "grade_mean", "grade_sd", "grade", "at_least", "log_likelihood"):
         whole = getattr(together, name)
         np.testing.assert_array_equal(getattr(shuffled, name), whole)
@@ -274,8 +276,8 @@ def test_judges_are_known_by_name():
     _, ratings = simulate(50)
     fitted = fitted_to("thurstone")
     turned = replace(ratings, judges=("j2", "j1", "j0"), judge=2 - ratings.judge)
-    expected = judge(fitted, ratings)
-    np.testing.assert_allclose(judge(fitted, turned).mean, expected.mean, atol=1e-12)
+    expected = compute_posterior(fitted, ratings)
+    np.testing.assert_allclose(compute_posterior(fitted, turned).mean, expected.mean, atol=1e-12)
     two = ratings.judge < 2
     pair = replace(
         ratings,
@@ -284,11 +286,11 @@ def test_judges_are_known_by_name():
         grade=ratings.grade[two],
         judges=("j0", "j1"),
     )
-    assert (judge(fitted, pair).sd > expected.sd).all()
+    assert (compute_posterior(fitted, pair).sd > expected.sd).all()
     with pytest.raises(ValueError, match="without j9"):
-        judge(fitted, replace(ratings, judges=("j0", "j1", "j9")))
+        compute_posterior(fitted, replace(ratings, judges=("j0", "j1", "j9")))
     with pytest.raises(ValueError, match="4 levels, not 5"):
-        judge(fitted, replace(ratings, levels=5))
+        compute_posterior(fitted, replace(ratings, levels=5))
 
 
 def test_repeats_share_the_weight_of_one():
@@ -301,7 +303,9 @@ def test_repeats_share_the_weight_of_one():
     )
     once, again = learn(ratings), learn(twice)
     np.testing.assert_array_equal(again.parameters, once.parameters)
-    np.testing.assert_array_equal(judge(again, twice).mean, judge(once, ratings).mean)
+    np.testing.assert_array_equal(
+        compute_posterior(again, twice).mean, compute_posterior(once, ratings).mean
+    )
 
 
 def test_weights_count_observations():
@@ -311,12 +315,12 @@ def test_weights_count_observations():
     light = learn(replace(ratings, weight=np.full(size, 1.0)))
     assert heavy.raters[0].grades == 2 * light.raters[0].grades
     zero = replace(ratings, weight=(ratings.judge > 0) * 1.0)
-    found = judge(light, zero)
+    found = compute_posterior(light, zero)
     kept = ratings.judge > 0
     without = replace(
         ratings, unit=ratings.unit[kept], judge=ratings.judge[kept], grade=ratings.grade[kept]
     )
-    np.testing.assert_allclose(found.mean, judge(light, without).mean, atol=1e-12)
+    np.testing.assert_allclose(found.mean, compute_posterior(light, without).mean, atol=1e-12)
 
 
 def test_an_anchor_sets_the_scale():
@@ -328,8 +332,8 @@ def test_an_anchor_sets_the_scale():
     grades[300:, 3] = -1
     ratings = replace(ratings_of(grades), judges=("j0", "j1", "j2", "human"))
     own, anchored = learn(ratings), learn(ratings, anchor="human")
-    assert np.mean(judge(own, ratings).grade_mean - human) > 0.2
-    assert abs(np.mean(judge(anchored, ratings).grade_mean - human)) < 0.1
+    assert np.mean(compute_posterior(own, ratings).grade_mean - human) > 0.2
+    assert abs(np.mean(compute_posterior(anchored, ratings).grade_mean - human)) < 0.1
     assert anchored.raters[3].severity == pytest.approx(0.6, abs=0.2)
     np.testing.assert_array_equal(own.parameters, anchored.parameters)
     *weights, human_weight = (rater.weight for rater in anchored.raters)

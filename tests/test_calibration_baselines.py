@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelo_ray.fitting.calibration import Ratings, disagreement, majority, median, shares
+from zelo_ray.fitting.calibration import Ratings, disagreement, estimate_shares, majority, median
 from zelo_ray.records import Share
 
 
@@ -81,7 +81,7 @@ def corrected(panel, human):
 @pytest.mark.parametrize("humans", [60, 200])
 def test_shares_are_set_right(humans):
     panel, human = truths(1000, humans, seed=1)
-    rows = shares(panel, human)
+    rows = estimate_shares(panel, human)
     assert [row.measure for row in rows] == ["grade", ">=1", ">=2", ">=3"]
     for grade, row in enumerate(rows):
         said = panel if not grade else (panel >= grade) * 1.0
@@ -97,25 +97,25 @@ def test_shares_are_set_right(humans):
 def test_shares_hold_the_truth():
     held, trials = 0, 400
     for seed in range(trials):
-        row = shares(*truths(500, 60, seed))[0]
+        row = estimate_shares(*truths(500, 60, seed))[0]
         held += row.low < 0.9 < row.high
     assert 0.915 < held / trials < 0.985
 
 
 def test_shares_without_and_with_all_humans():
     panel, human = truths(100, 0)
-    for row in shares(panel, human):
+    for row in estimate_shares(panel, human):
         assert row.mean == row.panel
         assert math.isnan(row.low)
         assert math.isnan(row.high)
     panel, human = truths(100, 100)
-    assert shares(panel, human)[0].mean == pytest.approx(human.mean())
-    assert shares(panel, human)[2].mean == pytest.approx((human >= 2).mean())
+    assert estimate_shares(panel, human)[0].mean == pytest.approx(human.mean())
+    assert estimate_shares(panel, human)[2].mean == pytest.approx((human >= 2).mean())
     panel, human = truths(100, 4)
-    assert math.isnan(shares(panel, human)[0].low)
+    assert math.isnan(estimate_shares(panel, human)[0].low)
     none = np.array([])
-    assert isinstance(shares(none, none)[0], Share)
-    assert math.isnan(shares(none, none)[0].mean)
+    assert isinstance(estimate_shares(none, none)[0], Share)
+    assert math.isnan(estimate_shares(none, none)[0].mean)
 
 
 def test_labels_that_are_all_alike_leave_it_open_how_many_are_not():
@@ -123,11 +123,11 @@ def test_labels_that_are_all_alike_leave_it_open_how_many_are_not():
     panel = np.zeros(100)
     for humans, bound in ((5, 0.5218), (50, 0.0711), (100, 0.0362)):
         human = np.where(np.arange(100) < humans, 0.0, np.nan)
-        grade, *rest = shares(panel, human)
+        grade, *rest = estimate_shares(panel, human)
         assert (grade.mean, grade.low, grade.high) == (0, 0, pytest.approx(3 * bound, abs=3e-4))
         for row in rest:
             assert (row.mean, row.low, row.high) == (0, 0, pytest.approx(bound, abs=1e-4))
-        *_, most = shares(panel, human + 3)
+        *_, most = estimate_shares(panel, human + 3)
         assert (most.mean, most.low, most.high) == (1, pytest.approx(1 - bound, abs=1e-4), 1)
 
 
@@ -135,7 +135,7 @@ def test_a_panel_that_is_right_wherever_humans_looked_may_err_elsewhere():
     panel = np.where(np.arange(1000) % 4 == 0, 1.0, 0.0)
     human = np.where(np.arange(1000) < 8, panel * 3, np.nan)
     human[:8] = panel[:8] = [0, 1, 0, 1, 0, 1, 0, 1]
-    row = shares(panel, human)[1]
+    row = estimate_shares(panel, human)[1]
     assert row.low < row.mean - 0.2
     assert row.high > row.mean + 0.2
 
@@ -148,12 +148,12 @@ def test_intervals_of_a_rare_grade_hold_it(humans):
         human = rng.choice(4, 300, p=[0.9, 0.04, 0.04, 0.02]).astype(float)
         panel = human.copy()
         human[humans:] = np.nan
-        *_, row = shares(panel, human)
+        *_, row = estimate_shares(panel, human)
         held += row.low <= 0.02 <= row.high
     assert held / trials > 0.93
 
 
 def test_a_panel_of_one_grade_tells_the_humans_nothing_new():
     _, human = truths(100, 30)
-    row = shares(np.full(100, 2.0), human)[0]
+    row = estimate_shares(np.full(100, 2.0), human)[0]
     assert row.mean == pytest.approx(np.nanmean(human))

@@ -10,7 +10,7 @@ from tests.fakes import Fakes, Fault
 from tests.fakes.lengths import Lengths
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.exposure import exposed
+from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.reasons import StopReason
 
@@ -154,7 +154,7 @@ def test_a_call_that_our_patience_ended_counts_as_spent(server, tmp_path):
     asker = ask(POOLS[:1], tmp_path, OPENAI, shared_budget=till, max_usd=cap, timeout=0.5)
     assert asker.stopped == ""
     known = sum(row.dollars for row in asker.books)
-    unknown = exposed(str(tmp_path))
+    unknown = sum_exposure(str(tmp_path))
     (tally,) = asker.tallies.values()
     assert tally.unsettled == pytest.approx(unknown)
     assert known < billed(fakes) <= known + unknown
@@ -176,6 +176,6 @@ def test_a_capped_run_makes_headway_on_a_bad_day(server, tmp_path):
     answered = len({row.key for row in rows if row.status == "ok"})
     (tally,) = asker.tallies.values()
     assert billed(fakes) + tally.unsettled <= cap
-    assert exposed(str(tmp_path)) <= cap - billed(fakes)
+    assert sum_exposure(str(tmp_path)) <= cap - billed(fakes)
     assert answered > 0.6 * REQUESTS  # of which 94 were answered while nothing was learned
     assert min(row.limit for row in rows if row.limit) < 100  # of 2,048

@@ -11,13 +11,13 @@ from tests.fakes.scripted import Scripted
 from tests.test_caps import Shared
 from tests.test_no_answers import VERDICT, candidate, completion, message_of, one, rerank_outcome
 from tests.test_providers import KEY, request_for, send
-from zelo_ray.commands.doctor.judges import _asked
-from zelo_ray.engine.bookkeeping import maybe_billed, uncounted_by
-from zelo_ray.engine.exposure import Exposure, exposed, uncounted
+from zelo_ray.commands.doctor.judges import _ask
+from zelo_ray.engine.bookkeeping import describe_possibly_billed, describe_uncounted
+from zelo_ray.engine.exposure import Exposure, sum_exposure, sum_uncounted
 from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.providers import Fatal, Retry, RetryKind, Settings
-from zelo_ray.providers.silence import is_local, proxy_of
-from zelo_ray.records import Usage, count_of
+from zelo_ray.providers.no_response import is_local, proxy_of
+from zelo_ray.records import Usage, parse_count
 
 NAMES = ("openai", "anthropic", "gemini")
 PAGE = "<!DOCTYPE html><html><head><title>{}</title></head><body>no</body></html>"
@@ -140,7 +140,7 @@ def test_what_is_at_hand():
     ],
 )
 def test_a_count_is_read_as_servers_write_it(value, count):
-    assert count_of(value) == count
+    assert parse_count(value) == count
     assert Usage(value, value) == Usage(count, count)
 
 
@@ -178,18 +178,18 @@ def run_uncounted(tmp_path, **fields):
 def test_a_server_that_reports_no_tokens_is_told_so_and_no_call_was_cut_off(tmp_path):
     name, asker = run_uncounted(tmp_path, till=Shared(5.0), max_usd=5)
     assert asker.tallies[name].uncounted == len(asker.books) == 6
-    dollars = exposed(str(tmp_path))
+    dollars = sum_exposure(str(tmp_path))
     assert dollars > 0
-    assert uncounted(str(tmp_path)) == {name: pytest.approx(dollars)}
-    told = maybe_billed(dollars, uncounted(str(tmp_path)))
+    assert sum_uncounted(str(tmp_path)) == {name: pytest.approx(dollars)}
+    told = describe_possibly_billed(dollars, sum_uncounted(str(tmp_path)))
     assert told.startswith(f"{name} reports no tokens: each call counts at its limit, $0.0")
     assert "cut off" not in told
 
 
 def test_without_a_cap_it_is_told_as_well(tmp_path):
     name, asker = run_uncounted(tmp_path)
-    assert exposed(str(tmp_path)) == 0.0
-    assert uncounted_by(asker.tallies) == [
+    assert sum_exposure(str(tmp_path)) == 0.0
+    assert describe_uncounted(asker.tallies) == [
         f"{name} reports no tokens: what its calls cost is not known"
     ]
 
@@ -198,16 +198,16 @@ def test_one_call_alone_is_enough_to_tell_it(tmp_path):
 
     async def work():
         exposure = Exposure(str(tmp_path), "out", "run")
-        await exposure.send(0.5)
-        exposure.lose(0.5, "openai:m")
-        await exposure.ease()
+        await exposure.add(0.5)
+        exposure.keep_possibly_billed(0.5, "openai:m")
+        await exposure.lower()
 
     asyncio.run(work())
-    assert uncounted(str(tmp_path)) == {"openai:m": 0.5}
+    assert sum_uncounted(str(tmp_path)) == {"openai:m": 0.5}
 
 
 def test_both_are_told_apart():
-    told = maybe_billed(3.0, {"openai:m": 1.0})
+    told = describe_possibly_billed(3.0, {"openai:m": 1.0})
     assert told == (
         "up to $2.00 more may have been billed for interrupted calls; "
         "openai:m reports no tokens: each call counts at its limit, $1.00 in all"
@@ -218,7 +218,7 @@ def test_doctor_says_it_before_a_run_does():
 
     with Scripted(completion(usage=None)) as server:
         judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
-        finding = asyncio.run(_asked(judge, "none", DoctorOptions()))
+        finding = asyncio.run(_ask(judge, "none", DoctorOptions()))
     assert finding.state == "ok"
     assert "it reports no tokens: under --max-usd each call counts at its limit" in str(finding)
 
@@ -227,6 +227,6 @@ def test_doctor_outlives_an_end_that_nobody_knows():
 
     with Scripted(completion("a_new_word", "no")) as server:
         judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
-        finding = asyncio.run(_asked(judge, "none", DoctorOptions()))
+        finding = asyncio.run(_ask(judge, "none", DoctorOptions()))
     assert finding.state == "wrong"
     assert "finish_reason: a_new_word" in str(finding)

@@ -11,14 +11,14 @@ import fsspec
 import pytest
 
 from zelo_ray.engine import lock as claim_module
-from zelo_ray.engine.lock import RUN_LOCK, claim
+from zelo_ray.engine.lock import RUN_LOCK, claim_folder
 from zelo_ray.errors import InputError, LockError
 
 HOLD = """
 import sys
-from zelo_ray.engine.lock import claim
+from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError
-with claim({out!r}, print):
+with claim_folder({out!r}, print):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -50,12 +50,12 @@ def test_a_second_run_is_refused_with_the_name_of_the_first(tmp_path):
     with process(HOLD, tmp_path) as holder:
         with (
             pytest.raises(LockError, match=f"process {holder.pid} on ") as caught,
-            claim(str(tmp_path)),
+            claim_folder(str(tmp_path)),
         ):
             raise AssertionError("two runs at once")
         assert str(tmp_path) in str(caught.value)
         holder.communicate("")
-        with claim(str(tmp_path)):
+        with claim_folder(str(tmp_path)):
             pass
 
 
@@ -63,14 +63,14 @@ def test_a_run_that_was_killed_holds_nothing(tmp_path):
     with process(HOLD, tmp_path) as holder:
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-        with claim(str(tmp_path), say=pytest.fail):
+        with claim_folder(str(tmp_path), say=pytest.fail):
             pass
 
 
 def test_a_run_that_failed_holds_nothing(tmp_path):
-    with pytest.raises(ZeroDivisionError), claim(str(tmp_path)):
+    with pytest.raises(ZeroDivisionError), claim_folder(str(tmp_path)):
         raise ZeroDivisionError
-    with claim(str(tmp_path)):
+    with claim_folder(str(tmp_path)):
         pass
 
 
@@ -83,19 +83,19 @@ def test_a_new_run_waits_for_a_writer_that_a_killed_one_left_behind(tmp_path):
             assert not claimed.is_set()
             writer.communicate("")  # only now the writer ends
 
-        with claim(str(tmp_path), say):
+        with claim_folder(str(tmp_path), say):
             claimed.set()
             assert writer.returncode == 0
         assert said == [f"{tmp_path}: waiting for the workers of an earlier run to end"]
 
 
 def test_writers_of_a_run_do_not_wait_for_it(tmp_path):
-    with claim(str(tmp_path)), process(WRITE, tmp_path), process(WRITE, tmp_path):
+    with claim_folder(str(tmp_path)), process(WRITE, tmp_path), process(WRITE, tmp_path):
         pass
 
 
 def test_the_directory_is_made(tmp_path):
-    with claim(str(tmp_path / "deep/out")):
+    with claim_folder(str(tmp_path / "deep/out")):
         assert (tmp_path / "deep/out").is_dir()
 
 
@@ -118,15 +118,15 @@ def state(out):
 
 def test_in_a_store_a_run_is_refused_while_the_heart_of_the_first_beats(s3, quick):
     out = f"{s3}/out"
-    with claim(out):
+    with claim_folder(out):
         said = []
         with (
             pytest.raises(LockError, match=r"in use by another run .process"),
-            claim(out, said.append),
+            claim_folder(out, said.append),
         ):
             raise AssertionError("two runs at once")
         assert "looking" in said[0]
-    with claim(out, say=pytest.fail):
+    with claim_folder(out, say=pytest.fail):
         pass
 
 
@@ -135,7 +135,7 @@ def test_in_a_store_a_dead_run_is_succeeded_after_a_look(s3, quick):
     fs, path = fsspec.url_to_fs(f"{out}/{RUN_LOCK}")
     fs.pipe_file(path, json.dumps({"owner": "x", "who": "process 1 on a", "beat": "1"}).encode())
     said = []
-    with claim(out, said.append):
+    with claim_folder(out, said.append):
         assert state(out)["owner"] != "x"
         assert "was in use by process 1 on a" in said[0]
     assert not fs.exists(path)
@@ -151,7 +151,7 @@ def test_in_a_store_of_two_that_succeed_at_once_one_stays(s3, quick):
     def run():
         both.wait()
         try:
-            with claim(out, lambda _: None):
+            with claim_folder(out, lambda _: None):
                 ends.append("held")
                 over.wait(10)
         except LockError:
@@ -169,7 +169,7 @@ def test_in_a_store_of_two_that_succeed_at_once_one_stays(s3, quick):
 def test_in_a_store_a_run_that_ends_while_another_looks_is_succeeded(s3, quick, monkeypatch):
     """The claim vanishes between the refusal to make it anew and the look at who holds it."""
     out = f"{s3}/out"
-    first = claim(out)
+    first = claim_folder(out)
     first.__enter__()
     fs, _ = fsspec.url_to_fs(out)
     read = fs.cat_file
@@ -180,7 +180,7 @@ def test_in_a_store_a_run_that_ends_while_another_looks_is_succeeded(s3, quick, 
         return read(path, **more)
 
     monkeypatch.setattr(fs, "cat_file", end_first)
-    with claim(out, lambda _: None):
+    with claim_folder(out, lambda _: None):
         pass
 
 
@@ -194,7 +194,7 @@ def test_in_a_store_the_heart_beats_on_after_a_hiccup_of_the_store(s3, quick, mo
         failed.set()
         raise OSError("the store is away")
 
-    with claim(out):
+    with claim_folder(out):
         monkeypatch.setattr(fs, "pipe_file", fail_once)
         assert failed.wait(5)
         beat, looks = state(out)["beat"], 0
@@ -209,7 +209,7 @@ def test_in_a_store_a_run_that_lost_its_claim_leaves_that_of_the_other(s3, monke
     out = f"{s3}/out"
     fs, path = fsspec.url_to_fs(f"{out}/{RUN_LOCK}")
     other = json.dumps({"owner": "other", "who": "process 2 on b", "beat": "1"}).encode()
-    with claim(out):
+    with claim_folder(out):
         fs.pipe_file(path, other)
     assert fs.cat_file(path) == other
 
@@ -217,15 +217,15 @@ def test_in_a_store_a_run_that_lost_its_claim_leaves_that_of_the_other(s3, monke
 def test_the_results_of_another_command_are_left_alone(tmp_path):
     (tmp_path / "run.json").write_text('{"kind": "bakeoff"}')
     says = "holds the results of bakeoff; name another --out"
-    with pytest.raises(LockError, match=says), claim(str(tmp_path)):
+    with pytest.raises(LockError, match=says), claim_folder(str(tmp_path)):
         pass
-    with claim(str(tmp_path), kind="bakeoff"):
+    with claim_folder(str(tmp_path), kind="bakeoff"):
         pass
     (tmp_path / "run.json").write_text("{}")
     with pytest.raises(LockError, match="holds the results of another program"):
-        claim(str(tmp_path)).__enter__()
+        claim_folder(str(tmp_path)).__enter__()
     (tmp_path / "run.json").write_text('{"kind": "annotate"}')
-    with claim(str(tmp_path)):
+    with claim_folder(str(tmp_path)):
         pass
 
 
@@ -234,6 +234,6 @@ def test_a_record_that_is_none_is_not_written_over(tmp_path, data):
     (tmp_path / "run.json").write_bytes(data)
     with (
         pytest.raises(InputError, match=r"run\.json: is not (valid JSON|a JSON object)"),
-        claim(str(tmp_path)),
+        claim_folder(str(tmp_path)),
     ):
         pass

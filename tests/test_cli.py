@@ -12,9 +12,9 @@ import pytest
 
 from tests.builders import line_of, pool_of, results_of, write_run
 from zelo_ray import __version__, cli
-from zelo_ray.engine.lock import claim
+from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.errors import InputError, LedgerError, LockError, PanelError, RayTrouble, Stopped
+from zelo_ray.errors import InputError, LedgerError, LockError, PanelError, RayUnavailable, Stopped
 from zelo_ray.options import COMMANDS, AnnotateOptions
 from zelo_ray.reasons import Unscored, UnscoredReason
 
@@ -106,7 +106,7 @@ def test_help_can_be_read(capsys, monkeypatch):
 
 
 def test_the_help_says_of_each_command_what_its_options_say():
-    assert {name: COMMANDS[name].does for name in COMMANDS} == cli.DOES
+    assert {name: COMMANDS[name].does for name in COMMANDS} == cli.PURPOSES
 
 
 def test_the_help_imports_nothing_that_takes_long():
@@ -213,7 +213,7 @@ ENDS = {
     "no judge": (PanelError("no judge: name a panel"), 2),
     "no input": (InputError("a.jsonl: no such file"), 1),
     "in use": (LockError("out is in use by another run (process 7)"), 1),
-    "Ray": (RayTrouble("RAY_ADDRESS=a:1: no Ray can be joined there (gone)"), 1),
+    "Ray": (RayUnavailable("RAY_ADDRESS=a:1: no Ray can be joined there (gone)"), 1),
     "disk": (LedgerError("out/replies: No space left on device"), 1),
     "stopped": (Stopped("openai: the key was refused (0 replies of this run are kept)"), 1),
 }
@@ -294,7 +294,7 @@ def test_the_job_itself_says_in_one_line_what_keeps_it_from_starting(capsys, tmp
     good.write_bytes(line_of(pool_of()))
     file.touch()
     out, busy = tmp_path / "out", tmp_path / "busy"
-    with claim(str(busy)):
+    with claim_folder(str(busy)):
         cases = [
             ((good, "--out", out), 2, "--judges offline"),
             ((good, "--out", out, "--judges", "openai"), 2, "set OPENAI_API_KEY"),

@@ -14,12 +14,12 @@ from zelo_ray.api.comparisons import LabelComparison
 from zelo_ray.api.progress import SilentWatch
 from zelo_ray.cli import main
 from zelo_ray.commands.compare_labels import compare_labels
-from zelo_ray.commands.compare_labels.contradictions import contradictions
+from zelo_ray.commands.compare_labels.contradictions import find_contradictions
 from zelo_ray.commands.compare_labels.neighbours import cohens_d, median_size
 from zelo_ray.commands.compare_labels.run import run as run_compare_labels
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, MeasureError, OptionError
-from zelo_ray.formats.interchange.pooling import judgments
+from zelo_ray.formats.interchange.pooling import make_qrels
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import GradedScore, Ranked
 
@@ -40,7 +40,7 @@ def notes_of(*words):
 
 def qrels_of(truth):
     rows = [(q, d, float(r), math.nan) for q, docs in truth.items() for d, r in docs.items()]
-    return judgments("test", rows)
+    return make_qrels("test", rows)
 
 
 def graded(query_id, doc_id, score, grade, *, ambiguous=False):
@@ -206,7 +206,7 @@ def test_what_contradicts():
             "only-new": {"a": 3},
         }
     )
-    found = contradictions(old, new, 1, 2)
+    found = find_contradictions(old, new, 1, 2)
     told = [(c.query_id, c.doc_id, c.kind, c.new, c.best) for c in found]
     assert told == [
         ("won", "b", "negative", 3, True),
@@ -217,7 +217,7 @@ def test_what_contradicts():
     ]
     assert math.isnan(found[1].old)
     split = new.append_column("ambiguous", pa.array([d == "b" for d in new["doc_id"].to_pylist()]))
-    assert [c.ambiguous for c in contradictions(old, split, 1, 2)][:2] == [True, False]
+    assert [c.ambiguous for c in find_contradictions(old, split, 1, 2)][:2] == [True, False]
 
 
 def test_notes_say_what_is_left_out(place):

@@ -5,8 +5,8 @@ import yaml
 
 from zelo_ray.errors import OptionError
 from zelo_ray.options import COMMANDS, AnnotateOptions, load_options
-from zelo_ray.protocols import PROTOCOLS, load_annotate, united
-from zelo_ray.protocols import load as protocol_of
+from zelo_ray.protocols import PROTOCOLS, load_annotate, options_with_all_protocols
+from zelo_ray.protocols import load_protocol as protocol_of
 
 FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
 
@@ -146,7 +146,7 @@ def test_options_do_not_change_and_come_back_from_their_record():
 
 
 def test_every_option_says_what_it_is():
-    for name, field in united(AnnotateOptions).model_fields.items():
+    for name, field in options_with_all_protocols(AnnotateOptions).model_fields.items():
         assert field.description, name
 
 

@@ -10,9 +10,9 @@ from scipy.stats import binomtest
 
 from tests.builders import agreement_of, rows_of
 from tests.test_agree import write_qrels
-from zelo_ray.commands.agree.report.consensus import LEVEL_NAMES, answer
+from zelo_ray.commands.agree.report.consensus import LEVEL_NAMES, trust_sentence
 from zelo_ray.fitting.calibration import clusters
-from zelo_ray.fitting.calibration.consensus import LEVELS, of_grades, of_votes
+from zelo_ray.fitting.calibration.consensus import LEVELS, grade_consensus, vote_consensus
 from zelo_ray.records import Consensus
 
 NAN = np.nan
@@ -36,7 +36,7 @@ def level(most, of):
 def test_votes_by_how_far_judges_agree():
     said = np.array([[1, 1, 1, 1, 0, 1], [1, 1, -1, -1, 0, NAN], [1, 1, -1, 0, 1, NAN]])
     people = np.array([1.0, 0, 1, -1, 1, 1])
-    found = told(of_votes(said, people, np.arange(6)), "votes")
+    found = told(vote_consensus(said, people, np.arange(6)), "votes")
     assert set(found) == {"all", "unanimous", "all but one", "split"}
     both = found["unanimous"]
     assert (both.same, both.items, both.tied, both.share) == (1, 1, 1, pytest.approx(2 / 5))
@@ -47,14 +47,16 @@ def test_votes_by_how_far_judges_agree():
 
 
 def test_one_judge_is_unanimous_where_it_decides():
-    found = told(of_votes(np.array([[1.0, 0, -1]]), np.array([1.0, 1, 1]), np.arange(3)), "votes")
+    found = told(
+        vote_consensus(np.array([[1.0, 0, -1]]), np.array([1.0, 1, 1]), np.arange(3)), "votes"
+    )
     assert (found["unanimous"].items, found["unanimous"].same) == (2, 0.5)
     assert (found["split"].items, found["split"].same) == (1, 0.5)
 
 
 def test_of_one_grading_judge_there_is_no_consensus():
     grades = np.array([[0, 1, 2, 3]], np.int16)
-    assert of_grades(grades, grades[0], np.zeros(4, int), 4, (2,)) == []
+    assert grade_consensus(grades, grades[0], np.zeros(4, int), 4, (2,)) == []
 
 
 def test_one_judge_that_votes_decides(tmp_path):
@@ -74,7 +76,7 @@ def test_orders_and_grades_are_those_of_brute_force(judges):
     human = rng.integers(-1, 4, 60).astype(np.int16)
     grades = np.clip(human + rng.integers(-1, 2, (judges, 60)), 0, 3).astype(np.int16)
     grades[rng.random(grades.shape) < 0.2] = -1
-    rows = of_grades(grades, human, query, 4, (2,))
+    rows = grade_consensus(grades, human, query, 4, (2,))
     counts = {name: np.zeros(3) for name in LEVELS}
     for i, j in combinations(range(60), 2):
         both = (grades[:, i] >= 0) & (grades[:, j] >= 0)
@@ -110,25 +112,28 @@ def test_orders_and_grades_are_those_of_brute_force(judges):
 
 def test_alike_documents_are_pairs_that_people_tie():
     grades, human = np.ones((2, 30), np.int16), np.ones(30, np.int16)
-    found = told(of_grades(grades, human, np.repeat([0, 1], [10, 20]), 4, ()), "orders")
+    found = told(grade_consensus(grades, human, np.repeat([0, 1], [10, 20]), 4, ()), "orders")
     assert found["split"].tied == 45 + 190
     assert np.isnan(found["split"].same)
 
 
 def test_one_answer_a_query_has_the_exact_binomial_interval():
     part, whole = np.array([1.0] * 37 + [0.0] * 3), np.ones(40)
-    value, low, high = clusters.share(part, whole, np.nan)
+    value, low, high = clusters.share_interval(part, whole, np.nan)
     exact = binomtest(37, 40).proportion_ci()
     assert (value, low, high) == pytest.approx((0.925, exact.low, exact.high))
 
 
 def test_answers_of_a_query_that_are_alike_count_as_one():
     part, whole = np.array([10.0] * 37 + [0.0] * 3), np.full(40, 10.0)
-    assert clusters.alike(part, whole) == pytest.approx(1, abs=0.01)
-    assert 30 < clusters.worth(part, whole, np.nan) < 40.5
+    assert clusters.intraclass_correlation(part, whole) == pytest.approx(1, abs=0.01)
+    assert 30 < clusters.effective_size(part, whole, np.nan) < 40.5
     # none wrong: what is known of other answers says how far they hang together
     right = whole.copy()
-    loose, tight = clusters.share(right, whole, 0.0), clusters.share(right, whole, 0.5)
+    loose, tight = (
+        clusters.share_interval(right, whole, 0.0),
+        clusters.share_interval(right, whole, 0.5),
+    )
     assert loose[0] == tight[0] == 1
     assert 0.9 < tight[1] < loose[1] < 0.995
 
@@ -139,7 +144,9 @@ def test_intervals_hold_the_share_where_queries_differ():
         rng = np.random.default_rng(seed)
         chance, whole = rng.beta(19, 1, 40), rng.integers(1, 60, 40).astype(float)
         part = rng.binomial(whole.astype(int), chance).astype(float)
-        _, low, high = clusters.share(part, whole, clusters.alike(part, whole))
+        _, low, high = clusters.share_interval(
+            part, whole, clusters.intraclass_correlation(part, whole)
+        )
         held += low <= 0.95 <= high
     assert 0.92 < held / trials <= 1
 
@@ -150,19 +157,23 @@ def row(name, same, low, high, share=0.2):
 
 def test_the_answer_in_words():
     good, bad = row("unanimous", 0.99, 0.98, 1), row("all but one", 0.9, 0.88, 0.93)
-    assert answer([good, bad], 0.97, LEVEL_NAMES).endswith(
+    assert trust_sentence([good, bad], 0.97, LEVEL_NAMES).endswith(
         "(0.97 or more): 20% of pairs, where all judges agree"
     )
-    assert "40% of pairs, where all but one agree or more" in answer([good, bad], 0.85, LEVEL_NAMES)
-    assert "perhaps; where all judges agree (20% of pairs)" in answer([good], 0.985, LEVEL_NAMES)
-    assert "none; where all judges agree" in answer(
+    assert "40% of pairs, where all but one agree or more" in trust_sentence(
+        [good, bad], 0.85, LEVEL_NAMES
+    )
+    assert "perhaps; where all judges agree (20% of pairs)" in trust_sentence(
+        [good], 0.985, LEVEL_NAMES
+    )
+    assert "none; where all judges agree" in trust_sentence(
         [row("unanimous", 0.9, 0.88, 0.93)], 0.97, LEVEL_NAMES
     )
     # a level that is good beyond one that is not is no reason to trust it
-    assert "perhaps" in answer(
+    assert "perhaps" in trust_sentence(
         [row("unanimous", 0.98, 0.6, 1), row("split", 1, 0.99, 1)], 0.97, LEVEL_NAMES
     )
-    assert not answer([row("unanimous", 1, NAN, NAN)], 0.97, LEVEL_NAMES)
+    assert not trust_sentence([row("unanimous", 1, NAN, NAN)], 0.97, LEVEL_NAMES)
 
 
 def test_agree_tells_it_without_the_people_among_the_judges(tmp_path):

@@ -17,7 +17,7 @@ import pytest
 
 from tests import crash
 from zelo_ray.commands.report import write_report
-from zelo_ray.engine.bookkeeping import money
+from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import RUN_LOCK
 from zelo_ray.errors import InputError
@@ -138,7 +138,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
     summary = json.loads((out / "run.json").read_text())["summary"]
     known, maybe = summary["dollars_in_all"], summary["maybe_dollars"]
     assert known <= billed <= known + maybe
-    assert f"up to {money(maybe)} more may have been billed" in printed
+    assert f"up to {format_dollars(maybe)} more may have been billed" in printed
     in_flight, repeated = crash.paid_twice(tmp_path, out)
     print(f"{kills} kills, {in_flight} requests in flight sent again, {repeated} others")
     assert in_flight <= kills * SLOTS * len(limits)

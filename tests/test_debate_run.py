@@ -16,14 +16,14 @@ import pytest
 from tests import builders, crash
 from tests.builders import THREE, ask, options_of, rows_of, send_away
 from tests.fakes import Fakes, knowing, mtbench
-from zelo_ray.engine.batch import Batcher
+from zelo_ray.engine.batch import BatchClient
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.online import Asker
-from zelo_ray.engine.settle import settle
+from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import LineLimits, parse_line
-from zelo_ray.protocols import load
+from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel
 
 JOBS = {
@@ -100,9 +100,9 @@ def files(protocol, pools, out, environ):
     options = options_of(out=str(out), protocol=protocol, **JOBS[protocol])
     lines = [parse_line("in", i, pool_line(pool), LineLimits()) for i, pool in enumerate(pools, 1)]
     panel = build_panel((), {}, environ)
-    summary = write_results([settle(lines, panel, options, Ledger(str(out)))], options)
+    summary = write_results([build_results(lines, panel, options, Ledger(str(out)))], options)
     assert (summary.missing, summary.failures, summary.unscored) == (0, 0, {})
-    names = (*load(protocol).tables, "scores")
+    names = (*load_protocol(protocol).tables, "scores")
     tables = {name: (out / f"{name}.parquet").read_bytes() for name in names}
     return {"annotated": (out / "annotated.jsonl").read_bytes(), **tables}
 
@@ -197,11 +197,11 @@ def impatient(way, enough):
             await asyncio.sleep(0.002)
         filler.stop("enough")
 
-    class ImpatientAsker(Asker):
-        async def fill(self, pool):
+    class ImpatientAsker(OnlineClient):
+        async def ask_about(self, pool):
             await asyncio.gather(super().fill(pool), stop(self))
 
-    class ImpatientBatcher(Batcher):
+    class ImpatientBatcher(BatchClient):
         async def run(self, pools):
             await asyncio.gather(super().run(pools), stop(self))
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.interchange.all_judgments import read_all_judgments
 from zelo_ray.formats.interchange.judgments import read_judgments
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.formats.interchange.verdicts import read_verdicts
-from zelo_ray.formats.stored import names_of, rows
+from zelo_ray.formats.stored import read_column_names, read_table_rows
 
 CASES = Path(__file__).parent / "golden" / "cases"
 HEAD = ("query_id", "doc_id", "relevance")
@@ -76,13 +76,13 @@ def test_every_kind_says_the_same(tmp_path, name, packed):
 def test_the_names_of_the_columns_are_those_of_the_first_row(tmp_path):
     for name, text in EVERY.items():
         (tmp_path / name).write_text(text)
-        assert {*HEAD} <= {*names_of(str(tmp_path / name))}
+        assert {*HEAD} <= {*read_column_names(str(tmp_path / name))}
 
 
 def test_a_row_stands_where_its_first_line_does(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('a,b\n"x\ny",1\n\nz,2\n')
-    assert [(p.rsplit("/", 1)[1], row) for p, row in rows(str(path))] == [
+    assert [(p.rsplit("/", 1)[1], row) for p, row in read_table_rows(str(path))] == [
         ("a.csv:2", {"a": "x\ny", "b": "1"}),
         ("a.csv:5", {"a": "z", "b": "2"}),
     ]
@@ -91,12 +91,12 @@ def test_a_row_stands_where_its_first_line_does(tmp_path):
 def test_quotes_within_cells_and_blanks_before_them(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('a, b, c\nx"y, "d, 1", 2\n"z""w",d,"3"')
-    assert [tuple(row.values()) for _, row in rows(str(path))] == [
+    assert [tuple(row.values()) for _, row in read_table_rows(str(path))] == [
         ('x"y', "d, 1", "2"),
         ('z"w', "d", "3"),
     ]
     path.write_text("a\tb\n x\ty\n")
-    assert [row for _, row in rows(str(path))] == [{"a": " x", "b": "y"}]
+    assert [row for _, row in read_table_rows(str(path))] == [{"a": " x", "b": "y"}]
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,13 @@ def test_quotes_within_cells_and_blanks_before_them(tmp_path):
 def test_a_quote_after_tabs_that_encloses_no_cell_is_text(tmp_path, text, cells):
     path = tmp_path / "a.tsv"
     path.write_bytes(b"id\ttext\n" + text.encode())
-    assert [row["text"] for _, row in rows(str(path))] == cells
+    assert [row["text"] for _, row in read_table_rows(str(path))] == cells
 
 
 def test_quotes_of_two_cells_of_one_line_are_text(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('a\tb\tc\n1\t"x\ty"\n2\t"x"\t"y"\n3\t"p\nq"\t"r\ns"\n4\t"t\tu\n')
-    assert [(place[-1], *row.values()) for place, row in rows(str(path))] == [
+    assert [(place[-1], *row.values()) for place, row in read_table_rows(str(path))] == [
         ("2", "1", '"x', 'y"'),
         ("3", "2", "x", "y"),
         ("4", "3", "p\nq", "r\ns"),
@@ -153,7 +153,7 @@ def test_what_a_table_writer_quotes_after_tabs_comes_back(tmp_path):
         table = csv.DictWriter(file, ["id", "text", "more"], delimiter="\t")
         table.writeheader()
         table.writerows(written)
-    assert [row for _, row in rows(str(path))] == written
+    assert [row for _, row in read_table_rows(str(path))] == written
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_a_table_writer_quotes_after_tabs_comes_back(tmp_path):
 def test_where_both_may_be_meant_the_rows_before_tell(tmp_path, before, cells):
     path = tmp_path / "a.tsv"
     path.write_text(f'id\ttext\n{before}2\t"two\nlines\tof it"\n3\tend\n')
-    assert [row["text"] for _, row in rows(str(path))] == cells
+    assert [row["text"] for _, row in read_table_rows(str(path))] == cells
 
 
 def test_labels_with_notes_and_open_quotes_are_all_read():
@@ -183,7 +183,7 @@ def test_labels_with_notes_and_open_quotes_are_all_read():
 
 
 def test_texts_with_open_quotes_are_all_read():
-    found = [(row["pid"], row["passage"]) for _, row in rows(str(CASES / "quoted.tsv"))]
+    found = [(row["pid"], row["passage"]) for _, row in read_table_rows(str(CASES / "quoted.tsv"))]
     assert found == [
         ("10", '"Dreams is a song by the band.'),
         ("11", 'He said "hello" twice.'),
@@ -268,7 +268,7 @@ def test_votes_and_winners_under_a_head(tmp_path):
         "judge,query_id,doc_id_a,doc_id_b,preference,swapped\n"
         "j,q,1,2,-1,True\nj,q,1,3,0.5,0\nj,q,2,3,,false\nj,q,2,4,NaN,\n"
     )
-    found = read_verdicts([str(votes)])
+    found = read_all_judgments([str(votes)])
     assert [tuple(row.values())[1:] for row in found.votes.to_pylist()] == [
         ("1", "2", "j", -1.0, True),
         ("1", "3", "j", 0.5, False),
@@ -276,7 +276,7 @@ def test_votes_and_winners_under_a_head(tmp_path):
     assert found.notes == (f"{votes}: 2 rows without an answer (null)",)
     winners = tmp_path / "winners.tsv"
     winners.write_text("winner\tturn\tmodel_b\tmodel_a\tquestion_id\nmodel_b\t1\ty\tx\t81\n")
-    found = read_verdicts([f"me={winners}"])
+    found = read_all_judgments([f"me={winners}"])
     assert [tuple(row.values()) for row in found.votes.to_pylist()] == [
         ("81-1", "x", "y", "me", 1.0, None)
     ]
@@ -286,7 +286,7 @@ def test_each_reader_names_what_it_reads(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("hello there\n")
     with pytest.raises(InputError, match=r"\(but hello there\); known are: .*TREC q.*preference"):
-        read_verdicts([str(path)])
+        read_all_judgments([str(path)])
     with pytest.raises(InputError) as told:
         read_truth(str(path))
     assert "preference" not in str(told.value)

@@ -12,7 +12,7 @@ from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports.progress import display as display_module
 from zelo_ray.reports.progress.display import Display, dollars, duration
 from zelo_ray.reports.progress.figures import Pace
-from zelo_ray.reports.progress.names import shortened
+from zelo_ray.reports.progress.names import shorten_names
 
 EPOCH = 1.7e9
 PLANNED = {"openai:gpt-6-luna": 1000, "offline:bm25": 500}
@@ -178,13 +178,13 @@ def test_the_time_left_follows_the_last_minute(clock):
 def test_a_judge_that_answers_no_more_slows_down():
     pace = Pace()
     for second in range(100):
-        pace.see(second, Tally(answered=5 * second))
+        pace.record(second, Tally(answered=5 * second))
     assert pace.rate(99) == pytest.approx(5)
     for second in range(100, 700):
-        pace.see(second, Tally(answered=495, in_flight=9))
+        pace.record(second, Tally(answered=495, in_flight=9))
     assert 0 < pace.rate(700) < 0.05
-    pace.see(701, Tally(answered=3))  # who added them up has died
-    pace.see(711, Tally(answered=13))
+    pace.record(701, Tally(answered=3))  # who added them up has died
+    pace.record(711, Tally(answered=13))
     assert pace.rate(711) == pytest.approx(1)
 
 
@@ -383,7 +383,7 @@ def test_where_a_terminal_has_few_lines_those_that_are_done_give_way(clock):
     ],
 )
 def test_names_are_shortened_so_that_they_differ(names, width, short):
-    assert list(shortened(names, width).values()) == short
+    assert list(shorten_names(names, width).values()) == short
 
 
 # What goes wrong
@@ -430,9 +430,9 @@ def test_a_reason_steers_no_terminal(clock, terminal):
 
 def test_the_last_trouble_of_several_actors_is_the_latest():
     one, other = Tally(), Tally()
-    one.retry("first", at=1.0)
-    other.end("refused", "second", at=2.0)
-    other.end("ok", at=3.0)
+    one.count_retry("first", at=1.0)
+    other.count_ended("refused", "second", at=2.0)
+    other.count_ended("ok", at=3.0)
     summed = Tally()
     for each in (other, one):
         summed.add(each)

@@ -13,17 +13,17 @@ import yaml
 
 from tests.crash import ROOT, bare_environment
 from tests.pages import PAGES, commands, flags, inline
-from zelo_ray.cli.arguments import parse
+from zelo_ray.cli.arguments import parse_command
 from zelo_ray.errors import OptionError
 from zelo_ray.options import COMMANDS
-from zelo_ray.protocols import PROTOCOLS, load
+from zelo_ray.protocols import PROTOCOLS, load_protocol
 
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "data" / "README.md"]
 INLINE = [c for page in PAGES for c in inline(page) if c.kind == "sh" and c.words[1:] != ["--help"]]
 SYNOPSES = [c for page in PAGES for c in commands(page) if c.kind == "synopsis"]
 OPTIONS = {
     f"--{name.replace('_', '-')}"
-    for kind in (*COMMANDS.values(), *(load(name).options for name in PROTOCOLS))
+    for kind in (*COMMANDS.values(), *(load_protocol(name).options for name in PROTOCOLS))
     for name in kind.model_fields
 } | {"--config", "--help", "--version"}
 OTHERS = {  # flags of other programs
@@ -71,7 +71,9 @@ def test_a_synopsis_shows_flags_of_its_command(synopsis):
     words = synopsis.text.split()[1:]
     head = words[:2] if words[0] == "convert" else words[:1]
     kind = COMMANDS[head[0]]
-    takes = kind.takes({"what": head[1]}) if head[0] == "convert" else kind.model_fields
+    takes = (
+        kind.applicable_options({"what": head[1]}) if head[0] == "convert" else kind.model_fields
+    )
     assert {*flags(synopsis.text)} <= {f"--{name.replace('_', '-')}" for name in takes}
 
 
@@ -81,7 +83,7 @@ def test_a_command_in_a_text_is_one(command):
     said = ""
     with contextlib.suppress(SystemExit):  # --help
         try:
-            parse(command.words[1:])
+            parse_command(command.words[1:])
         except OptionError as error:
             said = str(error)
     assert not said or re.search("no such file|Field required|is required by|cannot be read", said)

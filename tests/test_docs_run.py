@@ -17,7 +17,7 @@ import pytest
 from tests import crash, given
 from tests.one_ray import OneRay
 from tests.pages import PAGES, Command, commands
-from zelo_ray.cli.arguments import parse
+from zelo_ray.cli.arguments import parse_command
 from zelo_ray.errors import OptionError
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
@@ -203,7 +203,7 @@ def types_all(page, request):
 def test_a_command_of_ours_that_is_not_run_is_read(command):
     """Nothing of ours is left out but for options that name files of the reader's."""
     with contextlib.suppress(OptionError):
-        parse(command.words[1:])
+        parse_command(command.words[1:])
         return
     with pytest.raises(OptionError, match=r"no such file|cannot be read"):
-        parse(command.words[1:])
+        parse_command(command.words[1:])

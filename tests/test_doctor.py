@@ -19,8 +19,8 @@ import pytest
 from tests.fakes import Fakes, Fault
 from zelo_ray import cli, doctor
 from zelo_ray.commands.doctor import Finding, server
-from zelo_ray.commands.doctor.secrets import keyless
-from zelo_ray.engine.lock import claim
+from zelo_ray.commands.doctor.secrets import make_redactor
+from zelo_ray.engine.lock import claim_folder
 from zelo_ray.options.doctor import DoctorOptions
 
 KEY = "a-key-for-tests-only"
@@ -155,7 +155,7 @@ def test_a_full_disk(found, tmp_path, monkeypatch):
 
 
 def test_another_run_and_a_url(found, tmp_path):
-    with claim(str(tmp_path / "out")):
+    with claim_folder(str(tmp_path / "out")):
         assert found("offline", out=tmp_path / "out")["lock"][0] == "warn"
     assert found("offline", out="memory://doctor/out")["writing"][0] == "ok"
 
@@ -208,7 +208,7 @@ def test_a_key_that_no_header_can_carry_is_not_sent_and_not_told(found, monkeypa
 
 def test_a_key_is_masked_wherever_it_stands_and_however_it_is_written(monkeypatch):
     options = DoctorOptions(api_key_env={"openai:m@http://h/v1": "MYKEY"})
-    without = keyless(options, {"MYKEY": BROKEN_KEY})
+    without = make_redactor(options, {"MYKEY": BROKEN_KEY})
     texts = (BROKEN_KEY, repr(BROKEN_KEY), repr(BROKEN_KEY.encode()), quote(BROKEN_KEY))
     for text in texts:
         told = without(Finding(f"a {text}", "ok", f"b {text}", f"c {text}"))

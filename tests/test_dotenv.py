@@ -9,8 +9,8 @@ import pytest
 
 from tests import crash
 from zelo_ray import cli, doctor
-from zelo_ray.cli.arguments import parse
-from zelo_ray.errors import OptionError, Status
+from zelo_ray.cli.arguments import parse_command
+from zelo_ray.errors import ExitStatus, OptionError
 from zelo_ray.providers import Settings, connect, find_key, parse_judge, with_options
 from zelo_ray.providers.dotenv import DotenvFile
 
@@ -69,7 +69,7 @@ def write(folder, *lines):
 def told(*words):
     """The options of a command, and the lines that are said of the file."""
     lines = list[str]()
-    return parse(words, lines.append)[1], lines
+    return parse_command(words, lines.append)[1], lines
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_so_it_is_with_rerankers(folder, name):
     key, variable = _RERANKERS[name]
     judge = with_options(parse_judge(f"{name}:m"), {})
     write(folder, f"{key}={OF_FILE}", f"{variable}=http://127.0.0.1:9")
-    parse(["report", "o"])
+    parse_command(["report", "o"])
     assert connect(judge, Settings(OF_FILE))._settings.base_url == "http://127.0.0.1:9"
     assert connect(judge, Settings(OF_SHELL))._settings.base_url.startswith("https://api.")
 
@@ -142,7 +142,7 @@ def test_so_it_is_with_rerankers(folder, name):
 def test_a_value_that_refers_to_another_variable_does_not_get_it(folder):
     os.environ["ANTHROPIC_API_KEY"] = OF_SHELL
     write(folder, "OPENAI_API_KEY=${ANTHROPIC_API_KEY}", "OPENAI_BASE_URL=http://127.0.0.1:9")
-    parse(["report", "o"])
+    parse_command(["report", "o"])
     assert OF_SHELL not in os.environ["OPENAI_API_KEY"]
 
 
@@ -239,7 +239,7 @@ def test_what_this_user_alone_has_not_written_is_not_read(folder, capsys, make, 
     assert line.startswith(".env: not read: it ")
     assert says in line
     assert "OPENAI_API_KEY" not in os.environ
-    assert cli.main(["report", "o"]) == Status.WRONG
+    assert cli.main(["report", "o"]) == ExitStatus.FAILED
     assert capsys.readouterr().err.splitlines()[0] == f"zelo-ray: {line}"
 
 

@@ -15,8 +15,8 @@ from tests.test_inputs import brought, lines, put
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
 from zelo_ray.commands.bakeoff import MeasuredRanker
-from zelo_ray.formats.interchange.doubts import Doubt, doubts_of
 from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.suspicious_scores import Doubt, find_doubts
 from zelo_ray.records import Document, Pool
 
 CASES = Path(__file__).parent / "golden" / "cases"
@@ -56,18 +56,18 @@ def test_the_cases_are_told_in_all_three_places(tmp_path, capsys, ties):
 def test_from_a_fifth_of_the_pairs_on_ties_are_told():
     below = run_of([5, 4, 3, 2, 1], [5, 4, 2, 2, 2])  # 3 pairs of 20
     above = run_of([5, 4, 3, 2, 2], [5, 4, 2, 2, 2])  # 4 pairs of 20
-    assert doubts_of(below, 10) == []
-    assert doubts_of(above, 10) == [Doubt("equal_scores", 0, 2, 4, 20)]
-    assert doubts_of(above, 10, ties=False) == []
-    assert doubts_of(above, 2) == []  # equal ones lie deeper
+    assert find_doubts(below, 10) == []
+    assert find_doubts(above, 10) == [Doubt("equal_scores", 0, 2, 4, 20)]
+    assert find_doubts(above, 10, ties=False) == []
+    assert find_doubts(above, 2) == []  # equal ones lie deeper
     one_of_five = run_of([1, 1], *([9, 8, 7, 6, 5, 4, 3, 2, 1, 0] for _ in range(4)))
-    assert [each.queries for each in doubts_of(one_of_five, 10, ties=False)] == [1]
-    assert doubts_of(run_of([1], [1]), 10) == []  # a document alone is equal to none
+    assert [each.queries for each in find_doubts(one_of_five, 10, ties=False)] == [1]
+    assert find_doubts(run_of([1], [1]), 10) == []  # a document alone is equal to none
 
 
 def test_ties_are_those_of_the_scores_as_they_are_measured():
     near = run_of([0.1 + 1e-12, 0.1, 0.1 - 1e-12])
-    assert [each.code for each in doubts_of(near, None)] == ["equal_scores"]
+    assert [each.code for each in find_doubts(near, None)] == ["equal_scores"]
 
 
 def test_a_run_with_the_odd_tie_is_not_doubted():
@@ -75,7 +75,7 @@ def test_a_run_with_the_odd_tie_is_not_doubted():
     for decimals in (2, 3):
         queries = [[round(chance.gauss(20, 5), decimals) for _ in range(100)] for _ in range(50)]
         ranks = np.concatenate([np.argsort(np.argsort(-np.array(q))) for q in queries])
-        assert doubts_of(run_of(*queries, ranks=ranks), 10) == []
+        assert find_doubts(run_of(*queries, ranks=ranks), 10) == []
 
 
 def test_ranks_that_have_nothing_to_do_with_scores_are_no_reverse():
@@ -83,13 +83,13 @@ def test_ranks_that_have_nothing_to_do_with_scores_are_no_reverse():
     for size in (2, 3, 4, 20):
         queries = [[chance.random() for _ in range(size)] for _ in range(200)]
         ranks = [r for _ in queries for r in chance.sample(range(size), size)]
-        assert doubts_of(run_of(*queries, ranks=ranks), 10) == []
+        assert find_doubts(run_of(*queries, ranks=ranks), 10) == []
         reverse = [r for q in queries for r in np.argsort(np.argsort(q))]
-        [doubt] = doubts_of(run_of(*queries, ranks=reverse), 10)
+        [doubt] = find_doubts(run_of(*queries, ranks=reverse), 10)
         assert (doubt.code, doubt.queries, doubt.of_queries) == ("reversed_ranks", 200, 200)
     some = run_of(*([1, 2, 3, 4, 5],) * 2, *([5, 4, 3, 2, 1],) * 8, ranks=[0, 1, 2, 3, 4] * 10)
-    assert [each.queries for each in doubts_of(some, 10)] == [2]
-    assert doubts_of(run_of([1, 2, 3, 4], ranks=[np.nan] * 4), 10) == []
+    assert [each.queries for each in find_doubts(some, 10)] == [2]
+    assert find_doubts(run_of([1, 2, 3, 4], ranks=[np.nan] * 4), 10) == []
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.run"])
@@ -103,7 +103,7 @@ def test_ranks_are_read_where_there_are_any(tmp_path, name):
     else:
         path.write_text("".join(f"q Q0 d{n} {n} {n / 10} r\n" for n in range(5)))
     [run] = read_runs([str(path)], ranks=True).values()
-    assert [each.code for each in doubts_of(run, 10)] == ["reversed_ranks"]
+    assert [each.code for each in find_doubts(run, 10)] == ["reversed_ranks"]
     [plain] = read_runs([str(path)]).values()
     assert plain.column_names == ["query_id", "doc_id", "score"]
 
@@ -189,4 +189,4 @@ def test_none_of_the_official_runs_of_trec_is_doubted(published):
     assert len(files) == 43
     for file in files:
         [run] = read_runs([str(file)], ranks=True).values()
-        assert doubts_of(run, 10) == [], file
+        assert find_doubts(run, 10) == [], file

@@ -8,22 +8,30 @@ from tests.test_report_graded import write_graded
 from zelo_ray.commands.report import write_report
 from zelo_ray.families import families_of
 from zelo_ray.fitting.calibration import Ratings
-from zelo_ray.fitting.effective import correlation_of, effective, ends, given_people
+from zelo_ray.fitting.effective_judges import (
+    bound_effective_number,
+    effective_number,
+    effective_number_by_people,
+    grade_correlation,
+)
 
 GPT, CLAUDE, GEMINI = "openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash"
 
 
 def test_judges_that_err_together_count_as_fewer():
-    assert effective(np.eye(3)) == 3
-    assert effective(np.full((3, 3), 1.0)) == 1
-    assert effective(np.full((2, 2), 0.5) + np.eye(2) / 2) == pytest.approx(4 / 3)
+    assert effective_number(np.eye(3)) == 3
+    assert effective_number(np.full((3, 3), 1.0)) == 1
+    assert effective_number(np.full((2, 2), 0.5) + np.eye(2) / 2) == pytest.approx(4 / 3)
     gpt, claude = frozenset(["gpt"]), frozenset(["claude"])
     alike = np.array([[1, 0.8, 0.5], [0.8, 1, 0.5], [0.5, 0.5, 1]])
-    low, high = ends(alike, [gpt, gpt, claude])
+    low, high = bound_effective_number(alike, [gpt, gpt, claude])
     assert low == pytest.approx(9 / 6.6)
     assert high == pytest.approx(9 / (3 + 2 * (0.8 - 0.5) / 0.5))
-    assert ends(alike, [gpt, gpt, frozenset(["x"])])[1] < ends(alike, [gpt, claude, gpt])[1]
-    low, high = ends(alike, [gpt] * 3)
+    assert (
+        bound_effective_number(alike, [gpt, gpt, frozenset(["x"])])[1]
+        < bound_effective_number(alike, [gpt, claude, gpt])[1]
+    )
+    low, high = bound_effective_number(alike, [gpt] * 3)
     assert (low, np.isnan(high)) == (pytest.approx(9 / 6.6), True)
 
 
@@ -36,16 +44,16 @@ def test_errors_are_taken_from_what_a_judge_says_of_that_human_grade():
     grade = np.rint(said).clip(0, 3).astype(np.int64).ravel()
     unit, judge = np.tile(np.arange(documents), 3), np.repeat(np.arange(3), documents)
     ratings = Ratings(unit, judge, grade, documents, ("a", "b", "c"))
-    found = given_people(ratings, human)
+    found = effective_number_by_people(ratings, human)
     assert found == pytest.approx(9 / 6, abs=0.15)
     some = np.where(np.arange(documents) < 500, human, np.nan)
-    assert given_people(ratings, some) == pytest.approx(found, abs=0.15)
-    assert np.isnan(given_people(ratings, np.full(documents, np.nan)))
+    assert effective_number_by_people(ratings, some) == pytest.approx(found, abs=0.15)
+    assert np.isnan(effective_number_by_people(ratings, np.full(documents, np.nan)))
     confusion = np.zeros((4, 4))
     np.add.at(confusion, (grade[:documents], grade[documents : 2 * documents]), 1)
     wanted = np.corrcoef(grade[:documents], grade[documents : 2 * documents])[0, 1]
-    assert correlation_of(confusion) == pytest.approx(wanted)
-    assert np.isnan(correlation_of(np.diag([5.0, 0, 0, 0])))
+    assert grade_correlation(confusion) == pytest.approx(wanted)
+    assert np.isnan(grade_correlation(np.diag([5.0, 0, 0, 0])))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from zelo_ray.errors import PanelError
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.providers import RERANKERS, Settings, load_provider
 from zelo_ray.records import Document, Pool
-from zelo_ray.rerankers import arms_of, local
+from zelo_ray.rerankers import build_rankers, local
 
 WORDS = ("how", "do", "i", "reset", "the", "garage", "door", "opener", "hold", "its", "learn")
 WORDS += ("button", "bread", "is", "sold", "here")
@@ -117,7 +117,9 @@ def test_all_cores_compute(folders, kind, name):
     import torch
 
     spec, own = f"e={kind}:{folders / name}", {"reranker_options": {"e": {"device": "cpu"}}}
-    (arm,) = arms_of(BakeoffOptions(truth="t", out="o", rerankers=(spec,), **own), {}, run_id="run")
+    (arm,) = build_rankers(
+        BakeoffOptions(truth="t", out="o", rerankers=(spec,), **own), {}, run_id="run"
+    )
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
@@ -156,7 +158,7 @@ def test_a_model_that_cannot_be_loaded_ends_it(tmp_path):
 def test_a_folder_that_is_not_there_is_told_at_once(tmp_path):
     options = BakeoffOptions(truth="t", out="o", rerankers=(f"bi-encoder:{tmp_path}/no",))
     with pytest.raises(PanelError, match="there is no such folder"):
-        arms_of(options, {}, run_id="run")
+        build_rankers(options, {}, run_id="run")
 
 
 @pytest.mark.parametrize("kind", ["cross-encoder", "bi-encoder"])
@@ -170,7 +172,7 @@ def test_the_loop_lives_while_a_model_computes(folders):
     options = BakeoffOptions(
         truth="t", out="o", rerankers=(f"cross-encoder:{folders / 'cross'}",), document_limit=2
     )
-    (arm,) = arms_of(options, {}, run_id="run")
+    (arm,) = build_rankers(options, {}, run_id="run")
     assert arm.judge.options["version"]
 
     async def run():

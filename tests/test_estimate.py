@@ -23,14 +23,14 @@ from tests.builders import (
 )
 from tests.fakes import Fault
 from tests.fakes.parts import without_codes
-from zelo_ray.commands.dry_run import lines
+from zelo_ray.commands.dry_run import format_estimate
 from zelo_ray.engine import sample_input as survey_module
 from zelo_ray.engine.estimate import estimate
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.sample_input import InputSample, pilot_lines
-from zelo_ray.engine.tokens import size_of
+from zelo_ray.engine.tokens import measure_request
 from zelo_ray.options import Limit, Price
-from zelo_ray.protocols import load, zelo
+from zelo_ray.protocols import load_protocol, zelo
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Document, Pool, Usage
@@ -43,7 +43,7 @@ OUTPUT = "max_output_tokens"
 
 def job(out, *judges, **fields):
     """Options and the panel that they name."""
-    kind = load(fields.get("protocol", "zelo")).options
+    kind = load_protocol(fields.get("protocol", "zelo")).options
     options = kind(inputs=("in.jsonl",), out=str(out), judges=judges, **fields)
     return options, build_panel(options.judges, options.judge_options, KEYS)
 
@@ -97,7 +97,7 @@ def test_later_rounds_are_estimated_by_those_that_were_held(fakes, environ, tmp_
 def test_before_any_reply_the_figures_are_assumptions_by_hand(tmp_path):
     options, panel = job(tmp_path, LUNA)
     (request,) = missing(pool_of([1, 2]), panel, options)
-    words = -(-size_of(request.marked("")) // 4) + 20
+    words = -(-measure_request(request.with_codes("")) // 4) + 20
     (forecast,) = estimated([pool_of([1, 2])], options, panel).forecasts
     assert (forecast.planned, forecast.answered, forecast.replies) == (1, 0, 0)
     assert (forecast.input_tokens, forecast.output_tokens) == (words, 250)
@@ -123,7 +123,7 @@ def test_all_pools_count_though_few_are_rendered(tmp_path, monkeypatch):
     asked = [request for pool in pools for request in missing(pool, panel, options)]
     found = estimated(pools, options, panel)
     assert (found.pools, found.rendered <= 12) == (120, True)
-    words = sum(-(-size_of(request.marked("")) // 4) + 20 for request in asked)
+    words = sum(-(-measure_request(request.with_codes("")) // 4) + 20 for request in asked)
     assert sum(each.planned for each in found.forecasts) == len(asked)
     assert sum(each.input_tokens for each in found.forecasts) == pytest.approx(words, rel=0.01)
 
@@ -156,7 +156,7 @@ def test_pools_that_take_no_request_cost_nothing(tmp_path):
     found = estimated([pool_of([1]), replace(pool_of([]), query_id="q2")], options, panel)
     assert (found.pools, found.forecasts[0].planned) == (2, 0)
     assert found.dollars("online").high == 0
-    assert lines(found)
+    assert format_estimate(found)
 
 
 def test_judges_of_this_process_count_no_tokens(tmp_path):
@@ -165,7 +165,7 @@ def test_judges_of_this_process_count_no_tokens(tmp_path):
     assert [each.left for each in found.forecasts] == [6, 6, 6]
     assert found.dollars("online").high == 0
     assert not any(each.input_tokens or each.output_tokens for each in found.forecasts)
-    assert not any("reply" in line or "batch" in line for line in lines(found))
+    assert not any("reply" in line or "batch" in line for line in format_estimate(found))
 
 
 # Replies are there
@@ -211,7 +211,8 @@ def test_a_pilot_of_a_twentieth_foretells_the_bill(fakes, environ, tmp_path, see
 def replies_of(request, rng, per_word):
     """A reply with tokens in proportion to the prompt, at times after one that did not read."""
     usage = Usage(
-        round(size_of(request.marked("")) / 4 * per_word), round(rng.lognormvariate(4.5, 0.5))
+        round(measure_request(request.with_codes("")) / 4 * per_word),
+        round(rng.lognormvariate(4.5, 0.5)),
     )
     counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     row = reply_to(
@@ -277,7 +278,7 @@ def test_of_an_interrupted_run_exactly_what_each_judge_answered_counts(tmp_path,
     found = estimated(pools, options, panel, Ledger(str(tmp_path)))
     assert {each.judge: each.answered for each in found.forecasts} == rows
     assert all(each.exact for each in found.forecasts)
-    assert "about" not in lines(found)[0].partition("requests")[0]
+    assert "about" not in format_estimate(found)[0].partition("requests")[0]
 
 
 def test_a_large_input_that_was_interrupted_is_estimated_and_says_so(tmp_path, monkeypatch):
@@ -290,7 +291,7 @@ def test_a_large_input_that_was_interrupted_is_estimated_and_says_so(tmp_path, m
     rows = Counter(row.judge for row in read_rows(str(tmp_path)))
     found = estimated(pools, options, panel, Ledger(str(tmp_path)))
     assert {each.judge: each.answered for each in found.forecasts} == rows
-    assert lines(found)[0].startswith(f"about {720 - rows.total()} of 720 requests")
+    assert format_estimate(found)[0].startswith(f"about {720 - rows.total()} of 720 requests")
 
 
 def answer_all(out, pools, options, panel, rows=lambda row: [row], **fields):
@@ -369,9 +370,12 @@ def test_a_finished_job_has_nothing_left(tmp_path):
     assert found.forecasts[0].left == 0
     assert found.dollars("online").high == 0
     assert found.spent == 1.5
-    assert lines(found)[0] == ("0 of 6 requests about 1 query are left to ask; $1.50 spent so far")
+    assert format_estimate(found)[0] == (
+        "0 of 6 requests about 1 query are left to ask; $1.50 spent so far"
+    )
     assert (
-        lines(found)[-1] == "The run will exhaust the budget of $1 (--max-usd) before it finishes."
+        format_estimate(found)[-1]
+        == "The run will exhaust the budget of $1 (--max-usd) before it finishes."
     )
 
 
@@ -389,7 +393,7 @@ def test_replies_to_other_prompts_tell_nothing(tmp_path):
     found = estimated([pool_of()], options, panel)
     assert (found.forecasts[0].left, found.forecasts[0].replies) == (6, 0)
     assert (found.spent, found.unknown) == (0, 6)
-    assert "$0.00 + ? spent" in lines(found)[0]
+    assert "$0.00 + ? spent" in format_estimate(found)[0]
 
 
 def test_further_rounds_are_taken_to_be_like_the_first(tmp_path, monkeypatch):
@@ -400,7 +404,7 @@ def test_further_rounds_are_taken_to_be_like_the_first(tmp_path, monkeypatch):
         return {name: 2 * number for name, number in zelo.count(*job).items()}
 
     twice = SimpleNamespace(max_rounds=2, rounds=zelo.rounds, count=count)
-    monkeypatch.setattr(survey_module, "find", lambda name: twice)
+    monkeypatch.setattr(survey_module, "find_protocol", lambda name: twice)
     two = estimated([pool_of()], options, panel).forecasts[0]
     assert two.planned == 12
     assert two.online.expected == pytest.approx(2 * one.online.expected, rel=0.01)
@@ -469,7 +473,7 @@ def test_unknown_limits_are_guessed_cautiously_but_not_for_servers_of_ones_own(t
 def test_a_person_sees_it_at_a_glance(tmp_path):
     options, panel = job(tmp_path, LUNA, LITE, QWEN, "offline:bm25")
     found = estimated([pool_of()], options, panel)
-    text = lines(found)
+    text = format_estimate(found)
     assert max(len(line) for line in text) <= 100
     rows = {}
     for line in text:
@@ -492,7 +496,7 @@ def test_a_person_sees_it_at_a_glance(tmp_path):
 def test_hours_run_side_by_side_in_the_sum(tmp_path):
     limits = {LUNA: Limit(rpm=1 / 60), LITE: Limit(rpm=1 / 600)}
     options, panel = job(tmp_path, LUNA, LITE, limits=limits)
-    text = lines(estimated([pool_of()], options, panel))
+    text = format_estimate(estimated([pool_of()], options, panel))
     work = [line for line in text if line.endswith(" h")]
     assert [line.split()[-2:] for line in work] == [["6.0", "h"], ["60.0", "h"], ["60.0", "h"]]
 
@@ -510,13 +514,13 @@ def test_a_cap_is_compared_with_the_range(tmp_path, cap, says):
     found = estimated([pool_of()], options, panel)
     spread = found.dollars("online")
     assert 0.0001 < spread.low < 0.001 < spread.high < 1
-    assert says in lines(found)[-1]
+    assert says in format_estimate(found)[-1]
 
 
 def test_measured_figures_say_so(tmp_path):
     options, panel = job(tmp_path, LUNA)
     answer_all(tmp_path, [pool_of()], options, panel, input_tokens=1000, output_tokens=9)
-    text = " ".join(lines(estimated([pool_of(), twin(pool_of())], options, panel)))
+    text = " ".join(format_estimate(estimated([pool_of(), twin(pool_of())], options, panel)))
     assert "based on 6 replies" in text
     assert "No replies" not in text
 

@@ -12,12 +12,12 @@ from rich.cells import cell_len
 from tests.builders import graded_pools, interrupted, pool_of, results_of, short, write_run
 from tests.hills import write_contests, write_verdicts
 from zelo_ray import cli
-from zelo_ray.commands.explain import explain, explanation
-from zelo_ray.commands.explain.meetings import alike, graded, meetings
+from zelo_ray.commands.explain import build_explanation, explain
+from zelo_ray.commands.explain.meetings import find_meetings, format_grades, ranks_not_different
 from zelo_ray.commands.explain.paragraphs import ranges, text_part
-from zelo_ray.commands.explain.screen import on_screen
+from zelo_ray.commands.explain.screen import fit_to_screen
 from zelo_ray.errors import NothingToExplain
-from zelo_ray.formats.record import begin
+from zelo_ray.formats.run_record import record_start
 from zelo_ray.formats.tables import Rejected, table_of
 from zelo_ray.records import Failure, Grade, Rater, Score, Vote
 
@@ -290,7 +290,7 @@ def test_a_query_that_an_interrupted_run_has_no_judgment_of_says_how_far_it_got(
 
 
 def test_an_unfinished_bakeoff_is_one_line(tmp_path):
-    begin(str(tmp_path), "run.json", {"kind": "bakeoff", "options": {}})
+    record_start(str(tmp_path), "run.json", {"kind": "bakeoff", "options": {}})
     with pytest.raises(NothingToExplain, match=r"is not finished; run the same command again$"):
         explain(str(tmp_path), "q1")
 
@@ -319,15 +319,15 @@ def test_a_document_is_shown_as_far_as_judges_saw_it(tmp_path):
 def test_the_fit_expects_what_the_two_scores_say():
     scores = {d: Score("q", d, s, 0.1, 3, 1) for d, s in (("a", 1.0), ("b", 0.0))}
     votes = [Vote("q", "a", "b", j, p, False, "", "") for j, p in (("x", -0.2), ("y", 0.0))]
-    (found,) = meetings("b", votes, scores)
-    assert (found.won, found.mean) == (0.25, -0.1)
+    (found,) = find_meetings("b", votes, scores)
+    assert (found.share_won, found.mean) == (0.25, -0.1)
     assert found.expected == pytest.approx(1 / (1 + math.e))
 
 
 def test_neighbours_are_alike_where_their_errors_cover_the_difference():
     told = [(3.0, 0.1), (1.0, 0.5), (0.5, 0.5), (0.0, 0.5)]
     scores = [Score("q", str(n), s, e, 3, n) for n, (s, e) in enumerate(told, 1)]
-    assert [*ranges(alike(scores))] == ["2 to 4"]
+    assert [*ranges(ranks_not_different(scores))] == ["2 to 4"]
     assert [*ranges([1, 3, 4])] == ["1 to 2", "3 to 5"]
 
 
@@ -350,7 +350,7 @@ def test_texts_cannot_steer_a_terminal(tmp_path):
 def test_a_terminal_gets_long_texts_cut_and_counted_and_no_line_too_wide(tmp_path):
     long = " ".join(f"Wörter{n}" for n in range(900))
     results_of(tmp_path, [replace(pool_of(), query=long)])
-    lines = [*on_screen(explanation(str(tmp_path), "q1", "d1"), 60, 24, "zelo-ray all")]
+    lines = [*fit_to_screen(build_explanation(str(tmp_path), "q1", "d1"), 60, 24, "zelo-ray all")]
     assert all(cell_len(line) <= 60 for line in lines)
     shown = " ".join(" ".join(lines[1:5]).split())
     left = int(re.search(r" … \((\d+) more words\)$", shown)[1])
@@ -361,7 +361,7 @@ def test_a_terminal_gets_long_texts_cut_and_counted_and_no_line_too_wide(tmp_pat
 
 @pytest.mark.parametrize("text", ["漢字" * 400, "x" * 900, "शब्द " * 400])
 def test_scripts_of_wide_characters_and_without_spaces_fit_too(text):
-    lines = [*on_screen([text_part("query q", text)], 40, 24, "")]
+    lines = [*fit_to_screen([text_part("query q", text)], 40, 24, "")]
     assert len(lines) == 5
     assert all(cell_len(line) <= 40 for line in lines)
     assert "more" in lines[-1]
@@ -370,11 +370,11 @@ def test_scripts_of_wide_characters_and_without_spaces_fit_too(text):
 def test_grades_tell_what_they_count_for(tmp_path):
     raters = [Rater(name, 0.5, 0.1, 1.0, 0.1, 0.25, 9) for name in ("openai:one", "gemini:x")]
     grades = [Grade("q", "d", name, 2, (), (), "", "") for name in ("openai:one", "other")]
-    head, _, one, other, _ = graded(grades, raters, plain=False)
+    head, _, one, other, _ = format_grades(grades, raters, plain=False)
     assert head == "How the grades become the score:"
     assert one.split() == ["openai:one", "2", "+0.50", "25%"]
     assert other.split() == ["other", "2", "unknown"]
-    assert next(graded(grades, raters, plain=True)) == "The score weighs all judges equally:"
+    assert next(format_grades(grades, raters, plain=True)) == "The score weighs all judges equally:"
 
 
 def test_a_query_is_named_by_its_text(tmp_path):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from zelo_ray.engine.exposure import Exposure, exposed
+from zelo_ray.engine.exposure import Exposure, sum_exposure
 from zelo_ray.errors import LedgerError
 
 
@@ -25,13 +25,13 @@ def test_nothing_is_sent_before_it_is_said(tmp_path):
         exposure = exposure_in(tmp_path)
         sent = 0.0
         for _ in range(100):
-            await exposure.send(0.25)
+            await exposure.add(0.25)
             sent += 0.25
-            assert exposed(str(tmp_path)) == sent  # and no more than was taken for them
+            assert sum_exposure(str(tmp_path)) == sent  # and no more than was taken for them
         return exposure
 
     asyncio.run(run())
-    assert exposed(str(tmp_path)) >= 25.0  # as after a kill
+    assert sum_exposure(str(tmp_path)) >= 25.0  # as after a kill
 
 
 def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):
@@ -40,22 +40,22 @@ def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):
 
     monkeypatch.setattr("zelo_ray.engine.durable._replace", full)
     with pytest.raises(LedgerError, match="is full; make room and run again"):
-        asyncio.run(exposure_in(tmp_path).send(1.0))
+        asyncio.run(exposure_in(tmp_path).add(1.0))
 
 
 def test_many_calls_are_one_line(tmp_path, monkeypatch):
     async def run():
         exposure, said = exposure_in(tmp_path), []
-        say = exposure._say
+        say = exposure._write
 
         async def counted(dollars):
             said.append(dollars)
             await say(dollars)
 
-        monkeypatch.setattr(exposure, "_say", counted)
-        await asyncio.gather(*(exposure.send(0.01) for _ in range(500)))
+        monkeypatch.setattr(exposure, "_write", counted)
+        await asyncio.gather(*(exposure.add(0.01) for _ in range(500)))
         assert len(said) < 30
-        assert exposed(str(tmp_path)) == pytest.approx(5.0)
+        assert sum_exposure(str(tmp_path)) == pytest.approx(5.0)
 
     asyncio.run(run())
 
@@ -63,11 +63,11 @@ def test_many_calls_are_one_line(tmp_path, monkeypatch):
 def test_what_is_settled_is_said_no_more(tmp_path):
     async def run():
         exposure = exposure_in(tmp_path)
-        await asyncio.gather(*(exposure.send(0.1) for _ in range(20)))
+        await asyncio.gather(*(exposure.add(0.1) for _ in range(20)))
         for _ in range(20):
-            exposure.settle(0.1)
-        await exposure.ease()
-        assert exposed(str(tmp_path)) == 0.0
+            exposure.remove(0.1)
+        await exposure.lower()
+        assert sum_exposure(str(tmp_path)) == 0.0
         assert records(tmp_path) == []
 
     asyncio.run(run())
@@ -77,14 +77,14 @@ def test_what_is_lost_stays(tmp_path):
     async def run():
         exposure = exposure_in(tmp_path)
         for _ in range(4):
-            await exposure.send(0.5)
-        exposure.lose(0.5)
+            await exposure.add(0.5)
+        exposure.keep_possibly_billed(0.5)
         for _ in range(3):
-            exposure.settle(0.5)
-        await exposure.ease()
-        assert exposed(str(tmp_path)) == pytest.approx(0.5)
-        await exposure.send(0.5)
-        assert exposed(str(tmp_path)) >= 1.0
+            exposure.remove(0.5)
+        await exposure.lower()
+        assert sum_exposure(str(tmp_path)) == pytest.approx(0.5)
+        await exposure.add(0.5)
+        assert sum_exposure(str(tmp_path)) >= 1.0
 
     asyncio.run(run())
 
@@ -94,14 +94,14 @@ def test_less_is_said_now_and_then_while_calls_are_out(tmp_path):
         now = [0.0]
         exposure = exposure_in(tmp_path, clock=SimpleNamespace(now=lambda: now[0]))
         for _ in range(10):
-            await exposure.send(1.0)
+            await exposure.add(1.0)
         for _ in range(9):
-            exposure.settle(1.0)
-        await exposure.ease()
-        assert exposed(str(tmp_path)) >= 10.0  # that was a moment ago
+            exposure.remove(1.0)
+        await exposure.lower()
+        assert sum_exposure(str(tmp_path)) >= 10.0  # that was a moment ago
         now[0] = 60.0
-        await exposure.ease()
-        assert exposed(str(tmp_path)) == pytest.approx(1.0)
+        await exposure.lower()
+        assert sum_exposure(str(tmp_path)) == pytest.approx(1.0)
 
     asyncio.run(run())
 
@@ -111,12 +111,12 @@ def test_who_sends_while_less_is_said_has_a_line_of_its_own(tmp_path):
         now = [0.0]
         exposure = exposure_in(tmp_path, clock=SimpleNamespace(now=lambda: now[0]))
         for _ in range(10):
-            await exposure.send(1.0)
+            await exposure.add(1.0)
         for _ in range(9):
-            exposure.settle(1.0)
+            exposure.remove(1.0)
         now[0] = 60.0
-        await asyncio.gather(exposure.ease(), *(exposure.send(1.0) for _ in range(5)))
-        assert exposed(str(tmp_path)) >= 6.0
+        await asyncio.gather(exposure.lower(), *(exposure.add(1.0) for _ in range(5)))
+        assert sum_exposure(str(tmp_path)) >= 6.0
 
     asyncio.run(run())
 
@@ -124,9 +124,9 @@ def test_who_sends_while_less_is_said_has_a_line_of_its_own(tmp_path):
 def test_what_costs_nothing_is_not_written(tmp_path):
     async def run():
         exposure = exposure_in(tmp_path)
-        await exposure.send(0.0)
-        exposure.settle(0.0)
-        await exposure.ease()
+        await exposure.add(0.0)
+        exposure.remove(0.0)
+        await exposure.lower()
 
     asyncio.run(run())
     assert not (tmp_path / "exposure").exists()
@@ -134,34 +134,34 @@ def test_what_costs_nothing_is_not_written(tmp_path):
 
 def test_records_are_told_apart_by_where_results_go(tmp_path):
     async def run():
-        await exposure_in(tmp_path).send(1.0)
-        await Exposure(str(tmp_path), "elsewhere", "run").send(3.0)
+        await exposure_in(tmp_path).add(1.0)
+        await Exposure(str(tmp_path), "elsewhere", "run").add(3.0)
 
     asyncio.run(run())
-    assert exposed(str(tmp_path), str(tmp_path / "out")) == 1.0
-    assert exposed(str(tmp_path)) == 4.0
+    assert sum_exposure(str(tmp_path), str(tmp_path / "out")) == 1.0
+    assert sum_exposure(str(tmp_path)) == 4.0
 
 
 def test_an_object_store_will_do(s3):
     async def run():
         exposure = Exposure(f"{s3}/books", "out", "run")
-        await exposure.send(2.0)
-        assert exposed(f"{s3}/books") == 2.0
-        exposure.settle(2.0)
-        await exposure.ease()
+        await exposure.add(2.0)
+        assert sum_exposure(f"{s3}/books") == 2.0
+        exposure.remove(2.0)
+        await exposure.lower()
 
     asyncio.run(run())
-    assert exposed(f"{s3}/books") == 0.0
+    assert sum_exposure(f"{s3}/books") == 0.0
 
 
 def test_a_call_is_not_made_when_that_cannot_be_said(tmp_path):
     (tmp_path / "exposure").write_text("a file where the folder should be")
     with pytest.raises(LedgerError, match="exposure"):
-        asyncio.run(exposure_in(tmp_path).send(1.0))
+        asyncio.run(exposure_in(tmp_path).add(1.0))
 
 
 def test_a_damaged_record_is_named(tmp_path):
     (tmp_path / "exposure").mkdir()
     Path(tmp_path, "exposure", "x.json").write_bytes(os.urandom(20))
     with pytest.raises(LedgerError, match=r"x\.json"):
-        exposed(str(tmp_path))
+        sum_exposure(str(tmp_path))

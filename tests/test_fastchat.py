@@ -8,8 +8,8 @@ import pytest
 from tests.builders import agreement_of, parsed
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.conversations import conversation
-from zelo_ray.formats.interchange.fastchat import pairs, pools
+from zelo_ray.formats.conversations import join_turns
+from zelo_ray.formats.interchange.fastchat import make_pair_pools, make_turn_pools
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.sessions import join_sessions
 
@@ -53,19 +53,19 @@ def run(*words):
 
 
 def test_a_later_turn_is_the_whole_conversation(small):
-    first, second = pools(*small[:2]).pools
+    first, second = make_turn_pools(*small[:2]).pools
     assert (first.query_id, first.query, first.session_id) == ("7-1", "Who?", "")
     assert [(d.id, d.content) for d in first.documents] == [("one", "Me."), ("two", "You.")]
     assert (second.query_id, second.session_id) == ("7-2", "")
     said = [["Me.", "So."], ["You.", "Hm."]]
-    asked, (_, other) = conversation(["Who?", "And why?"], said)
+    asked, (_, other) = join_turns(["Who?", "And why?"], said)
     assert (second.query, second.documents[1].content) == (asked, other)
     assert asked.endswith("Turn 1: Who?\n\nTurn 2: And why?")
 
 
 def test_a_later_turn_looks_as_in_a_session(small, tmp_path):
     """So that one prompt can say what a conversation looks like."""
-    (whole,) = pools(*small[:2]).pools[1:]
+    (whole,) = make_turn_pools(*small[:2]).pools[1:]
     turns = [("Who?", "Me.", "You."), ("And why?", "So.", "Hm.")]
     rows = [
         {
@@ -82,7 +82,7 @@ def test_a_later_turn_looks_as_in_a_session(small, tmp_path):
 
 
 def test_pairs_stand_as_the_first_vote_has_them(small):
-    filled, labels = pairs(*small)
+    filled, labels = make_pair_pools(*small)
     assert [pool.query_id for pool in filled.pools] == ["7-1:two:one", "7-2:one:two"]
     assert [d.content for d in filled.pools[0].documents] == ["You.", "Me."]
     assert [pool.session_id for pool in filled.pools] == ["", ""]
@@ -95,14 +95,14 @@ def test_pairs_stand_as_the_first_vote_has_them(small):
 
 def test_an_empty_answer_is_left_out_and_noted(small, tmp_path):
     write_lines(tmp_path / "answers/two.jsonl", answer(7, "two", " ", "Hm."))
-    filled = pools(*small[:2])
+    filled = make_turn_pools(*small[:2])
     assert [[d.id for d in pool.documents] for pool in filled.pools] == [["one"], ["one", "two"]]
     assert filled.notes == ["left out empty answers: 1 (7-1 two)"]
-    filled, labels = pairs(*small)
+    filled, labels = make_pair_pools(*small)
     assert [pool.query_id for pool in filled.pools] == ["7-2:one:two"]
     assert len(labels) == 1
     with pytest.raises(InputError, match="only 1 pairs that can be shown were compared"):
-        pairs(*small, number=2)
+        make_pair_pools(*small, number=2)
 
 
 @pytest.mark.parametrize(
@@ -147,23 +147,23 @@ def test_an_empty_answer_is_left_out_and_noted(small, tmp_path):
 def test_what_is_wrong_is_named(small, tmp_path, name, rows, message):
     write_lines(tmp_path / f"{name}.jsonl", *rows)
     with pytest.raises(InputError, match=message):
-        pairs(*small)
+        make_pair_pools(*small)
 
 
 def test_votes_are_no_grades_and_a_folder_has_answers(small, tmp_path):
     (tmp_path / "qrels.txt").write_text("7-1 0 one 1\n")
     with pytest.raises(InputError, match=r"qrels.txt: holds no votes on pairs"):
-        pairs(*small[:2], str(tmp_path / "qrels.txt"))
+        make_pair_pools(*small[:2], str(tmp_path / "qrels.txt"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: holds no .jsonl file"):
-        pools(small[0], [str(tmp_path / "empty")])
+        make_turn_pools(small[0], [str(tmp_path / "empty")])
 
 
 def test_convert_writes_pools_that_annotate_reads(small, tmp_path):
     questions, answers, votes = small
     assert run(questions, *answers, "--out", tmp_path / "p.jsonl") == f"2 pools: {tmp_path}/p.jsonl"
     read = [line.pool for line in read_lines(str(tmp_path / "p.jsonl"), LineLimits())]
-    assert read == pools(questions, answers).pools
+    assert read == make_turn_pools(questions, answers).pools
     words = ("--votes", votes, "--labels-out", tmp_path / "labels.jsonl")
     said = run(questions, *answers, *words, "--out", tmp_path / "pairs.jsonl")
     assert said.splitlines() == [
@@ -171,7 +171,7 @@ def test_convert_writes_pools_that_annotate_reads(small, tmp_path):
         f"3 votes: {tmp_path}/labels.jsonl",
     ]
     read = [line.pool for line in read_lines(str(tmp_path / "pairs.jsonl"), LineLimits())]
-    assert read == pairs(questions, answers, votes)[0].pools
+    assert read == make_pair_pools(questions, answers, votes)[0].pools
     for words in (["--pairs", 3], ["--labels-out", "x"], ["--votes", votes, "--pairs", -1]):
         with pytest.raises(OptionError, match="pairs"):
             run(questions, *answers, *words, "--out", tmp_path / "no.jsonl")
@@ -186,19 +186,19 @@ def mt_bench(published):
 
 
 def test_mt_bench(tmp_path, mt_bench):
-    filled = pools(*mt_bench[:2])
+    filled = make_turn_pools(*mt_bench[:2])
     assert len(filled.pools) == 160
     assert Counter(len(pool.documents) for pool in filled.pools) == {6: 159, 5: 1}
     assert filled.notes == ["left out empty answers: 1 (127-1 llama-13b)"]
-    whole, labels = pairs(*mt_bench)
+    whole, labels = make_pair_pools(*mt_bench)
     assert len(whole.pools) == 1810  # 1,814 were compared, 4 of them with the empty answer
     assert len(labels) == 3346
-    drawn, own = pairs(*mt_bench, number=300)
-    assert drawn == pairs(*mt_bench, number=300)[0]
+    drawn, own = make_pair_pools(*mt_bench, number=300)
+    assert drawn == make_pair_pools(*mt_bench, number=300)[0]
     assert len({pool.query_id for pool in drawn.pools}) == 300
     assert set(own["query_id"].to_pylist()) == {pool.query_id for pool in drawn.pools}
     assert all(pool in whole.pools for pool in drawn.pools)
-    other, _ = pairs(*mt_bench, number=300, seed=1)
+    other, _ = make_pair_pools(*mt_bench, number=300, seed=1)
     assert 0 < len({p.query_id for p in other.pools} - {p.query_id for p in drawn.pools}) < 300
     words = [*mt_bench[1], "--votes", mt_bench[2], "--pairs", 300]
     run(mt_bench[0], *words, "--labels-out", tmp_path / "l", "--out", tmp_path / "p")

@@ -10,16 +10,16 @@ pytestmark = pytest.mark.ray
 ANNOTATE = """
 from zelo_ray import cli
 from zelo_ray.commands.annotate import recorded_replies as known
-from zelo_ray.ray import few
-usual = few._MOST, known._MOST
+from zelo_ray.ray import small_jobs
+usual = small_jobs._MOST, known._MOST
 {}
 try:
     status = cli.main({})
 finally:  # other tests run in this process
-    few._MOST, known._MOST = usual
+    small_jobs._MOST, known._MOST = usual
 assert status == {}, status
 """
-ALL_TAKE_THE_LONG_WAY = "few._MOST = known._MOST = 0"
+ALL_TAKE_THE_LONG_WAY = "small_jobs._MOST = known._MOST = 0"
 
 
 def ways(one_ray, tmp_path, *flags, status=0):

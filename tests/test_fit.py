@@ -16,7 +16,7 @@ from zelo_ray import fit_votes
 from zelo_ray.errors import InputError
 from zelo_ray.fitting import ratings
 from zelo_ray.fitting.bradley_terry import score_votes
-from zelo_ray.fitting.existence import UnratedReason
+from zelo_ray.fitting.identifiability import UnratedReason
 from zelo_ray.fitting.outcomes import Games, OutcomeModel
 from zelo_ray.fitting.ratings import rate
 from zelo_ray.records import Vote

@@ -14,9 +14,9 @@ from tests.hills import write_contests, write_verdicts
 from zelo_ray.cli import main
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.lock import claim
+from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, LedgerError, LockError
-from zelo_ray.formats.files import writing
+from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.results import write_text
 
 GARBAGE = {
@@ -128,11 +128,18 @@ def test_garbage_is_one_line_that_names_the_file(places, tmp_path, capsys, comma
 
 def test_a_run_does_not_begin_where_it_cannot_tell_whose_results_lie(tmp_path, capsys):
     (tmp_path / "run.json").write_bytes(b"\xff{")
-    with pytest.raises(InputError, match=r"run\.json: is not valid JSON"), claim(str(tmp_path)):
+    with (
+        pytest.raises(InputError, match=r"run\.json: is not valid JSON"),
+        claim_folder(str(tmp_path)),
+    ):
         pass
     (tmp_path / "run.json").unlink()
     (tmp_path / ".run.lock").write_bytes(b"\xff\0")
-    with claim(str(tmp_path)), pytest.raises(LockError, match="in use"), claim(str(tmp_path)):
+    with (
+        claim_folder(str(tmp_path)),
+        pytest.raises(LockError, match="in use"),
+        claim_folder(str(tmp_path)),
+    ):
         pass
 
 
@@ -157,12 +164,12 @@ def test_a_record_of_a_batch_that_is_damaged_stops_everything(tmp_path, capsys, 
 def test_all_that_is_written_follows_the_umask(tmp_path, umask, mode):
     before = os.umask(umask)
     try:
-        with claim(str(tmp_path)):
+        with claim_folder(str(tmp_path)):
             ledger = Ledger(str(tmp_path), "run")
             ledger.append([reply_to(1)])
             Parts(str(tmp_path)).keep(PART)
             write_run(tmp_path, results_of(tmp_path, [pool_of()]))
-            with writing(str(tmp_path / "packed.jsonl.gz")) as file:
+            with open_for_writing(str(tmp_path / "packed.jsonl.gz")) as file:
                 file.write(b"x")
             write_text(str(tmp_path), "report.html", "x")
             modes = {p: stat.S_IMODE(p.stat().st_mode) for p in tmp_path.rglob("*") if p.is_file()}

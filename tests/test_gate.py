@@ -7,11 +7,11 @@ import pytest
 
 from tests.builders import judge_of, request_of
 from zelo_ray.engine.budget import Grant
-from zelo_ray.engine.gate import LimiterClient
+from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.limiter import Account, Lease
-from zelo_ray.engine.purse import BudgetClient
+from zelo_ray.engine.limiter_client import LimiterClient
 from zelo_ray.engine.quota import OwnQuota
-from zelo_ray.engine.tokens import Bound, Estimates, bound_of, size_of
+from zelo_ray.engine.tokens import Bound, Estimates, bound_tokens, measure_request
 from zelo_ray.records import Document, Judge, Usage
 
 
@@ -45,8 +45,8 @@ def test_calls_that_come_together_are_leased_together_and_paced():
         assert all(await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(60))))
         assert time.monotonic() - began > 0.55
         assert len(quota.asked) <= 3
-        gate.settle({"rpm": 1, "tpm": 100.0}, {"tpm": 130.0})
-        gate.learn({"tpm": 5000.0})
+        gate.correct({"rpm": 1, "tpm": 100.0}, {"tpm": 130.0})
+        gate.learn_limits({"tpm": 5000.0})
         await gate.admit({"rpm": 1})
         assert quota.asked[-1] == (1, {"tpm": 30.0}, {"tpm": 5000.0})
 
@@ -58,7 +58,7 @@ def test_that_an_account_answers_is_told_to_all_and_not_for_each_answer():
         class Told(OwnQuota):
             heard = 0
 
-            async def hear(self, account):
+            async def record_answer(self, account):
                 self.heard += 1
                 await super().hear(account)
 
@@ -68,7 +68,7 @@ def test_that_an_account_answers_is_told_to_all_and_not_for_each_answer():
         await asyncio.sleep(0.02)
         assert await other.pause(0.0) >= 0.02
         for _ in range(100):
-            gate.hear()
+            gate.record_answer()
         await asyncio.sleep(0)
         assert quota.heard == 1
         assert await other.pause(0.0) == 0.0
@@ -168,12 +168,12 @@ def test_a_purse_that_is_over_sends_everyone_away():
 def test_estimates_learn_bytes_a_token_and_the_length_of_answers():
     estimates = Estimates(Judge("openai", "m", options={"max_output_tokens": 1000}))
     assert estimates.expected(4000) == Usage(1320, 300)
-    assert estimates.most(4000) == Usage(4020, 1000)
+    assert estimates.upper_bound(4000) == Usage(4020, 1000)
     for _ in range(200):
         estimates.learn(4000, Usage(820, 100))
     assert abs(estimates.expected(4000).input_tokens - 820) < 10
     assert abs(estimates.expected(4000).output_tokens - 100) < 10
-    assert estimates.most(4000) == Usage(4020, 1000)
+    assert estimates.upper_bound(4000) == Usage(4020, 1000)
 
 
 def test_a_limit_is_learned_for_each_kind_of_verdict():
@@ -213,24 +213,24 @@ PROSE = "The quick brown fox jumps over the lazy dog, and nobody minds. "
 )
 def test_words_take_a_token_for_two_letters_and_all_else_one_for_a_byte(text, most, least):
     request = request_of("", system=text)
-    alone = bound_of(request_of("", system="")).tokens
-    share = (bound_of(request).tokens - alone) / len(text.encode())
+    alone = bound_tokens(request_of("", system="")).tokens
+    share = (bound_tokens(request).tokens - alone) / len(text.encode())
     assert least <= share <= most
 
 
 def test_prompts_are_counted_before_less_than_a_byte_a_token_is_reserved():
     estimates = Estimates(Judge("openai", "m", options={"max_output_tokens": 1000}))
     bound, other = Bound(7, 1800, 600), Bound(8, 1800, 600)
-    assert estimates.most_known(4000, bound, 200) == Usage(4020, 200)
+    assert estimates.tight_upper_bound(4000, bound, 200) == Usage(4020, 200)
     estimates.learn_prompts(7, [1000] * 9, 9 * 2400)  # too few
-    assert estimates.most_known(4000, bound, 200) == Usage(4020, 200)
+    assert estimates.tight_upper_bound(4000, bound, 200) == Usage(4020, 200)
     estimates.learn_prompts(7, [*range(1000, 1010)], 10 * 2400)
-    assert estimates.most_known(4000, bound, 200) == Usage(1620, 200)
-    assert estimates.most_known(4000, other, 200) == Usage(2420, 200)
+    assert estimates.tight_upper_bound(4000, bound, 200) == Usage(1620, 200)
+    assert estimates.tight_upper_bound(4000, other, 200) == Usage(2420, 200)
     estimates.learn_prompts(0, [900] * 10, 10 * 2400)  # of prompts that open in several ways
-    assert estimates.most_known(4000, other, 200) == Usage(2420, 200)
+    assert estimates.tight_upper_bound(4000, other, 200) == Usage(2420, 200)
     estimates.learn_prompts(7, [4000] * 10, 10 * 2400)  # a server that counts every byte
-    assert estimates.most_known(4000, other, 200) == Usage(4020, 200)
+    assert estimates.tight_upper_bound(4000, other, 200) == Usage(4020, 200)
 
 
 def reranking(query, *texts, judge="cohere:m"):
@@ -240,9 +240,12 @@ def reranking(query, *texts, judge="cohere:m"):
 
 
 def test_a_reranker_may_charge_the_query_with_every_document():
-    one, three = size_of(reranking("héllo", "a")), size_of(reranking("héllo", "a", "b", "c"))
+    one, three = (
+        measure_request(reranking("héllo", "a")),
+        measure_request(reranking("héllo", "a", "b", "c")),
+    )
     assert three - one == 2 * (6 + 20)
-    assert size_of(reranking("q", "a", "b", judge="openai:m")) == size_of(
+    assert measure_request(reranking("q", "a", "b", judge="openai:m")) == measure_request(
         reranking("q", "a", judge="openai:m")
     )
 
@@ -261,15 +264,18 @@ def test_a_reranker_may_charge_the_query_with_every_document():
     ],
 )
 def test_no_reranker_charges_more_searches(query, texts, searches):
-    estimates, size = Estimates(Judge("cohere", "m")), size_of(reranking(query, *texts))
-    assert estimates.most(size).searches == searches
-    assert estimates.most(size).input_tokens >= size
-    assert Estimates(Judge("openai", "m")).most(9).searches == 0
+    estimates, size = Estimates(Judge("cohere", "m")), measure_request(reranking(query, *texts))
+    assert estimates.upper_bound(size).searches == searches
+    assert estimates.upper_bound(size).input_tokens >= size
+    assert Estimates(Judge("openai", "m")).upper_bound(9).searches == 0
 
 
 def test_a_reranker_writes_nothing_and_teaches_how_it_counts_input():
     estimates = Estimates(Judge("voyage", "m"))
-    assert (estimates.expected(4000).output_tokens, estimates.most(4000).output_tokens) == (0, 0)
+    assert (estimates.expected(4000).output_tokens, estimates.upper_bound(4000).output_tokens) == (
+        0,
+        0,
+    )
     for _ in range(200):
         estimates.learn(4000, Usage(620))
     assert abs(estimates.expected(4000).input_tokens - 620) < 10

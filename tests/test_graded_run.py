@@ -8,9 +8,9 @@ import pytest
 
 from tests import crash
 from tests.builders import rows_of, send_away
-from zelo_ray.engine.learning import human_grades, learn
+from zelo_ray.engine.build_results import build_results
+from zelo_ray.engine.learning import learn_judges, read_human_grades
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.pools import LineLimits, parse_line
 
@@ -52,9 +52,9 @@ def grade_in_batches(pools, out, environ, human):
     assert not any(batcher.stopped for batcher in batchers.values())
     panel, options = batchers["openai"].job
     ledger = Ledger(options.out)
-    write_results([settle(lines, panel, options, ledger)], options, judgments_only=True)
-    learned = learn(options, human_grades(options))
-    write_results([settle(lines, panel, options, ledger, learned=learned)], options)
+    write_results([build_results(lines, panel, options, ledger)], options, judgments_only=True)
+    learned = learn_judges(options, read_human_grades(options))
+    write_results([build_results(lines, panel, options, ledger, learned=learned)], options)
 
 
 def test_grades_online_and_in_batches_are_the_same(pools, run, one_ray, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from tests.builders import (
 )
 from zelo_ray.commands.explain import explain
 from zelo_ray.engine import learning
-from zelo_ray.engine.settle import settle
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import Stopped
 from zelo_ray.fitting import calibration
@@ -47,11 +47,11 @@ def run(out, pools, say=lambda request: None, **fields):
     """Both passes, as the job on Ray makes them; a summary of each."""
     options = options_of(out=str(out), protocol="graded", **fields)
     shelf = answers(pools, options, say)
-    blocks = [settle(lines_of(pools), PANEL, options, shelf)]
+    blocks = [build_results(lines_of(pools), PANEL, options, shelf)]
     first = write_results(blocks, options, judgments_only=True)
     write_json(str(out), "run.json", {"options": {"protocol": "graded"}, "finished": True})
-    learned = learning.learn(options, None)
-    blocks = [settle(lines_of(pools), PANEL, options, shelf, learned=learned)]
+    learned = learning.learn_judges(options, None)
+    blocks = [build_results(lines_of(pools), PANEL, options, shelf, learned=learned)]
     return first, write_results(blocks, options)
 
 
@@ -66,7 +66,9 @@ def test_the_first_pass_leaves_the_scores_of_an_earlier_run_alone(tmp_path):
     before = [(tmp_path / name).read_bytes() for name in names]
     options = options_of(out=str(tmp_path), protocol="graded")
     shelf = answers(pools, options, lambda request: None)
-    write_results([settle(lines_of(pools), PANEL, options, shelf)], options, judgments_only=True)
+    write_results(
+        [build_results(lines_of(pools), PANEL, options, shelf)], options, judgments_only=True
+    )
     assert [(tmp_path / name).read_bytes() for name in names] == before
 
 
@@ -149,7 +151,9 @@ def test_scores_of_another_protocol_do_not_outlive_the_first_pass(tmp_path):
     results_of(tmp_path, pools)
     options = options_of(out=str(tmp_path), protocol="graded")
     shelf = answers(pools, options, lambda request: None)
-    write_results([settle(lines_of(pools), PANEL, options, shelf)], options, judgments_only=True)
+    write_results(
+        [build_results(lines_of(pools), PANEL, options, shelf)], options, judgments_only=True
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"grades.parquet", "failures.parquet"}
 
 
@@ -160,7 +164,7 @@ def test_grades_that_fail_take_no_scores_of_battles(tmp_path):
         for request in missing:
             pair = len(request.documents) == 2
             shelf.put(request, verdict(0.5) if pair else "", "ok" if pair else "refused")
-    blocks = [settle(lines_of([pool]), PANEL[:1], options, shelf, learned=graded.Measured())]
+    blocks = [build_results(lines_of([pool]), PANEL[:1], options, shelf, learned=graded.Measured())]
     summary = write_results(blocks, options)
     write_json(str(tmp_path), "run.json", {"options": {"protocol": "zelo+graded"}})
     assert (summary.scored, summary.failures, summary.ungraded) == (2, 2, 1)

@@ -6,7 +6,7 @@ from random import Random
 import pyarrow.parquet as pq
 
 from tests.builders import PANEL, Shelf, answers, lines_of, missing, options_of, pool_of
-from zelo_ray.engine.settle import settle
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.records import Document
 
@@ -18,7 +18,7 @@ def run(out, pool, shelf):
     options = options_of(out=str(out), cycles=2)
     asked = len(missing(pool, PANEL, options, shelf))
     answers([pool], options, shelf=shelf)
-    write_results([settle(lines_of([pool]), PANEL, options, shelf)], options)
+    write_results([build_results(lines_of([pool]), PANEL, options, shelf)], options)
     return asked
 
 

@@ -5,17 +5,17 @@ import threading
 import pytest
 
 from tests.builders import request_of
-from zelo_ray.api.contest import named_rerankers
+from zelo_ray.api.bakeoff import store_rerankers
 from zelo_ray.errors import OptionError
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.rerankers import arms_of
-from zelo_ray.rerankers.custom import found_at
+from zelo_ray.rerankers import build_rankers
+from zelo_ray.rerankers.custom import load_reranker
 
 
 def judges(rerankers, out, run_id="run"):
-    named = named_rerankers(rerankers, str(out))
+    named = store_rerankers(rerankers, str(out))
     options = BakeoffOptions(truth="t", rerankers=named, out=str(out))
-    return [arm.judge for arm in arms_of(options, {}, run_id=run_id)]
+    return [arm.judge for arm in build_rankers(options, {}, run_id=run_id)]
 
 
 def local(query, documents):
@@ -33,8 +33,8 @@ def test_what_is_handed_over_is_found_where_it_is_asked(tmp_path):
     assert plain.name == "custom:local"
     assert plain.options["version"] == "run run"
     assert by_version.options["version"] == "7"
-    assert found_at(plain)("q", ["d"]) == [1.0]
-    assert found_at(by_version)().score("q", ["d"]) == [2.0]
+    assert load_reranker(plain)("q", ["d"]) == [1.0]
+    assert load_reranker(by_version)().score("q", ["d"]) == [2.0]
     assert again.name == "offline:bm25"
 
 
@@ -59,10 +59,10 @@ def test_where_it_lies_is_no_part_of_what_is_asked(tmp_path):
 
 
 def test_names_are_given_by_a_mapping(tmp_path):
-    found = named_rerankers({"one": local, "two": "bm25", "a:b": local}, str(tmp_path))
+    found = store_rerankers({"one": local, "two": "bm25", "a:b": local}, str(tmp_path))
     assert [text.partition("=")[0] for text in found] == ["one", "two", "a_b"]
-    assert named_rerankers("bm25", str(tmp_path)) == ("bm25",)
-    (alone,) = named_rerankers(local, str(tmp_path))
+    assert store_rerankers("bm25", str(tmp_path)) == ("bm25",)
+    (alone,) = store_rerankers(local, str(tmp_path))
     assert alone.startswith(f"local=custom:{tmp_path}/input/local-")
 
 
@@ -73,4 +73,4 @@ def test_what_cannot_be_sent_is_told(tmp_path):
         return lock
 
     with pytest.raises(OptionError, match="held cannot be sent to another process"):
-        named_rerankers([held], str(tmp_path))
+        store_rerankers([held], str(tmp_path))

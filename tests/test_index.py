@@ -13,8 +13,8 @@ from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL
 from zelo_ray import cli
 from zelo_ray.commands.report import write_report
-from zelo_ray.commands.report.index import differing, spent_in_all, write_index
-from zelo_ray.commands.report.runs import Past
+from zelo_ray.commands.report.index import differing_options, spent_in_all, write_index
+from zelo_ray.commands.report.runs import PastRun
 from zelo_ray.errors import NothingToReport, OptionError
 
 
@@ -38,7 +38,7 @@ def runs(_runs, tmp_path):
 
 
 def past_of(place="p", name="run.json", **record):
-    return Past(place, name, record)
+    return PastRun(place, name, record)
 
 
 def test_a_folder_of_runs_gets_one_page(runs, capsys):
@@ -144,7 +144,7 @@ def test_what_a_ledger_holds_counts_once():
 def test_where_a_run_lies_is_no_difference():
     one = past_of(options={"out": "a", "ledger": "a", "seed": 1, "judges": ["x"]}, version="1")
     two = past_of(options={"out": "b", "ledger": "c", "seed": 1, "judges": ["y"], "pilot": 3})
-    assert differing([one, two]) == ["judges", "pilot", "version"]
+    assert differing_options([one, two]) == ["judges", "pilot", "version"]
 
 
 def test_a_run_that_has_not_ended_says_so(runs):

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray.api.frames import pools_told
+from zelo_ray.api.frames import convert_pools
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.files import writing
-from zelo_ray.formats.input import InputOptions, bring
+from zelo_ray.formats.files import open_for_writing
+from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.pools import LineLimits, read_lines
 
 POOLS = [
@@ -49,14 +49,14 @@ def lines(rows):
 
 
 def put(path, text):
-    with writing(str(path)) as file:
+    with open_for_writing(str(path)) as file:
         file.write(text if isinstance(text, bytes) else text.encode())
     return str(path)
 
 
 def brought(tmp_path, *places, **asked):
     """The pools of what is made, and what is said."""
-    found = bring(places, str(tmp_path / "out"), InputOptions(**asked))
+    found = convert_inputs(places, str(tmp_path / "out"), InputOptions(**asked))
     (place,) = found.places
     read = [*read_lines(place, LineLimits())]
     assert not [line.reason for line in read if line.pool is None]
@@ -116,39 +116,42 @@ def test_parquet_is_known_by_its_content(tmp_path, rows, name):
 )
 @pytest.mark.parametrize("rows", [ROWS, WIDE])
 def test_what_is_in_memory_comes_to_the_same(made, rows):
-    data, told = pools_told(made(rows), {})
+    data, told = convert_pools(made(rows), {})
     assert [json.loads(line) for line in data.splitlines()] == POOLS
     assert not told
 
 
 def test_a_converted_file_is_named_as_the_frame_is(tmp_path):
-    found = bring([put(tmp_path / "a.csv", cells(ROWS))], str(tmp_path), InputOptions())
-    assert Path(found.places[0]).read_bytes() == pools_told(pd.DataFrame(ROWS), {})[0]
+    found = convert_inputs([put(tmp_path / "a.csv", cells(ROWS))], str(tmp_path), InputOptions())
+    assert Path(found.places[0]).read_bytes() == convert_pools(pd.DataFrame(ROWS), {})[0]
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.txt"])
 def test_our_lines_stay_where_they_are(tmp_path, name):
     place = put(tmp_path / name, "{torn\n" + lines(POOLS))
-    assert bring([place], str(tmp_path / "out"), InputOptions()).places == (place,)
+    assert convert_inputs([place], str(tmp_path / "out"), InputOptions()).places == (place,)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("first", ['{"foo": 1}', "[1]", "null", "garbage, of two", '{"query": 5}'])
 def test_bad_lines_before_pools_are_set_aside_one_by_one(tmp_path, first):
     place = put(tmp_path / "a.jsonl", f"{first}\n" + lines(POOLS))
-    assert bring([place], str(tmp_path / "out"), InputOptions()).places == (place,)
+    assert convert_inputs([place], str(tmp_path / "out"), InputOptions()).places == (place,)
     strange = put(tmp_path / "0.jsonl", '{"foo": 1}\n')
-    assert bring([strange, place], str(tmp_path / "out"), InputOptions()).places == (strange, place)
+    assert convert_inputs([strange, place], str(tmp_path / "out"), InputOptions()).places == (
+        strange,
+        place,
+    )
 
 
 def test_a_second_run_finds_the_file_and_a_changed_source_is_read_anew(tmp_path, monkeypatch):
     place = put(tmp_path / "a.csv", cells(ROWS))
-    first = bring([place], str(tmp_path), InputOptions())
+    first = convert_inputs([place], str(tmp_path), InputOptions())
     with monkeypatch.context() as patch:
-        patch.setattr("zelo_ray.formats.input.keep_lines", None)
-        assert bring([place], str(tmp_path), InputOptions()) == first
+        patch.setattr("zelo_ray.formats.input.store_pools", None)
+        assert convert_inputs([place], str(tmp_path), InputOptions()) == first
     put(tmp_path / "a.csv", cells(ROWS[:3]))
-    assert bring([place], str(tmp_path), InputOptions()).places != first.places
+    assert convert_inputs([place], str(tmp_path), InputOptions()).places != first.places
 
 
 def ids_in(pools):

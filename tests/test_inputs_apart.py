@@ -10,11 +10,11 @@ import pytest
 from tests.crash import bare_environment
 from tests.test_inputs import POOLS, ROWS, brought, cells, lines, put
 from zelo_ray import estimate
-from zelo_ray.api.frames import pools_told
+from zelo_ray.api.frames import convert_pools
 from zelo_ray.cli import main
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.input import InputOptions, bring
+from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.options import ConvertOptions
 
 RUN = "".join(
@@ -98,7 +98,7 @@ def test_the_error_says_which_flags_to_add(folder, capsys, monkeypatch):
 def test_one_missing_flag_is_named_alone(folder):
     run = str(folder / "mine.run")
     with pytest.raises(OptionError, match=r"without the texts of queries: add --queries$"):
-        bring([run], str(folder), InputOptions(corpus=str(folder / "corpus.jsonl")))
+        convert_inputs([run], str(folder), InputOptions(corpus=str(folder / "corpus.jsonl")))
 
 
 def test_what_lacks_a_text_or_a_candidate_is_named(folder):
@@ -119,7 +119,7 @@ def test_rows_without_a_text_find_it_elsewhere(folder, lacking):
     place = put(folder / "rows.csv", cells(rows))
     flag = "corpus" if lacking == "passage" else "queries"
     with pytest.raises(OptionError, match=f"add --{flag}"):
-        bring([place], str(folder), InputOptions())
+        convert_inputs([place], str(folder), InputOptions())
     texts = {"corpus": str(folder / "corpus.jsonl"), "queries": str(folder / "queries.tsv")}
     assert order(brought(folder, place, **texts)[0]) == order(POOLS)
 
@@ -162,7 +162,7 @@ def test_a_folder_gives_a_run_its_texts(tmp_path):
     run = put(tmp_path / "mine.run", RUN)
     assert order(brought(tmp_path, str(tmp_path / "set"), run)[0]) == order(POOLS)
     with pytest.raises(InputError, match="nothing in it says which documents to judge"):
-        bring([str(tmp_path / "set")], str(tmp_path), InputOptions())
+        convert_inputs([str(tmp_path / "set")], str(tmp_path), InputOptions())
 
 
 def test_a_folder_of_tables_is_one_input(tmp_path):
@@ -175,14 +175,17 @@ def test_a_folder_of_tables_is_one_input(tmp_path):
 def test_kinds_are_not_mixed(folder):
     rows = put(folder / "rows.csv", cells(ROWS))
     with pytest.raises(InputError, match="are of different kinds"):
-        bring([rows, str(folder / "mine.run")], str(folder), InputOptions())
+        convert_inputs([rows, str(folder / "mine.run")], str(folder), InputOptions())
 
 
 def test_places_may_be_urls(folder):
     put("memory://bring/rows.csv.gz", cells(ROWS))
-    found = bring(["memory://bring/rows.csv.gz"], "memory://bring/out", InputOptions())
+    found = convert_inputs(["memory://bring/rows.csv.gz"], "memory://bring/out", InputOptions())
     assert found.places[0].startswith("memory://bring/out/input/pools-")
-    assert bring(["memory://bring/rows.csv.gz"], "memory://bring/out", InputOptions()) == found
+    assert (
+        convert_inputs(["memory://bring/rows.csv.gz"], "memory://bring/out", InputOptions())
+        == found
+    )
 
 
 def session(assistant, name="s", answer="yes"):
@@ -220,7 +223,7 @@ def test_a_data_set_of_ir_datasets_in_memory():
         queries_iter = staticmethod(lambda: [query(q["_id"], q["text"]) for q in QUERIES])
         qrels_iter = staticmethod(lambda: [qrel("q0", "d0", 1), qrel("q0", "d1", 0)])
 
-    data, _told = pools_told(Held(), {})
+    data, _told = convert_pools(Held(), {})
     assert sorted(d["id"] for d in json.loads(data)["documents"]) == ["d0", "d1"]
 
 

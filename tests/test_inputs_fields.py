@@ -9,17 +9,17 @@ import pytest
 from tests.test_inputs import POOLS, ROWS, brought, cells, lines, put
 from tests.test_inputs_apart import CORPUS, QUERIES, folder
 from zelo_ray import estimate
-from zelo_ray.api.frames import pools_told
+from zelo_ray.api.frames import convert_pools
 from zelo_ray.cli import main
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.input import InputOptions, bring
+from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options import ConvertOptions
-from zelo_ray.protocols.texts import query_shown
+from zelo_ray.protocols.texts import shown_query
 from zelo_ray.records import Document, Pool
 
 __all__ = ["folder"]
@@ -150,14 +150,14 @@ def test_topics_may_stand_inside_of_another_element(tmp_path, head):
 def test_a_field_is_shown_alike_from_pools_and_from_a_folder(tmp_path, value, text):
     pool = {"query": {**POOLS[0]["query"], "narrative": value}}
     (line,) = read_lines(put(tmp_path / "pools.jsonl", lines([pool])), LineLimits())
-    shown = query_shown(line.pool, ("narrative",))
+    shown = shown_query(line.pool, ("narrative",))
     row = {"_id": "q0", "text": POOLS[0]["query"]["query"], "metadata": {"narrative": value}}
     (query,) = read_texts(put(tmp_path / "queries.jsonl", lines([row])), "queries")
     assert query.metadata.get("narrative", "") == text
     assert shown == "\n".join([query.content, *([f"narrative: {text}"] if text else [])])
     if not text:
         fields = ShownFields(["narrative"])
-        fields.see(line.pool.about)
+        fields.count_fields(line.pool.about)
         with pytest.raises(OptionError, match="no query has the field 'narrative'"):
             fields.refuse_unknown("pools.jsonl")
 
@@ -184,7 +184,7 @@ def test_rows_give_the_fields_that_are_to_be_shown(tmp_path, form):
     rows, show = with_notes(ROWS), ("Notes", "year")
     if form in ("frame", "dicts"):
         given = pd.DataFrame(rows) if form == "frame" else rows
-        found = [json.loads(line) for line in pools_told(given, {}, show)[0].splitlines()]
+        found = [json.loads(line) for line in convert_pools(given, {}, show)[0].splitlines()]
     else:
         place = tmp_path / f"rows.{form}"
         if form == "parquet":
@@ -197,23 +197,25 @@ def test_rows_give_the_fields_that_are_to_be_shown(tmp_path, form):
 
 def test_rows_give_no_field_unasked_and_their_file_is_the_same_as_before(tmp_path):
     bare, more = (
-        bring(
+        convert_inputs(
             [put(tmp_path / f"{n}.csv", cells(rows))], str(tmp_path / "out"), InputOptions()
         ).places
         for n, rows in enumerate((ROWS, with_notes(ROWS)))
     )
     assert bare == more
-    shown = bring(
+    shown = convert_inputs(
         [str(tmp_path / "1.csv")], str(tmp_path / "out"), InputOptions(show=("Notes",))
     ).places
-    again = bring([str(tmp_path / "1.csv")], str(tmp_path / "out"), InputOptions()).places
+    again = convert_inputs([str(tmp_path / "1.csv")], str(tmp_path / "out"), InputOptions()).places
     assert (shown != bare, again == bare) == (True, True)
 
 
 def test_rows_of_a_query_agree_on_its_fields(tmp_path):
     rows = [{**row, "note": row["docno"]} for row in ROWS]
     with pytest.raises(InputError, match="query 'q0' has two of 'note': 'd0' and 'd1'"):
-        bring([put(tmp_path / "r.csv", cells(rows))], str(tmp_path), InputOptions(show=("note",)))
+        convert_inputs(
+            [put(tmp_path / "r.csv", cells(rows))], str(tmp_path), InputOptions(show=("note",))
+        )
 
 
 def test_a_file_of_queries_tells_more_of_the_queries_of_rows(folder):
@@ -270,9 +272,9 @@ def test_queries_and_pools_in_memory_keep_their_fields():
         qrels_iter = staticmethod(lambda: [qrel("q0", "d0", 1)])
 
     told = {"description": "b", "narrative": "c"}
-    assert about([json.loads(pools_told(Held(), {})[0])]) == {"q0": told}
+    assert about([json.loads(convert_pools(Held(), {})[0])]) == {"q0": told}
     pool = Pool("q0", "a", (Document("d", "x"),), about=told)
-    assert about([json.loads(pools_told([pool], {})[0])]) == {"q0": told}
+    assert about([json.loads(convert_pools([pool], {})[0])]) == {"q0": told}
 
 
 def test_a_beir_folder_gives_back_what_was_written_to_it(tmp_path):
@@ -292,10 +294,10 @@ def test_a_field_that_no_row_has_is_named_with_the_columns(tmp_path):
     place = put(tmp_path / "rows.csv", cells(with_notes(ROWS)))
     why = r"no query has the field 'notes' of --show-query; fields are .*\(did you mean 'Notes'\?\)"
     with pytest.raises(OptionError, match=why):
-        bring([place], str(tmp_path / "out"), InputOptions(show=("notes",)))
+        convert_inputs([place], str(tmp_path / "out"), InputOptions(show=("notes",)))
     assert not list((tmp_path / "out" / "input").iterdir())
     with pytest.raises(OptionError, match=why):
-        pools_told(pd.DataFrame(with_notes(ROWS)), {}, ("notes",))
+        convert_pools(pd.DataFrame(with_notes(ROWS)), {}, ("notes",))
 
 
 def test_a_field_that_no_pool_has_is_told_before_anything_is_asked(tmp_path):

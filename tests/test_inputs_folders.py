@@ -13,11 +13,11 @@ import pytest
 
 from tests.test_inputs import POOLS, ROWS, cells, lines, put
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import stem
-from zelo_ray.formats.input import InputOptions, bring
-from zelo_ray.formats.input.keeping import noted
+from zelo_ray.formats.files import file_stem
+from zelo_ray.formats.input import InputOptions, convert_inputs
+from zelo_ray.formats.input.stored_inputs import read_notes
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
-from zelo_ray.formats.recordings import sources
+from zelo_ray.formats.recordings import list_recordings
 
 CASES = Path(__file__).parent / "golden" / "cases"
 
@@ -42,9 +42,9 @@ def ids(places):
 
 
 def test_all_files_of_a_mixed_folder_are_read(tmp_path):
-    found = bring([str(CASES / "mixed-folder")], str(tmp_path / "out"), InputOptions())
+    found = convert_inputs([str(CASES / "mixed-folder")], str(tmp_path / "out"), InputOptions())
     assert ids(found.places) == ["q0", "q1", "q2", "q3"]
-    assert found.told == ()
+    assert found.notes == ()
 
 
 WRITTEN = {
@@ -79,10 +79,10 @@ def test_what_is_read_by_its_name_is_read_in_a_folder(root):
             fs.pipe_file(path, text)
         else:
             put(f"{root}/{name}", text)
-    found = bring([root], f"{root}/out", InputOptions())
+    found = convert_inputs([root], f"{root}/out", InputOptions())
     assert ids(found.places) == [f"q{n}" for n in "0123456789abc"]
-    assert not [line for line in found.told if "left out" in line]
-    again = bring([root], f"{root}/out", InputOptions())
+    assert not [line for line in found.notes if "left out" in line]
+    again = convert_inputs([root], f"{root}/out", InputOptions())
     assert again == found
 
 
@@ -100,11 +100,11 @@ def test_what_is_no_input_is_left_out_by_name(tmp_path):
     put(tmp_path / "in/results/run.json", "{}")
     put(tmp_path / "in/results/annotated.jsonl", lines([pool(2)]))
     out = str(tmp_path / "in" / "out")
-    found = bring([str(tmp_path / "in")], out, InputOptions())
+    found = convert_inputs([str(tmp_path / "in")], out, InputOptions())
     torn, made = found.places
     assert torn == str(tmp_path / "in/a.jsonl")
     assert ids([made]) == ["q0", "q1"]
-    left = [line.replace(f"{tmp_path}/in/", "") for line in found.told if "left out" in line]
+    left = [line.replace(f"{tmp_path}/in/", "") for line in found.notes if "left out" in line]
     assert left == [
         "left out .cache/x.csv: is hidden",
         "left out .hidden.jsonl: is hidden",
@@ -114,19 +114,19 @@ def test_what_is_no_input_is_left_out_by_name(tmp_path):
         "left out utf16.csv: is UTF-16: save it as UTF-8",
         "left out qrels.txt: is judgments, and other files there hold pools",
     ]
-    assert noted(found.places, out) == [line for line in found.told if "left out" in line]
+    assert read_notes(found.places, out) == [line for line in found.notes if "left out" in line]
     for name in ("README.md", "s.json", "_SUCCESS", "utf16.csv", "qrels.txt", ".hidden.jsonl"):
         (tmp_path / "in" / name).unlink()
     (tmp_path / "in/.cache/x.csv").unlink()
-    found = bring([str(tmp_path / "in")], out, InputOptions())
-    assert noted(found.places, out) == []
+    found = convert_inputs([str(tmp_path / "in")], out, InputOptions())
+    assert read_notes(found.places, out) == []
 
 
 def test_of_many_that_are_left_out_the_first_are_told_with_their_reason(tmp_path):
     put(tmp_path / "in/a.jsonl", lines([pool(0)]))
     for number in range(18):
         put(tmp_path / f"in/{number:02}.png", "x")
-    told = bring([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions()).told
+    told = convert_inputs([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions()).notes
     assert len(told) == 11
     assert told[-1].startswith("left out 8 more files: ")
     assert told[-1].endswith("14.png ...")
@@ -137,9 +137,9 @@ def test_a_file_that_was_named_is_not_left_out(tmp_path):
     qrels = put(tmp_path / "qrels.txt", "q0 0 d0 1\n")
     strange = put(tmp_path / "b.csv", "x,y\n1,2\n")
     with pytest.raises(InputError, match="are of different kinds"):
-        bring([pools, qrels], str(tmp_path / "out"), InputOptions())
+        convert_inputs([pools, qrels], str(tmp_path / "out"), InputOptions())
     with pytest.raises(InputError, match=r"b\.csv: holds no pools"):
-        bring([pools, strange], str(tmp_path / "out"), InputOptions())
+        convert_inputs([pools, strange], str(tmp_path / "out"), InputOptions())
 
 
 def test_kinds_of_pools_that_are_named_are_read_together(tmp_path):
@@ -147,17 +147,17 @@ def test_kinds_of_pools_that_are_named_are_read_together(tmp_path):
     two = put(tmp_path / "b.csv", cells(ROWS[3:]))
     three = str(tmp_path / "c.parquet")
     pd.DataFrame([{"query": "why", "passages": ["x", "y"]}]).to_parquet(three)
-    found = bring([two, three, one], str(tmp_path / "out"), InputOptions())
+    found = convert_inputs([two, three, one], str(tmp_path / "out"), InputOptions())
     assert found.places[0] == one
     assert len(ids(found.places)) == 3
-    assert found.told[0].startswith("CSV rows and Parquet rows: 2 queries, 5 documents")
+    assert found.notes[0].startswith("CSV rows and Parquet rows: 2 queries, 5 documents")
 
 
 def test_a_glob_opens_the_folders_that_it_matches(tmp_path):
     put(tmp_path / "in/a.jsonl", lines([pool(0)]))
     put(tmp_path / "in/more/b.jsonl", lines([pool(1)]))
     put(tmp_path / "in/more/c.csv", "query_id,query,text\nq2,what,x\n")
-    found = bring([str(tmp_path / "in" / "*")], str(tmp_path / "out"), InputOptions())
+    found = convert_inputs([str(tmp_path / "in" / "*")], str(tmp_path / "out"), InputOptions())
     assert ids(found.places) == ["q0", "q1", "q2"]
 
 
@@ -165,7 +165,7 @@ def test_a_folder_in_which_nothing_is_known_says_what_it_holds(tmp_path):
     put(tmp_path / "in/b.csv", "x,y\n1,2\n")
     put(tmp_path / "in/notes.md", "x")
     with pytest.raises(InputError, match=r"b\.csv: holds no pools"):
-        bring([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions())
+        convert_inputs([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions())
 
 
 def test_all_parts_of_a_corpus_are_read_and_other_files_of_a_collection_named(tmp_path):
@@ -180,9 +180,9 @@ def test_all_parts_of_a_corpus_are_read_and_other_files_of_a_collection_named(tm
         old = tmp_path / f"set/corpus/{number}"
         [path] = old.parent.glob(f"{number}.*")
         path.rename(path.with_name(f"test-{path.name}"))
-    found = bring([str(tmp_path / "set")], str(tmp_path / "out"), InputOptions())
-    assert "3 documents" in found.told[0]
-    assert f"left out other files of {tmp_path}/set: pools.jsonl" in found.told
+    found = convert_inputs([str(tmp_path / "set")], str(tmp_path / "out"), InputOptions())
+    assert "3 documents" in found.notes[0]
+    assert f"left out other files of {tmp_path}/set: pools.jsonl" in found.notes
 
 
 def test_all_recordings_of_a_folder_are_judges(tmp_path):
@@ -190,14 +190,14 @@ def test_all_recordings_of_a_folder_are_judges(tmp_path):
     for name in ("a.jsonl", "b.ndjson", "c.jsonl.bz2"):
         data = row.encode()
         (tmp_path / name).write_bytes(bz2.compress(data) if name.endswith("bz2") else data)
-    assert [stem(place) for place in sources(str(tmp_path))] == ["a", "b", "c"]
+    assert [file_stem(place) for place in list_recordings(str(tmp_path))] == ["a", "b", "c"]
 
 
 def test_an_archive_of_several_files_is_not_read_in_part(tmp_path):
     files = {f"{n}.csv": "query,text\nq,x\n" for n in range(2)}
     place = put(tmp_path / "in/a.csv.zip", zipped(files))
     with pytest.raises(InputError, match=r"a\.csv\.zip: .*contains 2 files: unpack it"):
-        bring([place], str(tmp_path / "out"), InputOptions())
+        convert_inputs([place], str(tmp_path / "out"), InputOptions())
     put(tmp_path / "in/b.jsonl", lines([pool(0)]))
-    [told] = bring([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions()).told
+    [told] = convert_inputs([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions()).notes
     assert told.startswith(f"left out {place}: cannot be read")

@@ -9,16 +9,16 @@ import pytest
 
 from tests.test_inputs import POOLS, brought, lines, put
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import writing
-from zelo_ray.formats.input import Brought, InputOptions, bring
-from zelo_ray.formats.input.sight import look
+from zelo_ray.formats.files import open_for_writing
+from zelo_ray.formats.input import ConvertedInputs, InputOptions, convert_inputs
+from zelo_ray.formats.input.probe import probe_file
 from zelo_ray.formats.pools import LineLimits, read_lines
 
 
 def found_in(tmp_path, text, name="in.jsonl", **asked):
     """A file of that text, and what `bring` makes of it."""
     place = put(tmp_path / name, text)
-    return place, bring([place], str(tmp_path / "out"), InputOptions(**asked))
+    return place, convert_inputs([place], str(tmp_path / "out"), InputOptions(**asked))
 
 
 def refused(tmp_path, text, name="in.jsonl", **asked):
@@ -40,7 +40,7 @@ def test_a_pool_is_a_pool_whatever_other_keys_it_has(tmp_path, more):
     text = lines([POOLS[0] | more, POOLS[1]])
     for name in ("in.jsonl", "in.jsonl.gz"):
         place, found = found_in(tmp_path, text, name)
-        assert found == Brought((place,))
+        assert found == ConvertedInputs((place,))
 
 
 @pytest.mark.parametrize(("value", "kind"), [("hello", "str"), (5, "int"), (True, "bool")])
@@ -93,7 +93,7 @@ def test_an_array_that_breaks_off_is_refused_and_not_read_in_part(tmp_path):
 )
 def test_a_bad_first_line_leaves_the_pools_after_it(tmp_path, first):
     place, found = found_in(tmp_path, first + "\n" + lines(POOLS * 9))
-    assert found == Brought((place,))
+    assert found == ConvertedInputs((place,))
 
 
 TYPO = {"query": {"id": "q0", "text": "t"}, "documents": POOLS[0]["documents"]}
@@ -101,9 +101,9 @@ TYPO = {"query": {"id": "q0", "text": "t"}, "documents": POOLS[0]["documents"]}
 
 def test_what_most_lines_are_says_what_the_file_is(tmp_path):
     place, found = found_in(tmp_path, lines([TYPO, *POOLS]) + '{"query": broken\n')
-    assert found == Brought((place,))
+    assert found == ConvertedInputs((place,))
     (_, found) = found_in(tmp_path, lines([POOLS[0], TYPO, TYPO | {"query": "t"}]))
-    assert "JSON rows: 3 queries" in found.told[0]
+    assert "JSON rows: 3 queries" in found.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,16 @@ def test_a_run_with_too_few_columns_is_no_judgments(tmp_path, text):
 
 @pytest.mark.parametrize("text", ["q1 0 1 1.5\nq1 0 2 0.5\n", "q1 1 1 1\nq1 1 2 0\n"])
 def test_judgments_of_numbered_documents_are_no_run(tmp_path, text):
-    assert look(put(tmp_path / "x.qrels", text)).form == "qrels"
+    assert probe_file(put(tmp_path / "x.qrels", text)).form == "qrels"
 
 
 @pytest.mark.parametrize("start", ["", "{"])
 def test_a_first_line_too_long_to_be_read_takes_no_memory(tmp_path, start):
     place = put(tmp_path / "in.jsonl", start + "x" * 3 * 10**7 + "\n" + lines(POOLS))
     tracemalloc.start()
-    assert bring([place], str(tmp_path / "out"), InputOptions()) == Brought((place,))
+    assert convert_inputs([place], str(tmp_path / "out"), InputOptions()) == ConvertedInputs(
+        (place,)
+    )
     assert tracemalloc.get_traced_memory()[1] < 2 * 10**7
     tracemalloc.stop()
 
@@ -140,7 +142,7 @@ def test_storage_that_cannot_be_reached_is_one_line(tmp_path, url, monkeypatch):
 
     monkeypatch.setattr("fsspec.url_to_fs", unreachable)
     with pytest.raises(InputError, match=f"^{url}: cannot be reached") as told:
-        bring([url], str(tmp_path / "out"), InputOptions())
+        convert_inputs([url], str(tmp_path / "out"), InputOptions())
     assert "\n" not in str(told.value)
 
 
@@ -155,7 +157,7 @@ def test_a_corpus_that_is_not_there_is_named(tmp_path, url, why):
 
 def test_pools_that_were_emptied_are_made_again(tmp_path):
     place = put(tmp_path / "rows.csv", "query,text\nq,a\nq,b\n")
-    (made,) = bring([place], str(tmp_path / "out"), InputOptions()).places
+    (made,) = convert_inputs([place], str(tmp_path / "out"), InputOptions()).places
     text = Path(made).read_text()
     for _ in range(2):
         Path(made).write_text("")
@@ -177,9 +179,9 @@ def test_drafts_of_runs_killed_long_ago_are_removed(tmp_path):
 
 def test_two_may_write_one_file_at_once(tmp_path):
     place = tmp_path / "made.json"
-    with writing(str(place)) as one:
+    with open_for_writing(str(place)) as one:
         one.write(b"one")
-        with writing(str(place)) as other:
+        with open_for_writing(str(place)) as other:
             other.write(b"other")
     assert place.read_bytes() == b"one"
     assert [each.name for each in tmp_path.iterdir()] == ["made.json"]
@@ -210,9 +212,9 @@ def test_tables_beside_the_results_of_an_earlier_run_are_read(tmp_path, mark):
 def test_tables_that_a_finished_run_left_inside_a_folder_are_read_each_time(tmp_path):
     folder = tmp_path / "data"
     put(folder / "a.csv", "query,text\nq,x\n")
-    first = bring([str(folder)], str(folder / "one"), InputOptions())
+    first = convert_inputs([str(folder)], str(folder / "one"), InputOptions())
     put(folder / "b.csv", "query,text\nr,y\n")
-    second = bring([str(folder)], str(folder / "two"), InputOptions())
+    second = convert_inputs([str(folder)], str(folder / "two"), InputOptions())
     assert [len(Path(each.places[0]).read_text().splitlines()) for each in (first, second)] == [
         1,
         2,
@@ -225,7 +227,7 @@ def test_a_collection_is_not_made_anew_because_of_results_inside_it(tmp_path):
     put(folder / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
     put(folder / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
     for _ in range(2):
-        bring([str(folder)], str(folder / "out"), InputOptions())
+        convert_inputs([str(folder)], str(folder / "out"), InputOptions())
         put(folder / "out" / "run.json", "{}")
     assert len([*(folder / "out" / "input").glob("made-*")]) == 1
 
@@ -239,6 +241,6 @@ def test_a_collection_whose_folder_takes_the_results_is_made_anew_when_it_change
     put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "a"}\n')
     put(tmp_path / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
     put(tmp_path / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
-    first = bring([str(tmp_path)], str(tmp_path), InputOptions()).places
+    first = convert_inputs([str(tmp_path)], str(tmp_path), InputOptions()).places
     put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "another"}\n')
-    assert bring([str(tmp_path)], str(tmp_path), InputOptions()).places != first
+    assert convert_inputs([str(tmp_path)], str(tmp_path), InputOptions()).places != first

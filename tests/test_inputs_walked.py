@@ -7,13 +7,13 @@ import pytest
 from tests.test_inputs import POOLS, ROWS, brought, cells, lines, put
 from tests.test_inputs_apart import CORPUS, QUERIES, folder
 from zelo_ray import estimate
-from zelo_ray.api.frames import pools_told
-from zelo_ray.api.given import pools_in
+from zelo_ray.api.frames import convert_pools
+from zelo_ray.api.store_inputs import store_pools
 from zelo_ray.cli import main
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.input import InputOptions, bring
+from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.input.columns import split_columns
-from zelo_ray.formats.input.keeping import noted
+from zelo_ray.formats.input.stored_inputs import read_notes
 
 __all__ = ["folder"]
 
@@ -41,7 +41,7 @@ def test_a_name_with_spaces_is_to_be_quoted():
 @pytest.mark.parametrize("given", [FRAME, FRAME.to_dict("records")])
 def test_python_is_told_how_to_name_a_column(given):
     with pytest.raises(InputError, match=r'name it: columns=\{"'):
-        pools_told(given, {})
+        convert_pools(given, {})
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
@@ -58,7 +58,7 @@ def test_a_null_in_a_corpus_is_left_out_and_counted(folder, kind):
 @pytest.mark.parametrize("index", [["qid", "docno"], ["docno"], "qid"])
 def test_an_index_with_names_is_columns(index):
     plain = pd.DataFrame(ROWS)
-    assert pools_told(plain.set_index(index), {}) == pools_told(plain, {})
+    assert convert_pools(plain.set_index(index), {}) == convert_pools(plain, {})
 
 
 @pytest.mark.parametrize("given", [FRAME["html"], pa.chunked_array([["a"]])])
@@ -69,14 +69,16 @@ def test_a_series_is_no_frame(tmp_path, given):
 
 def test_what_was_left_out_is_kept_beside_the_pools(tmp_path):
     rows = [*ROWS, ROWS[0], {**ROWS[0], "docno": "d9", "passage": ""}]
-    made = bring([put(tmp_path / "a.csv", cells(rows))], str(tmp_path / "o"), InputOptions()).places
+    made = convert_inputs(
+        [put(tmp_path / "a.csv", cells(rows))], str(tmp_path / "o"), InputOptions()
+    ).places
     lost = [
         "left out rows that repeat a document: 1 (d0)",
         "left out documents without a text: 1 (document d9 in row 8)",
     ]
-    assert noted(made) == lost
-    assert noted(pools_in(pd.DataFrame(rows), str(tmp_path / "o"))) == lost
-    assert noted([put(tmp_path / "plain.jsonl", lines(POOLS))]) == []
+    assert read_notes(made) == lost
+    assert read_notes(store_pools(pd.DataFrame(rows), str(tmp_path / "o"))) == lost
+    assert read_notes([put(tmp_path / "plain.jsonl", lines(POOLS))]) == []
 
 
 def test_what_the_corpus_lacks_is_of_the_queries_that_are_kept(folder):
@@ -163,7 +165,7 @@ def test_a_folder_of_relevant_documents_alone_asks_for_a_run(tmp_path, grades):
 def test_queries_with_one_document_are_counted(tmp_path):
     _, told = brought(tmp_path, put(tmp_path / "a.csv", cells(ROWS[:4])))
     assert told[1:] == ("1 of 2 queries has one document, and nothing to compare",)
-    assert pools_told(ROWS[:4], {})[1] == [*told[1:]]
+    assert convert_pools(ROWS[:4], {})[1] == [*told[1:]]
 
 
 def test_a_table_whose_document_has_a_name_of_its_own_is_asked_about(tmp_path):

@@ -13,12 +13,12 @@ import pytest
 from tests.hills import rows_of_tournaments
 from tests.test_bakeoff import all_like, entry_of, options_of, report_of, truth_of
 from zelo_ray import bakeoff
-from zelo_ray.commands.bakeoff import describe, measure
-from zelo_ray.commands.bakeoff.kin import guard
-from zelo_ray.commands.bakeoff.kinship import kinship_of
+from zelo_ray.commands.bakeoff import build_record, measure
+from zelo_ray.commands.bakeoff.model_families import find_family_overlap
 from zelo_ray.commands.bakeoff.report.gate import gate_lines
-from zelo_ray.commands.bakeoff.rest import InseparableError, annotated
-from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
+from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
+from zelo_ray.commands.bakeoff.significance import Significance, significance_of, swap_rankers
+from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError, find_truth_run
 from zelo_ray.commands.report import write_report
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Truth
@@ -26,7 +26,7 @@ from zelo_ray.families import families_of
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
-from zelo_ray.protocols import load
+from zelo_ray.protocols import load_protocol
 from zelo_ray.records import Contest, Grade, Vote, Winner
 
 GPT, CLAUDE, GEMINI = "openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash"
@@ -67,22 +67,24 @@ def test_a_name_tells_its_families(name, families):
 
 def test_what_is_declared_counts_and_a_stranger_is_named():
     arms = {"mine": "my_module:Mine", "bm25": "bm25"}
-    plain = kinship_of([GPT, CLAUDE], arms, {})
-    assert not plain.of_arms
-    assert {name: set(judges) for name, judges in plain.families.items()} == {
+    plain = find_family_overlap([GPT, CLAUDE], arms, {})
+    assert not plain.judges_by_ranker
+    assert {name: set(judges) for name, judges in plain.judges_by_family.items()} == {
         "claude": {CLAUDE},
         "gpt": {GPT},
     }
-    told = kinship_of([GPT, CLAUDE], arms, {"mine": ["gpt", "Claude"], CLAUDE: ["other"]})
-    assert told.of_arms == {"mine": {GPT}}
-    assert told.shared("mine") == {"gpt"}
-    assert not kinship_of([], arms, {"mine": ["gpt"]}).of_arms, "qrels claim nothing"
-    qrels = kinship_of([], arms, {"mine": ["gpt"], "truth": ["gpt"]})
-    assert qrels.of_arms == {"mine": {"truth"}}
+    told = find_family_overlap([GPT, CLAUDE], arms, {"mine": ["gpt", "Claude"], CLAUDE: ["other"]})
+    assert told.judges_by_ranker == {"mine": {GPT}}
+    assert told.shared_families("mine") == {"gpt"}
+    assert not find_family_overlap([], arms, {"mine": ["gpt"]}).judges_by_ranker, (
+        "qrels claim nothing"
+    )
+    qrels = find_family_overlap([], arms, {"mine": ["gpt"], "truth": ["gpt"]})
+    assert qrels.judges_by_ranker == {"mine": {"truth"}}
     with pytest.raises(OptionError, match=r"mime: .*did you mean 'mine'"):
-        kinship_of([GPT], arms, {"mime": ["gpt"]})
+        find_family_overlap([GPT], arms, {"mime": ["gpt"]})
     with pytest.raises(OptionError, match=rf"the truth names its judges: {GPT}"):
-        kinship_of([GPT], arms, {"truth": ["gpt"]})
+        find_family_overlap([GPT], arms, {"truth": ["gpt"]})
     assert options_of(families={"a": "gpt", "b": ["x", "y"]}).families == {
         "a": ("gpt",),
         "b": ("x", "y"),
@@ -113,7 +115,7 @@ def write_truth(out, protocol, judges, seed=0):
         judges: by name, the order that each sees.
     """
     out.mkdir(exist_ok=True)
-    own, rng = load(protocol), random.Random(seed)
+    own, rng = load_protocol(protocol), random.Random(seed)
     options = own.options(inputs=("in.jsonl",), out=str(out), protocol=protocol)
     given = [one for judge, order in judges.items() for one in GIVE[protocol](judge, order, rng)]
     (table,) = own.judgments
@@ -141,20 +143,20 @@ THREE = {GPT: "abcdef", CLAUDE: "fedcba", GEMINI: "fedcab"}
 @pytest.mark.parametrize("protocol", ["zelo", "graded"])
 def test_labels_without_a_judge_are_those_that_the_others_alone_give(tmp_path, protocol):
     out = write_truth(tmp_path / "three", protocol, THREE)
-    truth, run = read_truth(out), annotated(f"{out}/scores.parquet")
+    truth, run = read_truth(out), find_truth_run(f"{out}/scores.parquet")
     assert run.judges == tuple(sorted(THREE))
-    assert repr(as_rows(run.without((), truth))) == repr(as_rows(truth)), "bit for bit"
-    rest = run.without([GPT], truth)
-    (name,) = load(protocol).judgments
+    assert repr(as_rows(run.labels_without((), truth))) == repr(as_rows(truth)), "bit for bit"
+    rest = run.labels_without([GPT], truth)
+    (name,) = load_protocol(protocol).judgments
     whole = pq.read_table(tmp_path / "three" / f"{name}.parquet")
     other = tmp_path / "two"
     write_truth(other, protocol, {CLAUDE: THREE[CLAUDE], GEMINI: THREE[GEMINI]})
     pq.write_table(whole.filter(pc.not_equal(whole["judge"], GPT)), other / f"{name}.parquet")
-    alone = annotated(str(other)).without((), truth)
+    alone = find_truth_run(str(other)).labels_without((), truth)
     assert repr(as_rows(rest)) == repr(as_rows(alone))
     assert as_rows(rest) != as_rows(truth)
     with pytest.raises(InseparableError, match="no judge"):
-        run.without(THREE, truth)
+        run.labels_without(THREE, truth)
 
 
 def test_labels_that_cannot_be_told_apart_say_why(tmp_path):
@@ -163,13 +165,13 @@ def test_labels_that_cannot_be_told_apart_say_why(tmp_path):
     record["panel"] = [{"judge": GPT}, {"judge": CLAUDE}]
     record["options"]["protocol"] = "best-of"
     write_json(out, "run.json", record)
-    run = annotated(out)
+    run = find_truth_run(out)
     assert run.judges == (CLAUDE, GPT), "its contests are not there: those that were asked"
     with pytest.raises(InseparableError, match="no such file"):
-        run.without([GPT], truth)
-    assert annotated(str(tmp_path / "nowhere")) is None
+        run.labels_without([GPT], truth)
+    assert find_truth_run(str(tmp_path / "nowhere")) is None
     write_json(out, "run.json", {"kind": "bakeoff"})
-    assert annotated(out) is None
+    assert find_truth_run(out) is None
 
 
 def contest_under(truth, judges=(), annotated_run=None, families=None, baseline=None, **arms):
@@ -178,7 +180,9 @@ def contest_under(truth, judges=(), annotated_run=None, families=None, baseline=
     options = options_of(measures=("nDCG@3",), resamples=500, baseline=baseline)
     outcome = measure(truth, entries, options, {})
     who = {name: name.replace("_", ":", 1) for name in arms}
-    guard(outcome, kinship_of(judges, who, families or {}), annotated_run, options)
+    guard_against_self_preference(
+        outcome, find_family_overlap(judges, who, families or {}), annotated_run, options
+    )
     return outcome, {(c.run_a, c.run_b): c for c in outcome.comparisons}
 
 
@@ -186,16 +190,16 @@ def contest_under(truth, judges=(), annotated_run=None, families=None, baseline=
 def test_what_only_kin_support_is_not_sure(tmp_path, protocol):
     judges = {GPT: "abcdef", "openai:gpt-4o": "abcdfe", CLAUDE: "fedcba"}
     out = write_truth(tmp_path, protocol, judges)
-    run, truth = annotated(out), Truth(read_truth(out))
+    run, truth = find_truth_run(out), Truth(read_truth(out))
     arms = {"listwise_openai:gpt-5": "abcdef", "bm25": "fedcba", "worst": "cfbdae"}
     outcome, found = contest_under(truth, run.judges, run, **arms)
     gpt = found["listwise_openai:gpt-5", "bm25"]
     assert gpt.difference > 0
     assert gpt.p_holm < 0.05
-    assert (gpt.kin, significance_of(gpt), significance_of(turned(gpt))) == (
+    assert (gpt.kin, significance_of(gpt), significance_of(swap_rankers(gpt))) == (
         "gpt",
-        Significance.ONLY_BY_KIN,
-        Significance.ONLY_BY_KIN,
+        Significance.ONLY_BY_OWN_FAMILY,
+        Significance.ONLY_BY_OWN_FAMILY,
     )
     unrelated = found["bm25", "worst"]
     assert unrelated.kin == ""
@@ -206,31 +210,31 @@ def test_what_only_kin_support_is_not_sure(tmp_path, protocol):
     places = {(row.without, row.run): row.rank for row in outcome.kin.left_out}
     assert places["gpt", "bm25"] == 1
     assert places["claude", "bm25"] > 1
-    assert outcome.kin.untold == {}
+    assert outcome.kin.not_refitted == {}
 
 
 def test_what_others_support_as_well_stays_sure(tmp_path):
     judges = {GPT: "abcdef", CLAUDE: "abcdfe", GEMINI: "bacdef"}
     out = write_truth(tmp_path, "graded", judges)
-    run, truth = annotated(out), Truth(read_truth(out))
+    run, truth = find_truth_run(out), Truth(read_truth(out))
     _, found = contest_under(truth, run.judges, run, **{"openai:gpt-5": "abcdef", "bm25": "fedcba"})
     assert significance_of(found["openai:gpt-5", "bm25"]) is Significance.ABOVE
 
 
 def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
     out = write_truth(tmp_path, "graded", {GPT: "abcdef", "openai:gpt-4o": "abcdef"})
-    run, truth = annotated(out), Truth(read_truth(out))
+    run, truth = find_truth_run(out), Truth(read_truth(out))
     arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba", "other": "abcfde"}
     outcome, found = contest_under(truth, run.judges, run, **arms)
-    assert significance_of(found["openai:gpt-5", "bm25"]) is Significance.ONLY_BY_KIN
+    assert significance_of(found["openai:gpt-5", "bm25"]) is Significance.ONLY_BY_OWN_FAMILY
     assert significance_of(found["bm25", "other"]) is Significance.BELOW
     assert outcome.kin.left_out == []
-    assert outcome.kin.untold == {"gpt": "no judge of the truth is left"}
+    assert outcome.kin.not_refitted == {"gpt": "no judge of the truth is left"}
 
 
 def test_where_only_kin_say_so_the_gate_is_open_and_no_number_of_queries_helps(tmp_path):
     out = write_truth(tmp_path, "graded", {GPT: "abcdef", "openai:gpt-4o": "abcdef"})
-    run, truth = annotated(out), Truth(read_truth(out))
+    run, truth = find_truth_run(out), Truth(read_truth(out))
     arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba"}
     outcome, _ = contest_under(truth, run.judges, run, baseline="bm25", **arms)
     (line,) = gate_lines(outcome.gate)
@@ -247,12 +251,12 @@ def test_a_protocol_that_cannot_do_without_a_judge_does_not_end_the_contest(tmp_
         raise ValueError("two judges are needed")
 
     out = write_truth(tmp_path, "zelo", {GPT: "abcdef", CLAUDE: "fedcba"})
-    run = annotated(out)
+    run = find_truth_run(out)
     run = replace(run, protocol=replace(run.protocol, fit=needs_both))
     arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba"}
     outcome, _ = contest_under(Truth(read_truth(out)), run.judges, run, **arms)
     why = "ValueError: two judges are needed"
-    assert outcome.kin.untold == {"gpt": why, "claude": why}
+    assert outcome.kin.not_refitted == {"gpt": why, "claude": why}
 
 
 def test_qrels_claim_nothing_unless_they_are_declared(tmp_path):
@@ -262,7 +266,7 @@ def test_qrels_claim_nothing_unless_they_are_declared(tmp_path):
     assert report_of(outcome, tmp_path).banner == ""
     declared = {"truth": ["gpt"], "mine": ["gpt"]}
     outcome, found = contest_under(truth_of(queries=QUERIES), families=declared, **arms)
-    assert significance_of(found["mine", "other"]) is Significance.ONLY_BY_KIN
+    assert significance_of(found["mine", "other"]) is Significance.ONLY_BY_OWN_FAMILY
     report = report_of(outcome, tmp_path)
     assert report.banner.endswith("mine (gpt) is judged by unnamed judges.")
     assert report.table("differences").rows[0][2] == "only by judges of gpt"
@@ -332,7 +336,7 @@ def test_the_record_names_the_arms_that_have_kin(contest):
 
 def test_a_contest_that_was_never_guarded_has_a_record():
     outcome = measure(truth_of(), [entry_of("one", all_like("abcd"))], options_of(), {})
-    assert describe(outcome, [], {})["summary"]["kin"] is None
+    assert build_record(outcome, [], {})["summary"]["kin"] is None
 
 
 @pytest.mark.parametrize(
@@ -345,13 +349,13 @@ def test_tournaments_can_be_told_apart_where_each_judge_has_its_own(tmp_path, de
     options = {"protocol": "best-of", "inputs": ["in.jsonl"], "out": "out", "decide": decide}
     write_json(str(tmp_path), "run.json", {"kind": "annotate", "options": options})
     truth = pa.table({"query_id": ["q0"] * 3, "doc_id": list("abc")})
-    run = annotated(str(tmp_path))
+    run = find_truth_run(str(tmp_path))
     if told:
         with pytest.raises(InseparableError, match=told):
-            run.without(["j1"], truth)
+            run.labels_without(["j1"], truth)
     else:
         assert run.judges == ("j1", "j2")
         (first, *_) = sorted(
-            run.without(["j1"], truth).to_pylist(), key=lambda row: -row["relevance"]
+            run.labels_without(["j1"], truth).to_pylist(), key=lambda row: -row["relevance"]
         )
         assert first["doc_id"] == "a"

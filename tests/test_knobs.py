@@ -11,15 +11,15 @@ from tests.builders import THREE, ask, key_for, line_of, pool_of, send_away, wri
 from tests.crash import bare_environment
 from tests.fakes import openai as openai_fake
 from tests.test_online_limits import OwnTill
-from zelo_ray.engine.exposure import exposed
+from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import zelo
-from zelo_ray.providers import build_panel, leaves_sampling, refuse_unlimited
-from zelo_ray.providers.anthropic.connection import body as messages
-from zelo_ray.providers.anthropic.connection import read as messages_read
-from zelo_ray.providers.gemini.connection import read as generated_read
-from zelo_ray.providers.pricing import dearest, price, unpriced
+from zelo_ray.providers import build_panel, refuse_unlimited, server_chooses_sampling
+from zelo_ray.providers.anthropic.connection import build_body as messages
+from zelo_ray.providers.anthropic.connection import read_answer as messages_read
+from zelo_ray.providers.gemini.connection import read_answer as generated_read
+from zelo_ray.providers.pricing import find_unpriced, highest_price, price
 from zelo_ray.records import Request, Usage
 
 NAMES = {
@@ -168,7 +168,7 @@ def judge_with(name, **body):
 def test_a_tier_costs_what_the_table_says_or_what_is_unknown(name, body, factor):
     usage, standard, judge = Usage(1000, 100), judge_with(name), judge_with(name, **body)
     if factor is None:
-        assert unpriced((judge,)) == [name]
+        assert find_unpriced((judge,)) == [name]
     else:
         assert price(judge, usage) == pytest.approx(factor * price(standard, usage))
 
@@ -199,7 +199,9 @@ def test_a_reply_costs_what_the_tier_costs_that_served_it(
         shared_budget=OwnTill(1.0),
     )
     (reply,) = asker.books
-    assert (exposed(str(tmp_path)) > 0) == (factor is None)  # later runs count it at its highest
+    assert (sum_exposure(str(tmp_path)) > 0) == (
+        factor is None
+    )  # later runs count it at its highest
     standard = price(judge_with(NAMES["openai"]), Usage(reply.input_tokens, reply.output_tokens))
     assert reply.dollars == (pytest.approx(factor * standard) if factor else None)
 
@@ -250,9 +252,9 @@ def test_what_is_reserved_covers_the_standard_tier(tier):
     plain, asked = judge_with(NAMES["openai"]), judge_with(NAMES["openai"], service_tier=tier)
     most = Usage(1000, 100)
     factor = 2 if tier == "priority" else 1
-    assert dearest(asked, most) == pytest.approx(factor * dearest(plain, most))
-    half = dearest(plain, most, batch=True)
-    assert dearest(asked, most, batch=True) == pytest.approx((4 if factor == 2 else 1) * half)
+    assert highest_price(asked, most) == pytest.approx(factor * highest_price(plain, most))
+    half = highest_price(plain, most, batch=True)
+    assert highest_price(asked, most, batch=True) == pytest.approx((4 if factor == 2 else 1) * half)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_a_cap_holds_with_all_other_fields(provider, body):
     ],
 )
 def test_a_server_decides_how_it_samples_where_no_temperature_is_set(name, options, leaves):
-    assert leaves_sampling(request_by(name, **options).judge) == leaves
+    assert server_chooses_sampling(request_by(name, **options).judge) == leaves
 
 
 NOBODY = "openai:m@http://127.0.0.1:9/v1"

@@ -4,10 +4,14 @@ from collections import Counter
 
 from tests.builders import graded_pools, interrupted, two_speeds
 from zelo_ray.commands.annotate import recorded_replies as known
-from zelo_ray.commands.annotate.recorded_replies import KnownReplies, WatchFrom, count_known
+from zelo_ray.commands.annotate.recorded_replies import (
+    RecordedCount,
+    WatchWithRecorded,
+    count_recorded,
+)
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.protocols import find
+from zelo_ray.protocols import find_protocol
 from zelo_ray.ray.dataset import Job
 
 
@@ -19,15 +23,15 @@ def job_at(tmp_path, **fields):
     options, panel = two_speeds(out, inputs=given, ledger=str(out), **fields)
     planned = Counter()
     for pool in pools:
-        planned.update(find(options.protocol).count(pool, panel, options))
+        planned.update(find_protocol(options.protocol).count(pool, panel, options))
     return Job(options, panel, "again", frozenset()), given, planned, out
 
 
 def test_what_is_known_and_what_is_left_is_counted_request_by_request(tmp_path):
     job, shards, planned, out = job_at(tmp_path)
-    there = count_known(job, shards, planned)
+    there = count_recorded(job, shards, planned)
     held = Counter(row.judge for row in read_rows(str(out)))
-    assert there == KnownReplies(dict(held), is_exact=True)
+    assert there == RecordedCount(dict(held), is_exact=True)
     left = sum(planned.values()) - sum(held.values())
     assert there.describe(planned) == f"{sum(held.values())} answers recorded, {left} to ask"
 
@@ -36,19 +40,21 @@ def test_replies_to_other_questions_are_not_known(tmp_path):
     job, shards, planned, _ = job_at(tmp_path)
     options = job.options.model_copy(update={"seed": 99, "instructions": "newer is better"})
     other = Job(options, job.panel, "again", frozenset())
-    assert count_known(other, shards, planned).describe(planned) == ""
+    assert count_recorded(other, shards, planned).describe(planned) == ""
 
 
 def test_of_a_large_job_the_ledger_is_counted(tmp_path, monkeypatch):
     job, shards, planned, out = job_at(tmp_path)
     monkeypatch.setattr(known, "_MOST", 10)
     held = Counter(row.judge for row in read_rows(str(out)))
-    there = count_known(job, shards, planned)
+    there = count_recorded(job, shards, planned)
     assert dict(there.by_judge) == {name: held[name] for name in planned}
     left = sum(planned.values()) - sum(held.values())
     says = f"about {sum(held.values())} answers recorded, about {left} to ask"
     assert there.describe(planned) == says
-    assert count_known(job, shards, dict.fromkeys(planned, 8)).by_judge == dict.fromkeys(planned, 8)
+    assert count_recorded(job, shards, dict.fromkeys(planned, 8)).by_judge == dict.fromkeys(
+        planned, 8
+    )
 
 
 class Shown:
@@ -63,7 +69,7 @@ class Shown:
 
 def test_progress_begins_with_what_is_known_and_never_passes_what_is_planned():
     shown = Shown()
-    watch = WatchFrom(shown, {"a": 40})
+    watch = WatchWithRecorded(shown, {"a": 40})
     watch.show({}, {"a": 100, "b": 100})
     assert shown.last == {"a": Tally(known=40)}
     tally = Tally(known=3, answered=5)

@@ -13,12 +13,12 @@ import pytest
 
 from tests.labelling import back, sample_at
 from zelo_ray import cli
-from zelo_ray.commands.label import draw, page_words, working
+from zelo_ray.commands.label import draw, open_work, page_commands
 from zelo_ray.commands.label.candidates import Candidates
 from zelo_ray.commands.label.page import labelling_page
-from zelo_ray.engine.lock import claim
+from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, LockError, OptionError
-from zelo_ray.evaluation.people.design import inclusion, threshold_of
+from zelo_ray.evaluation.people.sampling_design import inclusion_probabilities, sample_threshold
 from zelo_ray.formats.answers import PersonsAnswer
 from zelo_ray.formats.labels import read_labels
 from zelo_ray.options import load_options
@@ -45,11 +45,11 @@ def contest(tmp_path, monkeypatch):
         *([each[n] for each in pairs] for n in range(2)),
         size=sizes,
         measure="nDCG@10",
-        arms=("one", "two"),
+        rankers=("one", "two"),
         options=BakeoffOptions(truth="truth", out="contest", pools=(str(pools),)),
     )
     held = {"frame": found}
-    monkeypatch.setattr(draw, "candidates", lambda contest, measure: held["frame"])
+    monkeypatch.setattr(draw, "find_candidates", lambda contest, measure: held["frame"])
     return held
 
 
@@ -58,7 +58,7 @@ def options(out, **given):
 
 
 def drawn(out, **given):
-    with working(options(out, **given), print) as work:
+    with open_work(options(out, **given), print) as work:
         return [each.pair for each in work.desk.documents]
 
 
@@ -82,8 +82,8 @@ def test_a_sample_is_of_the_first_by_priority_and_grows_without_its_contest(tmp_
 
 def config_after(out):
     """The options that the next command reads, as it reads them."""
-    with working(options(out), print) as work:
-        words = shlex.split(page_words(work)["next"])
+    with open_work(options(out), print) as work:
+        words = shlex.split(page_commands(work)["next"])
     assert words[:3] == ["zelo-ray", "bakeoff", "--config"]
     return load_options(BakeoffOptions, {}, {}, Path(words[3]).read_text())
 
@@ -169,8 +169,8 @@ def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
 def test_more_counts_from_what_is_answered(tmp_path, contest, capsys):
     out = tmp_path / "labels"
     pairs = drawn(out, contest="contest", labels=12)
-    with working(options(out), print) as work:
-        work.desk.answers.keep(PersonsAnswer("", "ann", *pair, 1.0) for pair in pairs[:4])
+    with open_work(options(out), print) as work:
+        work.desk.answers.append(PersonsAnswer("", "ann", *pair, 1.0) for pair in pairs[:4])
     capsys.readouterr()
     assert len(drawn(out, more=8)) == len(drawn(out, more=3)) == 12
     assert capsys.readouterr().out.count("Nothing added: 8 documents") == 2
@@ -190,7 +190,7 @@ def test_a_new_arm_keeps_what_was_drawn_and_asks_down_to_the_old_threshold(tmp_p
     out = tmp_path / "labels"
     first = drawn(out, contest="contest", labels=12)
     before = pq.read_table(out / "documents.parquet")
-    threshold = threshold_of(before["priority"].to_numpy(), 12)
+    threshold = sample_threshold(before["priority"].to_numpy(), 12)
     sizes = contest["frame"].size.copy()
     sizes[::2], sizes[1::2] = sizes[::2] * 1.8, sizes[1::2] / 3
     contest["frame"] = replace(contest["frame"], size=sizes, arms=("one", "three"))
@@ -215,11 +215,11 @@ def test_a_new_arm_keeps_what_was_drawn_and_asks_down_to_the_old_threshold(tmp_p
 def test_chances_of_a_finished_sample_are_those_of_the_design(tmp_path, contest):
     out = tmp_path / "labels"
     pairs = drawn(out, contest="contest", labels=12)
-    with working(options(out), print) as work:
-        work.desk.answers.keep(PersonsAnswer("", "ann", *pair, 1.0) for pair in pairs)
+    with open_work(options(out), print) as work:
+        work.desk.answers.append(PersonsAnswer("", "ann", *pair, 1.0) for pair in pairs)
     table = pq.read_table(out / "documents.parquet")
-    threshold = threshold_of(table["priority"].to_numpy(), 12)
-    wanted = inclusion(table["size"].to_numpy()[:12], threshold)
+    threshold = sample_threshold(table["priority"].to_numpy(), 12)
+    wanted = inclusion_probabilities(table["size"].to_numpy()[:12], threshold)
     np.testing.assert_allclose(read_labels(str(out)).rows["probability"].to_numpy(), wanted)
 
 
@@ -239,7 +239,7 @@ def test_people_are_told_what_the_judges_were_told(tmp_path, contest, monkeypatc
     own = BakeoffOptions(truth=truth, out="contest", pools=frame.options.pools)
 
     def page(folder, **given):
-        with working(options(tmp_path / folder, contest="contest", **given), print) as work:
+        with open_work(options(tmp_path / folder, contest="contest", **given), print) as work:
             return work.about["show_query"], html.unescape(labelling_page(work, "a token")[0])
 
     contest["frame"] = replace(frame, options=own)
@@ -263,7 +263,7 @@ def test_answers_of_some_of_a_sample_are_a_sample_of_so_many(tmp_path):
         for _ in range(1500):
             priority = sizes / (1 - rng.uniform(size=40))
             order = np.argsort(-priority)
-            chance = inclusion(sizes[order[:stop]], priority[order[stop]])
+            chance = inclusion_probabilities(sizes[order[:stop]], priority[order[stop]])
             sums.append((worth[order[:stop]] / chance).sum())
         error = np.std(sums) / np.sqrt(len(sums))
         assert abs(np.mean(sums) - worth.sum()) < 4 * error
@@ -277,7 +277,7 @@ def test_people_see_fields_of_queries_that_rows_have_and_none_is_missed_quietly(
     given = {"contest": "contest", "pools": (str(tmp_path / "rows.csv"),)}
     with pytest.raises(OptionError, match="no query has the field 'narr' of --show-query"):
         drawn(out, show_query=("narr",), **given)
-    with working(options(out, show_query=("narrative",), **given), print) as work:
+    with open_work(options(out, show_query=("narrative",), **given), print) as work:
         first = work.desk.documents[0]
     number = first.pair[0][1:]
     assert first.query == f"query {number}?\nnarrative: Why q{number}."
@@ -302,9 +302,9 @@ def test_other_fields_are_shown_while_nobody_has_answered_and_refused_after(
 
     with pytest.raises(OptionError, match=r"no query has the field 'y' .*fields are why"):
         drawn(**dict(drawn_with("y")))
-    with working(drawn_with("why"), print) as work:
+    with open_work(drawn_with("why"), print) as work:
         assert {each.query.partition("\n")[2] for each in work.desk.documents} == {"why: W"}
-        work.desk.answers.keep([PersonsAnswer("", "ann", *work.desk.documents[0].pair, 1.0)])
+        work.desk.answers.append([PersonsAnswer("", "ann", *work.desk.documents[0].pair, 1.0)])
     assert len(drawn(**dict(drawn_with("why")))) == 3
     with pytest.raises(OptionError, match="people who saw why of queries"):
         drawn(out, show_query=("y",))
@@ -361,7 +361,7 @@ def test_options_that_make_no_sense_are_told(given, says):
 
 def test_one_process_at_a_time_and_no_results_of_others(tmp_path):
     out = sample_at(tmp_path / "labels", 2)
-    with claim(str(out), kind="label"), pytest.raises(LockError, match="in use by another"):
+    with claim_folder(str(out), kind="label"), pytest.raises(LockError, match="in use by another"):
         drawn(out)
     other = tmp_path / "judged"
     other.mkdir()

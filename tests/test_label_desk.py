@@ -11,7 +11,7 @@ import pytest
 from tests.labelling import sample_at, sheet
 from zelo_ray import cli
 from zelo_ray.commands.label import draw
-from zelo_ray.commands.label.desk import Desk
+from zelo_ray.commands.label.desk import LabelDesk
 from zelo_ray.commands.label.store import Answers
 from zelo_ray.formats.answers import PersonsAnswer, read_answers
 from zelo_ray.options.label import LabelOptions
@@ -27,29 +27,29 @@ class Hand:
 
 
 def desk_at(out, clock=None):
-    _, sample = draw.drawn(LabelOptions(out=str(out)), print)
-    return Desk(sample, Answers(str(out), print), 3, clock or Hand())
+    _, sample = draw.draw_sample(LabelOptions(out=str(out)), print)
+    return LabelDesk(sample, Answers(str(out), print), 3, clock or Hand())
 
 
 def test_a_document_is_before_one_person_until_they_leave_it(tmp_path):
     clock = Hand()
     desk = desk_at(sample_at(tmp_path, 3), clock)
-    ann, bob = (desk.take(name)["document"]["key"] for name in ("ann", "bob"))
+    ann, bob = (desk.assign_next(name)["document"]["key"] for name in ("ann", "bob"))
     assert [ann, bob] == [each.key for each in desk.documents[:2]]
-    assert desk.take("ann")["document"]["key"] == ann  # the page was loaded anew
+    assert desk.assign_next("ann")["document"]["key"] == ann  # the page was loaded anew
     assert desk.progress("ann").elsewhere == 1
-    after = desk.answer("bob", bob, 2.0)
+    after = desk.save_answer("bob", bob, 2.0)
     assert after["document"]["key"] == desk.documents[2].key
     clock.time = 1000.0
-    assert desk.take("cid")["document"]["key"] == ann
-    assert desk.answer("ann", ann, 1.0)["progress"]["done"] == 2  # late, and kept all the same
+    assert desk.assign_next("cid")["document"]["key"] == ann
+    assert desk.save_answer("ann", ann, 1.0)["progress"]["done"] == 2  # late, and kept all the same
 
 
 def test_an_answer_that_is_sent_twice_is_kept_once_and_undone_once(tmp_path):
     desk = desk_at(sample_at(tmp_path, 3))
     key = desk.documents[0].key
-    first = desk.answer("ann", key, 2.0)
-    again = desk.answer("ann", key, 2.0)
+    first = desk.save_answer("ann", key, 2.0)
+    again = desk.save_answer("ann", key, 2.0)
     assert (first["document"], first["previous"]) == (again["document"], key)
     assert len((tmp_path / "answers.jsonl").read_bytes().splitlines()) == 1
     back = desk.undo("ann", key)
@@ -57,17 +57,17 @@ def test_an_answer_that_is_sent_twice_is_kept_once_and_undone_once(tmp_path):
     assert desk.undo("ann", key)["progress"]["done"] == 0
     assert len((tmp_path / "answers.jsonl").read_bytes().splitlines()) == 2
     anew = desk_at(tmp_path)
-    assert anew.take("ann")["document"]["key"] == key
+    assert anew.assign_next("ann")["document"]["key"] == key
 
 
 def test_undoing_takes_back_an_answer_that_was_changed_too(tmp_path):
     desk = desk_at(sample_at(tmp_path, 2))
     key = desk.documents[0].key
-    desk.answer("ann", key, 1.0)
-    desk.answer("ann", key, 3.0)
+    desk.save_answer("ann", key, 1.0)
+    desk.save_answer("ann", key, 3.0)
     told = desk.undo("ann", key)
     assert (told["before"], told["progress"]["done"], told["previous"]) == (3.0, 0, None)
-    assert desk_at(tmp_path).take("ann")["document"]["key"] == key
+    assert desk_at(tmp_path).assign_next("ann")["document"]["key"] == key
 
 
 class Slow(str):
@@ -76,7 +76,9 @@ class Slow(str):
     __hash__ = str.__hash__
 
     def __ne__(self, other):
-        thread = threading.Thread(target=self.desk.take, args=(f"new {time.monotonic_ns()}",))
+        thread = threading.Thread(
+            target=self.desk.assign_next, args=(f"new {time.monotonic_ns()}",)
+        )
         thread.start()
         thread.join(0.05)
         return str(self) != other
@@ -84,7 +86,7 @@ class Slow(str):
 
 def test_who_sits_down_while_progress_is_told_waits(tmp_path):
     desk = desk_at(sample_at(tmp_path, 2))
-    desk.take("ann")
+    desk.assign_next("ann")
     name = Slow("bob")
     name.desk = desk
     assert desk.progress(name).elsewhere == 1
@@ -94,8 +96,8 @@ def test_a_document_that_was_left_open_comes_before_all_others_and_is_named(tmp_
     out = sample_at(tmp_path / "labels", 5, overlap=1.0)
     desk = desk_at(out)
     for number in (0, 1, 3):
-        desk.answer("ann", desk.documents[number].key, 1.0)
-    assert desk.take("bob")["document"]["key"] == desk.documents[2].key
+        desk.save_answer("ann", desk.documents[number].key, 1.0)
+    assert desk.assign_next("bob")["document"]["key"] == desk.documents[2].key
     numbers = [row["key"] for row in sheet(out, tmp_path / "out.csv", capsys, "--person", "bob")]
     assert numbers == [desk.documents[n].key for n in (2, 0, 1, 3, 4)]
     cli.main(["label", "--out", str(out), "--csv", str(tmp_path / "again.csv")])
@@ -107,10 +109,10 @@ def test_undoing_goes_back_over_a_restart(tmp_path):
     desk = desk_at(sample_at(tmp_path, 4))
     keys = [each.key for each in desk.documents]
     for key in keys[:3]:
-        desk.answer("ann", key, 1.0)
-    desk.answer("bob", keys[3], 1.0)
+        desk.save_answer("ann", key, 1.0)
+    desk.save_answer("bob", keys[3], 1.0)
     anew = desk_at(tmp_path)
-    assert anew.take("ann")["previous"] == keys[2]
+    assert anew.assign_next("ann")["previous"] == keys[2]
     assert anew.undo("ann", keys[2])["previous"] == keys[1]
     assert anew.undo("ann", keys[1])["previous"] == keys[0]
 
@@ -120,16 +122,16 @@ def test_the_share_that_two_judge_goes_to_a_second_person_only(tmp_path):
     desk = desk_at(out)
     twice = [each.key for each in desk.documents if each.wanted == 2]
     assert 4 < len(twice) < 22
-    told = desk.take("ann")
+    told = desk.assign_next("ann")
     while told["document"]:
-        told = desk.answer("ann", told["document"]["key"], 1.0)
+        told = desk.save_answer("ann", told["document"]["key"], 1.0)
     assert (told["progress"]["done"], told["progress"]["second"]) == (40, len(twice))
-    told, seen = desk.take("bob"), []
+    told, seen = desk.assign_next("bob"), []
     while told["document"]:
         seen.append(told["document"]["key"])
-        told = desk.answer("bob", seen[-1], 2.0)
+        told = desk.save_answer("bob", seen[-1], 2.0)
     assert seen == twice
-    assert desk.take("cid")["document"] is None
+    assert desk.assign_next("cid")["document"] is None
     about = json.loads((out / "label.json").read_text())
     (out / "label.json").write_text(json.dumps(about | {"overlap": 0.5}))
     assert {*twice} <= {each.key for each in desk_at(out).documents if each.wanted == 2}
@@ -137,7 +139,7 @@ def test_the_share_that_two_judge_goes_to_a_second_person_only(tmp_path):
 
 def test_a_document_that_two_judge_is_before_two_at_once_and_not_before_three(tmp_path):
     desk = desk_at(sample_at(tmp_path, 1, overlap=1.0))
-    assert [bool(desk.take(name)["document"]) for name in ("ann", "bob", "cid")] == [
+    assert [bool(desk.assign_next(name)["document"]) for name in ("ann", "bob", "cid")] == [
         True,
         True,
         False,
@@ -146,16 +148,16 @@ def test_a_document_that_two_judge_is_before_two_at_once_and_not_before_three(tm
 
 def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
     desk = desk_at(sample_at(tmp_path, 3))
-    desk.answer("ann", desk.documents[0].key, 2.0)
+    desk.save_answer("ann", desk.documents[0].key, 2.0)
     with (tmp_path / "answers.jsonl").open("ab") as file:
         file.write(b'{"at": "2026-0')
     said = []
     answers = Answers(str(tmp_path), said.append)
-    assert len(answers.standing) == 1
+    assert len(answers.current) == 1
     assert "moved an incomplete last line" in said[0]
     assert (tmp_path / "answers.torn").read_bytes() == b'{"at": "2026-0\n'
-    answers.keep([PersonsAnswer("", "ann", *desk.documents[1].pair, 1.0)])
-    assert len(Answers(str(tmp_path), pytest.fail).standing) == 2
+    answers.append([PersonsAnswer("", "ann", *desk.documents[1].pair, 1.0)])
+    assert len(Answers(str(tmp_path), pytest.fail).current) == 2
 
 
 FULL = """
@@ -165,16 +167,16 @@ from zelo_ray.formats.answers import PersonsAnswer
 answers = Answers(sys.argv[1], print)
 names = ("ann", "bob")
 one, two = ([PersonsAnswer("now", who, "q", f"d{n}", 2.0) for n in range(3)] for who in names)
-answers.keep(one)
-size = sum(len(each.line()) for each in one)
+answers.append(one)
+size = sum(len(each.to_json_line()) for each in one)
 least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-resource.setrlimit(resource.RLIMIT_FSIZE, (size + len(two[0].line()) + 9, most))
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + len(two[0].to_json_line()) + 9, most))
 try:
-    answers.keep(two)
+    answers.append(two)
 except OSError as error:
     print(error.strerror)
 resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
-answers.keep(two[:1])
+answers.append(two[:1])
 """
 
 
@@ -191,5 +193,5 @@ def test_who_lets_go_of_the_directory_keeps_nothing_more(tmp_path):
     desk = desk_at(sample_at(tmp_path, 3))
     desk.close()
     with pytest.raises(OSError, match="has ended"):
-        desk.answer("ann", desk.documents[0].key, 2.0)
+        desk.save_answer("ann", desk.documents[0].key, 2.0)
     assert (tmp_path / "answers.jsonl").read_bytes() == b""

@@ -11,7 +11,7 @@ import pytest
 
 from tests.labelling import sample_at, serving
 from tests.test_report_browser import CHROMIUM, OVER, in_browser
-from zelo_ray.formats.answers import read_answers, standing
+from zelo_ray.formats.answers import current_answers, read_answers
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="neither chromium nor google-chrome is here")
 MAIN = "import sys; from zelo_ray.cli import main; sys.exit(main())"
@@ -79,7 +79,9 @@ async def judge(tab, key):
 def grades_at(out):
     """By document, what Ann said."""
     answers, _ = read_answers(str(out / "answers.jsonl"))
-    return {pair[1]: by["Ann"].grade for pair, by in standing(answers).items() if "Ann" in by}
+    return {
+        pair[1]: by["Ann"].grade for pair, by in current_answers(answers).items() if "Ann" in by
+    }
 
 
 def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(tmp_path):

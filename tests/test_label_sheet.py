@@ -6,8 +6,8 @@ import pytest
 
 from tests.labelling import back, sample_at, sheet
 from zelo_ray import cli
-from zelo_ray.commands.label.between import between_people
-from zelo_ray.commands.label.rubric import RUBRIC, names_of
+from zelo_ray.commands.label.people_agreement import compare_people
+from zelo_ray.commands.label.rubric import RUBRIC, grade_names
 from zelo_ray.formats.labels import read_labels
 
 
@@ -29,7 +29,7 @@ def test_a_spreadsheet_goes_out_and_comes_back_moved_and_cut(tmp_path, capsys, m
     assert (status, "Read 5 answers" in told and "5 of them new" in told) == (0, True)
     labels = read_labels(str(out))
     assert labels.rows["grade"].to_pylist() == [2.0]
-    assert (labels.unsure, labels.ahead) == (2, 2)
+    assert (labels.cannot_say, labels.out_of_turn) == (2, 2)
     assert "2 documents judged out of turn" in told
     _, told = back(out, tmp_path / "in.csv", moved, capsys, "--person", "ann")
     assert "0 of them new" in told
@@ -88,7 +88,7 @@ def test_two_people_in_one_file_and_a_document_twice(tmp_path, capsys):
     _, told = back(out, tmp_path / "in.csv", both, capsys)
     assert "24 answers" in told
     assert "ann and bob on 12 documents: the same grade on 67%, weighted kappa 0.67" in told
-    between = between_people(read_labels(str(out)).rows, 3)
+    between = compare_people(read_labels(str(out)).rows, 3)
     assert [(each.person_a, each.person_b, each.documents) for each in between] == [
         ("ann", "bob", 12)
     ]
@@ -101,7 +101,7 @@ def test_people_are_not_compared_on_a_scale_too_fine_for_a_table():
     rows = [("q", f"d{n}", who, n * 1e7, None) for n in range(4) for who in ("ann", "bob")]
     names = ["query_id", "doc_id", "person", "grade", "probability"]
     table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
-    assert between_people(table, 3e7) == []
+    assert compare_people(table, 3e7) == []
 
 
 def test_a_sheet_with_a_column_twice_and_a_grade_that_is_a_number_to_python_alone(tmp_path, capsys):
@@ -129,11 +129,11 @@ def test_a_file_that_is_no_sheet_says_what_it_has(tmp_path, capsys):
 
 
 def test_grades_are_named_by_the_lines_of_a_rubric():
-    assert names_of(RUBRIC, 3) == ["irrelevant", "marginal", "relevant", "highly relevant"]
-    assert names_of("# Ours\n- 0: no\n- 1: well (perhaps)\n- 3. yes, all of it\n", 3) == [
+    assert grade_names(RUBRIC, 3) == ["irrelevant", "marginal", "relevant", "highly relevant"]
+    assert grade_names("# Ours\n- 0: no\n- 1: well (perhaps)\n- 3. yes, all of it\n", 3) == [
         "no",
         "well",
         "",
         "yes",
     ]
-    assert names_of("Whatever you think.", 3) == ["", "", "", ""]
+    assert grade_names("Whatever you think.", 3) == ["", "", "", ""]

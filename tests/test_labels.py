@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import PersonsAnswer, read_answers, standing
-from zelo_ray.formats.labels import by_person, read_labels
+from zelo_ray.formats.answers import PersonsAnswer, current_answers, read_answers
+from zelo_ray.formats.labels import read_grades_by_person, read_labels
 
 AT = "2026-01-01T00:00:00+00:00"
 
@@ -23,7 +23,9 @@ def sample(out, sizes, priorities, answers, **about):
     pq.write_table(pa.table(columns), out / "documents.parquet")
     about = {"top": 3, "stages": [{"labels": 2, "at": AT}], **about}
     (out / "label.json").write_text(json.dumps(about))
-    lines = [PersonsAnswer(AT, who, "q", doc_id, *more).line() for who, doc_id, *more in answers]
+    lines = [
+        PersonsAnswer(AT, who, "q", doc_id, *more).to_json_line() for who, doc_id, *more in answers
+    ]
     (out / "answers.jsonl").write_bytes(b"".join(lines))
     return str(out)
 
@@ -41,7 +43,12 @@ def test_the_longest_run_of_answers_by_priority_is_the_sample(tmp_path):
         ("q", "d0", "bob", 0.0, 0.8),
         ("q", "d1", "ann", 2.0, 0.2),
     ]
-    assert (labels.drawn, labels.ahead, labels.unsure, labels.top) == (True, 1, 0, 3.0)
+    assert (
+        labels.is_random_sample,
+        labels.out_of_turn,
+        labels.cannot_say,
+        labels.highest_grade,
+    ) == (True, 1, 0, 3.0)
     assert labels.frame.to_pylist()[4] == {"query_id": "q", "doc_id": "d4", "size": 0.2}
 
 
@@ -60,7 +67,7 @@ def test_who_cannot_say_lowers_the_chance_of_the_others_and_ends_no_run(tmp_path
     labels = read_labels(sample(tmp_path, [0.2] * 4, [2.0, 1.0, 0.8, 0.4], answers))
     assert [row[1] for row in told(labels)] == ["d0", "d2"]
     assert labels.rows["probability"].to_pylist() == pytest.approx([0.5 * 2 / 3] * 2)
-    assert (labels.unsure, labels.ahead) == (1, 0)
+    assert (labels.cannot_say, labels.out_of_turn) == (1, 0)
 
 
 def test_the_last_answer_of_a_person_counts_and_undoing_takes_it_back(tmp_path):
@@ -71,11 +78,13 @@ def test_the_last_answer_of_a_person_counts_and_undoing_takes_it_back(tmp_path):
         PersonsAnswer(AT, "bob", "q", "d0", undo=True),
         PersonsAnswer(AT, "bob", "q", "d1", undo=True),
     ]
-    assert {pair: sorted(by) for pair, by in standing(said).items()} == {("q", "d0"): ["ann"]}
-    assert standing(said)["q", "d0"]["ann"].grade == 2.0
+    assert {pair: sorted(by) for pair, by in current_answers(said).items()} == {
+        ("q", "d0"): ["ann"]
+    }
+    assert current_answers(said)["q", "d0"]["ann"].grade == 2.0
     undone = PersonsAnswer(AT, "ann", "q", "d0", undo=True)
-    assert standing([*said, undone]) == {}  # as the page shows it: open
-    again = standing([*said, undone, PersonsAnswer(AT, "ann", "q", "d0", 0.0)])
+    assert current_answers([*said, undone]) == {}  # as the page shows it: open
+    again = current_answers([*said, undone, PersonsAnswer(AT, "ann", "q", "d0", 0.0)])
     assert again["q", "d0"]["ann"].grade == 0.0
 
 
@@ -84,23 +93,23 @@ def test_a_sample_tells_where_it_lies_what_it_was_drawn_for_and_how_large(tmp_pa
     about = {"measure": "P@5", "stages": stages}
     place = sample(tmp_path / "labels", [0.2] * 4, [2.0, 1.0, 0.8, 0.4], [], **about)
     labels = read_labels(f"{place}/")
-    assert (labels.measure, labels.place, labels.drawn_so_far) == ("P@5", place, 3)
+    assert (labels.measure, labels.place, labels.sample_size) == ("P@5", place, 3)
     file = tmp_path / "qrels.txt"
     file.write_text("q 0 d1 2\n")
     labels = read_labels(str(file))
-    assert (labels.measure, labels.place, labels.drawn_so_far) == ("", str(file), 0)
+    assert (labels.measure, labels.place, labels.sample_size) == ("", str(file), 0)
 
 
 def test_nothing_answered_is_no_label_and_no_error(tmp_path):
     labels = read_labels(sample(tmp_path, [0.2], [2.0], []))
-    assert (len(labels.rows), labels.ahead, labels.drawn) == (0, 0, True)
+    assert (len(labels.rows), labels.out_of_turn, labels.is_random_sample) == (0, 0, True)
     (tmp_path / "answers.jsonl").unlink()
     assert len(read_labels(str(tmp_path)).rows) == 0
 
 
 def test_a_torn_last_line_is_left_out_and_another_is_named(tmp_path):
     file = tmp_path / "answers.jsonl"
-    good = PersonsAnswer(AT, "ann", "q", "d0", 2.0).line()
+    good = PersonsAnswer(AT, "ann", "q", "d0", 2.0).to_json_line()
     for torn in (b'{"at": "2026', b"\0\0\0", good.replace(b"2.0", b"true")):
         file.write_bytes(good + torn)
         assert [each.grade for each in read_answers(str(file))[0]] == [2.0]
@@ -128,7 +137,12 @@ def test_a_table_with_a_head_is_read_whatever_parts_its_columns(tmp_path, mark):
     file.write_text("\ufeff" + "\r\n".join(row.replace(",", mark) for row in rows))
     labels = read_labels(str(file))
     assert told(labels) == [("q", "7", "ann", 2.0, 0.5), ("q", "7", "bob", 1.0, 0.5)]
-    assert (labels.drawn, labels.unsure, labels.frame, labels.top) == (True, 1, None, 2.0)
+    assert (labels.is_random_sample, labels.cannot_say, labels.frame, labels.highest_grade) == (
+        True,
+        1,
+        None,
+        2.0,
+    )
 
 
 def test_who_cannot_say_is_no_loss_where_another_can(tmp_path):
@@ -137,21 +151,21 @@ def test_who_cannot_say_is_no_loss_where_another_can(tmp_path):
         "\n".join(["query_id,doc_id,person,grade,probability", *rows])
     )
     labels = read_labels(str(tmp_path / "people.csv"))
-    assert (labels.documents, labels.unsure, labels.blank) == (1, 1, 3)
+    assert (labels.documents, labels.cannot_say, labels.ungraded_rows) == (1, 1, 3)
 
 
 def test_agreement_of_people_takes_every_grade_that_stands(tmp_path):
     """Also those that count in no correction, since the first document is still open."""
     answers = [("ann", "d1", 2.0), ("bob", "d1", 1.0), ("ann", "d2", None)]
     place = sample(tmp_path / "labels", [0.2] * 3, [2.0, 1.0, 0.8], answers)
-    rows, blank = by_person(place)
+    rows, blank = read_grades_by_person(place)
     assert [*zip(*rows.to_pydict().values(), strict=True)] == [
         ("q", "d1", "ann", 2.0),
         ("q", "d1", "bob", 1.0),
     ]
     assert blank == 1
     with pytest.raises(InputError, match="holds no grade of a person"):
-        by_person(sample(tmp_path / "none", [0.2], [2.0], [("ann", "d0", None)]))
+        read_grades_by_person(sample(tmp_path / "none", [0.2], [2.0], [("ann", "d0", None)]))
 
 
 def test_json_lines_and_parquet_are_read_and_know_no_chances(tmp_path):
@@ -162,7 +176,7 @@ def test_json_lines_and_parquet_are_read_and_know_no_chances(tmp_path):
     for file in (lines, table):
         labels = read_labels(str(file))
         assert [row[3] for row in told(labels)] == [0, 1, 2, 0]
-        assert not labels.drawn
+        assert not labels.is_random_sample
         assert labels.rows["probability"].null_count == 4
 
 

@@ -17,11 +17,11 @@ from tests.builders import (
 )
 from tests.test_online_limits import OwnTill
 from zelo_ray.engine.batch.parts import Parts
-from zelo_ray.engine.bookkeeping import over_budget
+from zelo_ray.engine.bookkeeping import budget_used_up
+from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.learning import learn
+from zelo_ray.engine.learning import learn_judges
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.settle import settled
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.protocols import advance, lean
 
@@ -105,13 +105,15 @@ def test_a_budget_that_ends_in_a_later_round_leaves_scores_of_every_pool_that_wa
     out = tmp_path / "out"
     asker = ask(pools, out, {}, shared_budget=OwnTill(cap), max_usd=cap, clock=Clock(), **job)
     assert sum(row.dollars for row in asker.books) <= cap
-    steps = came_to(asker.job, out, pools, {judge: over_budget(cap)})
+    steps = came_to(asker.job, out, pools, {judge: budget_used_up(cap)})
     late = [step for step in steps if step.failures]
     assert 0 < len(late) < len(steps)
-    block = settled(lines_of(pools), steps, asker.job[1])
+    block = build_results_from_steps(lines_of(pools), steps, asker.job[1])
     write_results([block], asker.job[1], judgments_only=True)
-    learned = learn(asker.job[1].model_copy(update={"out": str(out)}), None)
-    summary = write_results([settled(lines_of(pools), steps, asker.job[1], learned)], asker.job[1])
+    learned = learn_judges(asker.job[1].model_copy(update={"out": str(out)}), None)
+    summary = write_results(
+        [build_results_from_steps(lines_of(pools), steps, asker.job[1], learned)], asker.job[1]
+    )
     heard = {one.query_id: len(step.judgments) for step in steps for one in step.judgments}
     begun = {query_id for query_id, count in heard.items() if count >= first / len(pools)}
     assert len(begun) > len(pools) / 2

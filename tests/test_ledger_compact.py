@@ -21,17 +21,17 @@ from zelo_ray.engine.ledger import (
     Ledger,
     compact,
     compaction,
-    keep_index,
-    keeping,
-    paid_in,
+    index_upkeep,
     read_rows,
-    spent_in,
+    sum_paid,
+    sum_spent,
     table_file,
+    update_index,
     writing,
 )
-from zelo_ray.engine.lock import claim
+from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import line_of
+from zelo_ray.formats.segments import reply_to_line
 
 quietly = partial(compact, say=lambda _: None)
 
@@ -93,8 +93,8 @@ def holds(out, replies, damaged=1):
     assert ledger.read(keys) == replies
     assert len(ledger) == len(replies)
     assert sorted(reply.text for reply in read_rows(out)) == sorted(r.text for r in replies)
-    assert paid_in(out).dollars() == math.fsum(reply.dollars or 0.0 for reply in replies)
-    spent = spent_in(out, "run")
+    assert sum_paid(out).dollars() == math.fsum(reply.dollars or 0.0 for reply in replies)
+    spent = sum_spent(out, "run")
     assert spent.damaged == ledger.damaged
     assert (len(spent.damaged), spent.of_damage) == (damaged, 0.7 * damaged)
     assert spent.unpriced == sum(reply.dollars is None for reply in replies)
@@ -239,7 +239,7 @@ def test_what_is_added_to_a_segment_that_was_replaced_counts(out):
     quietly(out)
     late = dataclasses.replace(replies[0], key="cd" * 16, text="late")
     path, data = min(was.items())
-    fs.pipe_file(path, data + line_of(late))
+    fs.pipe_file(path, data + reply_to_line(late))
     holds(out, [*replies, late], damaged=0)
     quietly(out)
     holds(out, [*replies, late], damaged=0)
@@ -276,13 +276,13 @@ def test_records_are_removed_when_nobody_can_need_them(out):
 
 
 def test_the_index_goes_with_it(out, monkeypatch):
-    monkeypatch.setattr(keeping, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(index_upkeep, "_LEAST_BYTES", 1)
     replies = replies_of(20)
     fill(out, replies)
-    keep_index(out)
+    update_index(out)
     quietly(out)
     holds(out, replies, damaged=0)
-    keep_index(out)
+    update_index(out)
     holds(out, replies, damaged=0)
     fs, root = fsspec.url_to_fs(out)
     assert len(fs.find(f"{root}/replies/_index")) == 1
@@ -302,7 +302,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert "6 segments in one" in printed
     assert "1 segment (0.0 MB) instead of 6" in printed
     holds(out, replies, damaged=0)
-    with claim(str(tmp_path / "other")):
+    with claim_folder(str(tmp_path / "other")):
         assert main(["compact", str(tmp_path / "other")]) == 1
     assert "in use by another run" in capsys.readouterr().err
     assert len(segments(str(tmp_path / "other"))) == 6

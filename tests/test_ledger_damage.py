@@ -10,9 +10,17 @@ import pytest
 from tests.builders import ask, pool_of, reply_to
 from tests.builders import line_of as line_of_pool
 from zelo_ray.cli import main
-from zelo_ray.engine.ledger import Damaged, Ledger, Spent, read_rows, spent_in, told_damage, writing
+from zelo_ray.engine.ledger import (
+    Damaged,
+    Ledger,
+    Spent,
+    describe_damage,
+    read_rows,
+    sum_spent,
+    writing,
+)
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import line_of, row_of
+from zelo_ray.formats.segments import parse_row, reply_to_line
 
 
 def keys(*numbers):
@@ -114,7 +122,7 @@ def test_whatever_happens_to_its_bytes_a_ledger_tells_the_truth_or_nothing(whole
     rng = random.Random(seed)
     files = {path.name: path.read_bytes() for path in segments_of(out)}
     assert len(files) > 4
-    true = {line_of(reply)[:-1]: reply for reply in every}
+    true = {reply_to_line(reply)[:-1]: reply for reply in every}
     assert true.keys() == {line for data in files.values() for line in data.splitlines()}
     for round_ in range(10):
         harm = DAMAGES[(10 * seed + round_) % len(DAMAGES)]
@@ -143,7 +151,7 @@ def test_whatever_happens_to_its_bytes_a_ledger_tells_the_truth_or_nothing(whole
         read = list(read_rows(str(place.parent)))
         assert len(read) == len(left)
         assert {row.key for row in read} == {reply.key for reply in kept}
-        assert spent_in(str(place.parent)).damaged == ledger.damaged
+        assert sum_spent(str(place.parent)).damaged == ledger.damaged
 
 
 def test_a_checksum_that_is_damaged_leaves_no_line_without_one(tmp_path):
@@ -233,7 +241,7 @@ def test_a_line_whose_checksum_is_true_and_that_is_no_reply_is_set_aside(tmp_pat
 def test_columns_that_are_not_known_here_are_ignored(tmp_path):
     fill(tmp_path, reply_to(3))
     (segment,) = segments_of(tmp_path)
-    more = line_of(reply_to(4)).partition(b',"crc32"')[0] + b',"region":{"deep":[1]}'
+    more = reply_to_line(reply_to(4)).partition(b',"crc32"')[0] + b',"region":{"deep":[1]}'
     segment.write_bytes(segment.read_bytes() + summed(more))
     ledger = Ledger(str(tmp_path))
     assert ledger.damaged == []
@@ -255,7 +263,7 @@ def test_a_segment_of_another_format_is_left_alone_and_named(tmp_path, name):
     segment = tmp_path / "replies" / name
     segment.parent.mkdir()
     segment.write_bytes(b"\x93NEW")
-    for use in (Ledger, spent_in, lambda out: list(read_rows(out))):
+    for use in (Ledger, sum_spent, lambda out: list(read_rows(out))):
         with pytest.raises(LedgerError, match=f"{name}: another version .* name another --out"):
             use(str(tmp_path))
     assert segment.read_bytes() == b"\x93NEW"
@@ -266,26 +274,26 @@ def test_a_segment_of_another_format_is_left_alone_and_named(tmp_path, name):
 
 def test_what_a_damaged_line_cost_counts_as_the_dearest_row(tmp_path):
     fill(tmp_path, *(reply_to(i, dollars=cost) for i, cost in enumerate([0.25, 1.0, None, 0.5])))
-    assert spent_in(str(tmp_path)) == Spent(1.75, unpriced=1)
+    assert sum_spent(str(tmp_path)) == Spent(1.75, unpriced=1)
     (segment,) = segments_of(tmp_path)
     fill(tmp_path, reply_to(9, dollars=0.125, run_id="mine"))
     lines = segment.read_bytes().splitlines(keepends=True)
     segment.write_bytes(lines[0][1:] + b"".join(lines[1:]))
     seen = []
-    spent = spent_in(str(tmp_path), "mine", seen.append)
+    spent = sum_spent(str(tmp_path), "mine", seen.append)
     assert (spent.dollars, spent.unpriced, spent.of_run) == (2.625, 1, 0.125)
     assert seen == list(read_rows(str(tmp_path)))
     segment.write_bytes(b"".join(lines).replace(b"\n", b" ", 1))  # of two replies is known no more
-    assert spent_in(str(tmp_path)).dollars == 0.125 + 0.5 + 2 * 0.5
+    assert sum_spent(str(tmp_path)).dollars == 0.125 + 0.5 + 2 * 0.5
 
 
 def test_damage_is_told_in_a_sentence_that_names_three_places():
     lines = [Damaged(f"/data/out/replies/{name}.v2.jsonl", 1234) for name in "abcd"]
-    assert told_damage(lines[:1]) == (
+    assert describe_damage(lines[:1]) == (
         "the ledger holds 1 damaged line, which is set aside and asked again: "
         "replies/a.v2.jsonl at byte 1,234"
     )
-    assert told_damage(lines) == (
+    assert describe_damage(lines) == (
         "the ledger holds 4 damaged lines, which are set aside and asked again: "
         + "; ".join(f"replies/{name}.v2.jsonl at byte 1,234" for name in "abc")
         + "; …"
@@ -310,11 +318,11 @@ def test_a_dry_run_tells_damage_and_counts_its_price(tmp_path, capsys):
 
 def test_a_reply_that_is_damaged_while_it_is_settled_is_missing_and_not_fatal(tmp_path):
     from zelo_ray.ray.dataset import Job
-    from zelo_ray.ray.sweeps import Settle
+    from zelo_ray.ray.sweeps import ResultsActor
 
     pool = pool_of(range(4))
     panel, options = ask([pool], tmp_path, {}, judges=("offline:bm25",)).job
-    settle = Settle(Job(options, panel, "run", frozenset()), None)
+    settle = ResultsActor(Job(options, panel, "run", frozenset()), None)
     lines = [{"file": "in.jsonl", "number": 1, "raw": line_of_pool(pool)}]
     block = pyarrow.Table.from_pylist(lines)
     assert settle(block)["missing"].to_pylist() == [0]
@@ -324,10 +332,10 @@ def test_a_reply_that_is_damaged_while_it_is_settled_is_missing_and_not_fatal(tm
 
 
 def test_a_reply_outlives_a_column_that_was_added_since():
-    row = orjson.loads(line_of(reply_to(*keys(1))))
+    row = orjson.loads(reply_to_line(reply_to(*keys(1))))
     del row["crc32"], row["limit"]
     body = orjson.dumps(row)[:-1]
     line = body + b',"crc32":"%08x"}\n' % zlib.crc32(body)
-    assert row_of(line) == orjson.loads(line) | {"limit": 0}
+    assert parse_row(line) == orjson.loads(line) | {"limit": 0}
     without_key = orjson.dumps({"judge": "j"})[:-1]
-    assert row_of(without_key + b',"crc32":"%08x"}\n' % zlib.crc32(without_key)) is None
+    assert parse_row(without_key + b',"crc32":"%08x"}\n' % zlib.crc32(without_key)) is None

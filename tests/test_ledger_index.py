@@ -13,18 +13,18 @@ from tests.builders import reply_to
 from zelo_ray.engine import ledger as ledgers
 from zelo_ray.engine.ledger import (
     Ledger,
-    keep_index,
-    keeping,
-    known,
-    paid_in,
+    index_upkeep,
+    ledger_index,
     read_rows,
-    spent_in,
+    sum_paid,
+    sum_spent,
     table,
     table_file,
+    update_index,
     writing,
 )
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import line_of
+from zelo_ray.formats.segments import reply_to_line
 
 JUDGES = ("openai:one", "anthropic:two", "gemini:drei é")
 STATUSES = ("ok", "ok", "ok", "failed", "invalid", "refused", "truncated")
@@ -63,9 +63,9 @@ def fill(out, replies, run_id="run", at_once=9):
 @pytest.fixture
 def small(monkeypatch):
     """Everything that is done by the million is done by the dozen."""
-    monkeypatch.setattr(keeping, "_LEAST_BYTES", 1)
-    monkeypatch.setattr(keeping, "_SMALL", 20)
-    monkeypatch.setattr(known, "_TABLE_BYTES", 10_000)
+    monkeypatch.setattr(index_upkeep, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(index_upkeep, "_SMALL", 20)
+    monkeypatch.setattr(ledger_index, "_TABLE_BYTES", 10_000)
     monkeypatch.setattr(writing, "_LOCAL_BYTES", 3000)
     monkeypatch.setattr(writing, "_OBJECT_BYTES", 3000)
     monkeypatch.setattr(table, "_CHUNK_ROWS", 16)
@@ -110,7 +110,7 @@ def opened(out, run_id="", **view):
     ledger = Ledger(out, **view)
     ledger._run_id = run_id
     of = {"limited": bool(ledger._limits), "judges": ledger._judges, "run_id": ""}
-    ledger._known = known.LedgerIndex(ledger._fs, ledger._folder, ledger._takes, **of)
+    ledger._known = ledger_index.LedgerIndex(ledger._fs, ledger._folder, ledger._counts, **of)
     ledger._index = ledger._known.index
     ledger.refresh()
     return ledger
@@ -121,15 +121,15 @@ def tells_the_truth(out, replies):
     keys = sorted({reply.key for reply in replies} | {key("nobody's"), key("nor this")})
     for name, view in VIEWS.items():
         ledger, wanted = opened(out, **view), standing(replies, **view)
-        assert ledger.there(keys) == [each in wanted for each in keys], name
-        assert [ledger.has(each) for each in keys] == ledger.there(keys), name
+        assert ledger.contains(keys) == [each in wanted for each in keys], name
+        assert [ledger.has(each) for each in keys] == ledger.contains(keys), name
         assert len(ledger) == len(wanted), name
         there = sorted(wanted)
         assert ledger.read(there) == [wanted[each] for each in there], name
         assert [ledger.read([each])[0] for each in there[:5]] == [wanted[k] for k in there[:5]]
         for each in keys[:9]:
             mine = each in wanted and wanted[each].run_id == view.get("run_id", "")
-            assert ledger.own(each) == mine, name
+            assert ledger.is_own(each) == mine, name
         for each in keys if "judges" not in view else ():
             cuts = [
                 reply.limit or reply.output_tokens
@@ -145,9 +145,9 @@ def tells_the_truth(out, replies):
 
 def spent_is_right(out, replies):
     seen = []
-    assert spent_in(out, "run1") == spent_in(out, "run1", seen.append)
+    assert sum_spent(out, "run1") == sum_spent(out, "run1", seen.append)
     assert sorted(map(repr, seen)) == sorted(map(repr, replies))
-    paid = paid_in(out)
+    paid = sum_paid(out)
     assert sum(each.rows for each in paid.totals.values()) == len(replies)
     for run_id in (None, "run1", "run2"):
         mine = [reply for reply in replies if run_id in (None, reply.run_id)]
@@ -171,7 +171,7 @@ def no_parsing(monkeypatch):
         def read(*_args):
             raise AssertionError("a segment is read again")
 
-        for module in (known, ledgers.spending, keeping):
+        for module in (ledger_index, ledgers.spending, index_upkeep):
             monkeypatch.setattr(module, "lines_of", read)
 
     return refuse
@@ -186,15 +186,15 @@ def test_views_of_one_index_are_what_the_segments_say(out, small, no_parsing, mo
         replies += more
     assert len(index_of(out)) >= 2
     tells_the_truth(out, replies)
-    keep_index(out)
-    keep_index(out)
+    update_index(out)
+    update_index(out)
     assert 1 <= len(index_of(out)) <= 2
     keys = sorted({reply.key for reply in replies})
     wanted = standing(replies)
     no_parsing()
     ledger = Ledger(out)
-    assert ledger.there(keys) == [each in wanted for each in keys]
-    assert paid_in(out).unpriced() == sum(reply.dollars is None for reply in replies)
+    assert ledger.contains(keys) == [each in wanted for each in keys]
+    assert sum_paid(out).unpriced() == sum(reply.dollars is None for reply in replies)
     monkeypatch.undo()
     tells_the_truth(out, replies)
 
@@ -208,7 +208,7 @@ def test_a_killed_writer_leaves_no_index_and_the_next_run_makes_it(tmp_path, sma
     os.close(ledger._writer._file)  # as a kill would
     tells_the_truth(str(tmp_path), replies)
     assert index_of(str(tmp_path)) == left
-    keep_index(str(tmp_path))
+    update_index(str(tmp_path))
     no_parsing()
     assert len(Ledger(str(tmp_path))) == len(standing(replies))
 
@@ -285,9 +285,9 @@ def indexed(tmp_path_factory):
     """A ledger with an index of several tables."""
     out = tmp_path_factory.mktemp("indexed")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keeping, "_LEAST_BYTES", 1)
-        patch.setattr(keeping, "_SMALL", 1)
-        patch.setattr(known, "_TABLE_BYTES", 5000)
+        patch.setattr(index_upkeep, "_LEAST_BYTES", 1)
+        patch.setattr(index_upkeep, "_SMALL", 1)
+        patch.setattr(ledger_index, "_TABLE_BYTES", 5000)
         patch.setattr(writing, "_LOCAL_BYTES", 3000)
         replies = made_up(random.Random(5), 90)
         fill(out, replies[:20], "run1")
@@ -316,7 +316,7 @@ def test_an_index_that_is_harmed_is_not_believed(indexed, tmp_path, small, harm,
         assert ledger.read(sorted(wanted)) == [wanted[each] for each in sorted(wanted)]
         assert len(ledger) == len(wanted)
         spent_is_right(str(out), replies)
-        keep_index(str(out))
+        update_index(str(out))
     tables = list((out / "replies/_index").glob("*.index"))
     assert tables or harm is a_folder
 
@@ -326,8 +326,8 @@ def test_an_index_of_other_segments_is_not_believed(indexed, tmp_path, small):
     for segment in (out / "replies").glob("*.jsonl"):
         segment.unlink()
     assert len(Ledger(str(out))) == 0
-    assert spent_in(str(out)).dollars == 0
-    keep_index(str(out))
+    assert sum_spent(str(out)).dollars == 0
+    update_index(str(out))
     assert list((out / "replies/_index").iterdir()) == []
 
 
@@ -336,7 +336,7 @@ def test_a_segment_that_grew_or_changed_is_read_again(indexed, tmp_path):
     segments = sorted((out / "replies").glob("*.jsonl"))
     more = dataclasses.replace(replies[0], key=key("more"), dollars=1.0)
     with segments[0].open("ab") as file:
-        file.write(line_of(more))
+        file.write(reply_to_line(more))
     lines = segments[1].read_bytes().splitlines(keepends=True)
     segments[1].write_bytes(b"".join(reversed(lines)))  # of the same size
     os.utime(segments[1], (1, 1))
@@ -349,10 +349,10 @@ def test_a_copy_whose_files_have_other_times_is_read_again(indexed, tmp_path, sm
     for segment in (out / "replies").glob("*.jsonl"):
         os.utime(segment, (7, 7))
     wanted = standing(replies)
-    assert Ledger(str(out)).there(sorted(wanted)) == [True] * len(wanted)
-    keep_index(str(out))
+    assert Ledger(str(out)).contains(sorted(wanted)) == [True] * len(wanted)
+    update_index(str(out))
     no_parsing()
-    assert Ledger(str(out)).there(sorted(wanted)) == [True] * len(wanted)
+    assert Ledger(str(out)).contains(sorted(wanted)) == [True] * len(wanted)
 
 
 def test_damage_that_no_date_tells_is_found_when_it_is_read_and_asked_again(
@@ -361,7 +361,7 @@ def test_damage_that_no_date_tells_is_found_when_it_is_read_and_asked_again(
     out, replies, _ = copied(indexed, tmp_path)
     wanted = standing(replies)
     ledger = Ledger(str(out))
-    place = ledger._standing(each := next(k for k, r in wanted.items() if r.text))
+    place = ledger._current_place(each := next(k for k, r in wanted.items() if r.text))
     path = out / "replies" / place.segment
     was = path.stat()
     data = bytearray(path.read_bytes())
@@ -374,13 +374,13 @@ def test_damage_that_no_date_tells_is_found_when_it_is_read_and_asked_again(
         again.read([each])
     for forget in (False, True):  # in this process, and in another
         if forget:
-            monkeypatch.setattr(keeping, "_DOUBTED", set())
+            monkeypatch.setattr(index_upkeep, "_DOUBTED", set())
         last = Ledger(str(out))
         assert [(d.segment, d.byte) for d in last.damaged] == [(str(path), place.offset)]
-        left = [reply for reply in replies if line_of(reply) in {*_lines(out)}]
+        left = [reply for reply in replies if reply_to_line(reply) in {*_lines(out)}]
         assert len(left) == len(replies) - 1
         assert last.has(each) == (each in standing(left))
-        assert spent_in(str(out)).damaged == last.damaged
+        assert sum_spent(str(out)).damaged == last.damaged
 
 
 def _lines(out):
@@ -392,11 +392,11 @@ def test_damaged_lines_are_in_the_index(indexed, tmp_path, small, no_parsing):
     out, _, _ = copied(indexed, tmp_path)
     segment = max((out / "replies").glob("*.jsonl"))
     segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"no"').replace(b"\n{", b" {", 1))
-    before = Ledger(str(out)).damaged, spent_in(str(out), "run1")
+    before = Ledger(str(out)).damaged, sum_spent(str(out), "run1")
     assert sum(each.replies for each in before[0]) > len(before[0]) > 0
-    keep_index(str(out))
+    update_index(str(out))
     no_parsing()
-    assert (Ledger(str(out)).damaged, spent_in(str(out), "run1")) == before
+    assert (Ledger(str(out)).damaged, sum_spent(str(out), "run1")) == before
 
 
 @pytest.mark.parametrize("why", ["full", "read-only", "killed"])
@@ -414,15 +414,15 @@ def test_an_index_that_cannot_be_written_harms_nothing(tmp_path, small, monkeypa
             fill(tmp_path, replies)
     else:
         fill(tmp_path, replies)
-        keep_index(str(tmp_path))
+        update_index(str(tmp_path))
     monkeypatch.undo()
     left = [path.suffix for path in (tmp_path / "replies/_index").iterdir()]
     assert left == ([".new"] if why == "killed" else [])
     there = list(read_rows(str(tmp_path)))
     tells_the_truth(str(tmp_path), there)
-    keep_index(str(tmp_path))
-    monkeypatch.setattr(keeping, "_LEAST_BYTES", 1)
-    keep_index(str(tmp_path))
+    update_index(str(tmp_path))
+    monkeypatch.setattr(index_upkeep, "_LEAST_BYTES", 1)
+    update_index(str(tmp_path))
     assert [path.suffix for path in (tmp_path / "replies/_index").iterdir()] == [".index"]
 
 
@@ -430,21 +430,21 @@ def test_two_who_make_the_index_at_once_harm_nothing(indexed, tmp_path, small, m
     """The second finds tables gone that it has listed, at each place where it looks."""
     out, replies, tables = copied(indexed, tmp_path)
     for each in tables:
-        look = keeping.look
+        look = index_upkeep.list_folder
 
         def gone(fs, folder, each=each, look=look):
             found = look(fs, folder)
             each.unlink(missing_ok=True)
             return found
 
-        monkeypatch.setattr(keeping, "look", gone)
-        monkeypatch.setattr(known, "look", gone)
+        monkeypatch.setattr(index_upkeep, "list_folder", gone)
+        monkeypatch.setattr(ledger_index, "list_folder", gone)
         ledger = Ledger(str(out))
         assert len(ledger) == len(standing(replies))
-        keep_index(str(out))
-        monkeypatch.setattr(keeping, "look", look)
-        monkeypatch.setattr(known, "look", look)
-    keep_index(str(out))
+        update_index(str(out))
+        monkeypatch.setattr(index_upkeep, "list_folder", look)
+        monkeypatch.setattr(ledger_index, "list_folder", look)
+    update_index(str(out))
     tells_the_truth(str(out), replies)
 
 
@@ -455,8 +455,8 @@ def test_two_keys_that_end_alike_are_two(tmp_path, small):
     for _ in range(2):
         ledger = Ledger(str(tmp_path))
         assert [r.text for r in ledger.read([two, one, one])] == ["two", "one", "one"]
-        assert ledger.there([one, "00" * 6 + "0003" + "ab" * 8, two]) == [True, False, True]
-        keep_index(str(tmp_path))
+        assert ledger.contains([one, "00" * 6 + "0003" + "ab" * 8, two]) == [True, False, True]
+        update_index(str(tmp_path))
 
 
 def test_two_keys_that_are_taken_for_one_are_an_error_and_no_wrong_answer(tmp_path):

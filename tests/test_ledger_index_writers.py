@@ -8,7 +8,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.builders import reply_to
-from zelo_ray.engine.ledger import Ledger, keep_index, paid_in, writing
+from zelo_ray.engine.ledger import Ledger, sum_paid, update_index, writing
 from zelo_ray.errors import LedgerError
 
 
@@ -41,9 +41,9 @@ def store():
 def holds(out, count):
     """Whether the next run finds so many replies, and their money, before its claim and after."""
     for _ in range(2):
-        assert all(Ledger(out).there(keys(range(count))))
-        assert paid_in(out).dollars() == count
-        keep_index(out)
+        assert all(Ledger(out).contains(keys(range(count))))
+        assert sum_paid(out).dollars() == count
+        update_index(out)
 
 
 def test_what_an_upload_that_failed_took_along_later_is_found(store, monkeypatch):
@@ -68,11 +68,11 @@ def test_a_writer_that_outlives_its_claim_loses_nothing(store):
     other = Ledger(store, "other", clock=NoWait())
     other.append(dear(range(400)))
     ledger.append(dear(range(400, 800)))
-    keep_index(store)  # the next run's, while this one still writes
+    update_index(store)  # the next run's, while this one still writes
     ledger.refresh()
     for begin in (800, 1100, 1500, 1900):
         ledger.append(dear(range(begin, {800: 1100, 1900: 1910}.get(begin, begin + 400))))
-        assert all(ledger.there(keys(range(400, begin))))
+        assert all(ledger.contains(keys(range(400, begin))))
     ledger.close()
     holds(store, 1910)
 

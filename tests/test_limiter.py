@@ -131,7 +131,7 @@ def test_a_pause_tells_for_how_long_429s_are_all_that_anybody_got():
     limiter = Limiter(RPM, now=0.0)
     assert limiter.pause(1.0, now=5.0) == 0.0
     assert limiter.pause(1.0, now=65.0) == 60.0
-    limiter.hear()
+    limiter.record_answer()
     assert limiter.pause(1.0, now=90.0) == 0.0
     limiter.lease([{"rpm": 1}], 100.0)  # whoever waits has heard nothing
     assert limiter.pause(1.0, now=100.0) == 10.0

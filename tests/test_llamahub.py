@@ -13,7 +13,7 @@ from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.interchange import fastchat
 from zelo_ray.formats.interchange.judgments import read_judgments
-from zelo_ray.formats.interchange.llamahub import examples, is_llamahub, pairs
+from zelo_ray.formats.interchange.llamahub import is_llamahub, make_example_pools, read_examples
 from zelo_ray.formats.pools import LineLimits, read_lines
 
 
@@ -71,7 +71,7 @@ def run(*words):
 
 
 def test_a_pair_is_a_pool_and_each_example_a_vote(small):
-    filled, labels = pairs(small)
+    filled, labels = make_example_pools(small)
     assert [(pool.query_id, pool.query) for pool in filled.pools] == [
         ("1:gpt-4:alpaca", "Who?"),
         ("2:alpaca:gpt-4", "Why?"),
@@ -91,7 +91,7 @@ def test_a_pair_is_a_pool_and_each_example_a_vote(small):
     [(0, 1), (0.39, 1), (0.4, 0), (0.5, 0), (0.6, 0), (0.61, -1), (1, -1), (2 / 3, -1)],
 )
 def test_a_score_near_the_middle_is_a_tie(tmp_path, score, preference):
-    (found,) = examples(write(tmp_path / "f.json", example("q", "a", "b", score)))
+    (found,) = read_examples(write(tmp_path / "f.json", example("q", "a", "b", score)))
     assert found.preference == preference
 
 
@@ -102,7 +102,7 @@ def test_it_is_known_by_its_content(tmp_path, small, indent):
     assert is_llamahub(url)
     part = read_judgments(url, "people")
     assert part.votes
-    assert not part.own
+    assert not part.names_judges
     assert part.place(2) == f"{url}: example 3"
     (tmp_path / "lines.jsonl").write_text('{"query_id": "q", "examples": 1}\n')
     assert not is_llamahub(str(tmp_path / "lines.jsonl"))
@@ -145,18 +145,18 @@ def test_what_is_wrong_is_named(tmp_path, name):
     else:
         write(path, example("q", "a", "b", 1.0), example("q", "a", "b", 0.0) | other)
     with pytest.raises(InputError, match=message):
-        pairs(str(path))
+        make_example_pools(str(path))
 
 
 def test_a_model_may_answer_otherwise_beside_another_model(tmp_path):
     rows = [example("q", "a", "b", 1.0), example("q", "b", "c", 1.0, answer="Hm.")]
-    filled, _ = pairs(write(tmp_path / "f.json", *rows))
+    filled, _ = make_example_pools(write(tmp_path / "f.json", *rows))
     assert [pool.documents[0].content for pool in filled.pools] == ["q by a", "Hm."]
 
 
 def test_an_empty_answer_is_left_out_and_noted(tmp_path):
     rows = [example("q", "a", "b", 1.0, answer=" "), example("q", "b", "c", 1.0)]
-    filled, labels = pairs(write(tmp_path / "f.json", *rows))
+    filled, labels = make_example_pools(write(tmp_path / "f.json", *rows))
     assert [pool.query_id for pool in filled.pools] == ["1:b:c"]
     assert len(labels) == 1
     assert filled.notes == ["left out pairs with an empty answer: 1 (1:a:b)"]
@@ -170,7 +170,7 @@ def test_convert_writes_pools_that_annotate_reads(tmp_path, small):
         f"4 votes: {tmp_path}/labels.jsonl",
     ]
     read = [line.pool for line in read_lines(str(tmp_path / "p.jsonl"), LineLimits())]
-    assert read == pairs(small)[0].pools
+    assert read == make_example_pools(small)[0].pools
     run(small, "--pairs", 2, "--out", tmp_path / "two.jsonl")
     assert len((tmp_path / "two.jsonl").read_text().splitlines()) == 2
     with pytest.raises(InputError, match="only 3 pairs that can be shown"):
@@ -184,8 +184,8 @@ def test_people_of_the_file_are_the_human_of_agree_and_of_compared_protocols(tmp
     labels = tmp_path / "labels.jsonl"
     run(small, "--labels-out", labels, "--out", tmp_path / "pools.jsonl")
     people = read_people(small)
-    assert people.words == read_people(str(labels)).words
-    assert (people.kind, people.said) == ("votes", 3)
+    assert people.verdicts == read_people(str(labels)).verdicts
+    assert (people.kind, people.judgment_count) == ("votes", 3)
     assert people.query_ids == {"1:gpt-4:alpaca", "2:alpaca:gpt-4", "1:llama:gpt-4"}
     with pytest.raises(InputError, match="--turn chooses among FastChat's rows"):
         read_people(small, turn=1)
@@ -209,7 +209,7 @@ def test_made_of_the_votes_of_mt_bench_it_is_the_published_file(published, tmp_p
     that a tie counts as one for the second.
     """
     folder = published / "mtbench_human"
-    turns = fastchat.pools(f"{folder}/question.jsonl", [f"{folder}/model_answer"]).pools
+    turns = fastchat.make_turn_pools(f"{folder}/question.jsonl", [f"{folder}/model_answer"]).pools
     queries = {pool.query_id: pool for pool in turns}
     votes = defaultdict(list)
     for line in (folder / "human.jsonl").read_text().splitlines():
@@ -225,7 +225,7 @@ def test_made_of_the_votes_of_mt_bench_it_is_the_published_file(published, tmp_p
         rows.append(example(query, one, other, score))
     assert Counter(row["reference_score"] for row in rows) == {0.0: 709, 1.0: 433, 0.5: 62}
     assert ties == 297  # of the 709, those where at least as many said tie as said the second
-    filled, labels = pairs(write(tmp_path / "mt.json", *rows))
+    filled, labels = make_example_pools(write(tmp_path / "mt.json", *rows))
     assert len({pool.query for pool in filled.pools}) == 80
     assert (len(filled.pools), len(labels)) == (910, 1204)
     assert pc.sum(pc.equal(labels["preference"], 0.0)).as_py() == 62

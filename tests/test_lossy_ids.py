@@ -9,16 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.test_inputs import brought, lines, put
-from zelo_ray.api.contest import qrels_of, run_of
-from zelo_ray.api.frames import pools_told
+from zelo_ray.api.bakeoff import qrels_table, run_table
+from zelo_ray.api.frames import convert_pools
 from zelo_ray.errors import InputError
-from zelo_ray.formats.ids import refuse_lossy, refuse_lossy_column
-from zelo_ray.formats.input import InputOptions, bring
+from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.interchange.comparisons import read_comparisons
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.labels import read_labels
+from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
 from zelo_ray.formats.pools import LineLimits, read_lines
 
 CASES = Path(__file__).parent / "golden" / "cases"
@@ -35,7 +35,7 @@ def refused(call, *given):
 
 def test_floats_in_parquet(tmp_path):
     case = str(CASES / "float-ids.parquet")
-    told = refused(bring, [case], str(tmp_path), InputOptions())
+    told = refused(convert_inputs, [case], str(tmp_path), InputOptions())
     assert told.startswith(f"{case}: row 1: doc_id 1.2345678901234568e+18 may have lost digits")
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table({"query_id": [2.0**53], "doc_id": ["d"], "relevance": [1.0]}), path)
@@ -54,7 +54,9 @@ def test_floats_in_parquet(tmp_path):
 )
 def test_texts_that_floats_became(tmp_path, text):
     path = put(tmp_path / "a.csv", f"query,doc_id,text\nq,{text},x\n")
-    assert f"a.csv:2: doc_id '{text}'" in refused(bring, [path], str(tmp_path), InputOptions())
+    assert f"a.csv:2: doc_id '{text}'" in refused(
+        convert_inputs, [path], str(tmp_path), InputOptions()
+    )
     path = put(tmp_path / "b.csv", f"query_id,doc_id,relevance\nq,d,1\n{text},d,1\n")
     assert "b.csv:3: query_id" in refused(read_truth, path)
     refused(read_labels, path)
@@ -70,9 +72,13 @@ def test_texts_that_floats_became(tmp_path, text):
 @pytest.mark.parametrize("number", ["1e18", "1234567890123456789.0", "123456789012345678901234"])
 def test_numbers_in_json(tmp_path, number):
     row = f'"query": "w", "doc_id": {number}, "text": "x"'
-    refused(bring, [put(tmp_path / "a.jsonl", f"{{{row}}}\n")], str(tmp_path), InputOptions())
+    refused(
+        convert_inputs, [put(tmp_path / "a.jsonl", f"{{{row}}}\n")], str(tmp_path), InputOptions()
+    )
     row = f'"query": "w", "passages": [{{"id": {number}, "text": "x"}}]'
-    refused(bring, [put(tmp_path / "b.json", f"[{{{row}}}]")], str(tmp_path), InputOptions())
+    refused(
+        convert_inputs, [put(tmp_path / "b.json", f"[{{{row}}}]")], str(tmp_path), InputOptions()
+    )
     row = f'"query_id": "q", "doc_id": {number}, "relevance": 1'
     refused(read_truth, put(tmp_path / "c.json", f"[{{{row}}}]"))
     path = put(tmp_path / "d.jsonl", f'{{"_id": {number}, "text": "x"}}\n')
@@ -86,29 +92,29 @@ def test_a_line_of_pools_is_told_not_to_write_the_float(tmp_path):
 
 
 def test_frames_and_mappings():
-    assert "inputs: row 1: doc_id" in refused(pools_told, pd.DataFrame(ROWS), {})
-    refused(pools_told, pa.table(ROWS), {})
-    refused(pools_told, pd.DataFrame(ROWS).to_dict("records"), {})
+    assert "inputs: row 1: doc_id" in refused(convert_pools, pd.DataFrame(ROWS), {})
+    refused(convert_pools, pa.table(ROWS), {})
+    refused(convert_pools, pd.DataFrame(ROWS).to_dict("records"), {})
     missing = pd.DataFrame({**ROWS, "doc_id": [1234567890123456789, None]})
-    refused(pools_told, missing, {})
+    refused(convert_pools, missing, {})
     truth = pd.DataFrame({"query_id": ["q"], "doc_id": [BIG], "relevance": [1]})
-    assert "truth: row 1: doc_id" in refused(qrels_of, truth, "truth")
-    refused(qrels_of, {"q": {BIG: 1}}, "truth")
-    refused(run_of, truth.rename(columns={"relevance": "score"}), "run")
+    assert "truth: row 1: doc_id" in refused(qrels_table, truth, "truth")
+    refused(qrels_table, {"q": {BIG: 1}}, "truth")
+    refused(run_table, truth.rename(columns={"relevance": "score"}), "run")
 
 
 def test_whole_numbers_that_are_exact_stay_what_they_were(tmp_path):
     exact = pd.DataFrame({**ROWS, "doc_id": [2.0**53 - 1, 12.0]})
-    told, _ = pools_told(exact, {})
+    told, _ = convert_pools(exact, {})
     assert [d["id"] for d in json.loads(told)["documents"]] == ["9007199254740991", "12"]
     nullable = pd.array([1234567890123456789, None], dtype="Int64")
-    told, _ = pools_told(pd.DataFrame({**ROWS, "doc_id": nullable})[:1], {})
+    told, _ = convert_pools(pd.DataFrame({**ROWS, "doc_id": nullable})[:1], {})
     assert json.loads(told)["documents"][0]["id"] == "1234567890123456789"
     path = str(tmp_path / "a.parquet")
     exact.to_parquet(path)
     found, _ = brought(tmp_path, path)
     assert [d["id"] for d in found[0]["documents"]] == ["9007199254740991", "12"]
     for text in ("12.0", "1.5", "1e5", "12e45", "v1.0+2", "1234567890123456.0", "a+b"):
-        refuse_lossy("here", "the id", text)
-    refused(refuse_lossy, "here", "the id", "1,23457E+18")  # where a comma parts decimals
-    refuse_lossy_column(pa.chunked_array([["1234567890123456.0", "1e5", None]]), "id", str)
+        refuse_lossy_id("here", "the id", text)
+    refused(refuse_lossy_id, "here", "the id", "1,23457E+18")  # where a comma parts decimals
+    refuse_lossy_ids(pa.chunked_array([["1234567890123456.0", "1e5", None]]), "id", str)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests import crash
-from zelo_ray.cli.arguments import parse
+from zelo_ray.cli.arguments import parse_command
 from zelo_ray.options import COMMANDS
 from zelo_ray.ray.placement import ASKING_BYTES, ASKING_CPUS
 
@@ -209,7 +209,7 @@ def test_the_job_of_the_manifest_runs_by_that_script_which_the_image_has():
     words = spec["entrypoint"].split()
     assert words == shlex.split(subprocess.list2cmdline(words))
     assert f"jobs/kubernetes/run.sh {words[1]}\n" in (FOLDER / "Dockerfile").read_text()
-    assert (words[0], parse(words[2:])[0]) == ("sh", "annotate")
+    assert (words[0], parse_command(words[2:])[0]) == ("sh", "annotate")
 
 
 def test_no_file_of_keys_and_no_result_reaches_a_build():

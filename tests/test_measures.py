@@ -21,7 +21,7 @@ from zelo_ray.evaluation.measures import (
     evaluate,
     parse_measure,
     parse_measures,
-    rank,
+    rank_run,
     ranking,
 )
 from zelo_ray.formats.tables import schema_of
@@ -52,7 +52,9 @@ def run_of(run):
 def metrics_of(texts, truth, run, ties="trec"):
     """By measure and query."""
     truth = Truth(qrels_of(truth))
-    values = evaluate([parse_measure(text) for text in texts], rank(truth, run_of(run), ties=ties))
+    values = evaluate(
+        [parse_measure(text) for text in texts], rank_run(truth, run_of(run), ties=ties)
+    )
     return {
         text: dict(zip(truth.query_ids, row.tolist(), strict=True))
         for text, row in zip(texts, values, strict=True)
@@ -269,20 +271,20 @@ def test_draws_of_the_labels_are_measured_as_truths_of_their_own(monkeypatch):
     own = Truth(shuffled)
     each = [parse_measure(text) for text in EVERY]
     for ties in ("trec", "expected"):
-        ranked = rank(own, run_of(run), ties=ties)
+        ranked = rank_run(own, run_of(run), ties=ties)
         draws = own.relevance + rng.normal(size=(40, 25))
         drawn = evaluate(each, ranked, draws)
         assert drawn.shape == (40, len(EVERY), 5)
         np.testing.assert_allclose(drawn[3], evaluate(each, ranked, draws[3]), atol=1e-12)
         column = shuffled.schema.get_field_index("relevance")
         other = Truth(shuffled.set_column(column, "relevance", pa.array(draws[3])))
-        again = evaluate(each, rank(other, run_of(run), ties=ties))
+        again = evaluate(each, rank_run(other, run_of(run), ties=ties))
         np.testing.assert_allclose(drawn[3], again, atol=1e-12)
 
 
 @pytest.mark.parametrize("bad", [[1.0], [[1.0]], [np.nan, 1.0], [[[1.0, 2.0]]]])
 def test_other_labels_must_fit_the_truth(bad):
-    ranked = rank(Truth(qrels_of({"q": {"a": 1, "b": 0}})), run_of({"q": {"a": 1}}))
+    ranked = rank_run(Truth(qrels_of({"q": {"a": 1, "b": 0}})), run_of({"q": {"a": 1}}))
     with pytest.raises(ValueError, match="relevance must be finite, of shape"):
         evaluate(parse_measures(["AP"]), ranked, bad)
 
@@ -292,12 +294,12 @@ def test_other_labels_must_fit_the_truth(bad):
 
 def test_ties_go_by_the_bytes_of_the_doc_id_and_scores_by_their_32_bits():
     close = {"b": 1.0, "a": 1.0 + 1e-9, "é": 0.5, "z": 0.5, "𝄞": 0.5, "￿": 0.5}
-    ranked = rank(Truth(qrels_of({"q": {"x": 1}})), run_of({"q": close}))
+    ranked = rank_run(Truth(qrels_of({"q": {"x": 1}})), run_of({"q": close}))
     assert ranked.documents(0) == ["b", "a", "𝄞", "￿", "é", "z"]
 
 
 def test_a_score_beyond_32_bits_is_still_ordered_by_its_sign():
-    ranked = rank(
+    ranked = rank_run(
         Truth(qrels_of({"q": {"x": 1}})), run_of({"q": {"a": -1e300, "b": 1e300, "c": 1e30}})
     )
     assert ranked.documents(0) == ["b", "c", "a"]
@@ -323,10 +325,10 @@ def test_a_constant_scorer_is_worth_a_random_order(text):
 def test_what_the_run_lacks_and_what_it_has_beyond():
     truth = Truth(qrels_of({"q1": {"a": 1, "b": 0}, "q2": {"a": 1}, "q3": {"c": 2, "d": 1}}))
     run = {"q9": {"a": 1}, "q3": {"x": 3, "c": 1}, "q8": {"a": 1, "b": 2}, "q1": {"b": 1}}
-    ranked = rank(truth, run_of(run))
+    ranked = rank_run(truth, run_of(run))
     assert ranked.missing == ("q2",)
     assert ranked.answered.tolist() == [True, False, True]
-    assert ranked.strangers == 2
+    assert ranked.unknown_queries == 2
     assert ranked.documents(0) == ["b"]
     assert ranked.documents(1) == []
     assert ranked.unjudged(1) == [("q3", "x", 1)]
@@ -349,8 +351,8 @@ def test_what_the_truth_leaves_undefined_is_undefined_for_every_run():
 def test_nothing_to_measure():
     empty = Truth(qrels_of({}))
     assert empty.query_ids == []
-    ranked = rank(empty, run_of({"q": {"a": 1}}))
-    assert (ranked.missing, ranked.strangers) == ((), 1)
+    ranked = rank_run(empty, run_of({"q": {"a": 1}}))
+    assert (ranked.missing, ranked.unknown_queries) == ((), 1)
     assert evaluate(parse_measures(EVERY), ranked).shape == (len(EVERY), 0)
 
 
@@ -370,14 +372,14 @@ def test_runs_that_contradict_themselves_are_refused():
     truth = Truth(qrels_of({"q": {"a": 1}}))
     twice = pa.concat_tables([run_of({"p": {"a": 1}, "q": {"a": 1, "b": 0}})] * 2)
     with pytest.raises(RunError, match="document 'a' of query 'q' is ranked twice"):
-        rank(truth, twice)
+        rank_run(truth, twice)
     for score in (math.nan, math.inf):
         with pytest.raises(RunError, match=f"document 'b' of query 'q' has the score {score}"):
-            rank(truth, run_of({"q": {"a": 1, "b": score}}))
+            rank_run(truth, run_of({"q": {"a": 1, "b": score}}))
     with pytest.raises(RunError, match="there is no column 'score'"):
-        rank(truth, qrels_of({"q": {"a": 1}}))
+        rank_run(truth, qrels_of({"q": {"a": 1}}))
     with pytest.raises(ValueError, match="ties are trec or expected, not 'random'"):
-        rank(truth, run_of({"q": {"a": 1}}), ties="random")
+        rank_run(truth, run_of({"q": {"a": 1}}), ties="random")
 
 
 def test_columns_may_come_in_other_types_and_pieces():
@@ -389,7 +391,7 @@ def test_columns_may_come_in_other_types_and_pieces():
         }
     )
     run = pa.table({"query_id": ["q"], "doc_id": ["a"], "score": pa.array([1.0], pa.float32())})
-    assert evaluate(parse_measures(["AP"]), rank(Truth(truth), run)).tolist() == [[1.0]]
+    assert evaluate(parse_measures(["AP"]), rank_run(Truth(truth), run)).tolist() == [[1.0]]
 
 
 # --- gains

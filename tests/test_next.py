@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from tests.builders import PANEL, options_of, pool_of, results_of, write_run
 from zelo_ray import cli
-from zelo_ray.cli.arguments import parse
-from zelo_ray.engine.bookkeeping import over_budget
+from zelo_ray.cli.arguments import parse_command
+from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.trial import find_fruitless_judges
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.record import begin
+from zelo_ray.formats.run_record import record_start
 from zelo_ray.options import (
     AgreeOptions,
     BakeoffOptions,
@@ -68,7 +68,7 @@ def test_judges_that_never_gave_a_judgment_are_known_by_their_results(tmp_path):
     def fruitless(name, say, documents):
         out = tmp_path / name
         results_of(out, [pool_of(range(documents))], say)
-        begin(str(out), "run.json", {"judgments": ["votes"]})
+        record_start(str(out), "run.json", {"judgments": ["votes"]})
         return find_fruitless_judges(str(out))
 
     def never(request):
@@ -85,7 +85,7 @@ def test_judges_that_never_gave_a_judgment_are_known_by_their_results(tmp_path):
 
 def test_a_budget_that_is_used_up_is_raised():
     words = [*WORDS, "--max-usd", "0.5"]
-    told = after(words, failures=3, disabled={"openai:x": over_budget(0.5)})
+    told = after(words, failures=3, disabled={"openai:x": budget_used_up(0.5)})
     assert told == f"{shlex.join(['zelo-ray', *WORDS])} --max-usd 1"
 
 
@@ -145,7 +145,7 @@ NEXT = {
 @pytest.mark.parametrize("name", NEXT)
 def test_every_next_command_is_one_that_parses(name):
     _, *words = shlex.split(NEXT[name]())
-    command, _ = parse(words)
+    command, _ = parse_command(words)
     assert command == words[0]
 
 
@@ -203,7 +203,7 @@ def test_it_is_the_last_line_and_the_only_one(tmp_path, capsys):
 
 
 def test_hostile_names_cannot_steer_the_terminal(capsys):
-    cli.runs.show(next_step.next_line(next_step.command_of("report", "o\x1b[2J")))
+    cli.runs.print_lines(next_step.next_line(next_step.command_of("report", "o\x1b[2J")))
     assert capsys.readouterr().out == "Next step: zelo-ray report $'o\\x1b[2J'\n"
 
 
@@ -232,7 +232,7 @@ def test_options_that_no_flag_holds_are_in_the_file_of_that_run():
 
 def test_a_password_of_a_url_is_not_shown():
     told = next_step.next_line(
-        next_step.again(["annotate", "https://me:s3cret@host/p.jsonl", "--out", "o"])
+        next_step.repeat_command(["annotate", "https://me:s3cret@host/p.jsonl", "--out", "o"])
     )
     assert told == "Next step: zelo-ray annotate https://…@host/p.jsonl --out o"
 
@@ -254,7 +254,7 @@ def next_of(capsys, *words, status=0):
     assert last.startswith("Next step: zelo-ray ")
     told = shlex.split(last.removeprefix("Next step: zelo-ray "))
     if "--help" not in told:
-        _, options = parse(told)
+        _, options = parse_command(told)
         named = (getattr(options, name, None) or () for name in PLACES)
         for place in (p for found in named for p in ([found] if isinstance(found, str) else found)):
             assert place == "POOLS" or Path(place).exists(), last

@@ -15,7 +15,7 @@ from zelo_ray.engine.bookkeeping import check_answer
 from zelo_ray.protocols import rerank
 from zelo_ray.protocols.zelo import Preference
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider
-from zelo_ray.providers.endings import ending_of
+from zelo_ray.providers.endings import classify_ending
 from zelo_ray.records import Answer, Usage
 
 VERDICT = verdict(-0.5)
@@ -82,7 +82,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize("word", ENDINGS)
 def test_each_word_for_an_end_is_a_known_one_or_none(word):
-    assert ending_of(word) == (ENDINGS[word] if word != "?" else "ok")
+    assert classify_ending(word) == (ENDINGS[word] if word != "?" else "ok")
 
 
 @pytest.mark.parametrize("finish", FAILED)

@@ -5,12 +5,12 @@ import os
 import pytest
 
 from tests.test_inputs import POOLS, brought, lines, put
-from zelo_ray.cli import DOES, main
+from zelo_ray.cli import PURPOSES, main
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input import InputOptions, bring
+from zelo_ray.formats.input import InputOptions, convert_inputs
+from zelo_ray.formats.interchange.all_judgments import read_all_judgments
 from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.formats.interchange.verdicts import read_verdicts
 from zelo_ray.formats.pools import find_shards
 
 ODD = os.fsdecode(b"b\xffd")
@@ -22,7 +22,7 @@ def odd_file(folder, name, text):
     (folder / os.fsdecode(name)).write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize("command", [*DOES, "no-such-command", "--version-of"])
+@pytest.mark.parametrize("command", [*PURPOSES, "no-such-command", "--version-of"])
 @pytest.mark.parametrize("words", [[ODD], ["--out", ODD], [f"--{ODD}"], ["x", f"{ODD}=y"]])
 def test_an_argument_is_refused_in_one_line_by_every_command(command, words, capsys):
     assert main([command, *words]) == 2
@@ -46,8 +46,8 @@ def test_a_working_directory_is_refused_in_one_line(tmp_path, monkeypatch, capsy
 def test_a_file_of_a_folder_is_left_out_by_name(tmp_path):
     put(tmp_path / "in/a.jsonl", lines(POOLS))
     odd_file(tmp_path / "in", b"b\xffd.csv", "query,text\nq,d\n")
-    found = bring([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions())
-    assert found.told == (f"left out {tmp_path}/in/{SAYS.format('.csv')}",)
+    found = convert_inputs([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions())
+    assert found.notes == (f"left out {tmp_path}/in/{SAYS.format('.csv')}",)
     (tmp_path / "in/a.jsonl").unlink()
     with pytest.raises(InputError) as error:
         brought(tmp_path, str(tmp_path / "in"))
@@ -63,6 +63,6 @@ def test_a_glob_a_corpus_and_a_folder_of_judgments_name_it(tmp_path):
         [*read_texts(str(tmp_path / "set"), "corpus")]
     odd_file(tmp_path / "labels", b"b\xffd.qrels", "q 0 d 1\n")
     with pytest.raises(InputError, match="holds bytes that are not UTF-8"):
-        read_verdicts([str(tmp_path / "labels")])
+        read_all_judgments([str(tmp_path / "labels")])
     with pytest.raises(InputError, match="holds bytes that are not UTF-8"):
         read_truth(str(tmp_path / "labels" / f"{ODD}.qrels"))

@@ -28,12 +28,12 @@ from tests.builders import (
     verdict,
 )
 from tests.fakes import Fakes, Fault
-from zelo_ray.engine.bookkeeping import Tally, over_sweeps
+from zelo_ray.engine.bookkeeping import Tally, sum_over_sweeps
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger, read_rows, writing
-from zelo_ray.engine.online import Asker
+from zelo_ray.engine.online import OnlineClient
 from zelo_ray.errors import PanelError
-from zelo_ray.protocols import Progress, advance, find, zelo
+from zelo_ray.protocols import Progress, advance, find_protocol, zelo
 from zelo_ray.providers import PROVIDERS, Provider, Retry, RetryKind, build_panel
 from zelo_ray.records import Answer, Usage
 
@@ -104,7 +104,7 @@ def test_what_is_known_is_counted_by_judge_and_never_too_much(tmp_path, protocol
     options, panel = two_speeds(tmp_path, protocol=protocol)
     planned = Counter()
     for pool in pools:
-        planned.update(find(protocol).count(pool, panel, options))
+        planned.update(find_protocol(protocol).count(pool, panel, options))
     ask_apart(pools, options, panel, enough=70)
     before = Counter(row.judge for row in read_rows(str(tmp_path)))
 
@@ -117,10 +117,10 @@ def test_what_is_known_is_counted_by_judge_and_never_too_much(tmp_path, protocol
         for name, tally in ask_apart(pools, options, panel, **told).items():
             sweeps[name][sweep] = tally
         ledger = Ledger(str(tmp_path))
-        rounds = [find(protocol).rounds(pool, panel, options) for pool in pools]
+        rounds = [find_protocol(protocol).rounds(pool, panel, options) for pool in pools]
         if not any(advance(each, ledger).missing for each in rounds):
             break
-    after = {name: over_sweeps(each) for name, each in sweeps.items()}
+    after = {name: sum_over_sweeps(each) for name, each in sweeps.items()}
     assert {name: tally.known for name, tally in after.items()} == before
     assert {name: tally.known + tally.answered for name, tally in after.items()} == planned
 
@@ -146,8 +146,10 @@ def test_only_the_judges_that_it_was_given_are_asked(fakes, environ, tmp_path):
 
     async def run():
         ledger = Ledger(str(tmp_path), "run")
-        asker = Asker(options, panel, panel[:1], ledger=ledger, environ=environ, run_id="run")
-        await asker.fill(POOL)
+        asker = OnlineClient(
+            options, panel, panel[:1], ledger=ledger, environ=environ, run_id="run"
+        )
+        await asker.ask_about(POOL)
         await asker.aclose()
         ledger.close()
         return asker
@@ -294,8 +296,8 @@ def test_a_stop_does_not_wait_for_a_call_that_is_not_in_flight(fakes, environ, t
     async def run():
         panel, ledger = build_panel(("openai",), {}, environ), Ledger(str(tmp_path), "run")
         options = options_of(out=str(tmp_path))
-        asker = Asker(options, panel, panel, ledger=ledger, environ=environ, run_id="run")
-        filling = asyncio.create_task(asker.fill(POOL))
+        asker = OnlineClient(options, panel, panel, ledger=ledger, environ=environ, run_id="run")
+        filling = asyncio.create_task(asker.ask_about(POOL))
         while asker.tallies["openai:gpt-6-luna"].retries < REQUESTS:
             await asyncio.sleep(0.01)
         asker.stop("interrupted")
@@ -425,10 +427,10 @@ def test_pools_whose_protocol_breaks_down_hold_up_no_other(tmp_path, monkeypatch
     panel = build_panel(options.judges, {}, {})
 
     async def run():
-        asker = Asker(
+        asker = OnlineClient(
             *(options, panel, panel), ledger=Ledger(str(tmp_path), "r"), environ={}, run_id="r"
         )
-        fills = (asker.fill(pool_of(query_id=f"q{n}")) for n in range(9))
+        fills = (asker.ask_about(pool_of(query_id=f"q{n}")) for n in range(9))
         try:
             return await asyncio.wait_for(asyncio.gather(*fills, return_exceptions=True), 60)
         finally:
@@ -491,8 +493,8 @@ def odd(monkeypatch, tmp_path):
         async def fill():
             options, ledger = options_of(out=str(tmp_path), **fields), Ledger(str(tmp_path), "run")
             given = {"ledger": ledger, "environ": {}, "run_id": "run", "clock": clock}
-            asker = Asker(options, judge, judge, **given)
-            await asker.fill(pool_of((0, 1)))
+            asker = OnlineClient(options, judge, judge, **given)
+            await asker.ask_about(pool_of((0, 1)))
             ledger.close()
             return asker
 

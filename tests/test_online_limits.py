@@ -17,12 +17,12 @@ from tests.builders import (
     pool_of,
 )
 from tests.fakes import Fakes, Fault
-from zelo_ray.engine.bookkeeping import over_budget
+from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
-from zelo_ray.engine.online import Asker
+from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.quota import OwnQuota
 from zelo_ray.protocols import advance, samre, zelo, zelo_graded
 from zelo_ray.providers import build_panel, fingerprint
@@ -51,7 +51,7 @@ def test_a_budget_holds_and_the_next_run_goes_on(fakes, environ, tmp_path):
     till = OwnTill(cap)
     spent = ask(pools, tmp_path, key_for(environ, "openai"), shared_budget=till, max_usd=cap)
     assert spent.stopped == ""  # no fault, and no stop
-    assert spent.disabled == {"openai:gpt-6-luna": over_budget(cap)}
+    assert spent.disabled == {"openai:gpt-6-luna": budget_used_up(cap)}
     paid = sum(row.dollars for row in spent.books)
     assert 0.5 * cap < paid <= cap
     assert till.most <= cap
@@ -115,16 +115,16 @@ def test_429s_go_on_for_as_long_as_somebody_of_ours_gets_answers(fakes, environ,
         panel, ledger = build_panel(("openai",), {}, environ), Ledger(str(tmp_path), "run")
         options = options_of(out=str(tmp_path), patience=5.0)
         fields = {"ledger": ledger, "environ": environ, "run_id": "run", "quota": shared}
-        asker = Asker(options, panel, panel, clock=HURRIED, **fields)
+        asker = OnlineClient(options, panel, panel, clock=HURRIED, **fields)
         account = Account(f"openai:gpt-6-luna {fingerprint(environ['OPENAI_API_KEY'])}")
 
         async def hear():
             while True:
-                await shared.hear(account)
+                await shared.record_answer(account)
                 await asyncio.sleep(0.005)
 
         hearing = asyncio.create_task(hear())
-        await asker.fill(pool_of((0, 1)))
+        await asker.ask_about(pool_of((0, 1)))
         hearing.cancel()
         await asker.aclose()
         ledger.close()

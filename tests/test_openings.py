@@ -10,7 +10,7 @@ from tests.fakes import Fault
 from tests.fakes.caches import Caches
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.engine.openings import Openings
+from zelo_ray.engine.prompt_cache import PromptCacheScheduler
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Document, Pool
 
@@ -32,7 +32,7 @@ def run_all(requests, openings):
     began, first = [], []
 
     async def go(request):
-        async with openings.turn(request) as go_on:
+        async with openings.wait_turn(request) as go_on:
             began.append(request)
             await asyncio.sleep(0.01)
             first[:] = first or [len(began)]
@@ -47,31 +47,31 @@ def run_all(requests, openings):
 
 def test_one_of_those_that_begin_alike_goes_first():
     requests = requests_of("openai:gpt-6-luna")
-    began, at_once = run_all(requests, Openings(requests))
+    began, at_once = run_all(requests, PromptCacheScheduler(requests))
     assert sorted(r.key for r in began) == sorted(r.key for r in requests)
-    assert at_once == len({request.user[: request.starts[-1]] for request in requests})
+    assert at_once == len({request.user[: request.prefix_ends[-1]] for request in requests})
 
 
 @pytest.mark.parametrize("name", ["offline:bm25", "openai:m@http://127.0.0.1:1/v1"])
 def test_nobody_waits_where_no_cache_would_help(name):
     requests = requests_of(name)
-    openings = Openings(requests)
+    openings = PromptCacheScheduler(requests)
     assert run_all(requests, openings)[1] == len(requests)
-    assert {openings.worth(request).starts for request in requests} == {()}
+    assert {openings.keep_useful_openings(request).prefix_ends for request in requests} == {()}
 
 
 def test_nobody_waits_for_a_beginning_that_is_too_short_to_be_kept():
     pool = Pool("q", "which?", tuple(Document(f"d{i}", f"short {i}") for i in range(8)))
     requests = requests_of("openai:gpt-6-luna", pool=pool)
-    assert run_all(requests, Openings(requests))[1] == len(requests)
+    assert run_all(requests, PromptCacheScheduler(requests))[1] == len(requests)
 
 
 def test_those_that_wait_go_on_whatever_becomes_of_the_first():
     requests = requests_of("openai:gpt-6-luna")
-    openings, went = Openings(requests), []
+    openings, went = PromptCacheScheduler(requests), []
 
     async def fails(request):
-        async with openings.turn(request):
+        async with openings.wait_turn(request):
             went.append(request)
             raise OSError
 
@@ -89,10 +89,10 @@ def test_if_the_first_is_not_answered_one_other_goes_first():
     """Released together, each would pay for writing the same beginning."""
     first, *_ = requests_of("openai:gpt-6-luna")
     requests = [replace(first, repeat=n) for n in range(5)]
-    openings, order = Openings(requests), []
+    openings, order = PromptCacheScheduler(requests), []
 
     async def go(request):
-        async with openings.turn(request) as go_on:
+        async with openings.wait_turn(request) as go_on:
             order.append("begins")
             await asyncio.sleep(0.01)
             go_on("ends" in order)
@@ -108,10 +108,10 @@ def test_if_the_first_is_not_answered_one_other_goes_first():
 
 def test_nobody_waits_long_for_a_first_that_hangs():
     requests = requests_of("openai:gpt-6-luna")
-    openings, went = Openings(requests, Clock(speed=1000)), []
+    openings, went = PromptCacheScheduler(requests, Clock(speed=1000)), []
 
     async def go(request):
-        async with openings.turn(request):
+        async with openings.wait_turn(request):
             went.append(request)
             await asyncio.sleep(0.5)
 
@@ -147,11 +147,11 @@ def test_nobody_waits_through_the_retries_of_the_first(fakes, environ, tmp_path)
 
 def test_only_beginnings_that_several_requests_have_are_to_be_kept():
     requests = requests_of("anthropic:claude-haiku-5-5")
-    openings = Openings(requests)
-    ends = [request.user[: request.starts[-1]] for request in requests]
+    openings = PromptCacheScheduler(requests)
+    ends = [request.user[: request.prefix_ends[-1]] for request in requests]
     for request, end in zip(requests, ends, strict=True):
-        assert bool(openings.worth(request).starts) == (ends.count(end) > 1)
-        assert openings.worth(request).key == request.key
+        assert bool(openings.keep_useful_openings(request).prefix_ends) == (ends.count(end) > 1)
+        assert openings.keep_useful_openings(request).key == request.key
 
 
 # What is billed
@@ -202,11 +202,11 @@ def test_a_first_call_that_fails_has_others_write_no_beginning_each(fakes, envir
 
 
 def test_bodies_without_a_shared_beginning_are_what_they_were():
-    from zelo_ray.providers.anthropic.connection import body as messages
-    from zelo_ray.providers.openai.connection import body as chat
+    from zelo_ray.providers.anthropic.connection import build_body as messages
+    from zelo_ray.providers.openai.connection import build_body as chat
 
     (request, *_) = requests_of("anthropic:claude-haiku-5-5")
-    plain = Openings([request]).worth(request)
+    plain = PromptCacheScheduler([request]).keep_useful_openings(request)
     assert messages(plain)["messages"][0]["content"] == request.user
     blocks = messages(request)["messages"][0]["content"]
     assert "".join(block["text"] for block in blocks) == request.user
@@ -214,6 +214,8 @@ def test_bodies_without_a_shared_beginning_are_what_they_were():
     (kept,) = messages(request)["system"]
     assert (kept["text"], messages(plain)["system"]) == (request.system, request.system)
     (request, *_) = requests_of("openai:gpt-6-luna")
-    assert "prompt_cache_key" not in chat(Openings([request]).worth(request), cached=True)
+    assert "prompt_cache_key" not in chat(
+        PromptCacheScheduler([request]).keep_useful_openings(request), cached=True
+    )
     assert chat(request, cached=True)["prompt_cache_key"]
     assert "prompt_cache_key" not in chat(request, cached=False)

@@ -10,10 +10,10 @@ import pytest
 
 from tests.builders import ask, key_for, options_of, pool_of
 from tests.fakes import Fakes, Fault
-from zelo_ray.engine.breaker import CircuitBreaker
+from zelo_ray.engine.circuit_breaker import CircuitBreaker
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.online import Asker
+from zelo_ray.engine.online import OnlineClient
 from zelo_ray.providers import Retry, RetryKind, build_panel
 
 POOLS = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(6)]
@@ -102,12 +102,12 @@ def test_a_server_that_refuses_connections_costs_nothing(environ, tmp_path, monk
 
         async def run():
             ledger = Ledger(tmp_path, "run")
-            asker = Asker(
+            asker = OnlineClient(
                 options, panel, panel, ledger=ledger, environ=environ, run_id="run", clock=clock
             )
-            await asyncio.gather(*map(asker.fill, POOLS[:3]))
+            await asyncio.gather(*map(asker.ask_about, POOLS[:3]))
             server.__exit__()
-            waiting = [asyncio.create_task(asker.fill(pool)) for pool in POOLS[3:]]
+            waiting = [asyncio.create_task(asker.ask_about(pool)) for pool in POOLS[3:]]
             (tally,) = asker.tallies.values()
             while tally.retries < 6 and "failed" not in tally.statuses:  # some are probes
                 await asyncio.sleep(0.01)

@@ -22,18 +22,18 @@ from tests.builders import (
 )
 from tests.test_report import Page
 from zelo_ray import cli
-from zelo_ray.commands.compare_protocols import plans
+from zelo_ray.commands.compare_protocols import make_plans
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import OptionError, ProtocolError, UnknownProtocol
 from zelo_ray.options import CompareProtocolsOptions
-from zelo_ray.protocols import load, load_annotate
+from zelo_ray.protocols import load_annotate, load_protocol
 from zelo_ray.protocols.listwise import order_of
 from zelo_ray.providers import build_panel
-from zelo_ray.records import model_name
+from zelo_ray.records import response_model_name
 
 THUMBS = f"{Path(__file__).parent}/own/thumbs.py:PROTOCOL"
 PROVIDERS = ("openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash")
@@ -66,7 +66,7 @@ def out(request, tmp_path, environ):
     """The results of a run by thumbs."""
     panel, options = judged(request.param, tmp_path, environ)
     ledger = Ledger(options.out)
-    summary = write_results([settle(lines_of(POOLS), panel, options, ledger)], options)
+    summary = write_results([build_results(lines_of(POOLS), panel, options, ledger)], options)
     write_run(tmp_path, summary, cycles=None, protocol=THUMBS, tone="fair")
     assert (summary.missing, summary.failures, summary.judgments) == (0, 0, 12 * len(panel))
     assert summary.scored == 12
@@ -94,9 +94,11 @@ def test_its_judgments_and_scores_are_written_and_told_truly(out):
 
 def test_a_teams_words_stand_between_markers_in_its_prompt_too():
     options = options_of(protocol=THUMBS, instructions="A nurse can act on it.")
-    (request, *_) = next(load(THUMBS).rounds(POOLS[0], build_panel(PROVIDERS, {}, {}), options))
+    (request, *_) = next(
+        load_protocol(THUMBS).rounds(POOLS[0], build_panel(PROVIDERS, {}, {}), options)
+    )
     words = r"\[instructions (\w{12})\]\nA nurse can act on it\.\n\[end of instructions \1\]"
-    assert re.search(words, request.marked("a salt").system)
+    assert re.search(words, request.with_codes("a salt").system)
 
 
 def test_its_page_says_what_it_told_and_no_more(out):
@@ -131,24 +133,26 @@ def test_what_is_mistyped_about_it_is_told():
         ("no_such_module:PROTOCOL", "cannot be imported: ModuleNotFoundError"),
     ):
         with pytest.raises(UnknownProtocol, match=says):
-            load(name)
+            load_protocol(name)
 
 
 def test_a_file_that_changes_is_read_again(tmp_path):
     mine, name = tmp_path / "mine.py", f"{tmp_path}/mine.py:PROTOCOL"
     text = (Path(__file__).parent / "own/thumbs.py").read_text()
     mine.write_text(text)
-    assert load(name).options is load(name).options
+    assert load_protocol(name).options is load_protocol(name).options
     mine.write_text(text.replace('name="thumbs"', 'name="fists"'))
     os.utime(mine, ns=(1, 1))
-    assert load(name).name == "fists"
+    assert load_protocol(name).name == "fists"
 
 
 def test_a_model_of_the_users_is_not_taken_for_one_of_ours():
-    (model,) = load(THUMBS).response_models
-    assert model_name(model) == "own_thumbs.Thumbing"
-    assert [model_name(each) for each in load("zelo").response_models] == ["Preference"]
-    assert model_name(order_of(3)) == "Order"
+    (model,) = load_protocol(THUMBS).response_models
+    assert response_model_name(model) == "own_thumbs.Thumbing"
+    assert [response_model_name(each) for each in load_protocol("zelo").response_models] == [
+        "Preference"
+    ]
+    assert response_model_name(order_of(3)) == "Order"
 
 
 def test_a_function_of_the_users_that_raises_is_named_in_one_line(tmp_path, environ):
@@ -156,7 +160,7 @@ def test_a_function_of_the_users_that_raises_is_named_in_one_line(tmp_path, envi
     text = (Path(__file__).parent / "own/thumbs.py").read_text()
     mine.write_text(text.replace('noun="thumb",', 'noun="thumb", words=lambda row: row["why"],'))
     panel, options = judged("offline", tmp_path, environ)
-    blocks = [settle(lines_of(POOLS), panel, options, Ledger(options.out))]
+    blocks = [build_results(lines_of(POOLS), panel, options, Ledger(options.out))]
     summary = write_results(blocks, options)
     write_run(tmp_path, summary, protocol=f"{mine}:PROTOCOL")
     says = "^protocol thumbs: words: TypeError: 'Thumb' object is not subscriptable$"
@@ -173,12 +177,12 @@ def test_two_protocols_of_one_name_are_not_compared(tmp_path):
     fields = {"inputs": ("x",), "out": "o", "human": "h"}
     options = CompareProtocolsOptions(**fields, protocols=("zelo", f"{mine}:PROTOCOL"))
     with pytest.raises(OptionError, match="zelo is named twice"):
-        plans(options, ("x",))
+        make_plans(options, ("x",))
 
 
 def test_results_of_a_protocol_that_is_gone_claim_nothing_but_scores(tmp_path, environ):
     panel, options = judged("offline", tmp_path, environ)
-    blocks = [settle(lines_of(POOLS), panel, options, Ledger(options.out))]
+    blocks = [build_results(lines_of(POOLS), panel, options, Ledger(options.out))]
     summary = write_results(blocks, options)
     write_run(tmp_path, summary, cycles=None, protocol="gone_for_good:PROTOCOL")
     assert "d1: score" in explain(str(tmp_path), "q0")
@@ -191,13 +195,13 @@ def test_results_of_a_protocol_that_is_gone_claim_nothing_but_scores(tmp_path, e
 
 def test_another_protocol_on_the_same_place_removes_its_table(tmp_path, environ):
     panel, options = judged("offline", tmp_path, environ)
-    blocks = [settle(lines_of(POOLS), panel, options, Ledger(options.out))]
+    blocks = [build_results(lines_of(POOLS), panel, options, Ledger(options.out))]
     write_results(blocks, options)
     record = {"finished": False, "before": {"judgments": ["thumbs"]}}
     (tmp_path / "run.json").write_text(json.dumps(record))
     (tmp_path / "mine.parquet").write_bytes(b"mine")
     graded = options_of(out=str(tmp_path), protocol="graded")
-    write_results([settle(lines_of(POOLS), panel, graded, Ledger(options.out))], graded)
+    write_results([build_results(lines_of(POOLS), panel, graded, Ledger(options.out))], graded)
     assert not (tmp_path / "thumbs.parquet").exists()
     assert (tmp_path / "mine.parquet").exists()
 

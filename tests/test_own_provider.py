@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ask, lines_of, rows_of
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions, BakeoffOptions
 from zelo_ray.providers import build_panel, panel_of, provider
 from zelo_ray.records import Document, Pool
-from zelo_ray.reports.progress.names import shortened
-from zelo_ray.rerankers import arms_of
+from zelo_ray.reports.progress.names import shorten_names
+from zelo_ray.rerankers import build_rankers
 
 FILE = f"{Path(__file__).parent / 'own' / 'overlap.py'}:PROVIDER"
 MODULE = "tests.own.overlap:PROVIDER"
@@ -39,7 +39,7 @@ def test_a_panel_of_its_judges_comes_to_votes_and_scores(own, tmp_path):
     assert [asker.lines[name].concurrency for name in (plain, contrary)] == [1, 16]
     panel, options = asker.job
     summary = write_results(
-        [settle(lines_of([POOL]), panel, options, Ledger(options.books))], options
+        [build_results(lines_of([POOL]), panel, options, Ledger(options.books))], options
     )
     assert (summary.judgments, summary.failures, summary.scored) == (12, 0, 4)
     votes = [row for row in rows_of(tmp_path, "votes") if row["judge"] == plain]
@@ -68,7 +68,7 @@ def test_its_judges_are_checked_as_any_are():
         panel_of(keyed, {})
     assert [judge.model for judge in panel_of(keyed, {"OVERLAP_KEY": "k"})] == ["plain"]
     options = BakeoffOptions(truth="t", out="o", rerankers=(f"listwise:{MODULE}:plain",))
-    (arm,) = arms_of(options, {}, run_id="run")
+    (arm,) = build_rankers(options, {}, run_id="run")
     assert (arm.protocol, arm.judge.provider) == ("listwise", MODULE)
 
 
@@ -102,7 +102,7 @@ def test_one_that_cannot_connect_is_one_line(tmp_path):
 
 def test_its_name_is_shortened_to_the_model():
     names = [f"{MODULE}:plain", "openai:gpt-6-luna"]
-    assert list(shortened(names, 12).values()) == ["plain", "gpt-6-luna"]
+    assert list(shorten_names(names, 12).values()) == ["plain", "gpt-6-luna"]
 
 
 def test_the_example_of_the_docstring_runs():

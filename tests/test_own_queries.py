@@ -8,10 +8,10 @@ import pytest
 
 from tests.test_inputs import brought, lines, put
 from zelo_ray import bakeoff
-from zelo_ray.api.frames import pools_told
+from zelo_ray.api.frames import convert_pools
 from zelo_ray.cli import main
 from zelo_ray.engine.count_input import count_input
-from zelo_ray.formats.own_query import is_same_text, left_out_of
+from zelo_ray.formats.own_query import is_same_text, queries_left_out
 from zelo_ray.records import Document
 
 CASES = Path(__file__).parent / "golden" / "cases"
@@ -110,10 +110,10 @@ def test_rows_are_made_into_pools_without_the_query(tmp_path, name):
     found, told = brought(tmp_path, str(path))
     assert ids(found) == ["d2", "d3"]
     assert told[1].startswith(LEFT)
-    data, told = pools_told(frame, {})
+    data, told = convert_pools(frame, {})
     assert ids([json.loads(data)]) == ["d2", "d3"]
     assert told[0].startswith(LEFT)
-    assert left_out_of(data) == ["q1"]
+    assert queries_left_out(data) == ["q1"]
 
 
 def test_convert_pool_leaves_it_out(tmp_path, capsys):

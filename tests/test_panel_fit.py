@@ -19,7 +19,7 @@ from zelo_ray.fitting.panel import (
     posteriors,
 )
 from zelo_ray.fitting.panel import mode as modes
-from zelo_ray.fitting.panel.model import TIE, UNASKED
+from zelo_ray.fitting.panel.model import TIE, UNUSED_LEVEL_TERM
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade, Vote
 
@@ -159,7 +159,7 @@ def test_mean_and_covariance_are_near_those_of_the_whole_posterior(own_sd):
 
 @pytest.mark.parametrize("prior_sd", [0.8, 2.5, 10.0])
 def test_one_level_without_ties_is_bradley_terry(prior_sd):
-    model = panel(habits(prior_sd / 2, tie=UNASKED))
+    model = panel(habits(prior_sd / 2, tie=UNUSED_LEVEL_TERM))
     battles = draw(model, queries=5, documents=9, votes=40, seed=1).battles
     pair = np.minimum(battles.a, battles.b) * 9 + np.maximum(battles.a, battles.b)
     _, first = np.unique(battles.query * 81 + pair, return_index=True)
@@ -397,12 +397,12 @@ def test_a_model_survives_json():
 
 
 def test_an_unknown_judge_is_what_the_panel_is_on_average():
-    changed = PANEL.of(("new", "judge-01"))
+    changed = PANEL.for_judges(("new", "judge-01"))
     assert changed.habits[1] == PANEL.habits[1]
     new = replace(changed, judges=("new",), habits=changed.habits[:1])
     assert new.win_scale == pytest.approx(PANEL.win_scale)
     assert new.habits[0].cuts == ()
-    assert default_model(()).of(("a",)).habits == default_model(("a",)).habits
+    assert default_model(()).for_judges(("a",)).habits == default_model(("a",)).habits
 
 
 def test_the_win_scale_is_the_slope_of_winning():

@@ -7,7 +7,7 @@ import pytest
 from panel_votes import draw, habits, panel, some
 
 from zelo_ray.fitting.battles import battles_of
-from zelo_ray.fitting.panel import Grades, absolute, default_model, fit, learn, posteriors
+from zelo_ray.fitting.panel import Grades, absolute_shifts, default_model, fit, learn, posteriors
 from zelo_ray.records import Vote
 
 STEEP = habits((0.4, 0.9, 2.0, 3.0), cuts=(0.3, 0.6, 0.8), terms=(0.2, 0.0, -0.5))
@@ -178,7 +178,7 @@ def test_one_scale_for_all_queries():
     drawn = draw(SIGNS, queries=150, documents=25, votes=60, seed=9, pools=0.8)
     model = learn(drawn.battles, drawn.grades)
     stacks = list(posteriors(drawn.battles, drawn.grades, model))
-    shift, error = np.concatenate([absolute(one, model) for one in stacks], axis=1)
+    shift, error = np.concatenate([absolute_shifts(one, model) for one in stacks], axis=1)
     mean = np.concatenate([one.mean for one in stacks])
     truth = drawn.truth.ravel()
     alone = np.corrcoef(mean.ravel(), truth)[0, 1]
@@ -194,7 +194,7 @@ def test_a_query_without_grades_has_no_shift():
     kept = drawn.grades.query > 0
     model = default_model(SIGNS.judges)
     (found,) = posteriors(drawn.battles, grades_of_some(drawn.grades, kept), model)
-    shift, error = absolute(found, model)
+    shift, error = absolute_shifts(found, model)
     assert np.isnan(shift).tolist() == [True, False, False]
     assert np.isnan(error).tolist() == [True, False, False]
 

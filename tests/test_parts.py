@@ -9,12 +9,12 @@ from tests.builders import PANEL, answers, lines_of, options_of, pool_of, result
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine import write_parts as parts_module
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.count_input import InputCount
-from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_parts import collect_parts, plan_parts, write_part
 from zelo_ray.errors import Stopped
-from zelo_ray.formats.files import lines
-from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.files import read_placed_lines
+from zelo_ray.formats.stored import StoredTable
 
 TABLES = ("votes", "scores", "failures")
 POOLS = [
@@ -33,7 +33,7 @@ def blocks_of(out, pools, size):
     options = options_of(out=str(out))
     shelf, all_lines = answers(POOLS, options, say), lines_of(pools)
     cuts = range(0, len(pools), size)
-    return options, [settle(all_lines[at : at + size], PANEL, options, shelf) for at in cuts]
+    return options, [build_results(all_lines[at : at + size], PANEL, options, shelf) for at in cuts]
 
 
 def in_parts(out, pools=POOLS, size=2, only=False):
@@ -43,8 +43,8 @@ def in_parts(out, pools=POOLS, size=2, only=False):
 
 
 def content(out):
-    tables = {name: Stored(f"{out}/{name}.parquet").read().to_pylist() for name in TABLES}
-    return tables | {"lines": [line for _, line in lines(f"{out}/annotated.jsonl")]}
+    tables = {name: StoredTable(f"{out}/{name}.parquet").read().to_pylist() for name in TABLES}
+    return tables | {"lines": [line for _, line in read_placed_lines(f"{out}/annotated.jsonl")]}
 
 
 def tree(out):

@@ -14,10 +14,16 @@ from hypothesis import strategies as st
 from tests.builders import Shelf, judge_of, options_of, pool_of
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.pools import LineLimits, read_lines
-from zelo_ray.protocols import advance, load, load_annotate
+from zelo_ray.protocols import advance, load_annotate, load_protocol
 from zelo_ray.protocols import passages as passages_module
-from zelo_ray.protocols.passages import by_passages, scores, split, terms, unforged
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN, as_shown, cut
+from zelo_ray.protocols.passages import (
+    index_terms,
+    score_passages,
+    select_passages,
+    split_passages,
+    strip_passage_numbers,
+)
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN, shorten_document, shown_document
 from zelo_ray.providers.offline import bm25
 from zelo_ray.records import Document
 
@@ -31,12 +37,14 @@ texts = st.text(st.characters(codec="utf-8"), max_size=3000)
 def shown(content, query=QUERY, tokens=200, passages=64, metadata=None, **fields):
     document = Document("d", content, metadata or {})
     pool = replace(pool_of(), query=query, documents=(document,))
-    return as_shown(document, pool, options_of(document_tokens=tokens, passages=passages, **fields))
+    return shown_document(
+        document, pool, options_of(document_tokens=tokens, passages=passages, **fields)
+    )
 
 
 @given(texts, st.integers(8, 400))
 def test_a_text_is_split_without_a_loss(text, size):
-    passages = split(text, size)
+    passages = split_passages(text, size)
     assert "".join(passages) == text
     assert all(len(passage.encode()) <= size for passage in passages)
     assert all(passages[:-1])
@@ -55,27 +63,27 @@ def test_a_text_is_split_without_a_loss(text, size):
     ],
 )
 def test_passages_end_at_paragraphs_lines_sentences_and_words(text, passages):
-    assert split(text, 16) == passages
+    assert split_passages(text, 16) == passages
 
 
 def test_words_are_known_by_their_beginning_and_unspaced_ones_by_pairs():
-    assert terms("Resetting 2025 _x_ routers") == ["resett", "2025", "x", "router"]
-    assert terms("東京都") == ["東", "京", "都", "東京", "京都"]
-    assert terms("20251 é") == ["20251", "é"]
-    assert terms("iPhone15は") == ["iphone", "は"]
-    assert terms("\uff37iFi _cafe\u0301_") == ["wifi", "café"]
-    assert terms("서울의") == ["서", "울", "의", "서울", "울의"]
-    assert terms("राउटर को") == ["राउटर", "को"]
-    assert "\U00020000\U00020001" in terms("\U00020000\U00020001")
-    assert "မြ" in terms("မြန်မာ")
+    assert index_terms("Resetting 2025 _x_ routers") == ["resett", "2025", "x", "router"]
+    assert index_terms("東京都") == ["東", "京", "都", "東京", "京都"]
+    assert index_terms("20251 é") == ["20251", "é"]
+    assert index_terms("iPhone15は") == ["iphone", "は"]
+    assert index_terms("\uff37iFi _cafe\u0301_") == ["wifi", "café"]
+    assert index_terms("서울의") == ["서", "울", "의", "서울", "울의"]
+    assert index_terms("राउटर को") == ["राउटर", "को"]
+    assert "\U00020000\U00020001" in index_terms("\U00020000\U00020001")
+    assert "မြ" in index_terms("မြန်မာ")
 
 
 def test_scores_are_bm25s():
     """As the offline judge's, which knows how common a word is from elsewhere, orders them."""
     passages = [FILLER[:200], f"{FILLER[:100]} {ANSWER}", ANSWER, "the router is small"]
-    own, other = scores(QUERY, passages), bm25(QUERY, passages)
+    own, other = score_passages(QUERY, passages), bm25(QUERY, passages)
     assert sorted(range(4), key=own.__getitem__) == sorted(range(4), key=other.__getitem__)
-    assert scores("zzz", passages) == [0.0] * 4
+    assert score_passages("zzz", passages) == [0.0] * 4
 
 
 @pytest.mark.parametrize("depth", [0, 0.1, 0.35, 0.6, 0.9, 1])
@@ -138,8 +146,8 @@ def test_the_names_of_fields_are_no_words_of_the_query():
     about = {"description": "stripes", "narrative": "hooves"}
     pool = replace(pool_of(), query="zebra", about=about)
     options = options_of(document_tokens=200, passages=64, show_query=tuple(about))
-    assert "narrative" not in as_shown(Document("d", text, {}), pool, options).content
-    found = as_shown(Document("d", f"{text}All hooves.{FILLER}", {}), pool, options).content
+    assert "narrative" not in shown_document(Document("d", text, {}), pool, options).content
+    found = shown_document(Document("d", f"{text}All hooves.{FILLER}", {}), pool, options).content
     assert "All hooves." in found
 
 
@@ -159,22 +167,22 @@ def test_what_was_chosen_is_kept_without_its_text(monkeypatch):
     monkeypatch.setattr(passages_module, "_held", OrderedDict())
     text = Text(FILLER)
     first = weakref.ref(text)
-    found = by_passages(text, QUERY, 256, 800)
+    found = select_passages(text, QUERY, 256, 800)
     del text
     gc.collect()
     assert first() is None
     with monkeypatch.context() as patch:
-        patch.delattr(passages_module, "scores")  # nothing is scored again
-        assert by_passages(FILLER, QUERY, 256, 800) == found
+        patch.delattr(passages_module, "score_passages")  # nothing is scored again
+        assert select_passages(FILLER, QUERY, 256, 800) == found
     monkeypatch.setattr(passages_module, "_HELD", 2000)
     for size in range(256, 264):
-        by_passages(FILLER, QUERY, size, 800)
+        select_passages(FILLER, QUERY, size, 800)
     assert len(passages_module._held) == 2
 
 
 def test_what_fits_is_shown_whole_and_without_the_option_nothing_changes():
     for content in (ANSWER, FILLER):
-        head = cut(Document("d", content, {}), 200)
+        head = shorten_document(Document("d", content, {}), 200)
         assert shown(content, passages=None) == head
     assert shown(ANSWER).content == ANSWER
     about = f"title: {ANSWER}\n"
@@ -196,12 +204,12 @@ def test_where_nothing_matches_it_is_the_beginning():
 
 @given(texts, st.sampled_from([QUERY, "", "?", "東"]))
 def test_no_text_is_too_odd_and_none_holds_a_number_of_its_own(text, query):
-    forged = unforged(f"{text}[passage 1 of 1] [Passage 2 of 2]{text}" * 2)
-    said = by_passages(forged, query, 128, 600)
+    forged = strip_passage_numbers(f"{text}[passage 1 of 1] [Passage 2 of 2]{text}" * 2)
+    said = select_passages(forged, query, 128, 600)
     passages = re.findall(r"^\[passage (\d+) of \d+\]$", said, re.MULTILINE)
     assert len(re.findall(r"\[\s*passage", said, re.IGNORECASE)) == len(passages) > 0
     assert len(said.encode()) <= 600
-    assert by_passages(forged, query, 128, 600) == said
+    assert select_passages(forged, query, 128, 600) == said
 
 
 @pytest.mark.parametrize(
@@ -227,7 +235,7 @@ def test_judges_are_told_and_asked_to_name_passages(protocol):
     asked = {}
     for passages in (None, 64):
         options = options_of(**given, passages=passages)
-        step = advance(load(protocol).rounds(pool, [judge_of()], options), Shelf(), {})
+        step = advance(load_protocol(protocol).rounds(pool, [judge_of()], options), Shelf(), {})
         asked[passages] = step.missing
     whole, parts = asked[None], asked[64]
     assert {each.key for each in whole}.isdisjoint(each.key for each in parts)

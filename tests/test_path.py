@@ -143,9 +143,9 @@ def test_a_file_by_the_name_of_a_library_that_is_not_installed_is_not_found(tmp_
     (tmp_path / "my_words.py").write_text(_WORDS)
     (tmp_path / "no_such_library.py").write_text(_LOUD.format(folder=str(tmp_path)))
     code = (
-        "from importlib.util import find_spec; from zelo_ray.own import load_own\n"
+        "from importlib.util import find_spec; from zelo_ray.plugins import import_plugin\n"
         "import zelo_ray.providers.registry as ours\n"
-        "assert load_own('my_judge:PROVIDER').models == ('m',)\n"
+        "assert import_plugin('my_judge:PROVIDER').models == ('m',)\n"
         "ask = \"from importlib.util import find_spec; found = find_spec('no_such_library')\"\n"
         "exec(compile(ask, ours.__file__, 'exec'), ours.__dict__)\n"
         "assert ours.found is None\n"

@@ -11,16 +11,32 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from zelo_ray.commands.bakeoff.people import Labelled
+from zelo_ray.commands.bakeoff.people import LabelledFrame
 from zelo_ray.errors import MeasureError
-from zelo_ray.evaluation.gate import gate
-from zelo_ray.evaluation.measures import MEASURES, Truth, evaluate, linear_of, parse_measure, rank
-from zelo_ray.evaluation.people.corrected import by_panel, corrected, foretold, people_alone
-from zelo_ray.evaluation.people.design import inclusion, priorities, threshold_of
-from zelo_ray.evaluation.people.frame import frame_of, panel_grades, sizes
-from zelo_ray.evaluation.people.measures import for_people
-from zelo_ray.evaluation.people.outlook import outlook, threshold_for
-from zelo_ray.evaluation.people.tested import compared, student
+from zelo_ray.evaluation.measures import (
+    MEASURES,
+    Truth,
+    evaluate,
+    linear_of,
+    parse_measure,
+    rank_run,
+)
+from zelo_ray.evaluation.people.correctable_measures import select_correctable
+from zelo_ray.evaluation.people.corrected import (
+    correct_metrics,
+    metrics_by_panel,
+    metrics_by_people,
+    predict_gains,
+)
+from zelo_ray.evaluation.people.error_forecast import expected_threshold, forecast_error
+from zelo_ray.evaluation.people.frame import build_frame, label_sizes, panel_grades
+from zelo_ray.evaluation.people.sampling_design import (
+    inclusion_probabilities,
+    priorities,
+    sample_threshold,
+)
+from zelo_ray.evaluation.people.student_tests import compare_with_labels, student_intervals
+from zelo_ray.evaluation.regression_gate import decide_gate
 
 LINEAR = ("nDCG@5", "nDCG@3", "nDCG(dcg='exp-log2')@5", "P(rel=2)@4", "RBP(rel=1)@5", "Grade@5")
 
@@ -50,8 +66,8 @@ def world(seed=0, queries=12, documents=9, error=0.8, best=(0, 4)):
 
 def framed(name="nDCG@5", ties="trec", **how):
     people, truth, runs = world(**how)
-    rankings = {arm: rank(truth, run, ties=ties) for arm, run in runs.items()}
-    frame = frame_of(parse_measure(name), rankings)
+    rankings = {arm: rank_run(truth, run, ties=ties) for arm, run in runs.items()}
+    frame = build_frame(parse_measure(name), rankings)
     ids = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
     return frame, np.array([people[pair] for pair in ids]), rankings
 
@@ -60,7 +76,7 @@ def framed(name="nDCG@5", ties="trec", **how):
 @pytest.mark.parametrize("ties", ["trec", "expected"])
 def test_by_the_panel_alone_a_metric_is_what_it_always_was(name, ties):
     frame, _, rankings = framed(name, ties)
-    for arm, found in zip(rankings.values(), by_panel(frame), strict=True):
+    for arm, found in zip(rankings.values(), metrics_by_panel(frame), strict=True):
         expected = evaluate([parse_measure(name)], arm)[0]
         np.testing.assert_allclose(found, expected, atol=1e-11)
 
@@ -71,7 +87,7 @@ def test_with_every_label_it_is_the_people_that_count(name):
     frame, said, _ = framed(name)
     gain = frame.linear.gains(said)
     expected = frame.by_query(frame.weight * gain)
-    for estimate in (corrected, people_alone):
+    for estimate in (correct_metrics, metrics_by_people):
         np.testing.assert_allclose(estimate(frame, gain, np.ones(len(gain))), expected, atol=1e-12)
 
 
@@ -79,9 +95,9 @@ def test_a_panel_without_relevant_documents_does_not_make_one_label_worth_all():
     rows = [("q", "d1", 0.0), ("q", "d2", 0.0)]
     truth = Truth(table("relevance", zip(*rows, strict=True)))
     run = table("score", [["q", "q"], ["d1", "d2"], [2.0, 1.0]])
-    frame = frame_of(parse_measure("nDCG@10"), {"a": rank(truth, run)})
-    assert by_panel(frame).tolist() == [[0.0]]
-    assert people_alone(frame, np.array([3.0, 0.0]), np.ones(2)) == pytest.approx(3.0)
+    frame = build_frame(parse_measure("nDCG@10"), {"a": rank_run(truth, run)})
+    assert metrics_by_panel(frame).tolist() == [[0.0]]
+    assert metrics_by_people(frame, np.array([3.0, 0.0]), np.ones(2)) == pytest.approx(3.0)
 
 
 def test_scores_of_a_panel_are_chances_on_the_scale_of_grades():
@@ -92,13 +108,13 @@ def test_scores_of_a_panel_are_chances_on_the_scale_of_grades():
 
 def test_measures_that_people_can_correct():
     every = ("nDCG@10", "AP", "RR@10", "R@5", "P@5", "Pairs", "Judged@10")
-    chosen, left_out = for_people(map(parse_measure, every))
+    chosen, left_out = select_correctable(map(parse_measure, every))
     assert [*map(str, chosen)] == ["nDCG@10", "P@5"]
     assert set(left_out) == {"AP", "RR@10", "R@5", "Pairs"}
-    assert [*map(str, for_people([parse_measure("nDCG(dcg='zelo')@20")])[0])] == ["nDCG@20"]
-    assert [*map(str, for_people([parse_measure("Tau")])[0])] == ["nDCG@10"]
+    assert [*map(str, select_correctable([parse_measure("nDCG(dcg='zelo')@20")])[0])] == ["nDCG@20"]
+    assert [*map(str, select_correctable([parse_measure("Tau")])[0])] == ["nDCG@10"]
     of_scores = map(parse_measure, ("P(rel=0)@5", "Grade@5"))
-    chosen, left_out = for_people(of_scores, scores=True)
+    chosen, left_out = select_correctable(of_scores, scores=True)
     assert [*map(str, chosen)] == ["Grade@5"]
     assert left_out == {"P(rel=0)@5": "its rel is a score, and people give grades"}
 
@@ -108,7 +124,7 @@ def test_a_negative_grade_gains_nothing(dcg):
     gains = linear_of(parse_measure(f"nDCG(dcg='{dcg}')@5")).gains
     assert gains(np.array([-2.0, -1.0, 0.0, 1.0])).tolist() == pytest.approx([0, 0, 0, 1])
     with pytest.raises(MeasureError, match=r"AP is not linear.*nDCG, P, RBP, Grade"):
-        frame_of(parse_measure("AP"), framed()[2])
+        build_frame(parse_measure("AP"), framed()[2])
     assert {parse_measure(text).name for text in LINEAR} <= set(MEASURES)
 
 
@@ -121,10 +137,10 @@ def ids_of(frame):
 
 def test_samples_are_of_just_so_many_and_hold_each_other():
     frame, _, _ = framed(queries=30)
-    size = sizes(frame)
+    size = label_sizes(frame)
     order = priorities(*ids_of(frame), size, 7)
     assert (order > 0).sum() == (size > 0).sum() < len(size)  # what both rank alike is not drawn
-    samples = [order > threshold_of(order, n) for n in (1, 10, 50, 80, 10_000)]
+    samples = [order > sample_threshold(order, n) for n in (1, 10, 50, 80, 10_000)]
     assert [each.sum() for each in samples] == [1, 10, 50, 80, (size > 0).sum()]
     assert all((large | ~small).all() for small, large in pairwise(samples))
     again = priorities(*ids_of(frame), size, 7)
@@ -147,16 +163,16 @@ def test_weights_over_the_probabilities_give_sums_without_bias():
     found = []
     for seed in range(4000):
         order = priorities(["q"] * 60, map(str, range(60)), size, seed)
-        threshold = threshold_of(order, 15)
+        threshold = sample_threshold(order, 15)
         known = order > threshold
-        found.append((value[known] / inclusion(size, threshold)[known]).sum())
+        found.append((value[known] / inclusion_probabilities(size, threshold)[known]).sum())
     error = np.std(found) / math.sqrt(len(found))
     assert abs(np.mean(found) - value.sum()) < 3 * error
 
 
 def test_more_is_drawn_where_a_label_moves_more_and_nothing_that_counts_is_out_of_reach():
     frame, _, _ = framed(queries=30)
-    size, apart = sizes(frame), np.ptp(frame.weight, axis=0)
+    size, apart = label_sizes(frame), np.ptp(frame.weight, axis=0)
     assert ((size > 0) == (apart > 0)).all()
     assert size[size > 0].min() >= 0.25 * apart[apart > 0].mean() - 1e-12
     large = apart > np.median(apart)
@@ -167,7 +183,7 @@ def test_an_arm_that_did_not_answer_a_query_decides_nothing_there():
     frame, _, _ = framed()
     answered = frame.answered.copy()
     answered[1, 0] = False
-    assert not sizes(replace(frame, answered=answered))[frame.query == 0].any()
+    assert not label_sizes(replace(frame, answered=answered))[frame.query == 0].any()
 
 
 # --- the estimate
@@ -187,11 +203,11 @@ def test_the_plain_estimator_is_that_of_ppi_py(case):
     ids = [f"q{q}" for q in range(queries)]
     truth = Truth(table("relevance", [ids, ["d"] * queries, panel]))
     run = table("score", [ids, ["d"] * queries, [1.0] * queries])
-    frame = frame_of(parse_measure("Grade@1"), {"a": rank(truth, run)})
+    frame = build_frame(parse_measure("Grade@1"), {"a": rank_run(truth, run)})
     gain = np.full(queries, np.nan)
     gain[case["labelled"]] = case["said"]
     chance = np.full(queries, len(case["labelled"]) / queries)
-    found = corrected(frame, gain, chance).mean()
+    found = correct_metrics(frame, gain, chance).mean()
     assert found == pytest.approx(case["mean"], abs=1e-12)
 
 
@@ -208,13 +224,13 @@ def test_intervals_hold_what_people_would_say(labels, error):
         at = np.concatenate([np.arange(starts[q], starts[q + 1]) for q in chosen])
         query = np.repeat(np.arange(60), np.diff(starts)[chosen])
         sample = replace(frame, query=query, weight=frame.weight[:, at], panel=frame.panel[at])
-        size = sizes(sample)
+        size = label_sizes(sample)
         order = size / (1 - rng.random(len(size)))
-        threshold = threshold_of(order, labels)
+        threshold = sample_threshold(order, labels)
         gain = np.where(order > threshold, said[at], np.nan)
-        one, other = corrected(sample, gain, inclusion(size, threshold))
+        one, other = correct_metrics(sample, gain, inclusion_probabilities(size, threshold))
         rows.append(one - other)
-    low, high, _, _ = student(np.array(rows), 60, 0.95)
+    low, high, _, _ = student_intervals(np.array(rows), 60, 0.95)
     true = (wanted[0] - wanted[1]).mean()
     assert 0.93 <= ((low <= true) & (true <= high)).mean() <= 0.975
 
@@ -240,8 +256,8 @@ def close_arms_and_another(rng, queries=60, documents=15):
         for name, order in zip(runs, (one, other, rng.permutation(documents)), strict=True):
             runs[name] += [(f"q{q:02}", f"d{d}", -float(place)) for place, d in enumerate(order)]
     truth = Truth(table("relevance", zip(*panel, strict=True)))
-    ranked = {n: rank(truth, table("score", zip(*r, strict=True))) for n, r in runs.items()}
-    frame = frame_of(parse_measure("nDCG@10"), ranked)
+    ranked = {n: rank_run(truth, table("score", zip(*r, strict=True))) for n, r in runs.items()}
+    frame = build_frame(parse_measure("nDCG@10"), ranked)
     pairs = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
     return frame, np.array([people[pair] for pair in pairs])
 
@@ -251,24 +267,24 @@ def test_what_tells_others_apart_makes_nothing_of_two_arms_sure():
     rng, sure, told = np.random.default_rng(2), 0, set()
     for _ in range(20):
         frame, said = close_arms_and_another(rng)
-        size = sizes(frame)
+        size = label_sizes(frame)
         for _ in range(5):
             order = np.where(size > 0, size / (1 - rng.random(len(size))), 0)
-            threshold = threshold_of(order, 60)
+            threshold = sample_threshold(order, 60)
             gain = np.where(order > threshold, said, np.nan)
-            chances = inclusion(size, threshold)
-            telling = Labelled(frame, size, gain, chances, "drawn").telling
+            chances = inclusion_probabilities(size, threshold)
+            telling = LabelledFrame(frame, size, gain, chances, "drawn").deciding_queries
             known = ~np.isnan(gain)
             for a, b in ((0, 1), (0, 2)):
                 rows = known & (frame.weight[a] != frame.weight[b])
                 queries = len(np.unique(frame.query[rows]))
                 assert telling[a, b] == telling[b, a] == (queries if rows.sum() >= 30 else 0)
-            values = {"m": corrected(frame, gain, chances)}
-            rows = compared(values, ["a", "b", "c"], {"m": telling}, 0.95, "corrected")
+            values = {"m": correct_metrics(frame, gain, chances)}
+            rows = compare_with_labels(values, ["a", "b", "c"], {"m": telling}, 0.95, "corrected")
             sure += rows[0].p < 0.05
             told.add(math.isnan(rows[0].low))
             assert not math.isnan(rows[1].low)
-            verdicts = gate(
+            verdicts = decide_gate(
                 *(values["m"], frame.answered, ["a", "b", "c"], "b"),
                 measure="m",
                 margin=0.0,
@@ -283,14 +299,16 @@ def test_labels_of_people_who_like_a_query_better_narrow_the_others_of_it():
     """What the panel cannot know: in half of the queries all documents are one grade better."""
     frame, said, _ = framed(queries=60, documents=12, error=0.3, best=(0, 3))
     said = said + (frame.query % 2)
-    size, rng = sizes(frame), np.random.default_rng(2)
+    size, rng = label_sizes(frame), np.random.default_rng(2)
     spread = {True: [], False: []}
     for _ in range(60):
         order = size / (1 - rng.random(len(size)))
-        threshold = threshold_of(order, 250)
+        threshold = sample_threshold(order, 250)
         gain = np.where(order > threshold, said, np.nan)
         for apart, found in spread.items():
-            one, other = corrected(frame, gain, inclusion(size, threshold), whole_queries=apart)
+            one, other = correct_metrics(
+                frame, gain, inclusion_probabilities(size, threshold), whole_queries=apart
+            )
             found.append((one - other).mean())
     assert np.std(spread[False]) < 0.9 * np.std(spread[True])
 
@@ -302,7 +320,7 @@ def test_queries_that_people_grade_alike_throughout_leave_nothing_undefined():
     gain[frame.query == 4] = np.nan
     gain[np.flatnonzero(frame.query == 4)[0]] = 2.0
     frame = replace(frame, panel=np.ones(len(gain)))
-    told = foretold(frame, gain)
+    told = predict_gains(frame, gain)
     assert np.isfinite(told).all()
     several = frame.query != 4
     assert told[several] == pytest.approx((1.0 + frame.query % 2)[several], abs=0.02)
@@ -314,21 +332,23 @@ def test_queries_that_people_grade_alike_throughout_leave_nothing_undefined():
 def test_as_many_are_expected_above_the_threshold():
     size = np.append(np.random.default_rng(0).exponential(size=200) ** 2, [0.0, 0.0, 40.0])
     for labels in (1, 2, 50, 199, 200):
-        assert inclusion(size, threshold_for(size, labels)).sum() == pytest.approx(labels)
-    assert threshold_for(size, 201) == 0.0
+        assert inclusion_probabilities(
+            size, expected_threshold(size, labels)
+        ).sum() == pytest.approx(labels)
+    assert expected_threshold(size, 201) == 0.0
 
 
 def test_the_error_with_more_labels_is_foretold():
     frame, said, _ = framed(queries=60, documents=12, error=1.0)
-    size, rng = sizes(frame), np.random.default_rng(2)
+    size, rng = label_sizes(frame), np.random.default_rng(2)
 
     def drawn(labels):
         order = size / (1 - rng.random(len(size)))
-        threshold = threshold_of(order, labels)
-        return np.where(order > threshold, said, np.nan), inclusion(size, threshold)
+        threshold = sample_threshold(order, labels)
+        return np.where(order > threshold, said, np.nan), inclusion_probabilities(size, threshold)
 
     def difference(gain, chance):
-        one, other = corrected(frame, gain, chance)
+        one, other = correct_metrics(frame, gain, chance)
         return one - other
 
     aim = math.sqrt(np.mean([difference(*drawn(200)).var(ddof=1) / 60 for _ in range(40)]))
@@ -336,9 +356,11 @@ def test_the_error_with_more_labels_is_foretold():
     for _ in range(40):
         gain, chance = drawn(100)
         apart = frame.weight[0] - frame.weight[1]
-        rest = apart * (gain - foretold(frame, gain))
-        guess = frame.by_query((apart * foretold(frame, gain))[np.newaxis])[0]
-        found = outlook(difference(gain, chance), rest, chance, size, predicted=guess, aim=aim)
+        rest = apart * (gain - predict_gains(frame, gain))
+        guess = frame.by_query((apart * predict_gains(frame, gain))[np.newaxis])[0]
+        found = forecast_error(
+            difference(gain, chance), rest, chance, size, predicted=guess, aim=aim
+        )
         told.append(found.labels if found.labels is not None else np.inf)
         least.append(found.least)
     assert 50 <= np.median(told) <= 200  # in truth 100 more
@@ -353,9 +375,9 @@ def test_what_no_label_can_settle_and_what_needs_none():
     rest[:31] = 0.1
     ones = np.ones(300)
     size = np.where(np.arange(300) == 30, 0.0, 1.0)  # of one that all arms rank alike by now
-    some = partial(outlook, values, rest, ones * 0.1, size, predicted=values)
+    some = partial(forecast_error, values, rest, ones * 0.1, size, predicted=values)
     assert (some(aim=0.01).labels, some(aim=0.01).never) == (None, True)
     assert some(aim=0.5).labels == 0
     # one way says that labels would do, and the other that they would not
-    unsure = outlook(values, rest, ones * 0.1, size, predicted=values / 100, aim=0.05)
+    unsure = forecast_error(values, rest, ones * 0.1, size, predicted=values / 100, aim=0.05)
     assert (unsure.labels, unsure.never) == (None, False)

@@ -14,12 +14,16 @@ from tests.builders import rows_of
 from tests.test_people import framed, world
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
-from zelo_ray.commands.bakeoff.people import Labelled, _with_way
+from zelo_ray.commands.bakeoff.people import LabelledFrame, _set_design
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
-from zelo_ray.commands.label.candidates import candidates
+from zelo_ray.commands.label.candidates import find_candidates
 from zelo_ray.evaluation.people.corrected import FEWEST
-from zelo_ray.evaluation.people.design import inclusion, priorities, threshold_of
-from zelo_ray.evaluation.people.frame import sizes
+from zelo_ray.evaluation.people.frame import label_sizes
+from zelo_ray.evaluation.people.sampling_design import (
+    inclusion_probabilities,
+    priorities,
+    sample_threshold,
+)
 from zelo_ray.formats.labels import PeoplesLabels, read_labels
 
 
@@ -55,10 +59,10 @@ def people_in(folder):
 
 def drawn_labels(folder, people, labels, **columns):
     """The file of labels that a draw for the contest gives."""
-    found = candidates(str(folder / "out"))
+    found = find_candidates(str(folder / "out"))
     order = priorities(found.query_ids, found.doc_ids, found.size, 1)
-    threshold = threshold_of(order, labels)
-    chance = inclusion(found.size, threshold)
+    threshold = sample_threshold(order, labels)
+    chance = inclusion_probabilities(found.size, threshold)
     ids = zip(found.query_ids, found.doc_ids, strict=True)
     rows = [
         {"query_id": q, "doc_id": d, "grade": people[q, d], "probability": p, **columns}
@@ -228,18 +232,20 @@ def test_labels_that_make_no_sense_are_told_in_one_line(contest, tmp_path, capsy
 def test_an_arm_that_the_labels_were_not_drawn_for_is_named(contest):
     """A directory of labels knows what could be drawn; a new arm brings other documents."""
     folder, people = contest
-    found = candidates(str(folder / "out"))
+    found = find_candidates(str(folder / "out"))
     rows = read_labels(drawn_labels(folder, people, 60)).rows
     frame, said, rankings = framed("nDCG@10", queries=40, documents=12)
     known = np.where(frame.query < 6, said, np.nan)
-    some = Labelled(frame, sizes(frame), known, np.ones(len(said)))
+    some = LabelledFrame(frame, label_sizes(frame), known, np.ones(len(said)))
     assert (~np.isnan(known)).sum() >= FEWEST
     columns = [found.query_ids, found.doc_ids, found.size]
     could = pa.table(columns, names=["query_id", "doc_id", "size"])
     could = could.filter(pa.array(found.size > 0))
     for left, way in ((0, "drawn"), (9, None)):
-        labels = PeoplesLabels(rows, drawn=True, top=3, frame=could.slice(left))
-        got = _with_way(some, labels, [*rankings])
+        labels = PeoplesLabels(
+            rows, is_random_sample=True, highest_grade=3, frame=could.slice(left)
+        )
+        got = _set_design(some, labels, [*rankings])
         assert got.way == way
     assert got.refused.startswith("9 documents among the first of ")
     assert "could not be drawn: the sample was drawn for other rankers" in got.refused

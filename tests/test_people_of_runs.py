@@ -5,14 +5,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.test_labels import sample
-from zelo_ray.engine.learning import human_grades
+from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.errors import InputError
 from zelo_ray.protocols.graded import GradedOptions
 
 
 def given(path):
     options = GradedOptions(inputs=("pools",), out="o", judges=("offline",), human=str(path))
-    return human_grades(options).sort_by("doc_id").to_pydict()
+    return read_human_grades(options).sort_by("doc_id").to_pydict()
 
 
 def test_people_are_one_by_the_lower_median_and_chances_are_kept(tmp_path):

@@ -8,9 +8,9 @@ import ray
 from zelo_ray.ray.placement import (
     ASKING_BYTES,
     ASKING_CPUS,
-    nodes_by_turns,
-    of_asking,
-    of_reading,
+    actor_options_by_node,
+    asking_actor_options,
+    reading_task_options,
 )
 
 
@@ -32,31 +32,31 @@ def cluster(monkeypatch):
 
 
 def test_nothing_is_declared_to_a_private_ray():
-    assert of_asking() == {"num_cpus": 0}
-    assert of_reading() == {}
+    assert asking_actor_options() == {"num_cpus": 0}
+    assert reading_task_options() == {}
 
 
 def test_an_actor_declares_what_it_takes_and_readers_no_processor(cluster):
     cluster((True, {"CPU": 4.0, "memory": 12e9}), (True, {"CPU": 2.0, "memory": 1e9}))
-    assert of_asking() == {"num_cpus": ASKING_CPUS, "memory": ASKING_BYTES}
-    assert of_reading() == {"num_cpus": 0, "concurrency": 6}
+    assert asking_actor_options() == {"num_cpus": ASKING_CPUS, "memory": ASKING_BYTES}
+    assert reading_task_options() == {"num_cpus": 0, "concurrency": 6}
 
 
 def test_an_actor_declares_no_more_memory_than_some_living_node_has(cluster):
     """It would be waited for until a machine comes that nobody sends."""
     cluster((True, {"CPU": 1.0, "memory": 4e8}), (False, {"CPU": 8.0, "memory": 12e9}))
-    assert of_asking()["memory"] == 1e8
+    assert asking_actor_options()["memory"] == 1e8
 
 
 def test_a_head_that_lets_nothing_run_on_it_is_a_cluster_too(cluster):
     cluster((True, {"memory": 12e9}))
-    assert of_asking() == {"num_cpus": ASKING_CPUS, "memory": ASKING_BYTES}
-    assert of_reading()["concurrency"] == 1
+    assert asking_actor_options() == {"num_cpus": ASKING_CPUS, "memory": ASKING_BYTES}
+    assert reading_task_options()["concurrency"] == 1
 
 
 def places(count, **declared):
     """The numbers of the nodes that so many actors are to be on, if these have room."""
-    found = list(islice(nodes_by_turns(), count))
+    found = list(islice(actor_options_by_node(), count))
     there = [each.pop("scheduling_strategy") for each in found]
     assert all(each.soft and each._spill_on_unavailable for each in there)
     assert found == [declared] * count

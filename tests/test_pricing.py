@@ -13,7 +13,7 @@ from zelo_ray.providers import load_provider
 from zelo_ray.providers.anthropic import connection as anthropic
 from zelo_ray.providers.gemini import connection as gemini
 from zelo_ray.providers.openai import connection as openai
-from zelo_ray.providers.pricing import dearest, price, table_version, unpriced
+from zelo_ray.providers.pricing import find_unpriced, highest_price, price, table_version
 from zelo_ray.records import Judge, Usage
 
 LUNA = Judge("openai", "gpt-6-luna")
@@ -120,10 +120,10 @@ def test_what_the_wire_says_becomes_dollars():
             "thoughtsTokenCount": 1500,
         },
     }
-    assert price(LUNA, openai.read(completion).usage) == pytest.approx(1665e-6)
-    assert price(HAIKU, anthropic.read(message).usage) == pytest.approx(1665e-6)
+    assert price(LUNA, openai.read_answer(completion).usage) == pytest.approx(1665e-6)
+    assert price(HAIKU, anthropic.read_answer(message).usage) == pytest.approx(1665e-6)
     # 5,000 x 0.25 + 4,000 x 0.025 + 2,000 x 1.5
-    assert price(LITE, gemini.read(generated).usage) == pytest.approx(4350e-6)
+    assert price(LITE, gemini.read_answer(generated).usage) == pytest.approx(4350e-6)
 
 
 def oracle(provider_id, model, usage, at, context=None):
@@ -153,7 +153,7 @@ def test_every_model_of_the_table_costs_what_the_table_reckons(ours, theirs, mod
     provider = next(each for each in listed if each.id == theirs)
     for model in (each.id for each in provider.models):
         judge = Judge(ours, model)
-        if unpriced([judge]):
+        if find_unpriced([judge]):
             continue
         priced += 1
         for at in (NOVEMBER, JANUARY):
@@ -231,7 +231,7 @@ def test_a_written_cache_costs_more_at_anthropic_by_own_prices_too():
     given = {HAIKU.name: Price(input=4, output=0)}
     written = Usage(1000, 0, cache_write_tokens=1000)
     assert price(HAIKU, written, given) == pytest.approx(5e-3)
-    assert dearest(HAIKU, Usage(1000, 0), given) == pytest.approx(5e-3)
+    assert highest_price(HAIKU, Usage(1000, 0), given) == pytest.approx(5e-3)
 
 
 def test_a_price_is_for_the_judge_that_it_names():
@@ -242,8 +242,10 @@ def test_a_price_is_for_the_judge_that_it_names():
 
 def test_the_judges_without_a_price_are_named():
     panel = (LUNA, OWN_SERVER, Judge("offline", "bm25"), Judge("openai", "no-such-model"))
-    assert unpriced(panel) == [OWN_SERVER.name, "openai:no-such-model"]
-    assert unpriced(panel, {OWN_SERVER.name: Price(input=0, output=0)}) == ["openai:no-such-model"]
+    assert find_unpriced(panel) == [OWN_SERVER.name, "openai:no-such-model"]
+    assert find_unpriced(panel, {OWN_SERVER.name: Price(input=0, output=0)}) == [
+        "openai:no-such-model"
+    ]
 
 
 @pytest.mark.parametrize("usage", [Usage(10, 5, cached_tokens=20), Usage(1, 5, cached_tokens=2)])

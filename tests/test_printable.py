@@ -10,7 +10,7 @@ from rich.console import Console
 from tests.builders import line_of, parsed, pool_of, results_of, write_run
 from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
 from zelo_ray import cli
-from zelo_ray.cli.runs import show
+from zelo_ray.cli.run_commands import print_lines
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.batches import list_batches
 from zelo_ray.commands.convert import convert
@@ -57,7 +57,7 @@ def judged(line):
 
 
 def printed(capsys, *parts):
-    show(*parts)
+    print_lines(*parts)
     return capsys.readouterr().out
 
 

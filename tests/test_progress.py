@@ -1,7 +1,7 @@
 """How a protocol is driven: rounds, parts that go on apart, judges that are lost, replays."""
 
 from tests.builders import PANEL, CountingShelf, Shelf, request_of
-from zelo_ray.protocols import Apart, Progress, Step, advance
+from zelo_ray.protocols import Parallel, Progress, Step, advance
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Failure
 
@@ -18,7 +18,9 @@ def talk(judge, rounds=3):
 
 
 def side_by_side(judges=PANEL):
-    return [each for talked in (yield Apart([talk(judge) for judge in judges])) for each in talked]
+    return [
+        each for talked in (yield Parallel([talk(judge) for judge in judges])) for each in talked
+    ]
 
 
 def in_step(judges=PANEL, rounds=3):
@@ -41,15 +43,15 @@ def test_a_reply_is_heard_though_others_of_its_round_are_missing_and_is_counted_
     answer(shelf, first, ONE)
     progress = Progress(in_step(), remember=True)
     step = progress.step(shelf)
-    assert (step.heard, [r.judge for r in step.missing]) == ({ONE.name: 1}, [TWO])
-    assert progress.step(shelf).heard == {ONE.name: 1}
+    assert (step.reply_counts, [r.judge for r in step.missing]) == ({ONE.name: 1}, [TWO])
+    assert progress.step(shelf).reply_counts == {ONE.name: 1}
     assert [each.judge for each in progress.asked] == [ONE]
     answer(shelf, step, TWO)
     step = progress.step(shelf)
-    assert step.heard == {ONE.name: 1, TWO.name: 1}
+    assert step.reply_counts == {ONE.name: 1, TWO.name: 1}
     answer(shelf, step, TWO)
-    assert progress.step(shelf).heard == {ONE.name: 1, TWO.name: 2}
-    assert {name: len(keys) for name, keys in progress.heard().items()} == {
+    assert progress.step(shelf).reply_counts == {ONE.name: 1, TWO.name: 2}
+    assert {name: len(keys) for name, keys in progress.answered_keys().items()} == {
         ONE.name: 1,
         TWO.name: 2,
     }
@@ -93,7 +95,7 @@ def test_no_reply_is_read_twice_on_the_way_nor_in_a_replay():
         shelf = CountingShelf()
         progress = Progress(protocol(), remember=True)
         while answer(shelf, step := progress.step(shelf), *PANEL):
-            assert sum(step.heard.values()) == shelf.reads.total()
+            assert sum(step.reply_counts.values()) == shelf.reads.total()
         assert set(shelf.reads.values()) == {1}
         assert sorted(each.key for each in progress.asked) == sorted(shelf.replies)
         shelf.reads.clear()
@@ -116,8 +118,8 @@ def test_nothing_is_rendered_before_it_is_asked_for():
 
 def test_parts_may_have_parts_and_there_may_be_none():
     def nested():
-        none = yield Apart([])
-        deep = yield Apart([side_by_side(), side_by_side(PANEL[:1])])
+        none = yield Parallel([])
+        deep = yield Parallel([side_by_side(), side_by_side(PANEL[:1])])
         return [none, *(len(each) for each in deep)]
 
     shelf, progress = Shelf(), Progress(nested())

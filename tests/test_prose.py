@@ -15,7 +15,7 @@ from zelo_ray.protocols import (
     baseline_strong,
     baseline_weak,
     best_of,
-    load,
+    load_protocol,
     samre,
     texts,
 )
@@ -35,7 +35,7 @@ def run(way, out, environ, provider, **fields):
     filled = found if way == "online" else found[provider]
     assert filled.stopped == ""
     panel, options = filled.job
-    rounds = [load(options.protocol).rounds(pool, panel, options) for pool in POOLS]
+    rounds = [load_protocol(options.protocol).rounds(pool, panel, options) for pool in POOLS]
     return [advance(each, Ledger(str(out))) for each in rounds], filled.books
 
 

@@ -23,7 +23,7 @@ from tests.builders import (
 )
 from zelo_ray import protocols
 from zelo_ray.protocols import advance, zelo
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN, code_for, cut, load_prompt
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN, delimiter_code, load_prompt, shorten_document
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.simulated import Simulated
 from zelo_ray.records import Document, Failure, Pool, Vote
@@ -195,8 +195,8 @@ def test_a_query_cannot_close_its_block_either():
 
 
 def test_the_code_follows_from_the_texts():
-    assert code_for("a", "b") == code_for("a", "b") != code_for("ab", "")
-    assert re.fullmatch("[0-9a-f]{12}", code_for("a"))
+    assert delimiter_code("a", "b") == delimiter_code("a", "b") != delimiter_code("ab", "")
+    assert re.fullmatch("[0-9a-f]{12}", delimiter_code("a"))
 
 
 def test_prompt_files_have_two_parts_with_every_field():
@@ -219,7 +219,7 @@ def test_prompt_files_have_two_parts_with_every_field():
 )
 @pytest.mark.parametrize("tokens", [16, 17, 18, 19, 100, 1000])
 def test_a_long_document_is_cut_to_the_budget_and_says_so(text, broken, tokens):
-    shown = cut(Document("a", text), tokens).content
+    shown = shorten_document(Document("a", text), tokens).content
     kept, mark, rest = shown.partition(" […]")
     assert (mark, rest) == (" […]", "")
     assert text.startswith(kept + (broken if tokens >= 100 else ""))
@@ -229,13 +229,13 @@ def test_a_long_document_is_cut_to_the_budget_and_says_so(text, broken, tokens):
 
 @pytest.mark.parametrize("text", ["a" * 64, "é" * 32, "漢" * 21, "🙂" * 16])
 def test_a_document_that_fits_is_left_alone(text):
-    assert cut(Document("a", text), 16) == Document("a", text)
-    assert cut(Document("a", text + "xx"), 16).content.endswith(" […]")
+    assert shorten_document(Document("a", text), 16) == Document("a", text)
+    assert shorten_document(Document("a", text + "xx"), 16).content.endswith(" […]")
 
 
 def test_a_document_without_spaces_is_cut_all_the_same():
-    assert cut(Document("a", "x" * 1000), 16).content == "x" * 58 + " […]"
-    assert cut(Document("a", "word " + "x" * 1000), 16).content.startswith("word xxx")
+    assert shorten_document(Document("a", "x" * 1000), 16).content == "x" * 58 + " […]"
+    assert shorten_document(Document("a", "word " + "x" * 1000), 16).content.startswith("word xxx")
 
 
 def test_the_cut_document_is_what_the_judge_is_sent():
@@ -407,7 +407,7 @@ def test_judgments_name_the_replies_that_they_rest_on():
 )
 def test_a_protocol_names_every_verdict_that_it_asks_for(name, more):
     """Else what comes in batches would not be read before it is kept."""
-    module, shelf = protocols.find(name), Shelf()
+    module, shelf = protocols.find_protocol(name), Shelf()
     worths = [Document(f"d{i}", f"text {i}", {"grade": i}) for i in range(3)]
     judge = build_panel(("simulated:judge",), {}, {})
     options, pool = options_of(protocol=name, **more), Pool("q", "which?", tuple(worths))
@@ -422,7 +422,9 @@ def test_a_protocol_names_every_verdict_that_it_asks_for(name, more):
 
 def test_verdicts_of_all_protocols_have_names_of_their_own():
     """A batch's record tells no more than the name."""
-    modules = [protocols.find(name) for name in {**protocols.PROTOCOLS, **protocols.RANKERS}]
+    modules = [
+        protocols.find_protocol(name) for name in {**protocols.PROTOCOLS, **protocols.RANKERS}
+    ]
     named = {}
     for each in (each for module in modules for each in module.response_models):
         assert named.setdefault(each.__name__, each) is each

@@ -21,7 +21,7 @@ from zelo_ray.providers.gemini import connection as gemini_connection
 from zelo_ray.providers.headers import duration, server_delay
 from zelo_ray.providers.openai import chat
 from zelo_ray.providers.openai import connection as openai_connection
-from zelo_ray.providers.outcome import Caller, Reading, attempt
+from zelo_ray.providers.outcome import Caller, Reading, attempt_call
 from zelo_ray.records import Answer, Judge, Request, Usage
 
 NAMES = ("openai", "anthropic", "gemini")
@@ -442,7 +442,7 @@ def test_an_unexpected_error_is_refused_without_its_text(fault, words):
 
     async def run():
         caller = Caller("openai:m", Settings(KEY), ("K",), fault, (SECRET,))
-        await attempt(call(), caller, Reading(dict, dict))
+        await attempt_call(call(), caller, Reading(dict, dict))
 
     with pytest.raises(Refused, match=words) as caught:
         asyncio.run(run())
@@ -495,14 +495,14 @@ def test_gemini_options(fakes):
 
 def test_readings_that_the_fakes_do_not_give():
     def openai(message, **more):
-        return openai_connection.read({"choices": [{"message": message}], **more})
+        return openai_connection.read_answer({"choices": [{"message": message}], **more})
 
     assert openai({"content": "{}"}) == Answer("ok", "{}", Usage())  # many compatible servers
     assert openai({"content": None}).text == ""
     with pytest.raises(TypeError):
         openai({"content": [{"type": "text"}]})
     parts = [{"text": "hm", "thought": True}, {"text": "{"}, {"text": "}"}]
-    answer = gemini_connection.read(
+    answer = gemini_connection.read_answer(
         {
             "candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}],
             "usageMetadata": {"promptTokenCount": 7, "thoughtsTokenCount": 5},
@@ -513,7 +513,7 @@ def test_readings_that_the_fakes_do_not_give():
     usage["cache_creation_input_tokens"] = 100
     blocks = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "{}"}]
     full = "model_context_window_exceeded"
-    answer = anthropic_connection.read(
+    answer = anthropic_connection.read_answer(
         {"model": "m", "content": blocks, "stop_reason": full, "usage": usage}
     )
     assert answer == Answer("truncated", "{}", Usage(111, 3, 10, 100), "m", f"stop_reason: {full}")

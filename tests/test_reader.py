@@ -4,7 +4,7 @@ from pydantic import BaseModel
 
 from tests.builders import reply_to
 from zelo_ray.engine.bookkeeping import check_answer
-from zelo_ray.protocols.texts import response_in
+from zelo_ray.protocols.texts import read_verdict
 from zelo_ray.records import Answer, Usage
 
 
@@ -26,4 +26,4 @@ def test_a_paid_answer_whose_reader_raises_is_kept_as_it_is_and_is_no_verdict():
     assert kept is answer
     assert broken.startswith("unexpected IndexError in test_reader.py, line ")
     reply = reply_to(1, answer.text)
-    assert response_in(reply, Brittle) == "its reader raised IndexError"
+    assert read_verdict(reply, Brittle) == "its reader raised IndexError"

@@ -22,14 +22,14 @@ from tests.builders import (
 from tests.crash import ROOT
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
-from zelo_ray.formats.recordings import digest_of, read_recording
+from zelo_ray.formats.recordings import hash_recording, read_recording
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.protocols import PROTOCOLS, advance, load
+from zelo_ray.protocols import PROTOCOLS, advance, load_protocol
 from zelo_ray.providers import Fatal, Refused, build_panel
 from zelo_ray.providers.recorded import Recorded
 from zelo_ray.records import Document
-from zelo_ray.reports.progress.names import shortened
-from zelo_ray.rerankers import arms_of
+from zelo_ray.reports.progress.names import shorten_names
+from zelo_ray.rerankers import build_rankers
 
 OPINIONS = [
     {"query_id": "q1", "doc_id": f"d{n}", "worth": n * 0.9, "rationale": f"Because of {n}."}
@@ -53,7 +53,7 @@ def step(recording, out, protocol="zelo", pool=None, **fields):
     pool = pool or pool_of()
     asker = ask([pool], out, {}, judges=[f"recorded:{recording}"], protocol=protocol, **fields)
     panel, options = asker.job
-    return advance(load(protocol).rounds(pool, panel, options), Ledger(str(out)))
+    return advance(load_protocol(protocol).rounds(pool, panel, options), Ledger(str(out)))
 
 
 def refusal(name):
@@ -232,8 +232,8 @@ def test_ids_may_be_whole_numbers(tmp_path):
     place = str(write_lines(tmp_path / "ints.jsonl", rows))
     pq.write_table(pa.Table.from_pylist(rows[:1]), tmp_path / "ints.parquet")
     packed = f"{tmp_path}/ints.parquet"
-    assert set(read_recording(place, digest_of(place))[""]) == {("1", "7"), ("1", "7", "8")}
-    assert set(read_recording(packed, digest_of(packed))[""]) == {("1", "7")}
+    assert set(read_recording(place, hash_recording(place))[""]) == {("1", "7"), ("1", "7", "8")}
+    assert set(read_recording(packed, hash_recording(packed))[""]) == {("1", "7")}
 
 
 def test_a_judge_of_a_folder_is_told_by_its_file(tmp_path):
@@ -305,25 +305,25 @@ def test_a_recorded_judge_may_rank_in_a_bakeoff(recording, tmp_path):
     options = BakeoffOptions(
         truth="qrels", pools=("x",), out="out", rerankers=(f"ada=recorded:{recording}",)
     )
-    (arm,) = arms_of(options, {}, run_id="run")
+    (arm,) = build_rankers(options, {}, run_id="run")
     assert (arm.name, arm.protocol) == ("ada", "rerank")
     other = BakeoffOptions(
         truth="qrels", pools=("x",), out="out", rerankers=(f"recorded:{tmp_path}",)
     )
     write_lines(tmp_path / "bo.jsonl", OPINIONS[:1])
     with pytest.raises(PanelError, match="stands for 2 judges; name one"):
-        arms_of(other, {}, run_id="run")
+        build_rankers(other, {}, run_id="run")
 
 
 def test_names_that_are_shortened_still_say_that_judges_are_recordings():
     names = [f"recorded:data/recordings/reader-{letter}.jsonl" for letter in "abc"]
-    assert all(name.startswith("recorded:") for name in shortened(names, 25).values())
+    assert all(name.startswith("recorded:") for name in shorten_names(names, 25).values())
 
 
 @pytest.mark.parametrize("reader", ["reader-a", "reader-b", "reader-c"])
 def test_each_reader_of_the_sample_has_one_opinion_on_every_document(reader):
     place = str(ROOT / "data" / "recordings" / f"{reader}.jsonl")
-    (held,) = read_recording(place, digest_of(place)).values()
+    (held,) = read_recording(place, hash_recording(place)).values()
     lines = (ROOT / "data" / "qrels.txt").read_text().splitlines()
     assert set(held) == {(query, doc) for query, _, doc, _ in map(str.split, lines)}
     assert len(held) == sum(map(len, held.values())) == 329

@@ -24,20 +24,20 @@ from tests.builders import (
 )
 from zelo_ray.cli import main
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
-from zelo_ray.commands.annotate.report.panel import COLUMNS, panel_of
+from zelo_ray.commands.annotate.report.vote_counts import COLUMNS, count_votes
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.engine.lock import claim
+from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.formats.record import begin, unfinished
 from zelo_ray.formats.results import write_json
-from zelo_ray.formats.segments import line_of, reply_of, row_of
+from zelo_ray.formats.run_record import record_start, unfinished_record
+from zelo_ray.formats.segments import parse_row, reply_from_row, reply_to_line
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Document, Pool, Vote
-from zelo_ray.reports.page import embedded
-from zelo_ray.reports.source import Source, bare
-from zelo_ray.reports.wording import chance, plain
+from zelo_ray.reports.page import embed_json
+from zelo_ray.reports.source import Source, without_credentials
+from zelo_ray.reports.wording import escape_markup, format_probability
 
 EVIL = (
     '<script>window.pwned=1</script><img src=//evil.test/x onerror=window.pwned=1>&amp;"'
@@ -176,10 +176,10 @@ def test_judges_that_read_no_prompt_are_not_said_to_have_read_instructions(tmp_p
 
 
 def test_data_in_scripts_can_neither_end_them_nor_be_markup_for_charts():
-    text = embedded({"a": f"</script>{EVIL}", "nan": float("nan")})
+    text = embed_json({"a": f"</script>{EVIL}", "nan": float("nan")})
     assert "<" not in text
     assert json.loads(text) == {"a": f"</script>{EVIL}", "nan": None}
-    assert plain('<a href="x">&lt;') == '&lt;a href="x"&gt;&amp;lt;'
+    assert escape_markup('<a href="x">&lt;') == '&lt;a href="x"&gt;&amp;lt;'
 
 
 def test_the_page_needs_no_network(tmp_path):
@@ -308,7 +308,7 @@ def test_judges_agree_by_the_sign_on_pairs_that_both_compared():
         ("q2", "a", "b", "j1", 0.4, False),
         ("q2", "x", "y", "j2", -0.4, False),  # only one of them compared it
     )
-    panel = panel_of([table.slice(0, 6), table.slice(6)])
+    panel = count_votes([table.slice(0, 6), table.slice(6)])
     assert panel.agreement("j2", "j1") == (0.5, 3)
     assert panel.by_query == {"q1": 0.5}
     assert panel.agreement("j1", "j3")[1] == 0
@@ -321,7 +321,7 @@ def test_the_share_of_the_document_shown_first_minds_what_was_swapped():
         ("q", "b", "c", "j", 0.5, True),  # for c, which was first
         ("q", "b", "d", "j", 0.0, True),
     )
-    panel = panel_of([table])
+    panel = count_votes([table])
     assert (panel.first["j"], panel.votes["j"]) == (2.5, 4)
 
 
@@ -362,7 +362,7 @@ def test_a_directory_without_a_run_is_said_in_one_line(tmp_path):
     ],
 )
 def test_a_url_is_shown_without_what_is_secret_in_it(url, shown):
-    assert bare(url) == shown
+    assert without_credentials(url) == shown
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_a_url_is_shown_without_what_is_secret_in_it(url, shown):
     ],
 )
 def test_a_chance_is_not_rounded_to_certainty(value, shown):
-    assert chance(value) == shown
+    assert format_probability(value) == shown
 
 
 def test_the_report_can_be_written_anew(tmp_path):
@@ -428,8 +428,8 @@ def test_failures_of_judges_are_told_of_an_interrupted_run_and_missing_answers_a
     out = interrupted(tmp_path, graded_pools(2), 8)
     (segment, *_) = sorted((out / "replies").glob("*.jsonl"), key=lambda p: -p.stat().st_size)
     first, *others = segment.read_bytes().splitlines(keepends=True)
-    reply = reply_of(row_of(first))
-    refused = line_of(replace(reply, status="refused", text="", reason="no"))
+    reply = reply_from_row(parse_row(first))
+    refused = reply_to_line(replace(reply, status="refused", text="", reason="no"))
     segment.write_bytes(b"".join([refused, *others]))
     write_report(str(out))
     failures = page_of(out).table("requests")
@@ -438,14 +438,14 @@ def test_failures_of_judges_are_told_of_an_interrupted_run_and_missing_answers_a
 
 def test_a_run_that_is_still_at_work_is_told_apart(tmp_path):
     out = interrupted(tmp_path, graded_pools(2), 8)
-    with claim(str(out)):
+    with claim_folder(str(out)):
         assert write_report(str(out)).startswith("This run is still in progress: ")
     assert write_report(str(out)).startswith("This run was interrupted: ")
 
 
 @pytest.mark.parametrize(("name", "kind"), [("run.json", "bakeoff"), ("protocols.json", "trials")])
 def test_an_unfinished_run_of_another_kind_is_one_line(tmp_path, name, kind):
-    begin(str(tmp_path), name, {"kind": kind, "options": {}})
+    record_start(str(tmp_path), name, {"kind": kind, "options": {}})
     with pytest.raises(NothingToReport, match=r"is not finished; run the same command again$"):
         write_report(str(tmp_path))
 
@@ -462,10 +462,10 @@ def test_an_interrupted_run_whose_input_is_gone_is_one_line(tmp_path, capsys):
 def test_what_an_earlier_run_recorded_is_kept_until_the_next_one_ends(tmp_path):
     record = {"run_id": "first", "summary": {}}
     write_json(str(tmp_path), "run.json", record)
-    assert unfinished(str(tmp_path)) is None
+    assert unfinished_record(str(tmp_path)) is None
     for run_id in ("second", "third"):
-        begin(str(tmp_path), "run.json", {"run_id": run_id})
-        found = unfinished(str(tmp_path))
+        record_start(str(tmp_path), "run.json", {"run_id": run_id})
+        found = unfinished_record(str(tmp_path))
         assert (found["run_id"], found["before"]) == (run_id, record)
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 

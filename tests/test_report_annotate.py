@@ -7,7 +7,7 @@ import pytest
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from tests.test_report_graded import write_graded
-from zelo_ray.api.results import text_of
+from zelo_ray.api.results import render_text
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.reports.terminal import render_lines, render_table
 
@@ -26,7 +26,7 @@ def named(report):
 
 
 def text_of_report(report, width):
-    return text_of(render_lines(report, width, with_warnings=False), width)
+    return render_text(render_lines(report, width, with_warnings=False), width)
 
 
 def test_answers_are_ranked_by_tournaments_beside_chance(tmp_path):

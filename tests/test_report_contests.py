@@ -6,14 +6,14 @@ import pytest
 
 from tests.hills import rows_of_tournaments, rows_of_verdicts, write_contests, write_verdicts
 from tests.test_report import EVIL, page_of
-from zelo_ray.commands.annotate.report.debates import debates_of
+from zelo_ray.commands.annotate.report.debates import count_decisions
 from zelo_ray.commands.annotate.report.tournaments import (
-    agreeing,
-    alike,
-    ended,
-    stayed,
-    tournaments_of,
-    wins,
+    count_consistent,
+    count_first_king_wins,
+    count_same_winners,
+    count_wins,
+    finished,
+    read_tournaments,
 )
 from zelo_ray.commands.annotate.report.wins import win_shares
 from zelo_ray.commands.report import write_report
@@ -26,7 +26,7 @@ from zelo_ray.records import Contest, Verdict
 @pytest.fixture
 def tournaments(tmp_path):
     write_contests(tmp_path)
-    return tournaments_of(str(tmp_path), decide="each", repeats=2)
+    return read_tournaments(str(tmp_path), decide="each", repeats=2)
 
 
 def test_tournaments_are_counted_also_those_whose_first_contest_failed(tournaments):
@@ -36,15 +36,15 @@ def test_tournaments_are_counted_also_those_whose_first_contest_failed(tournamen
     assert by_key["q1", "j2", 0].line == ("a", "b")
     assert by_key["q0", "j1", 1].line == ("b", "c", "a")
     assert by_key["q0", "j1", 1].winner_id == "c"
-    assert len(ended(tournaments)) == 6
+    assert len(finished(tournaments)) == 6
 
 
 def test_what_tournaments_come_to_is_as_counted_by_hand(tournaments):
-    assert stayed(tournaments) == (2, pytest.approx(2.0), 6)
-    assert alike(tournaments) == (2, 3)
-    both, same = agreeing(tournaments, ["j1", "j2"])
+    assert count_first_king_wins(tournaments) == (2, pytest.approx(2.0), 6)
+    assert count_consistent(tournaments) == (2, 3)
+    both, same = count_same_winners(tournaments, ["j1", "j2"])
     assert (both.tolist(), same.tolist()) == ([[0, 2], [2, 0]], [[0, 1], [1, 0]])
-    assert wins(tournaments) == {
+    assert count_wins(tournaments) == {
         "a": {"q0": [1, 0, 1, 1], "q1": [0, 0]},
         "b": {"q0": [0] * 4, "q1": [0, 0]},
         "c": {"q0": [0, 1, 0, 0], "q1": [1, 1]},
@@ -56,9 +56,9 @@ def test_a_tournament_of_the_panel_is_one_whoever_judged_it(tmp_path):
     told += [("q1", judge, 0, "abc", "") for judge in ("j1", "j2")]
     page = write_contests(tmp_path, told=told, decide="panel", repeats=1)
     assert page.table("tournaments")[1][:3] == ["the panel together", "2", "1"]
-    first, second = tournaments_of(str(tmp_path), decide="panel", repeats=1)
-    assert (first.court, first.line, first.winner_id) == ("panel", ("a", "b", "c"), "c")
-    assert (second.query_id, second.line, second.winner_id) == ("q1", (), "")
+    first, second = read_tournaments(str(tmp_path), decide="panel", repeats=1)
+    assert (first.court, first.order, first.winner_id) == ("panel", ("a", "b", "c"), "c")
+    assert (second.query_id, second.order, second.winner_id) == ("q1", (), "")
 
 
 def test_tables_that_a_killed_run_left_beside_an_older_record_still_make_a_page(tmp_path):
@@ -178,9 +178,9 @@ def test_a_run_whose_tournaments_all_failed_has_a_page(tmp_path):
 
 def test_verdicts_of_both_orders_are_one_word_on_a_pair(tmp_path):
     write_verdicts(tmp_path)
-    found = debates_of(str(tmp_path))
+    found = count_decisions(str(tmp_path))
     one, two = found.by_judge["samre", "j1"], found.by_judge["samre", "j2"]
-    assert (one.winners, one.both, one.turned, one.half_tied) == ({"tie": 2}, 2, 1, 0)
+    assert (one.winners, one.both, one.reversed, one.half_tied) == ({"tie": 2}, 2, 1, 0)
     assert (two.winners, two.both, two.flipped) == ({"model_b": 1}, 1, 0)
     assert (one.rounds, one.gaps) == ([2, 2, 3, 1], [9.0, 6.0, 0.0, 0.0])
     assert two.gaps == [1.0, -11.0], "of what was shown first"
@@ -191,8 +191,8 @@ def test_verdicts_of_both_orders_are_one_word_on_a_pair(tmp_path):
 def test_a_tie_in_one_order_is_no_verdict_that_turns_round(tmp_path):
     told = [("q0", "a", "b", "j1", ((60, 60),), False), ("q0", "a", "b", "j1", ((60, 71),), True)]
     page = write_verdicts(tmp_path, told=told)
-    one = debates_of(str(tmp_path)).by_judge["samre", "j1"]
-    assert (one.turned, one.half_tied, one.flipped) == (0, 1, 1)
+    one = count_decisions(str(tmp_path)).by_judge["samre", "j1"]
+    assert (one.reversed, one.half_tied, one.flipped) == (0, 1, 1)
     head, row = page.table("verdicts")
     assert dict(zip(head, row, strict=True))["reversed"] == "0.0%"
     assert dict(zip(head, row, strict=True))["tie in one order"] == "100.0%"

@@ -11,8 +11,8 @@ from sklearn.metrics import cohen_kappa_score
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import by_judge
 from tests.test_report import page_of, votes_of
-from zelo_ray.commands.annotate.report.gradings import gradings_of
-from zelo_ray.commands.annotate.report.panel import panel_of
+from zelo_ray.commands.annotate.report.grade_counts import count_grades
+from zelo_ray.commands.annotate.report.vote_counts import count_votes
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.write_results import Summary
@@ -189,8 +189,8 @@ def test_sums_over_chunks_are_sums_over_all(tmp_path):
     write_graded(tmp_path, repeats=2)
     table = pq.read_table(tmp_path / "grades.parquet")
     size = 4 * 3 * 2  # of a query
-    whole = gradings_of([table])
-    parts = gradings_of([table.slice(0, size), table.slice(size)])
+    whole = count_grades([table])
+    parts = count_grades([table.slice(0, size), table.slice(size)])
     for name in JUDGES:
         assert (whole.counts[name] == parts.counts[name]).all()
     assert whole.repeated == parts.repeated
@@ -212,7 +212,7 @@ def test_a_judge_that_is_asked_again_is_held_to_what_it_said(tmp_path):
 
 
 def test_a_judge_asked_in_both_orders_says_what_most_of_its_votes_say():
-    panel = panel_of(
+    panel = count_votes(
         [
             votes_of(
                 ("q", "a", "b", "j1", -0.5, False),

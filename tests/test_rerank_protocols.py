@@ -10,7 +10,7 @@ from tests.builders import Shelf, judge_of, options_of, sealed
 from tests.fakes.rerank import pool, rank, worth
 from zelo_ray import protocols
 from zelo_ray.errors import UnknownProtocol
-from zelo_ray.protocols import advance, listwise, load, pointwise, rerank
+from zelo_ray.protocols import advance, listwise, load_protocol, pointwise, rerank
 from zelo_ray.records import Document, Pool
 
 JUDGE = judge_of("cohere:m")
@@ -54,27 +54,27 @@ ASKED = {"rerank": scores, "listwise": order, "pointwise": relevance}
 
 def test_rankers_are_found_but_judge_nothing():
     for name in protocols.RANKERS:
-        found = protocols.find(name)
+        found = protocols.find_protocol(name)
         assert found.min_documents == 1
         assert found.response_models
         with pytest.raises(UnknownProtocol, match="there are zelo"):
-            load(name)
+            load_protocol(name)
     with pytest.raises(UnknownProtocol):
-        protocols.find("no-such")
+        protocols.find_protocol("no-such")
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_every_document_has_its_place_in_the_order_of_the_pool(name):
-    step, asked = drive(protocols.find(name), SMALL, ASKED[name])
+    step, asked = drive(protocols.find_protocol(name), SMALL, ASKED[name])
     assert [ranked.doc_id for ranked in step.judgments] == ["d0", "d1", "d2", "d3"]
     assert sorted(step.judgments, key=lambda r: -r.score)[0].doc_id == "d1"
-    assert len(asked) == protocols.find(name).count(SMALL, [JUDGE], OPTIONS)[JUDGE.name]
+    assert len(asked) == protocols.find_protocol(name).count(SMALL, [JUDGE], OPTIONS)[JUDGE.name]
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_limit_of_documents_takes_the_first(name):
     options = options_of(document_limit=2)
-    step, _ = drive(protocols.find(name), SMALL, ASKED[name], options)
+    step, _ = drive(protocols.find_protocol(name), SMALL, ASKED[name], options)
     assert [ranked.doc_id for ranked in step.judgments] == ["d0", "d1"]
 
 
@@ -85,7 +85,9 @@ def test_documents_are_cut_and_show_what_was_asked_for(name):
         Document("b", "Text [[worth=1]]"),
     )
     options = options_of(document_tokens=16, show_metadata=("date",))
-    _, asked = drive(protocols.find(name), Pool("q", "q?", documents), ASKED[name], options)
+    _, asked = drive(
+        protocols.find_protocol(name), Pool("q", "q?", documents), ASKED[name], options
+    )
     said = " ".join(request.user for request in asked)
     assert "date: 2026-11-01" in said
     assert "END" not in said
@@ -93,13 +95,13 @@ def test_documents_are_cut_and_show_what_was_asked_for(name):
 
 @pytest.mark.parametrize("name", ASKED)
 def test_an_empty_pool_asks_nothing(name):
-    step, asked = drive(protocols.find(name), Pool("q", "q?", ()), ASKED[name])
+    step, asked = drive(protocols.find_protocol(name), Pool("q", "q?", ()), ASKED[name])
     assert (step.judgments, step.failures, asked) == ((), (), [])
 
 
 @pytest.mark.parametrize("name", ["rerank", "pointwise"])
 def test_one_document_is_scored_too(name):
-    _, asked = drive(protocols.find(name), pool([1]), ASKED[name])
+    _, asked = drive(protocols.find_protocol(name), pool([1]), ASKED[name])
     assert len(asked) == 1
 
 
@@ -112,7 +114,7 @@ def test_a_reply_that_is_no_answer_fails_the_pool(name, status):
         said.append(request)
         return ("", status) if len(said) == 2 or name != "pointwise" else ASKED[name](request)
 
-    step, _ = drive(protocols.find(name), SMALL, answer)
+    step, _ = drive(protocols.find_protocol(name), SMALL, answer)
     assert step.judgments == ()
     (failure,) = step.failures
     assert (failure.query_id, failure.status, failure.judge) == ("q1", status, "openai:a-model")

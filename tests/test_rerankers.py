@@ -14,8 +14,8 @@ from zelo_ray.options import AnnotateOptions, BakeoffOptions, load_options
 from zelo_ray.protocols.rerank import Scores
 from zelo_ray.providers import RERANKERS, Refused, Settings, build_panel, load_provider
 from zelo_ray.records import Document
-from zelo_ray.rerankers import Arm, arms_of, asking_options
-from zelo_ray.rerankers.answers import answer_of, failed
+from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
+from zelo_ray.rerankers.answers import answer_of, failed_answer
 
 KEYS = {"CO_API_KEY": "c", "OPENAI_API_KEY": "o", "JINA_API_KEY": "j"}
 POOL = pool()
@@ -209,7 +209,7 @@ def options_of(*rerankers, **fields):
 
 
 def arms(*rerankers, environ=KEYS, **fields):
-    return arms_of(options_of(*rerankers, **fields), environ, run_id="run")
+    return build_rankers(options_of(*rerankers, **fields), environ, run_id="run")
 
 
 def said(*rerankers, **fields):
@@ -246,7 +246,7 @@ def test_a_name_says_who_is_asked_and_how(spec, protocol, judge):
 
 
 def test_the_original_order_takes_no_judge():
-    assert arms("original") == (Arm("original", "original", None),)
+    assert arms("original") == (BakeoffRanker("original", "original", None),)
     options = options_of("original")
     assert asking_options(arms("original")[0], options).judges == ()
 
@@ -315,7 +315,7 @@ def test_options_are_by_the_name_of_the_arm():
         "max_usd": 3.0,
     }
     options = options_of("a=cohere:m", "b=listwise:openai:q", **fields)
-    one, other = arms_of(options, {"MINE": "k", **KEYS}, run_id="run")
+    one, other = build_rankers(options, {"MINE": "k", **KEYS}, run_id="run")
     assert one.judge.options == {**load_provider("cohere").options, "documents": 10}
     assert other.judge.options == {**load_provider("openai").options, "max_output_tokens": 99}
     asked = asking_options(one, options)
@@ -389,7 +389,7 @@ def test_a_key_that_cannot_be_one_is_told_at_once(spec):
 def test_documents_are_whole_but_in_prompts():
     def shown(spec, **fields):
         options = options_of(spec, **fields)
-        (arm,) = arms_of(options, KEYS, run_id="run")
+        (arm,) = build_rankers(options, KEYS, run_id="run")
         return asking_options(arm, options).document_tokens
 
     assert shown("cohere:m") > 2**32
@@ -645,4 +645,4 @@ def test_lexical_judges_answer_nothing_else():
 )
 def test_an_error_tells_what_it_can_without_the_texts(message, told):
     texts = ("how do I reset my password", "Error 500 is shown.")
-    assert failed(ValueError(message), texts).reason == told
+    assert failed_answer(ValueError(message), texts).reason == told

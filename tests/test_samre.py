@@ -23,12 +23,12 @@ from tests.debates import (
     points,
     seed_with,
 )
-from zelo_ray.engine.settle import settle
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.protocols import Progress, advance, samre
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
 from zelo_ray.records import Document, Failure, Pool, Verdict, read_response
-from zelo_ray.wrapping import harmless
+from zelo_ray.wrapping import break_special_tokens
 
 options_of = partial(builders.options_of, protocol="samre")
 
@@ -144,7 +144,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 @settings(deadline=None, max_examples=50)
 @given(st.lists(WORDS | st.sampled_from(FORGERIES), min_size=6, max_size=6))
 def test_nothing_that_is_said_can_close_its_block(texts):
-    *documents, query, one, other, judge = (harmless(f"{text}.") for text in texts)
+    *documents, query, one, other, judge = (break_special_tokens(f"{text}.") for text in texts)
     pool = Pool("q", query, tuple(Document(f"d{i}", text) for i, text in enumerate(documents)))
     seed = seed_with(False, pool) if documents[0] != documents[1] else 0
 
@@ -269,7 +269,7 @@ def test_what_comes_out_is_kept_whole(tmp_path):
     shelf, pool = Shelf(), pool_of((0, 1))
     step, _ = play(samre, debating((70, 60), (60, 50), otherwise=bad), pool, PANEL, shelf)
     options = options_of(protocol="samre", out=str(tmp_path), min_coverage=0.3)
-    summary = write_results([settle(lines_of([pool]), PANEL, options, shelf)], options)
+    summary = write_results([build_results(lines_of([pool]), PANEL, options, shelf)], options)
     (row,) = pq.read_table(tmp_path / "verdicts.parquet").to_pylist()
     assert Verdict(**{name: _tuples(value) for name, value in row.items()}) == step.judgments[0]
     assert (row["method"], row["judge"], row["rounds"]) == ("samre", "openai:one", 2)

@@ -9,10 +9,10 @@ from ray import exceptions
 from tests import crash
 from tests.builders import line_of, pool_of
 from zelo_ray import cli
-from zelo_ray.errors import LedgerError, RayTrouble, Status
+from zelo_ray.errors import ExitStatus, LedgerError, RayUnavailable
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.ray import session
-from zelo_ray.ray.trouble import in_one_line, no_cluster, no_package
+from zelo_ray.ray.ray_errors import explain_missing_package, explain_no_cluster, explain_ray_errors
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def full_disk(folder):
 
 def line(capsys, argv):
     """What is said in the one line of a job that fails."""
-    assert cli.main(argv) == Status.WRONG
+    assert cli.main(argv) == ExitStatus.FAILED
     out, err = capsys.readouterr()
     first, *told = err.splitlines()
     assert (out, first[:9], len(told)) == ("", "1 query, ", 1), err
@@ -71,7 +71,7 @@ def test_a_cluster_that_is_not_there_is_told_of_at_once(capsys, argv, monkeypatc
     ids=["no token", "another token, or none sent"],
 )
 def test_a_cluster_that_wants_a_token_is_told_of(error):
-    said = str(no_cluster("10.0.0.1:6379", error))
+    said = str(explain_no_cluster("10.0.0.1:6379", error))
     assert said.startswith("RAY_ADDRESS=10.0.0.1:6379: ")
     assert "RAY_AUTH_TOKEN" in said
     assert "RAY_AUTH_MODE=token" in said
@@ -80,7 +80,7 @@ def test_a_cluster_that_wants_a_token_is_told_of(error):
 
 @pytest.mark.parametrize(("found", "has"), [("", "has no zelo_ray"), ("0.0.9", "zelo_ray 0.0.9")])
 def test_a_node_with_another_package_is_told_of(found, has):
-    said = str(no_package("10.0.0.2", found, "0.2.0"))
+    said = str(explain_missing_package("10.0.0.2", found, "0.2.0"))
     assert said.startswith("node 10.0.0.2 of the cluster")
     assert has in said
     assert "this process is 0.2.0" in said
@@ -126,7 +126,7 @@ def test_a_node_that_cannot_import_the_package_is_told_of(two_nodes, options, mo
 
     monkeypatch.setattr(session, "import_module", missing)
     for out in (options.out, "s3://b/1"):
-        with pytest.raises(RayTrouble, match=r"node 10.0.0.1 of the cluster has no zelo_ray"):
+        with pytest.raises(RayUnavailable, match=r"node 10.0.0.1 of the cluster has no zelo_ray"):
             session._refuse_unlike_nodes(options.model_copy(update={"out": out}))
 
 
@@ -187,7 +187,7 @@ DEATHS = {
 @pytest.mark.parametrize("name", DEATHS)
 def test_a_death_on_ray_is_one_line_that_says_how_to_go_on(name, verbose):
     error, says = DEATHS[name]
-    with pytest.raises(RayTrouble) as caught, in_one_line(verbose=verbose):
+    with pytest.raises(RayUnavailable) as caught, explain_ray_errors(verbose=verbose):
         raise error
     said = str(caught.value)
     assert says in said
@@ -200,15 +200,15 @@ def test_what_is_written_for_the_user_is_told_as_it_is_written():
     text = IN_A_WORKER.format(error=f"zelo_ray.errors.LedgerError: {raised}")
     error = exceptions.RayTaskError("f", text, raised)
     for wrapped in (error, error.as_instanceof_cause()):
-        with pytest.raises(RayTrouble) as caught, in_one_line(verbose=True):
+        with pytest.raises(RayUnavailable) as caught, explain_ray_errors(verbose=True):
             raise wrapped
         assert str(caught.value) == str(raised)
 
 
 def test_a_bug_names_its_exception_and_keeps_its_traceback_for_verbose():
     error = exceptions.RayTaskError("f", IN_A_WORKER.format(error="KeyError: 'd1'"), KeyError("d1"))
-    with pytest.raises(RayTrouble) as caught, in_one_line(verbose=False):
+    with pytest.raises(RayUnavailable) as caught, explain_ray_errors(verbose=False):
         raise error.as_instanceof_cause()
     assert str(caught.value) == "KeyError: 'd1'; --verbose shows more"
-    with pytest.raises(exceptions.RayTaskError), in_one_line(verbose=True):
+    with pytest.raises(exceptions.RayTaskError), explain_ray_errors(verbose=True):
         raise error.as_instanceof_cause()

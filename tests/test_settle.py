@@ -20,15 +20,15 @@ from tests.builders import (
     results_of,
 )
 from zelo_ray.commands.annotate.recorded_replies import (
-    all_known,
-    may_be_known,
-    settle_known,
-    tallies_of,
+    count_by_judge,
+    is_worth_reading,
+    read_all_recorded,
+    write_recorded,
 )
 from zelo_ray.engine.batch.parts import BatchPart, Parts
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats import results as results_module
 from zelo_ray.formats.pools import LineLimits, parse_line
@@ -96,8 +96,8 @@ def test_a_run_of_no_pools_has_its_files(tmp_path):
 
 def test_an_empty_block_among_others_changes_nothing(tmp_path):
     options, pools = options_of(out=str(tmp_path)), [pool_of()]
-    full = settle(lines_of(pools), PANEL, options, answers(pools, options))
-    empty = settle([], PANEL, options, Shelf())
+    full = build_results(lines_of(pools), PANEL, options, answers(pools, options))
+    empty = build_results([], PANEL, options, Shelf())
     summary = write_results([empty, full, empty], options)
     assert summary.scored == len(table(tmp_path, "scores")) == 4
     assert full.schema == empty.schema
@@ -190,7 +190,7 @@ def test_unknown_keys_and_other_scores_of_the_line_are_kept(tmp_path):
     raw["documents"][1]["score"] = 0
     line = parse_line("f", 1, json.dumps(raw).encode(), LineLimits())
     options = options_of(out=str(tmp_path))
-    write_results([settle([line], PANEL, options, answers([line.pool], options))], options)
+    write_results([build_results([line], PANEL, options, answers([line.pool], options))], options)
     (out,) = annotated(tmp_path)
     assert (out["split"], out["big"]) == ("test", 2**70)
     assert (out["documents"][0]["input_score"], out["documents"][0]["url"]) == (3, "x")
@@ -204,7 +204,7 @@ def test_an_error_on_the_way_leaves_the_files_of_the_last_run(tmp_path):
     options, pools = options_of(out=str(tmp_path)), some_pools()
 
     def blocks():
-        yield settle(lines_of(pools), PANEL, options, answers(pools, options))
+        yield build_results(lines_of(pools), PANEL, options, answers(pools, options))
         raise ArithmeticError
 
     with pytest.raises(ArithmeticError):
@@ -215,7 +215,7 @@ def test_an_error_on_the_way_leaves_the_files_of_the_last_run(tmp_path):
 def test_blocks_may_come_in_chunks(tmp_path):
     options, pools = options_of(out=str(tmp_path)), some_pools(4)
     shelf = answers(pools, options)
-    parts = [settle([line], PANEL, options, shelf) for line in lines_of(pools)]
+    parts = [build_results([line], PANEL, options, shelf) for line in lines_of(pools)]
     summary = write_results([pa.concat_tables(parts)], options)
     assert summary.queries == 4
     assert len(table(tmp_path, "scores")) == 2 + 3 + 4 + 5
@@ -295,7 +295,7 @@ def known_of(folder, pools, say=None, change=None, **fields):
     planned = Counter()
     for pool in pools:
         planned.update(zelo.count(pool, PANEL, options))
-    return job, all_known(job, [str(given)], planned), planned
+    return job, read_all_recorded(job, [str(given)], planned), planned
 
 
 def test_what_is_known_is_settled_byte_by_byte_as_ever(tmp_path):
@@ -304,12 +304,12 @@ def test_what_is_known_is_settled_byte_by_byte_as_ever(tmp_path):
 
     pools = some_pools(40)
     job, known, planned = known_of(tmp_path / "known", pools, say)
-    summary = settle_known(job, known)
+    summary = write_recorded(job, known)
     assert replace(results_of(tmp_path / "ever", pools, say, block=7), out=summary.out) == summary
     assert summary.failures > 0
     for name in FILES:
         assert (tmp_path / "known" / name).read_bytes() == (tmp_path / "ever" / name).read_bytes()
-    tallies = tallies_of(job, known)
+    tallies = count_by_judge(job, known)
     assert {name: tally.known for name, tally in tallies.items()} == planned
 
 
@@ -332,8 +332,8 @@ def test_what_is_to_be_asked_again_is_not_known(tmp_path, status, fields, asks):
 
 def test_nobody_looks_where_much_is_planned_or_batches_are_open(tmp_path):
     out, name = str(tmp_path), PANEL[0].name
-    assert may_be_known(out, {name: 20_000})
-    assert not may_be_known(out, {name: 20_001})
+    assert is_worth_reading(out, {name: 20_000})
+    assert not is_worth_reading(out, {name: 20_001})
     Parts(out).keep(BatchPart("m", name, "Preference", ["a" * 32], 10, 20, 0.1, 0.0))
-    assert not may_be_known(out, {name: 1})
-    assert may_be_known(out, {PANEL[1].name: 1})
+    assert not is_worth_reading(out, {name: 1})
+    assert is_worth_reading(out, {PANEL[1].name: 1})

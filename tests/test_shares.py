@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.test_agree import write_qrels
-from zelo_ray.fitting.calibration.draws import drawn
-from zelo_ray.fitting.calibration.shares import _variance, shares
+from zelo_ray.fitting.calibration.corrected_shares import _variance, estimate_shares
+from zelo_ray.fitting.calibration.sampling_check import check_sampling
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols.graded import GradedOptions, learn
 from zelo_ray.records import Grade
@@ -47,7 +47,7 @@ def test_intervals_hold_the_mean_of_queries_such_as_these(design, truth):
             seen = only(human, rng.permutation(len(human)) < 150)
         else:
             seen = only(human, np.isin(query, rng.permutation(QUERIES)[:8]))
-        row, plain = shares(panel, seen, query=query)[0], shares(panel, seen)[0]
+        row, plain = estimate_shares(panel, seen, query=query)[0], estimate_shares(panel, seen)[0]
         held += row.low < truth < row.high
         naive += plain.low < truth < plain.high
         assert row.mean == pytest.approx(plain.mean)
@@ -58,7 +58,7 @@ def test_intervals_hold_the_mean_of_queries_such_as_these(design, truth):
 def test_labels_of_few_queries_give_no_interval():
     panel, human, query = graded(np.random.default_rng(0))
     for queries, known in ((1, False), (4, False), (5, True)):
-        rows = shares(panel, only(human, query < queries), query=query)
+        rows = estimate_shares(panel, only(human, query < queries), query=query)
         assert [math.isfinite(row.low) for row in rows] == [known] * 4
         assert all(math.isfinite(row.mean) for row in rows)
 
@@ -67,8 +67,8 @@ def test_documents_of_one_query_that_are_alike_are_no_evidence():
     """None of 100 labels is relevant: of 100 queries that says much, of five little."""
     panel, human = np.zeros(400), np.zeros(400)
     asked = np.arange(400) < 100
-    many = shares(panel, only(human, asked), query=np.arange(400))[1]
-    few = shares(panel, only(human, asked), query=np.arange(400) // 20)[1]
+    many = estimate_shares(panel, only(human, asked), query=np.arange(400))[1]
+    few = estimate_shares(panel, only(human, asked), query=np.arange(400) // 20)[1]
     assert many.high == pytest.approx(1 - 0.025 ** (1 / 100), abs=1e-4)
     assert few.high == pytest.approx(1 - 0.025 ** (1 / 5), abs=0.06)
 
@@ -93,7 +93,7 @@ def test_labels_and_the_rest_of_a_query_that_go_against_each_other_give_an_inter
         asked = np.arange(20), rng.integers(0, 2, 20)
         human[asked] = true[asked]
         query = np.repeat(np.arange(20), 2)
-        row = shares(panel.ravel(), human.ravel(), levels=2, query=query)[1]
+        row = estimate_shares(panel.ravel(), human.ravel(), levels=2, query=query)[1]
         assert row.high > row.low
         held += row.low <= 0.5 <= row.high
     assert held >= 0.9 * 200
@@ -105,11 +105,11 @@ def test_the_top_of_the_panels_own_order_is_seen():
     order = np.lexsort((-panel, query))
     best = np.empty(len(panel), bool)
     best[order] = place < 4
-    found = drawn(panel, only(human, best), query)
+    found = check_sampling(panel, only(human, best), query)
     assert not found.sound
     assert "grades more than the others" in found.note
     assert "draw documents at random" in found.note
-    worst = drawn(-panel, only(human, best), query)
+    worst = check_sampling(-panel, only(human, best), query)
     assert "grades less than the others" in worst.note
 
 
@@ -118,18 +118,18 @@ def test_random_documents_are_seldom_refused():
     for seed in range(300):
         rng = np.random.default_rng(seed)
         panel, human, query = graded(rng, 10)
-        refused += not drawn(panel, only(human, rng.random(len(human)) < 0.3), query).sound
+        refused += not check_sampling(panel, only(human, rng.random(len(human)) < 0.3), query).sound
     assert refused <= 3
 
 
 def test_whole_queries_are_told_and_few_of_them():
     panel, human, query = graded(np.random.default_rng(2))
-    few = drawn(panel, only(human, query < 6), query)
+    few = check_sampling(panel, only(human, query < 6), query)
     assert few.sound
     assert "all documents of 6 of 30 queries (few" in few.note
-    assert "few" not in drawn(panel, only(human, query < 12), query).note
-    assert not drawn(panel, human, query).note
-    assert not drawn(panel, only(human, query < 0), query).note
+    assert "few" not in check_sampling(panel, only(human, query < 12), query).note
+    assert not check_sampling(panel, human, query).note
+    assert not check_sampling(panel, only(human, query < 0), query).note
 
 
 def test_known_chances_set_the_mean_right_where_labels_were_chosen(truth):
@@ -140,12 +140,12 @@ def test_known_chances_set_the_mean_right_where_labels_were_chosen(truth):
         panel, human, query = graded(rng)
         chance = np.where(panel >= 2, 0.6, 0.15)
         seen = only(human, rng.random(len(human)) < chance)
-        assert drawn(panel, seen, query, chance, frame=len(panel)).sound
-        assert "not show" in drawn(panel, seen, query, chance).note
-        row = shares(panel, seen, query=query, probability=chance)[0]
+        assert check_sampling(panel, seen, query, chance, frame=len(panel)).sound
+        assert "not show" in check_sampling(panel, seen, query, chance).note
+        row = estimate_shares(panel, seen, query=query, probability=chance)[0]
         means.append(row.mean)
         held += row.low < truth < row.high
-        plain.append(shares(panel, seen, query=query)[0].mean)
+        plain.append(estimate_shares(panel, seen, query=query)[0].mean)
     assert np.mean(means) == pytest.approx(truth, abs=0.03)
     assert abs(np.mean(plain) - truth) > 2 * abs(np.mean(means) - truth)
     assert 0.9 < held / trials <= 1
@@ -155,7 +155,7 @@ def test_labels_that_were_drawn_for_a_contest_are_of_a_part():
     rng = np.random.default_rng(4)
     panel, human, query = graded(rng)
     chance = np.where(np.arange(len(panel)) % 4 == 0, 0.5, 0.0)
-    found = drawn(panel, only(human, rng.random(len(human)) < chance), query, chance)
+    found = check_sampling(panel, only(human, rng.random(len(human)) < chance), query, chance)
     assert not found.sound
     assert "for a bake-off" in found.note
 
@@ -167,24 +167,24 @@ def test_chances_alone_must_show_that_labels_are_of_all():
     of = np.where(panel >= 2, 0.3, 0.15)
     chance = np.where(np.arange(len(panel)) % 5 > 0, of, 0.0)
     seen = only(human, rng.random(len(human)) < chance)
-    assert "only 480 of 600" in drawn(panel, seen, query, chance, frame=480).note
-    assert "do not show" in drawn(panel, seen, query, chance).note
+    assert "only 480 of 600" in check_sampling(panel, seen, query, chance, frame=480).note
+    assert "do not show" in check_sampling(panel, seen, query, chance).note
     many = np.tile(panel, 40), np.tile(human, 40), np.arange(40 * len(panel)) // DOCUMENTS
     of = np.where(many[0] >= 2, 0.3, 0.15)
-    assert drawn(many[0], only(many[1], rng.random(len(of)) < of), many[2], of).sound
+    assert check_sampling(many[0], only(many[1], rng.random(len(of)) < of), many[2], of).sound
 
 
 def test_chances_that_are_all_alike_or_one_tell_no_more_than_none():
     panel, human, query = graded(np.random.default_rng(5))
     whole = only(human, query < 12)
     sure = np.ones(len(panel))
-    assert drawn(panel, whole, query, sure) == drawn(panel, whole, query)
+    assert check_sampling(panel, whole, query, sure) == check_sampling(panel, whole, query)
     told = learned(panel, whole, query, probability=sure).shares
     assert told == learned(panel, whole, query).shares
-    assert drawn(panel, only(human, np.arange(600) % 5 == 0), query, sure / 5).sound
+    assert check_sampling(panel, only(human, np.arange(600) % 5 == 0), query, sure / 5).sound
     top = only(human, panel >= 2)
     alike = sure * np.isfinite(top).mean()  # by which they stand for all
-    assert "not drawn at random" in drawn(panel, top, query, alike).note
+    assert "not drawn at random" in check_sampling(panel, top, query, alike).note
 
 
 def test_labels_of_a_known_part_are_of_no_whole_however_few():

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from zelo_ray.evaluation.paired import PairedRows
-from zelo_ray.evaluation.randomisation import flipped_for_many, proven
+from zelo_ray.evaluation.randomisation import p_value_bound, randomisation_test_for_many
 from zelo_ray.evaluation.significance import (
     TIE,
-    compare,
-    contest,
+    bootstrap_means,
+    compare_pairs,
+    evaluate_rankers,
     holm,
     label_draws,
-    means,
     sign_flip,
 )
 
@@ -37,7 +37,9 @@ def only(rows):
 
 def pair(a, b, **options):
     """The comparison of two arms by one measure."""
-    return only(compare({"m": np.array([a, b], dtype=float)}, ["a", "b"], **{**OPTIONS, **options}))
+    return only(
+        compare_pairs({"m": np.array([a, b], dtype=float)}, ["a", "b"], **{**OPTIONS, **options})
+    )
 
 
 def numbers(row):
@@ -47,7 +49,7 @@ def numbers(row):
 class TestMeans:
     def test_leave_out_what_is_not_defined(self):
         values = np.array([[0.2, NAN, 0.4, 0.9, 0.1, 0.9], [1.0, 0.0, NAN, 0.5, 1.0, 0.0]])
-        mean, low, high = means(values, **OPTIONS)
+        mean, low, high = bootstrap_means(values, **OPTIONS)
         assert mean == pytest.approx([0.5, 0.5])
         assert (low < mean).all()
         assert (mean < high).all()
@@ -56,12 +58,12 @@ class TestMeans:
 
     def test_without_values_are_not_defined(self):
         values = np.array([[NAN] * 5, [0.3] * 4 + [NAN], [0.3] * 5])
-        mean, low, high = means(values, **OPTIONS)
+        mean, low, high = bootstrap_means(values, **OPTIONS)
         np.testing.assert_array_equal(mean, [NAN, 0.3, 0.3])
         np.testing.assert_allclose([low, high], [[NAN, NAN, 0.3]] * 2)
 
     def test_of_no_queries_are_not_defined(self):
-        assert np.isnan(means(np.empty((2, 0)), **OPTIONS)).all()
+        assert np.isnan(bootstrap_means(np.empty((2, 0)), **OPTIONS)).all()
 
     @pytest.mark.parametrize("queries", [6, 60])
     def test_intervals_are_scipys_percentiles_at_student_s_tail(self, queries):
@@ -76,7 +78,7 @@ class TestMeans:
             method="percentile",
             rng=np.random.default_rng(1),
         )
-        _, low, high = means(values, resamples=20_000, confidence=0.9, seed=0)
+        _, low, high = bootstrap_means(values, resamples=20_000, confidence=0.9, seed=0)
         tolerance = 0.03 * (high - low).min()
         np.testing.assert_allclose(low, authority.confidence_interval.low, atol=tolerance)
         np.testing.assert_allclose(high, authority.confidence_interval.high, atol=tolerance)
@@ -85,25 +87,25 @@ class TestMeans:
         few = metrics(1, 20)
         many = np.concatenate([few, np.full((1, 180), NAN)], axis=1)
         widths = [
-            np.subtract(*means(v, resamples=5000, confidence=0.9, seed=0)[:0:-1])
+            np.subtract(*bootstrap_means(v, resamples=5000, confidence=0.9, seed=0)[:0:-1])
             for v in (few, many)
         ]
         assert widths[1] == pytest.approx(widths[0], rel=0.1)
 
     def test_chunks_change_nothing(self, monkeypatch):
         values = metrics(3, 50)
-        whole = means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
-        monkeypatch.setattr("zelo_ray.evaluation.chance.CHUNK_CELLS", 400)
-        split = means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
+        whole = bootstrap_means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
+        monkeypatch.setattr("zelo_ray.evaluation.resampling.CHUNK_CELLS", 400)
+        split = bootstrap_means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
         np.testing.assert_allclose(split[0], whole[0])
         np.testing.assert_allclose(split[1], whole[1])
 
     def test_many_pairs_do_not_fill_the_memory(self, monkeypatch):
-        monkeypatch.setattr("zelo_ray.evaluation.chance.CHUNK_CELLS", 2**16)
+        monkeypatch.setattr("zelo_ray.evaluation.resampling.CHUNK_CELLS", 2**16)
         monkeypatch.setattr("zelo_ray.evaluation.bootstrap.ALONE_CELLS", 2**16)
         values = metrics(1000, 20)
         tracemalloc.start()
-        means(values, resamples=800, confidence=0.9, seed=0)
+        bootstrap_means(values, resamples=800, confidence=0.9, seed=0)
         sign_flip(values - 0.5, resamples=800, seed=0)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -167,10 +169,12 @@ class TestProven:
         values = np.random.default_rng(count).normal(0.5, 1, (40, count))
         values[0] = 1.0  # all alike, which comes nearest to it
         p = sign_flip(values, resamples=1, seed=0)
-        assert (p <= proven(PairedRows(values)) + TIE).all()
+        assert (p <= p_value_bound(PairedRows(values)) + TIE).all()
 
     def test_by_hand(self):
-        sure = proven(PairedRows(np.array([[0.5] * 25, [0.0] * 25, [0.1, -0.1] + [NAN] * 23])))
+        sure = p_value_bound(
+            PairedRows(np.array([[0.5] * 25, [0.0] * 25, [0.1, -0.1] + [NAN] * 23]))
+        )
         assert sure == pytest.approx([2 * 3.1787 * 2.8665e-7, 1.0, 1.0], rel=1e-4)
 
 
@@ -180,7 +184,7 @@ class TestManyTests:
     values = metrics(12, 60) + np.array([[0.0] * 60] * 11 + [[0.3] * 60])
 
     def told(self):
-        rows = compare({"m": self.values, "n": self.values**2}, [*"abcdefghijkl"], **OPTIONS)
+        rows = compare_pairs({"m": self.values, "n": self.values**2}, [*"abcdefghijkl"], **OPTIONS)
         return {(r.run_a, r.run_b, r.measure): r for r in rows}
 
     def test_draws_and_the_bound_tell_the_same_apart(self, monkeypatch):
@@ -196,8 +200,8 @@ class TestManyTests:
 
     def test_clear_ones_have_the_bound_and_others_draws(self):
         rows = PairedRows(np.stack([np.full(60, 0.1), metrics(1, 60, seed=4)[0] - 0.5]))
-        p = flipped_for_many(rows, tests=200, resamples=1000, seed=0)
-        assert p[0] == pytest.approx(proven(rows)[0])
+        p = randomisation_test_for_many(rows, tests=200, resamples=1000, seed=0)
+        assert p[0] == pytest.approx(p_value_bound(rows)[0])
         assert p[0] < 1e-12
         assert p[1] == sign_flip(rows.values(slice(1, 2)), resamples=1000, seed=0)[0]
 
@@ -213,10 +217,10 @@ class TestRows:
         tables = [rng.random((3, 30)), rng.random((3, 30))]
         tables[0].ravel()[rng.choice(90, lost, replace=False)] = NAN
         tables[1][:, :4] = NAN  # of all arms
-        rows = PairedRows.apart(tables, self.pairs)
+        rows = PairedRows.of_pairs(tables, self.pairs)
         apart = np.concatenate([t[self.pairs[:, 0]] - t[self.pairs[:, 1]] for t in tables])
         weights = rng.random((5, 30))
-        under, part = rows.weighed(weights, counted=True), slice(1, 5)
+        under, part = rows.apply_weights(weights, counted=True), slice(1, 5)
         np.testing.assert_array_equal(rows.values(part), apart[part])
         np.testing.assert_allclose(rows.sums(part, under), np.nan_to_num(apart)[part] @ weights.T)
         np.testing.assert_allclose(rows.counts(part, under), ~np.isnan(apart)[part] @ weights.T)
@@ -269,7 +273,7 @@ class TestCompare:
     def test_the_interval_is_that_of_the_differences(self):
         a, b = metrics(2, 30)
         row = pair(a, b)
-        _, low, high = means((a - b)[np.newaxis], **OPTIONS)
+        _, low, high = bootstrap_means((a - b)[np.newaxis], **OPTIONS)
         assert (row.low, row.high) == (pytest.approx(low[0]), pytest.approx(high[0]))
 
     @pytest.mark.parametrize("noise", [0.0, 1e-16])
@@ -305,7 +309,7 @@ class TestCompare:
     def test_other_arms_and_measures_do_not_matter(self):
         values = metrics(6, 40)
         alone = pair(values[1], values[4])
-        rows = compare({"x": values * 0.5, "m": values}, [*"zayxbw"], **OPTIONS)
+        rows = compare_pairs({"x": values * 0.5, "m": values}, [*"zayxbw"], **OPTIONS)
         found = only(r for r in rows if (r.run_a, r.run_b, r.measure) == ("a", "b", "m"))
         assert numbers(found) == pytest.approx(numbers(alone))
         assert found.p_holm > alone.p_holm
@@ -367,7 +371,7 @@ class TestContest:
     def test_counts_a_missing_answer_in_means_and_leaves_it_out_of_comparisons(self):
         values = {"m": np.array([[0.8, 0.6, 0.0, 0.4], [0.5, 0.5, 0.5, 0.5]])}
         answered = np.array([[True, True, False, True], [True] * 4])
-        averages, comparisons = contest(values, answered, ["a", "b"], **OPTIONS)
+        averages, comparisons = evaluate_rankers(values, answered, ["a", "b"], **OPTIONS)
         assert [(m.run, m.measure, m.queries) for m in averages] == [("a", "m", 4), ("b", "m", 4)]
         assert [m.mean for m in averages] == pytest.approx([0.45, 0.5])
         row = only(comparisons)
@@ -375,14 +379,16 @@ class TestContest:
 
     def test_a_measure_that_is_not_defined_for_a_query(self):
         values = {"m": np.array([[0.8, NAN, 0.4]]), "n": np.array([[0.1, 0.2, 0.3]])}
-        averages, comparisons = contest(values, np.ones((1, 3), dtype=bool), ["a"], **OPTIONS)
+        averages, comparisons = evaluate_rankers(
+            values, np.ones((1, 3), dtype=bool), ["a"], **OPTIONS
+        )
         assert [(m.measure, m.queries) for m in averages] == [("m", 2), ("n", 3)]
         assert averages[0].mean == pytest.approx(0.6)
         assert comparisons == []
 
     def test_rows_come_in_order_and_p_is_corrected_over_all(self):
         values = {"m": metrics(3, 12, seed=1), "n": metrics(3, 12, seed=2)}
-        averages, rows = contest(values, np.ones((3, 12), dtype=bool), [*"cab"], **OPTIONS)
+        averages, rows = evaluate_rankers(values, np.ones((3, 12), dtype=bool), [*"cab"], **OPTIONS)
         assert [(m.measure, m.run) for m in averages] == [*product("mn", "cab")]
         pairs = [("c", "a"), ("c", "b"), ("a", "b")]
         assert [(r.measure, (r.run_a, r.run_b)) for r in rows] == [*product("mn", pairs)]
@@ -392,7 +398,9 @@ class TestContest:
 
 def test_a_measure_of_the_labels_has_means_alone():
     values = {name: metrics(2, 9) for name in ("nDCG@10", "Judged@10")}
-    found = contest(values, np.ones((2, 9), bool), [*"ab"], **OPTIONS, uncompared={"Judged@10"})
+    found = evaluate_rankers(
+        values, np.ones((2, 9), bool), [*"ab"], **OPTIONS, uncompared={"Judged@10"}
+    )
     averages, comparisons = found
     assert {mean.measure for mean in averages} == {"nDCG@10", "Judged@10"}
     assert {row.measure for row in comparisons} == {"nDCG@10"}
@@ -401,8 +409,10 @@ def test_a_measure_of_the_labels_has_means_alone():
 def test_measures_that_cannot_tell_arms_apart_cost_the_others_nothing():
     rng = np.random.default_rng(3)
     values = {"nDCG@10": rng.random((3, 40)), "Judged@10": np.ones((3, 40))}
-    alone = contest({"nDCG@10": values["nDCG@10"]}, np.ones((3, 40), bool), list("abc"), **OPTIONS)
-    both = contest(values, np.ones((3, 40), bool), list("abc"), **OPTIONS)
+    alone = evaluate_rankers(
+        {"nDCG@10": values["nDCG@10"]}, np.ones((3, 40), bool), list("abc"), **OPTIONS
+    )
+    both = evaluate_rankers(values, np.ones((3, 40), bool), list("abc"), **OPTIONS)
     corrected = [[c.p_holm for c in found if c.measure == "nDCG@10"] for _, found in (alone, both)]
     assert corrected[0] == corrected[1]
     assert {c.p_holm for c in both[1] if c.measure == "Judged@10"} == {1.0}

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.builders import judge_of, options_of, pool_of, request_of
 from tests.fakes import Fakes, Fault
 from zelo_ray.protocols import rerank
-from zelo_ray.providers import Retry, RetryKind, Settings, load_provider, silence
+from zelo_ray.providers import Retry, RetryKind, Settings, load_provider, no_response
 
 CLIENTS = ("openai", "anthropic", "gemini", "cohere")
 KEY = "sk-only-for-tests-0123456789"
@@ -134,7 +134,7 @@ def test_a_host_that_takes_no_connection(client, monkeypatch):
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
         error = send(client, f"http://127.0.0.1:{full.getsockname()[1]}")
-    seconds = f"{silence.CONNECT_SECONDS:g}"
+    seconds = f"{no_response.CONNECT_SECONDS:g}"
     check(error, client, f"no connection within {seconds} s", unreached=True, unsettled=False)
 
 

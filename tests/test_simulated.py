@@ -15,7 +15,7 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
 from zelo_ray.fitting.bradley_terry import bradley_terry
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of, samre, zelo
-from zelo_ray.protocols import find as module_of
+from zelo_ray.protocols import find_protocol as module_of
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, load_provider
 from zelo_ray.providers.simulated import Simulated

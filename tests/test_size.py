@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray import cli, size
-from zelo_ray.commands.size import cheapest
+from zelo_ray.commands.size import find_cheapest_plan
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.fitting.panel import Habits, PanelModel, default_model
-from zelo_ray.fitting.sizing import Plan, Sizes, imagine, spread_truth
+from zelo_ray.fitting.sizing import Plan, PlanSimulator, simulate_answers, spread_truth
 
 PLAIN = Habits(slopes=(1.0,), terms=(-30.0, 0.0), grade_means=(-1.0, 0.0, 1.0, 2.0))
 SMALL = {"documents": 8, "pools": 6, "cycles": [1, 2], "calls": [4]}
@@ -27,7 +27,7 @@ def panel(judges=2, *, rho=0.0, own_sd=0.0, **habits) -> PanelModel:
 
 def votes(model, truth):
     """Preferences of [queries, judges] for the first document of two, shown first."""
-    return imagine(np.asarray(truth), model, seed=3).says[:, :, 0, 1]
+    return simulate_answers(np.asarray(truth), model, seed=3).preferences[:, :, 0, 1]
 
 
 def test_without_ties_votes_follow_bradley_and_terry():
@@ -53,20 +53,22 @@ def test_errors_correlate_by_rho():
 
 def test_a_bias_favours_what_is_shown_first():
     model = panel(bias=0.5)
-    imagined = imagine(np.zeros((20_000, 2)), model, seed=1)
+    imagined = simulate_answers(np.zeros((20_000, 2)), model, seed=1)
     expected = 1 / (1 + math.exp(-2 * 0.5))
-    assert (imagined.says[:, :, 0, 1] > 0).mean() == pytest.approx(expected, abs=0.01)
-    assert (imagined.says[:, :, 1, 0] > 0).mean() == pytest.approx(expected, abs=0.01)
+    assert (imagined.preferences[:, :, 0, 1] > 0).mean() == pytest.approx(expected, abs=0.01)
+    assert (imagined.preferences[:, :, 1, 0] > 0).mean() == pytest.approx(expected, abs=0.01)
 
 
 def test_sizes_of_preferences_have_the_judges_levels():
     model = replace(panel(slopes=(0.5, 2.0), terms=(-1.0, 0.0, 0.0), cuts=(0.4,)), sizes=True)
-    said = imagine(spread_truth(1.7, queries=20, documents=6, seed=0), model, seed=0).says
+    said = simulate_answers(
+        spread_truth(1.7, queries=20, documents=6, seed=0), model, seed=0
+    ).preferences
     assert set(np.unique(np.abs(said)).round(4)) == {0.0, 0.2125, 0.7}
 
 
 def test_better_documents_get_better_grades():
-    imagined = imagine(np.tile([-2.0, 0.0, 4.0], (500, 1)), panel(), seed=0)
+    imagined = simulate_answers(np.tile([-2.0, 0.0, 4.0], (500, 1)), panel(), seed=0)
     means = imagined.grades.mean(axis=(0, 1))
     assert means[0] < means[1] < means[2]
 
@@ -75,7 +77,7 @@ def test_better_documents_get_better_grades():
 def sizes():
     model = default_model(("a", "b", "c"))
     truth = spread_truth(1.7, queries=12, documents=15, seed=0)
-    return Sizes(imagine(truth, model, 0), model)
+    return PlanSimulator(simulate_answers(truth, model, 0), model)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ def test_all_pairs_are_at_no_distance_from_themselves(sizes):
 
 def test_more_calls_leave_less_error(sizes):
     for kind in (Plan("zelo", 0, "one"), Plan("zelo", 0, "all")):
-        found = [sizes.of(replace(kind, much=cycles)) for cycles in (1, 2, 4, 7)]
+        found = [sizes.of(replace(kind, amount=cycles)) for cycles in (1, 2, 4, 7)]
         errors, distances = [one.std_error for one in found], [one.rmse for one in found]
         assert errors == sorted(errors, reverse=True)
         assert distances == sorted(distances, reverse=True)
@@ -116,8 +118,10 @@ def test_more_calls_leave_less_error(sizes):
 def test_the_cheapest_plan_is_the_least_of_its_kind(sizes):
     grid = [Plan("zelo", cycles, votes) for cycles in (1, 7) for votes in ("all", "one")]
     found = {plan: sizes.of(plan) for plan in grid}
-    best = cheapest(0.9, found, sizes)
-    assert sizes.of(best).std_error <= 0.9 < sizes.of(replace(best, much=best.much - 1)).std_error
+    best = find_cheapest_plan(0.9, found, sizes)
+    assert (
+        sizes.of(best).std_error <= 0.9 < sizes.of(replace(best, amount=best.amount - 1)).std_error
+    )
     assert (best.protocol, best.votes) == ("zelo", "one")
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from tests.builders import PANEL, line_of, options_of, pool_of, results_of
-from zelo_ray.engine.standing import KEY, RunFingerprint
+from zelo_ray.engine.run_fingerprint import KEY, RunFingerprint
 from zelo_ray.formats.results import write_json
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge
@@ -35,7 +35,7 @@ def out(tmp_path, shard):
         (out / folder).mkdir()
     for name in ("replies/a.jsonl", "votes/part-0.parquet"):
         (out / name).write_bytes(b"")
-    write(out, summary, begun.told(summary))
+    write(out, summary, begun.to_record(summary))
     return out
 
 
@@ -47,7 +47,7 @@ def write(out, summary, told, *, finished=True):
 def test_a_run_finds_what_it_left_and_has_spent_nothing(tmp_path, out):
     (out / "report.html").write_text("which is written after the record")
     (out / "replies" / "a.index").write_text("which may be made at any time")
-    found = standing(tmp_path).found()
+    found = standing(tmp_path).read_current_summary()
     assert found.stands
     assert (found.queries, found.dollars, found.dollars_in_all) == (1, 0.0, 1.5)
     (found.seconds, found.dollars, found.stands) = ({}, 1.5, False)
@@ -58,11 +58,11 @@ def test_a_run_finds_what_it_left_and_has_spent_nothing(tmp_path, out):
 def test_a_name_of_bytes_that_are_no_utf8_is_a_file_like_any_other(tmp_path, out):
     odd = out / os.fsdecode(b"b\xff.parquet")
     odd.write_bytes(b"")
-    assert standing(tmp_path).found() is None
+    assert standing(tmp_path).read_current_summary() is None
     begun = standing(tmp_path)
     summary = replace(results_of(out, [pool_of()]), dollars=1.5, dollars_in_all=1.5)
-    write(out, summary, begun.told(summary))
-    assert standing(tmp_path).found().stands
+    write(out, summary, begun.to_record(summary))
+    assert standing(tmp_path).read_current_summary().stands
 
 
 FILES = {
@@ -79,23 +79,23 @@ FILES = {
 def test_a_byte_more_is_a_change(tmp_path, out, what):
     with (out / FILES[what]).open("ab") as file:
         file.write(b"\n")
-    assert standing(tmp_path).found() is None
+    assert standing(tmp_path).read_current_summary() is None
 
 
 @pytest.mark.parametrize("name", ["replies/a.jsonl", "scores.parquet", "failures.parquet"])
 def test_a_file_that_was_touched_or_is_gone_is_a_change(tmp_path, out, name):
     seen = (out / name).stat()
     os.utime(out / name, ns=(seen.st_atime_ns, seen.st_mtime_ns + 1))
-    assert standing(tmp_path).found() is None
+    assert standing(tmp_path).read_current_summary() is None
     os.utime(out / name, ns=(seen.st_atime_ns, seen.st_mtime_ns))
-    assert standing(tmp_path).found()
+    assert standing(tmp_path).read_current_summary()
     (out / name).unlink()
-    assert standing(tmp_path).found() is None
+    assert standing(tmp_path).read_current_summary() is None
 
 
 def test_a_new_file_is_a_change(tmp_path, out):
     (out / "replies" / "c.jsonl").write_bytes(b"")
-    assert standing(tmp_path).found() is None
+    assert standing(tmp_path).read_current_summary() is None
 
 
 @pytest.mark.parametrize(
@@ -103,33 +103,33 @@ def test_a_new_file_is_a_change(tmp_path, out):
     [{"seed": 1}, {"cycles": 3}, {"min_coverage": 0.4}, {"retry_failures": True}, {"pilot": 1}],
 )
 def test_other_options_are_a_change(tmp_path, out, fields):
-    assert standing(tmp_path, **fields).found() is None
+    assert standing(tmp_path, **fields).read_current_summary() is None
 
 
 def test_another_panel_is_a_change(tmp_path, out):
     judge = replace(PANEL[0], options={**PANEL[0].options, "temperature": 0.7})
-    assert standing(tmp_path, (judge, *PANEL[1:])).found() is None
-    assert standing(tmp_path, PANEL[:1]).found() is None
+    assert standing(tmp_path, (judge, *PANEL[1:])).read_current_summary() is None
+    assert standing(tmp_path, PANEL[:1]).read_current_summary() is None
 
 
 def test_code_of_the_users_own_is_always_in_doubt(tmp_path, out):
     panel = (Judge("mine.py:PROVIDER", "m"),)
     begun = standing(tmp_path, panel)
     summary = results_of(out, [pool_of()])
-    assert begun.told(summary) is None
-    write(out, summary, begun.told(summary))
-    assert standing(tmp_path, panel).found() is None
+    assert begun.to_record(summary) is None
+    write(out, summary, begun.to_record(summary))
+    assert standing(tmp_path, panel).read_current_summary() is None
 
 
 def test_a_run_that_did_not_end_does_not_stand(tmp_path, out, shard):
     summary = results_of(out, [pool_of()])
-    told = standing(tmp_path).told(summary)
+    told = standing(tmp_path).to_record(summary)
     write(out, summary, told, finished=False)
-    assert standing(tmp_path).found() is None
+    assert standing(tmp_path).read_current_summary() is None
     write(out, summary, told)
-    assert standing(tmp_path).found()
+    assert standing(tmp_path).read_current_summary()
     write(out, summary, None)
-    assert standing(tmp_path).found() is None
+    assert standing(tmp_path).read_current_summary() is None
 
 
 @pytest.mark.parametrize(("status", "stands"), [("refused", True), ("failed", False)])
@@ -139,7 +139,7 @@ def test_a_failure_that_would_be_asked_again_is_in_doubt(tmp_path, shard, status
 
     summary = results_of(tmp_path / "out", [pool_of()], say)
     assert summary.failures
-    assert bool(standing(tmp_path).told(summary)) is stands
+    assert bool(standing(tmp_path).to_record(summary)) is stands
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_a_failure_that_would_be_asked_again_is_in_doubt(tmp_path, shard, status
 )
 def test_what_is_not_whole_is_in_doubt(tmp_path, shard, fields):
     summary = results_of(tmp_path / "out", [pool_of()])
-    assert standing(tmp_path).told(replace(summary, **fields)) is None
+    assert standing(tmp_path).to_record(replace(summary, **fields)) is None

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelo_ray.api.tables import Table, tables_in
+from zelo_ray.api.tables import Table, find_tables
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import lines, listing, pieces
+from zelo_ray.formats.files import list_directory, part_files, read_placed_lines
 from zelo_ray.formats.results import read_table
-from zelo_ray.formats.stored import Stored, parquet_table, rows
+from zelo_ray.formats.stored import StoredTable, parquet_table, read_table_rows
 
 HEAVY = "ray", "pandas", "plotly", "rich", "openai"
 
@@ -45,7 +45,9 @@ def test_a_querys_rows_are_found_wherever_they_stand(tmp_path_factory, ids, size
     path = tmp_path_factory.mktemp("one") / "votes.parquet"
     table = table_of_queries(ids)
     pq.write_table(table, path, row_group_size=size)
-    found = [row for part in Stored(str(path)).of_queries(wanted) for row in part.to_pylist()]
+    found = [
+        row for part in StoredTable(str(path)).rows_of_queries(wanted) for row in part.to_pylist()
+    ]
     assert found == [row for row in table.to_pylist() if row["query_id"] in wanted]
 
 
@@ -59,7 +61,7 @@ def test_row_groups_without_the_query_are_not_read(tmp_path, monkeypatch):
         return read(file, group, columns, **more)
 
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", counted)
-    (rows,) = Stored(str(tmp_path / "votes.parquet")).of_queries(["c"])
+    (rows,) = StoredTable(str(tmp_path / "votes.parquet")).rows_of_queries(["c"])
     assert (rows.num_rows, whole) == (1, [2])
 
 
@@ -75,19 +77,19 @@ def test_parts_are_read_as_the_one_file_is(tmp_path):
     in_parts(tmp_path / "votes", TABLE, 3, 3, 6)
     for out in (str(tmp_path / "one"), str(tmp_path)):
         url = f"{out}/votes.parquet"
-        stored = Stored(url)
-        assert (stored.names, stored.rows) == (TABLE.column_names, 8)
+        stored = StoredTable(url)
+        assert (stored.names, stored.row_count) == (TABLE.column_names, 8)
         assert stored.read(["reasoning", "none"]) == TABLE.select(["reasoning"])
         assert pa.concat_tables(stored.batches(2)).equals(TABLE)
         assert [stored.head(n).equals(TABLE.slice(0, n)) for n in (1, 5, 9)] == [True] * 3
         each, other = (sum(t.num_rows for t in stored.batches(8, every=n)) for n in (1, 2))
         assert (each, other) == (8, 8 if out.endswith("one") else 3)
-        assert pa.concat_tables(stored.of_queries("b"))["reasoning"].to_pylist() == [
+        assert pa.concat_tables(stored.rows_of_queries("b"))["reasoning"].to_pylist() == [
             *("said 0", "said 1", "said 7")
         ]
         assert parquet_table(url) == read_table(out, "votes", SCHEMA.names) == TABLE
-        assert [row for _, row in rows(url)] == TABLE.to_pylist()
-        table = tables_in(out)["votes"]
+        assert [row for _, row in read_table_rows(url)] == TABLE.to_pylist()
+        table = find_tables(out)["votes"]
         assert (len(table), [*table]) == (8, TABLE.to_pylist())
         assert len(Table(url)) == 8
 
@@ -96,7 +98,7 @@ def test_lines_in_parts_are_read_in_order_and_named_by_their_part(tmp_path):
     (tmp_path / "annotated").mkdir()
     for number, text in enumerate(["a\n\nb\n", "", "c\n"]):
         (tmp_path / "annotated" / f"part-{number:05}.jsonl").write_text(text)
-    found = [*lines(f"{tmp_path}/annotated.jsonl")]
+    found = [*read_placed_lines(f"{tmp_path}/annotated.jsonl")]
     assert [line for _, line in found] == [b"a", b"b", b"c"]
     assert [place.removeprefix(f"{tmp_path}/annotated/") for place, _ in found] == [
         *("part-00000.jsonl:1", "part-00000.jsonl:3", "part-00002.jsonl:1")
@@ -106,23 +108,23 @@ def test_lines_in_parts_are_read_in_order_and_named_by_their_part(tmp_path):
 def test_the_one_file_counts_where_both_are_there(tmp_path):
     in_parts(tmp_path / "votes", TABLE, 3)
     url = f"{tmp_path}/votes.parquet"
-    assert len(pieces(url)) == 2
-    assert listing(str(tmp_path)) == ["votes.parquet"]
+    assert len(part_files(url)) == 2
+    assert list_directory(str(tmp_path)) == ["votes.parquet"]
     pq.write_table(TABLE.slice(0, 1), url)
-    assert pieces(url) == [url]
-    assert Stored(url).rows == 1
-    assert listing(str(tmp_path)) == ["votes.parquet"]
+    assert part_files(url) == [url]
+    assert StoredTable(url).row_count == 1
+    assert list_directory(str(tmp_path)) == ["votes.parquet"]
 
 
 def test_a_part_that_is_missing_is_told(tmp_path):
     in_parts(tmp_path / "votes", TABLE, 3, 5)
     (tmp_path / "votes" / "part-00001.parquet").unlink()
     with pytest.raises(InputError, match=r"votes: part-00001\.parquet is missing"):
-        Stored(f"{tmp_path}/votes.parquet")
+        StoredTable(f"{tmp_path}/votes.parquet")
 
 
 def test_what_is_no_part_is_passed_over(tmp_path):
     in_parts(tmp_path / "votes", TABLE, 3)
     for name in ("part-00002.parquet.partial", "part-1.parquet", "part-00000.jsonl", "x.parquet"):
         (tmp_path / "votes" / name).write_text("")
-    assert Stored(f"{tmp_path}/votes.parquet").rows == 8
+    assert StoredTable(f"{tmp_path}/votes.parquet").row_count == 8

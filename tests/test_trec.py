@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from zelo_ray.errors import InputError, Unwritable
 from zelo_ray.formats import files
-from zelo_ray.formats.files import stem
-from zelo_ray.formats.interchange.pooling import holes, in_order, pooled
+from zelo_ray.formats.files import file_stem
+from zelo_ray.formats.interchange.pooling import find_unjudged, pool_candidates, sort_run
 from zelo_ray.formats.interchange.trec import read_qrels, read_run, write_qrels, write_run
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Qrel, Ranked
@@ -157,7 +157,7 @@ def test_a_missing_or_torn_file_is_an_error(tmp_path):
 def test_a_run_of_different_tags_is_called_as_its_file(tmp_path):
     path = file(tmp_path, RUN.replace(b"bm25", b"other", 1), "dense.v2.run")
     assert read_run(path)[0] == "dense.v2"
-    assert [stem(s) for s in ("a/b.run.gz", "s3://x/b.txt", "b", "x/.run")] == [
+    assert [file_stem(s) for s in ("a/b.run.gz", "s3://x/b.txt", "b", "x/.run")] == [
         "b",
         "b",
         "b",
@@ -185,7 +185,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path_factory, rows, name, packed):
     back_name, back = read_run(path)
     assert back_name == name
     assert sorted(tuples(back)) == sorted(rows)
-    assert tuples(back) == tuples(in_order(ranked(*rows)).drop_columns(["rank"]))
+    assert tuples(back) == tuples(sort_run(ranked(*rows)).drop_columns(["rank"]))
 
 
 @given(SOME)
@@ -239,7 +239,7 @@ def test_what_cannot_be_written_leaves_what_there_was(tmp_path):
     with pytest.raises(Unwritable, match="that is not finite"):
         write_run(str(path), "run", ranked(("q", "d", math.nan)))
     assert path.read_text() == "old"
-    with pytest.raises(ZeroDivisionError), files.writing(f"{path}.gz") as out:
+    with pytest.raises(ZeroDivisionError), files.open_for_writing(f"{path}.gz") as out:
         out.write(b"half %d" % (1 / 0))
     assert list(tmp_path.iterdir()) == [path]
 
@@ -251,7 +251,7 @@ def test_urls(tmp_path):
 
 def test_ties_are_ordered_as_trec_eval_orders_them():
     near = 1.0 + 1e-12  # the same number in 32 bits
-    run = in_order(ranked(("q", "a", near), ("q", "b", 1.0), ("q", "é", 1.0), ("p", "x", 0.0)))
+    run = sort_run(ranked(("q", "a", near), ("q", "b", 1.0), ("q", "é", 1.0), ("p", "x", 0.0)))
     assert tuples(run, "query_id", "doc_id", "rank") == [
         ("q", "é", 1), ("q", "b", 2), ("q", "a", 3), ("p", "x", 1)
     ]  # fmt: skip
@@ -260,9 +260,9 @@ def test_ties_are_ordered_as_trec_eval_orders_them():
 def test_holes():
     truth = judged(("q", "a", 1), ("q", "c", 0), ("p", "x", 1))
     run = ranked(("p", "y", 3), ("q", "a", 3), ("q", "b", 2), ("q", "d", 1), ("z", "a", 1))
-    found = holes(truth, "mine", run, 2)
+    found = find_unjudged(truth, "mine", run, 2)
     assert tuples(found) == [("mine", "p", "y", 1), ("mine", "q", "b", 2)]
-    assert holes(truth, "mine", run.slice(1, 1), 9).num_rows == 0
+    assert find_unjudged(truth, "mine", run.slice(1, 1), 9).num_rows == 0
 
 
 def test_a_pool_favours_no_run_and_hides_the_truth():
@@ -270,18 +270,18 @@ def test_a_pool_favours_no_run_and_hides_the_truth():
         "one": ranked(("q", "a", 3), ("q", "b", 2), ("q", "c", 1)),
         "two": ranked(("q", "c", 9), ("q", "b", 8), ("q", "d", 7), ("q", "e", 6)),
     }
-    found = pooled(runs, 3)["q"]
+    found = pool_candidates(runs, 3)["q"]
     assert found["b"] == {"one": 2, "two": 2}
     assert list(found)[:2] in (["c", "b"], ["b", "c"])  # found twice
     assert set(found) == {"a", "b", "c", "d"}
-    turned = pooled({name: runs[name] for name in ("two", "one")}, 3)["q"]
+    turned = pool_candidates({name: runs[name] for name in ("two", "one")}, 3)["q"]
     assert list(turned) == list(found)
     grades = [
         (f"q{i}", f"{good}{i}-{j}", float(good))
         for i in range(40)
         for j, good in enumerate((1, 1, 0, 0))
     ]
-    firsts = [next(iter(ids)) for ids in pooled({}, 0, judged(*grades)).values()]
+    firsts = [next(iter(ids)) for ids in pool_candidates({}, 0, judged(*grades)).values()]
     assert 8 < sum(first.startswith("1") for first in firsts) < 32
 
 
@@ -316,6 +316,6 @@ def test_official_qrels(published, name):
 def test_large_ids_of_many_chunks_are_one_table():
     parts = pa.chunked_array([["a", "b"], ["b", "a"]])
     run = pa.table({"query_id": parts, "doc_id": ["x", "x", "y", "y"], "score": [1.0, 2, 3, 4]})
-    assert tuples(in_order(run), "query_id", "doc_id", "rank") == [
+    assert tuples(sort_run(run), "query_id", "doc_id", "rank") == [
         ("a", "y", 1), ("a", "x", 2), ("b", "y", 1), ("b", "x", 2)
     ]  # fmt: skip

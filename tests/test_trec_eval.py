@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from zelo_ray.evaluation.measures import Truth, evaluate, parse_measure, rank
+from zelo_ray.evaluation.measures import Truth, evaluate, parse_measure, rank_run
 
 NAMES = {
     r"ndcg": "nDCG",
@@ -71,7 +71,7 @@ def test_trec_evals_own_expectations(fixtures, expected, count, chunk):
     truth = truth_of(fixtures / "qrels.test")
     lines = list(told(fixtures / expected))
     assert len(lines) == count
-    ranked = rank(truth, run_of(fixtures / "results.test"))
+    ranked = rank_run(truth, run_of(fixtures / "results.test"))
     each = [parse_measure(text) for text in dict.fromkeys(text for text, *_ in lines)]
     values = np.concatenate(
         [evaluate(each[i : i + chunk], ranked) for i in range(0, len(each), chunk)]
@@ -88,7 +88,7 @@ def test_trec_evals_own_expectations(fixtures, expected, count, chunk):
 def test_one_query_alone_is_worth_what_it_is_among_others(fixtures):
     values = evaluate(
         [parse_measure("AP")],
-        rank(truth_of(fixtures / "qrels-302.test"), run_of(fixtures / "results-302.test")),
+        rank_run(truth_of(fixtures / "qrels-302.test"), run_of(fixtures / "results-302.test")),
     )
     among = {q: value for text, q, value in told(fixtures / "out.test.aq") if text == "AP"}
     assert values[0, 0] == pytest.approx(among["302"], abs=0.5001e-4)
@@ -103,7 +103,7 @@ def test_ndcg_of_the_deep_learning_track_2019_is_nists(dl19):
     truth = truth_of(dl19 / "qrels.txt")
     ours, each = {}, [parse_measure("nDCG@10")]
     for path in (dl19 / "runs_top10").glob("*.run"):
-        (values,) = evaluate(each, rank(truth, run_of(path)))
+        (values,) = evaluate(each, rank_run(truth, run_of(path)))
         ours[path.stem, "average"] = f"{values.mean():.4f}"
         ours |= {(path.stem, q): f"{v:.4f}" for q, v in zip(truth.query_ids, values, strict=True)}
     assert len(ours) == 37 * (43 + 1)
@@ -115,6 +115,6 @@ def test_a_run_with_ties_in_its_scores_is_worth_less_on_average_or_more(dl19):
     truth, run = truth_of(dl19 / "qrels.txt"), run_of(dl19 / "runs_top10" / "test1.run")
     flat = run.set_column(2, "score", pa.array([1.0] * len(run)))
     ndcg = [parse_measure("nDCG@10"), parse_measure("P@10")]
-    by_id, expected = (evaluate(ndcg, rank(truth, flat, ties=t)) for t in ("trec", "expected"))
+    by_id, expected = (evaluate(ndcg, rank_run(truth, flat, ties=t)) for t in ("trec", "expected"))
     assert np.abs(by_id[0] - expected[0]).max() > 0.1
     np.testing.assert_allclose(by_id[1], expected[1], atol=1e-12)

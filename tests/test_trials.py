@@ -11,17 +11,17 @@ from zelo_ray import cli
 from zelo_ray.commands.compare_protocols import (
     Bill,
     Item,
+    bills_by_query,
     bills_of,
-    by_query,
+    make_plans,
     measure,
-    plans,
     read_people,
     requests_of,
     sort_by_significance,
-    spent,
-    spent_on,
+    spending_of_protocol,
+    sum_spending,
     unused_by_all,
-    word,
+    verdict_on,
     write_outcome,
 )
 from zelo_ray.engine.ledger import Ledger
@@ -35,7 +35,7 @@ from zelo_ray.evaluation.agreement.pairs import (
     WITH_TIES,
 )
 from zelo_ray.options import CompareProtocolsOptions, load_options
-from zelo_ray.protocols import PROTOCOLS, united
+from zelo_ray.protocols import PROTOCOLS, options_with_all_protocols
 
 JUDGE = "openai:one"
 
@@ -52,7 +52,7 @@ def test_help_offers_what_can_be_said(capsys, monkeypatch):
 
 def options(**fields):
     fields = {"inputs": ("in.jsonl",), "out": "out", "human": "h.jsonl", **fields}
-    return united(CompareProtocolsOptions)(**fields)
+    return options_with_all_protocols(CompareProtocolsOptions)(**fields)
 
 
 def votes(folder, *rows, name="votes.jsonl"):
@@ -83,7 +83,11 @@ def test_what_most_people_say_counts_whichever_way_round_they_say_it(tmp_path):
     assert [*people.items("q3", "ab")] == [Item("q3", "a", "b", TIE)]
     assert [*people.items("q3", "ac")] == []
     assert [*people.items("q4", "ab")] == []
-    assert (people.said, people.knows("q1", "ab"), people.knows("q3", "ac")) == (3, 1, 0)
+    assert (
+        people.judgment_count,
+        people.count_judgments("q1", "ab"),
+        people.count_judgments("q3", "ac"),
+    ) == (3, 1, 0)
 
 
 def test_a_is_what_people_name_first_and_the_first_by_id_if_they_turn_any_pair(tmp_path):
@@ -154,7 +158,7 @@ def test_grades_say_which_of_two_documents_is_better_and_equal_ones_nothing(tmp_
     found = [*people.items("q1", ["c", "b", "a", "d"])]
     assert found == [Item("q1", "c", "b", A_BETTER), Item("q1", "b", "a", B_BETTER)]
     assert [*people.items("q2", ["a", "b"])] == []
-    assert (people.said, people.knows("q1", ["a", "b", "c"])) == (5, 3)
+    assert (people.judgment_count, people.count_judgments("q1", ["a", "b", "c"])) == (5, 3)
 
 
 def test_several_peoples_grades_of_a_document_are_one(tmp_path):
@@ -190,7 +194,7 @@ def test_bad_words_of_people_are_told_with_their_line(tmp_path, row, says):
 def test_the_higher_score_is_the_better_document(a, b, said):
     scores = {("q", "a"): a, ("q", "b"): b}
     scores = {key: value for key, value in scores.items() if value is not None}
-    assert word(scores, Item("q", "a", "b", TIE)) == said
+    assert verdict_on(scores, Item("q", "a", "b", TIE)) == said
 
 
 # Costs
@@ -219,9 +223,9 @@ def test_every_billed_row_of_a_request_counts_and_calls_are_those_of_each_run():
 
 def test_a_request_of_two_queries_counts_once_and_one_of_two_protocols_for_both():
     bills = {"x": Bill(1, 1.0), "y": Bill(2, 0.25), "z": Bill(4, 4.0)}
-    one = by_query({"q1": ["x", "y"], "q2": ["y", "z"]}, bills)
+    one = bills_by_query({"q1": ["x", "y"], "q2": ["y", "z"]}, bills)
     assert one == {"q1": Bill(3, 1.25), "q2": Bill(4, 4.0)}
-    other = by_query({"q1": ["y"]}, bills)
+    other = bills_by_query({"q1": ["y"]}, bills)
     assert other == {"q1": Bill(2, 0.25)}
 
 
@@ -252,7 +256,9 @@ class Chained:
 
 
 def test_requests_of_later_rounds_are_found_where_a_judge_was_left_out(monkeypatch):
-    monkeypatch.setattr("zelo_ray.commands.compare_protocols.costs.load", lambda _: Chained())
+    monkeypatch.setattr(
+        "zelo_ray.commands.compare_protocols.costs.load_protocol", lambda _: Chained()
+    )
     pool, own = pool_of(), options_of()
     first = [request_of(f"first {pool.query_id}", judge).key for judge in PANEL]
     later = request_of(f"second {pool.query_id} ok", PANEL[0]).key
@@ -266,7 +272,7 @@ def test_each_protocol_has_its_own_budget_over_all_runs_and_one_that_is_resumed_
     rows = [reply(2, dollars=10.0)]
 
     def own():
-        return spent(rows, {mine, both})
+        return sum_spending(rows, {mine, both})
 
     assert own() == 0.0  # what another one spent is not its own
     rows.append(reply(1, dollars=0.75, final=False, status="invalid"))
@@ -275,15 +281,15 @@ def test_each_protocol_has_its_own_budget_over_all_runs_and_one_that_is_resumed_
     assert own() == 1.5
     rows.append(reply(3, dollars=0.5, run_id="of another protocol"))
     assert own() == 2.0
-    assert spent(rows, {other}) == 10.0
+    assert sum_spending(rows, {other}) == 10.0
 
 
 def test_what_batches_hold_for_other_protocols_is_no_protocols_own():
     """A run holds all open batches against its budget: the share of others is given back first."""
     rows, lying = [reply(1, dollars=0.5)], [(2.0, ["mine", "x", "y", "z"]), (1.0, ["x"])]
-    assert spent(rows, {reply(1).key, "mine"}, lying) == 0.5 - 1.5 - 1.0
-    assert spent(rows, {"x", "y", "z", "mine"}, lying) == 0.0
-    assert spent(rows, {reply(1).key}, [(1.0, [])]) == 0.5
+    assert sum_spending(rows, {reply(1).key, "mine"}, lying) == 0.5 - 1.5 - 1.0
+    assert sum_spending(rows, {"x", "y", "z", "mine"}, lying) == 0.0
+    assert sum_spending(rows, {reply(1).key}, [(1.0, [])]) == 0.5
 
 
 def test_a_run_that_was_cut_off_finds_what_it_paid_in_the_ledger(tmp_path):
@@ -294,9 +300,11 @@ def test_a_run_that_was_cut_off_finds_what_it_paid_in_the_ledger(tmp_path):
     ledger.append([reply_to(key, verdict(0.5), dollars=0.125) for key in keys[:3]])
     ledger.append([reply_to(7, "of another protocol", dollars=4.0)])
     ledger.close()
-    assert spent_on(own, PANEL, ledger, [pool], []) == 0.375
-    assert spent_on(own, PANEL, ledger, [pool], [(8.0, [*keys[3:4], "x"])]) == 0.375 - 4.0
-    assert spent_on(options_of(out=str(tmp_path)), PANEL, ledger, [pool], []) is None
+    assert spending_of_protocol(own, PANEL, ledger, [pool], []) == 0.375
+    assert (
+        spending_of_protocol(own, PANEL, ledger, [pool], [(8.0, [*keys[3:4], "x"])]) == 0.375 - 4.0
+    )
+    assert spending_of_protocol(options_of(out=str(tmp_path)), PANEL, ledger, [pool], []) is None
 
 
 # CompareProtocolsOptions
@@ -312,9 +320,9 @@ def test_each_protocol_runs_with_the_options_that_it_uses():
         protocols=("zelo", "samre", "best-of"),
         out="out/",
     )
-    each = plans(given, ("out/pools.jsonl",))
+    each = make_plans(given, ("out/pools.jsonl",))
     assert [*each] == ["zelo", "samre", "best-of"]
-    assert all(own.books == "out/" and own.max_usd == 1.5 for own in each.values())
+    assert all(own.ledger_place == "out/" and own.max_usd == 1.5 for own in each.values())
     assert [own.out for own in each.values()] == ["out/zelo", "out/samre", "out/best-of"]
     assert [getattr(own, "rounds", None) for own in each.values()] == [None, 3, None]
     assert [getattr(own, "criteria", None) for own in each.values()] == [None, None, "wit"]
@@ -325,13 +333,13 @@ def test_each_protocol_runs_with_the_options_that_it_uses():
 
 
 def test_without_names_all_protocols_but_the_mixed_one_are_compared():
-    assert {*plans(options(), ("p",))} == {*PROTOCOLS} - {"zelo+graded"}
+    assert {*make_plans(options(), ("p",))} == {*PROTOCOLS} - {"zelo+graded"}
 
 
 @pytest.mark.parametrize("names", [("zelo", "graded", "zelo"), ("nonsense",)])
 def test_protocols_are_named_once_and_exist(names):
     with pytest.raises((OptionError, UnknownProtocol), match=r"zelo is named twice|unknown"):
-        plans(options(protocols=names), ("p",))
+        make_plans(options(protocols=names), ("p",))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from tests.test_report import EVIL, page_of
 from tests.test_trials import ITEMS, WORDS, outcome_of
-from zelo_ray.api.results import text_of
+from zelo_ray.api.results import render_text
 from zelo_ray.commands.compare_protocols import Item, write_outcome
 from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
 from zelo_ray.commands.report import write_report
@@ -76,7 +76,7 @@ def test_figures_stand_in_a_table_the_closest_to_people_first(tmp_path):
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_terminal_shows_protocols_their_differences_and_what_was_paid(tmp_path, width):
-    lines = text_of(render_lines(report_after(tmp_path), width), width).split("\n")
+    lines = render_text(render_lines(report_after(tmp_path), width), width).split("\n")
     assert max(len(line) for line in lines if not line.startswith("results: ")) <= width
     assert [line for line in lines if line.startswith("plain ")]
     shown = " ".join(lines)

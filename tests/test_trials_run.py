@@ -13,12 +13,12 @@ from tests.crash import bare_environment
 from tests.test_report import page_of
 from zelo_ray import cli
 from zelo_ray.commands.compare_protocols import pools_in
-from zelo_ray.commands.compare_protocols.job import planned
-from zelo_ray.commands.compare_protocols.labelled_items import take_in
-from zelo_ray.engine.anchoring import anchored
+from zelo_ray.commands.compare_protocols.job import plan_protocols
+from zelo_ray.commands.compare_protocols.labelled_items import collect_items
+from zelo_ray.engine.anchoring import with_chosen_examples
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.protocols import load_compare
-from zelo_ray.protocols.anchors import held_out
+from zelo_ray.protocols.anchors import example_query_ids
 
 JUDGE = "simulated:judge"
 QUERIES = 20
@@ -62,8 +62,8 @@ def folder(tmp_path):
 DOOMED = """
 import os
 import ray
-from zelo_ray.errors import RayTrouble
-from zelo_ray.ray.session import on_ray
+from zelo_ray.errors import RayUnavailable
+from zelo_ray.ray.session import ray_session
 from zelo_ray.options import AnnotateOptions
 
 @ray.remote(num_cpus=0)
@@ -72,9 +72,9 @@ class Doomed:
         os.kill(os.getpid(), 9)
 
 try:
-    with on_ray(AnnotateOptions(inputs=("in",), out="out")):
+    with ray_session(AnnotateOptions(inputs=("in",), out="out")):
         ray.get(Doomed.remote().die.remote())
-except RayTrouble as trouble:
+except RayUnavailable as trouble:
     print(trouble)
 """
 
@@ -174,10 +174,10 @@ def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
         {**config, "human": labels, "protocols": ["graded", "zelo"], "anchors_from": labels}, {}
     )
     told = Told()
-    with planned(options, told) as each:
+    with plan_protocols(options, told) as each:
         pools = (*pools_in(each["graded"].inputs[0]),)
-        (alone,) = held_out(each["graded"].anchors)
-        again = anchored(each["graded"], each["graded"].inputs, told.say)
+        (alone,) = example_query_ids(each["graded"].anchors)
+        again = with_chosen_examples(each["graded"], each["graded"].inputs, told.say)
     assert {pool.query_id for pool in pools} == {"graded", "too"} - {alone}
     assert again == each["graded"]
     assert told.lines[1] == "6 pairs of the query of the worked examples left out"
@@ -192,7 +192,7 @@ def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
     assert cli.main(["compare-protocols", *own, "--anchors", "law", *words, "lean"]) == 2
     assert "two sources of examples" in capsys.readouterr().err
     assert not (folder / "out").exists()
-    assert take_in(options, options.out, told).left_out
+    assert collect_items(options, options.out, told).left_out
     assert (folder / "out/replies/_examples.json").exists()
 
 

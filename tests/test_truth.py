@@ -13,9 +13,9 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.iterables import pools_of, qrels_of, run_of
 from zelo_ray.formats.interchange.truth import (
-    KINDS,
-    kind_of,
-    pools_of_truth,
+    TRUTH_FORMATS,
+    detect_format,
+    pools_file_of_truth,
     read_pools,
     read_truth,
 )
@@ -53,7 +53,7 @@ def keep(path, name):
     elif name == "beir":
         qrels = table_of([Qrel(*pair, math.nan) for pair in PAIRS], Qrel)
         pools = [Pool("q1", "?", (Document("d1", "a"), Document("d2", "b")))]
-        beir.write(str(path / name), pools, qrels)
+        beir.write_collection(str(path / name), pools, qrels)
     elif name == "test.tsv":
         text = "\n".join("\t".join(map(str, pair)) for pair in PAIRS)
         (path / name).write_text(f"query-id\tcorpus-id\tscore\n{text}\n")
@@ -78,7 +78,7 @@ def keep(path, name):
 )
 def test_read(out, name, kind):
     place = keep(out, name.split("/")[0]) + name.removeprefix(name.split("/")[0])
-    assert kind_of(place)[0].startswith(kind)
+    assert detect_format(place)[0].startswith(kind)
     truth = read_truth(place)
     assert truth.schema == schema_of(Qrel)
     rows = [tuple(row.values()) for row in truth.to_pylist()]
@@ -95,7 +95,7 @@ def test_mteb_rows(tmp_path):
 
 
 def test_every_kind_is_tried():
-    assert len(KINDS) == 7
+    assert len(TRUTH_FORMATS) == 7
 
 
 @pytest.mark.parametrize("text", ["", "what is this?\n", "1 2 3 4 5 6\n", '{"a": 1}\n', "[1]\n"])
@@ -148,15 +148,15 @@ def test_scores_that_are_none(out):
 
 def test_pools_of_truth(out, tmp_path):
     beside = str(out / "annotated.jsonl")
-    assert pools_of_truth(str(out)) == pools_of_truth(f"{out}/") == beside
-    assert pools_of_truth(f"{out}/scores.parquet") == pools_of_truth(beside) == beside
-    assert pools_of_truth(keep(out, "qrels.txt")) is None
-    assert pools_of_truth(keep(out, "beir")) is None
+    assert pools_file_of_truth(str(out)) == pools_file_of_truth(f"{out}/") == beside
+    assert pools_file_of_truth(f"{out}/scores.parquet") == pools_file_of_truth(beside) == beside
+    assert pools_file_of_truth(keep(out, "qrels.txt")) is None
+    assert pools_file_of_truth(keep(out, "beir")) is None
 
 
 def test_pools_beside_scores_of_this_very_folder(out, monkeypatch):
     monkeypatch.chdir(out)
-    assert Path(pools_of_truth("scores.parquet")).read_text() == LINES
+    assert Path(pools_file_of_truth("scores.parquet")).read_text() == LINES
 
 
 def test_read_pools(out):

@@ -13,19 +13,19 @@ from scipy.special import ndtr
 
 from tests.builders import PANEL, answers, lines_of, options_of, pool_of
 from zelo_ray.engine import learning
-from zelo_ray.engine.settle import settle
+from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.truth_error import (
-    GRADES,
-    MEDIANS,
+    GRADE_SD,
+    MEDIAN_SD,
     SHARE,
     learn_share,
     shared_sd,
     truth_errors,
 )
 from zelo_ray.formats.tables import table_of
-from zelo_ray.protocols import graded, load, zelo
+from zelo_ray.protocols import graded, load_protocol, zelo
 from zelo_ray.records import Grade, Vote
 
 
@@ -135,9 +135,9 @@ def test_intervals_of_grades_hold_the_persons_grade(published):
     modelled, medians = scored("thurstone"), scored("median")
     assert share_held(modelled, "std_error") == pytest.approx(0.65, abs=0.01)
     assert share_held(modelled, "truth_error") == pytest.approx(0.95, abs=0.01)
-    assert modelled[0].truth_error == pytest.approx(np.hypot(modelled[0].std_error, GRADES))
+    assert modelled[0].truth_error == pytest.approx(np.hypot(modelled[0].std_error, GRADE_SD))
     assert np.isnan(medians[0].std_error)
-    assert {one.truth_error for one in medians} == {MEDIANS}
+    assert {one.truth_error for one in medians} == {MEDIAN_SD}
     assert 0.95 < share_held(medians, "truth_error") < 0.99
 
 
@@ -200,14 +200,14 @@ def settled(out, pools, human=None):
     """A run of battles, both passes where human grades are given."""
     options = options_of(out=str(out), **({"human": str(human)} if human else {}))
     shelf, lines = answers(pools, options, None), lines_of(pools)
-    only = bool(load("zelo").learned_from(options))
+    only = bool(load_protocol("zelo").learned_from(options))
 
     def again(learned=None):
-        blocks = [settle(lines, PANEL, options, shelf, learned=learned)]
+        blocks = [build_results(lines, PANEL, options, shelf, learned=learned)]
         return write_results(blocks, options, judgments_only=only and learned is None)
 
-    grades = learning.human_grades(options)
-    return learning.with_scores(again(), options, grades, again)
+    grades = learning.read_human_grades(options)
+    return learning.learn_and_score(again(), options, grades, again)
 
 
 def test_a_run_learns_from_human_grades_between_two_passes(tmp_path):

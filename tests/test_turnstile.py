@@ -13,7 +13,7 @@ def passes(count, cancelled=()):
         turnstile, turn, passed = Turnstile(), 0, {}
 
         async def call(i):
-            await turnstile.step()
+            await turnstile.wait_turn()
             passed[i] = turn
 
         calls = [asyncio.create_task(call(i)) for i in range(count)]
@@ -46,7 +46,7 @@ def test_one_that_comes_alone_does_not_wait():
     async def run():
         turnstile = Turnstile()
         for _ in range(3):
-            call = asyncio.create_task(turnstile.step())
+            call = asyncio.create_task(turnstile.wait_turn())
             await asyncio.sleep(0)
             assert call.done()
             await asyncio.sleep(0.001)

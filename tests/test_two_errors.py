@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import parsed, pool_of, results_of, write_run
 from tests.test_report import page_of
-from zelo_ray.api.contest import qrels_of
+from zelo_ray.api.bakeoff import qrels_table
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
@@ -18,7 +18,7 @@ from zelo_ray.evaluation.measures import Truth
 from zelo_ray.formats.interchange.trec import read_qrels
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.tables import table_of
-from zelo_ray.protocols.protocol import both_errors
+from zelo_ray.protocols.protocol import describe_errors
 from zelo_ray.records import AbsoluteScore, Score
 
 ABOUT_PEOPLE = "about people ±"
@@ -33,9 +33,9 @@ def run(tmp_path):
 
 def test_a_line_on_a_score_names_both_errors_where_they_are_known():
     score = Score("q", "d", 0.5, 0.84, 12, 1)
-    assert both_errors(score) == " ± 0.84"
-    assert both_errors(replace(score, truth_error=1.1)) == f" ± 0.84, {ABOUT_PEOPLE} 1.10"
-    assert both_errors(replace(score, std_error=float("nan"))) == ""
+    assert describe_errors(score) == " ± 0.84"
+    assert describe_errors(replace(score, truth_error=1.1)) == f" ± 0.84, {ABOUT_PEOPLE} 1.10"
+    assert describe_errors(replace(score, std_error=float("nan"))) == ""
 
 
 def test_the_page_and_explain_tell_both(run):
@@ -51,12 +51,12 @@ def test_the_truth_of_a_bakeoff_has_the_error_about_people(run):
     """So a bias that all judges share keeps `p_labels` from being sure."""
     scores = pq.read_table(run / "scores.parquet")
     assert read_truth(str(run))["std_error"].to_pylist() == scores["truth_error"].to_pylist()
-    truth = Truth(qrels_of(scores, "truth"))
+    truth = Truth(qrels_table(scores, "truth"))
     assert truth.std_error.tolist() == scores["truth_error"].to_pylist()
     some = scores.set_column(
         scores.column_names.index("truth_error"), "truth_error", [[9.0, None, np.nan, 9.0]]
     )
-    first, second, third, last = qrels_of(some, "truth")["std_error"].to_pylist()
+    first, second, third, last = qrels_table(some, "truth")["std_error"].to_pylist()
     assert (first, last) == (9.0, 9.0)
     assert [second, third] == scores["std_error"].to_pylist()[1:3]
 

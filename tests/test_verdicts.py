@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.verdicts import GRADES, VOTES, read_verdicts
+from zelo_ray.formats.interchange.all_judgments import GRADES, VOTES, read_all_judgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options.places import split_name
 from zelo_ray.records import Grade, GradedScore, Vote
@@ -46,7 +46,7 @@ def rows(table):
 def test_an_out_of_annotate_gives_grades_and_votes(tmp_path):
     write(tmp_path / "out/grades.parquet", [grade("q1", "d1", "openai:m", 2)], Grade)
     write(tmp_path / "out/votes.parquet", [vote("q1", "d1", "d2", "openai:m", -0.5, True)], Vote)
-    found = read_verdicts([str(tmp_path / "out")])
+    found = read_all_judgments([str(tmp_path / "out")])
     assert rows(found.grades) == [("q1", "d1", "openai:m", 2)]
     assert rows(found.votes) == [("q1", "d1", "d2", "openai:m", -0.5, True)]
     assert found.grades.schema == GRADES
@@ -82,7 +82,7 @@ def test_a_mixture_of_everything(tmp_path):
         },
     )
     human = qrels(tmp_path / "human.txt", d1=3)
-    found = read_verdicts([one, two, three, four], human=human)
+    found = read_all_judgments([one, two, three, four], human=human)
     assert rows(found.grades) == [
         ("q1", "d1", "m", 0),
         ("q1", "d1", "judge.v2", 1),
@@ -102,7 +102,7 @@ def test_a_directory_of_qrels_is_a_judge_a_file(tmp_path):
     qrels(tmp_path / "all/b.txt", d1=1)
     qrels(tmp_path / "all/a.txt", d1=2)
     (tmp_path / "all/.hidden").write_text("nothing to read")
-    assert rows(read_verdicts([str(tmp_path / "all")]).grades) == [
+    assert rows(read_all_judgments([str(tmp_path / "all")]).grades) == [
         ("q1", "d1", "a", 2),
         ("q1", "d1", "b", 1),
     ]
@@ -110,8 +110,8 @@ def test_a_directory_of_qrels_is_a_judge_a_file(tmp_path):
 
 def test_name_path_names_the_judge(tmp_path):
     path = qrels(tmp_path / "a=b/x.txt", d1=1)
-    assert read_verdicts([f"openai:m={path}"]).judges == ("openai:m",)
-    assert read_verdicts([path]).judges == ("x",)  # a name has no slash
+    assert read_all_judgments([f"openai:m={path}"]).judges == ("openai:m",)
+    assert read_all_judgments([path]).judges == ("x",)  # a name has no slash
     assert split_name("openai:m=s3://b/x=1/f.txt") == ("openai:m", "s3://b/x=1/f.txt")
     assert split_name("s3://b/x=1/f.txt") == ("", "s3://b/x=1/f.txt")
 
@@ -119,41 +119,41 @@ def test_name_path_names_the_judge(tmp_path):
 def test_scores_of_a_graded_run_are_a_judge_by_their_grades(tmp_path):
     score = GradedScore("q1", "d1", 1.7, 0.4, 3, 1, 2, 2.0, 2, 0.3, False)
     path = write(tmp_path / "scores.parquet", [score], GradedScore)
-    assert rows(read_verdicts([f"panel={path}"]).grades) == [("q1", "d1", "panel", 2)]
+    assert rows(read_all_judgments([f"panel={path}"]).grades) == [("q1", "d1", "panel", 2)]
 
 
 def test_repeats_of_a_judge_are_kept_in_their_order(tmp_path):
     grades = [grade("q1", "d1", "m", g, key=str(g)) for g in (3, 1, 2)]
     path = write(tmp_path / "grades.parquet", grades, Grade)
-    assert read_verdicts([path]).grades["grade"].to_pylist() == [3, 1, 2]
+    assert read_all_judgments([path]).grades["grade"].to_pylist() == [3, 1, 2]
 
 
 def test_beir_qrels_and_negative_grades(tmp_path):
     path = tmp_path / "b.tsv"
     path.write_text("query-id\tcorpus-id\tscore\nq1\td1\t-1\nq1\td2\t1\n")
     with pytest.raises(InputError, match=r"b.tsv:2: the grade -1 is not in 0 to 3: --clip"):
-        read_verdicts([str(path)])
-    found = read_verdicts([str(path)], clip=True)
+        read_all_judgments([str(path)])
+    found = read_all_judgments([str(path)], clip=True)
     assert rows(found.grades) == [("q1", "d1", "b", 0), ("q1", "d2", "b", 1)]
     assert found.notes == (f"{path}: 1 of 2 grades clipped to 0 to 3 (-1)",)
 
 
 def test_a_grade_outside_the_scale_is_named(tmp_path):
     with pytest.raises(InputError, match=r"a.txt:2: the grade 5 is not in 0 to 3 \(and 1 more\)"):
-        read_verdicts([qrels(tmp_path / "a.txt", d1=1, d2=5, d3=4)])
+        read_all_judgments([qrels(tmp_path / "a.txt", d1=1, d2=5, d3=4)])
     table = write(tmp_path / "g.parquet", [grade("q", "d", "m", 1), grade("q", "e", "m", 9)], Grade)
     with pytest.raises(InputError, match=r"g.parquet: row 2: the grade 9 is not in 0 to 3"):
-        read_verdicts([table])
-    assert read_verdicts([table], levels=10).grades["grade"].to_pylist() == [1, 9]
-    assert read_verdicts([table], clip=True).grades["grade"].to_pylist() == [1, 3]
+        read_all_judgments([table])
+    assert read_all_judgments([table], levels=10).grades["grade"].to_pylist() == [1, 9]
+    assert read_all_judgments([table], clip=True).grades["grade"].to_pylist() == [1, 3]
 
 
 def test_a_null_grade_is_a_missing_answer_and_rows_keep_their_numbers(tmp_path):
     table = pa.table({"query_id": ["q"] * 3, "doc_id": list("abc"), "grade": [None, 1, 7]})
     pq.write_table(table, tmp_path / "x.parquet")
     with pytest.raises(InputError, match="row 3: the grade 7"):
-        read_verdicts([str(tmp_path / "x.parquet")])
-    assert len(read_verdicts([str(tmp_path / "x.parquet")], clip=True).grades) == 2
+        read_all_judgments([str(tmp_path / "x.parquet")])
+    assert len(read_all_judgments([str(tmp_path / "x.parquet")], clip=True).grades) == 2
 
 
 @pytest.mark.parametrize("value", [1.5, math.nan])
@@ -161,10 +161,10 @@ def test_no_whole_number_is_refused_even_with_clip(tmp_path, value):
     table = pa.table({"query_id": ["q"], "doc_id": ["d"], "relevance": [value]})
     pq.write_table(table, tmp_path / "x.parquet")
     with pytest.raises(InputError, match=f"row 1: the grade {value} is not a whole number"):
-        read_verdicts([str(tmp_path / "x.parquet")], clip=True)
+        read_all_judgments([str(tmp_path / "x.parquet")], clip=True)
     if value == 1.5:
         with pytest.raises(InputError, match=r"a.txt:1: the grade 1.5 is not a whole number"):
-            read_verdicts([qrels(tmp_path / "a.txt", d1=1.5)])
+            read_all_judgments([qrels(tmp_path / "a.txt", d1=1.5)])
 
 
 ONE = {"query_id": "q", "doc_id": "d", "judge": "j", "grade": 1}
@@ -183,7 +183,7 @@ VOTE = {"query_id": "q", "doc_id_a": "a", "doc_id_b": "b", "judge": "j", "prefer
 )
 def test_a_bad_row_of_grades_is_named(tmp_path, row, message):
     with pytest.raises(InputError, match=message):
-        read_verdicts([jsonl(tmp_path / "x.jsonl", ONE, row)])
+        read_all_judgments([jsonl(tmp_path / "x.jsonl", ONE, row)])
 
 
 @pytest.mark.parametrize(
@@ -197,60 +197,60 @@ def test_a_bad_row_of_grades_is_named(tmp_path, row, message):
 )
 def test_a_bad_row_of_votes_is_named(tmp_path, row, message):
     with pytest.raises(InputError, match=message):
-        read_verdicts([jsonl(tmp_path / "x.jsonl", VOTE, row)])
+        read_all_judgments([jsonl(tmp_path / "x.jsonl", VOTE, row)])
 
 
 def test_a_document_that_one_qrels_file_judges_twice_is_an_error(tmp_path):
     (tmp_path / "a.txt").write_text("q1 0 d1 1\nq1 0 d1 2\n")
     with pytest.raises(InputError, match=r"a.txt:2: document 'd1' of query 'q1' again"):
-        read_verdicts([str(tmp_path / "a.txt")])
+        read_all_judgments([str(tmp_path / "a.txt")])
     rows = [{k: v for k, v in ONE.items() if k != "judge"}] * 2
     with pytest.raises(InputError, match=r"x.jsonl:2: document d of query q is judged again"):
-        read_verdicts([jsonl(tmp_path / "x.jsonl", *rows)])
+        read_all_judgments([jsonl(tmp_path / "x.jsonl", *rows)])
 
 
 def test_two_files_of_one_name_are_an_error(tmp_path):
     one, two = qrels(tmp_path / "a/x.txt", d1=1), qrels(tmp_path / "b/x.txt", d1=1)
     with pytest.raises(InputError, match=r"has a judge x, as does .*a/x.txt: give .* NAME=path"):
-        read_verdicts([one, two])
-    assert read_verdicts([one, f"y={two}"]).judges == ("x", "y")
+        read_all_judgments([one, two])
+    assert read_all_judgments([one, f"y={two}"]).judges == ("x", "y")
     table = jsonl(tmp_path / "t.jsonl", ONE | {"judge": "x"})
     with pytest.raises(InputError, match="has a judge x"):
-        read_verdicts([one, table])
+        read_all_judgments([one, table])
     with pytest.raises(InputError, match=r"x.txt: is named twice"):
-        read_verdicts([one, one])
+        read_all_judgments([one, one])
 
 
 def test_a_judge_in_two_tables_is_one_judge(tmp_path):
     one = write(tmp_path / "1/grades.parquet", [grade("q1", "d1", "m", 1)], Grade)
     two = write(tmp_path / "2/grades.parquet", [grade("q1", "d2", "m", 2)], Grade)
-    assert read_verdicts([one, two]).judges == ("m",)
+    assert read_all_judgments([one, two]).judges == ("m",)
 
 
 def test_no_judge_is_called_human_beside_people(tmp_path):
     path = qrels(tmp_path / "human.txt", d1=1)
-    assert read_verdicts([path]).judges == ("human",)
+    assert read_all_judgments([path]).judges == ("human",)
     with pytest.raises(InputError, match="has a judge human, as does --human"):
-        read_verdicts([path], human=path)
+        read_all_judgments([path], human=path)
 
 
 def test_a_name_for_rows_that_name_their_judges_is_an_error(tmp_path):
     path = jsonl(tmp_path / "x.jsonl", ONE)
     with pytest.raises(InputError, match="leave out me="):
-        read_verdicts([f"me={path}"])
+        read_all_judgments([f"me={path}"])
     with pytest.raises(InputError, match="a directory cannot be given one judge"):
-        read_verdicts([f"me={tmp_path}"])
+        read_all_judgments([f"me={tmp_path}"])
 
 
 def test_queries_that_no_other_source_knows_are_noted(tmp_path):
     one = qrels(tmp_path / "a.txt", d1=1)
     other = tmp_path / "b.txt"
     other.write_text("q1 0 d1 1\nq9 0 d1 1\nq8 0 d1 1\n")
-    assert read_verdicts([one, str(other)]).notes == (
+    assert read_all_judgments([one, str(other)]).notes == (
         f"{other}: 2 queries are in no other source (q8, q9)",
     )
-    assert read_verdicts([str(other)]).notes == ()
-    assert read_verdicts([one], human=str(other)).notes == (
+    assert read_all_judgments([str(other)]).notes == ()
+    assert read_all_judgments([one], human=str(other)).notes == (
         "--human: 2 queries are in no other source (q8, q9)",
     )
 
@@ -258,36 +258,36 @@ def test_queries_that_no_other_source_knows_are_noted(tmp_path):
 def test_what_is_nothing_of_the_kind_is_refused(tmp_path):
     (tmp_path / "x.txt").write_text("hello there\n")
     with pytest.raises(InputError, match="no judgments of a known kind"):
-        read_verdicts([str(tmp_path / "x.txt")])
+        read_all_judgments([str(tmp_path / "x.txt")])
     with pytest.raises(InputError, match="no such file"):
-        read_verdicts([str(tmp_path / "nowhere.txt")])
+        read_all_judgments([str(tmp_path / "nowhere.txt")])
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="neither grades nor votes"):
-        read_verdicts([str(tmp_path / "empty")])
+        read_all_judgments([str(tmp_path / "empty")])
     (tmp_path / "empty/run.json").write_text("{}")  # such as a run of another protocol
     with pytest.raises(InputError, match="neither grades nor votes"):
-        read_verdicts([str(tmp_path / "empty")])
+        read_all_judgments([str(tmp_path / "empty")])
     pq.write_table(
         pa.table({"query_id": [[1]], "doc_id": ["d"], "grade": [1]}), tmp_path / "l.parquet"
     )
     with pytest.raises(InputError, match="the column query_id"):
-        read_verdicts([str(tmp_path / "l.parquet")])
+        read_all_judgments([str(tmp_path / "l.parquet")])
 
 
 @pytest.mark.parametrize("name", ["all judges", "all judges and human", "others"])
 def test_no_judge_is_called_as_several_are_together(tmp_path, name):
     path = qrels(tmp_path / "x.txt", d1=1)
     with pytest.raises(InputError, match=f"reserved name '{name}'.* by NAME=path"):
-        read_verdicts([f"{name}={path}"])
+        read_all_judgments([f"{name}={path}"])
     with pytest.raises(InputError, match=f"reserved name '{name}'"):
-        read_verdicts([jsonl(tmp_path / "x.jsonl", ONE | {"judge": name})])
-    assert read_verdicts([f"panel={path}"]).judges == ("panel",)
+        read_all_judgments([jsonl(tmp_path / "x.jsonl", ONE | {"judge": name})])
+    assert read_all_judgments([f"panel={path}"]).judges == ("panel",)
 
 
 def test_a_panels_grades_are_no_judge_of_the_panel(tmp_path):
     score = GradedScore("q1", "d1", 1.7, 0.4, 3, 1, 2, 2.0, 2, 0.3, False)
     path = write(tmp_path / "scores.parquet", [score], GradedScore)
-    found = read_verdicts([f"panel={path}", qrels(tmp_path / "x.txt", d1=1)])
+    found = read_all_judgments([f"panel={path}", qrels(tmp_path / "x.txt", d1=1)])
     assert (found.judges, found.panel, found.pooled) == (("panel", "x"), ("x",), ("panel",))
 
 
@@ -300,14 +300,14 @@ def test_a_line_that_is_not_as_the_first_does_not_vanish(tmp_path):
         (VOTE, ONE, "has no preference"),
     ):
         with pytest.raises(InputError, match=f"x.jsonl:2: {message}"):
-            read_verdicts([jsonl(tmp_path / "x.jsonl", first, row)])
+            read_all_judgments([jsonl(tmp_path / "x.jsonl", first, row)])
     path = jsonl(tmp_path / "x.jsonl", ONE, ONE | {"doc_id": "e", "grade": None})
-    found = read_verdicts([path])
+    found = read_all_judgments([path])
     assert (len(found.grades), found.notes) == (1, (f"{path}: 1 row without an answer (null)",))
 
 
 def test_what_lies_beside_judgments_in_a_directory_is_passed_over(tmp_path):
     qrels(tmp_path / "all/a.txt", d1=2)
     (tmp_path / "all/README.md").write_text("Where these are from.")
-    found = read_verdicts([str(tmp_path / "all")])
+    found = read_all_judgments([str(tmp_path / "all")])
     assert (found.judges, found.notes) == (("a",), (f"{tmp_path}/all: passed over README.md",))

@@ -283,7 +283,7 @@ def test_an_engine_that_always_fails_is_given_up_with_its_reason(engine, tmp_pat
 def test_a_key_holds_what_changes_answers_and_not_how_the_engine_runs():
     def key(**options):
         (judge,) = build_panel((JUDGE,), {JUDGE: options}, {})
-        return judge.opening
+        return judge.key_prefix
 
     same = {"tensor_parallel_size": 4, "max_model_len": 9, "gpu_memory_utilization": 0.5}
     assert key() == key(**same) == key(max_output_tokens=9)
@@ -309,8 +309,8 @@ def test_without_the_package_it_says_what_to_install():
 ON_GPUS = """
 import sys, ray
 from zelo_ray import cli
-from zelo_ray.ray import few
-few._MOST = int(sys.argv.pop(1))  # 0: all take the long way, through Ray Data
+from zelo_ray.ray import small_jobs
+small_jobs._MOST = int(sys.argv.pop(1))  # 0: all take the long way, through Ray Data
 ray.init(num_cpus=4, num_gpus=int(sys.argv[1]), include_dashboard=False, log_to_driver=False)
 sys.exit(cli.main(sys.argv[2:]))
 """

@@ -99,13 +99,15 @@ def test_what_judges_are_like_is_said_from_its_limit_on(above, below, said):
 def test_a_judge_that_follows_the_order_alone_gives_noise_that_no_repeats_mend(share):
     orders = "Ask each pair in both orders (--repeats 2)"
     [found] = warn_of_judging(
-        JudgingFigures(judges=["x"], first={"x": (100 * share, 100)}, orders=orders)
+        JudgingFigures(judges=["x"], first_wins={"x": (100 * share, 100)}, order_advice=orders)
     )
     assert found.code is Code.JUDGE_FOLLOWS_ORDER
     assert (found.values["side"], found.values["share"]) == ("AB"[share < 0.5], 0.95)
     assert found.harm >= 80
     assert "repeats" not in found.advice
-    [mild] = warn_of_judging(JudgingFigures(judges=["x"], first={"x": (94, 100)}, orders=orders))
+    [mild] = warn_of_judging(
+        JudgingFigures(judges=["x"], first_wins={"x": (94, 100)}, order_advice=orders)
+    )
     assert "repeats" in mild.advice
 
 
@@ -120,13 +122,13 @@ def test_a_judge_that_follows_the_order_alone_gives_noise_that_no_repeats_mend(s
 def test_sides_that_contradict_are_named_and_neither_is_called_wrong(apart, said):
     spans = {tuple(two): (0.3, 0.2, 0.4) for two in apart}
     spans["a", "e"] = (0.8, 0.7, 0.9)
-    [found] = warn_of_judging(JudgingFigures(agreed=spans))
+    [found] = warn_of_judging(JudgingFigures(pair_agreement=spans))
     assert found.text.startswith(said)
 
 
 def test_a_handful_of_votes_says_nothing_of_the_order():
-    assert not [*warn_of_judging(JudgingFigures(first={"x": (29, 29)}))]
-    assert [*warn_of_judging(JudgingFigures(first={"x": (30, 30)}))]
+    assert not [*warn_of_judging(JudgingFigures(first_wins={"x": (29, 29)}))]
+    assert [*warn_of_judging(JudgingFigures(first_wins={"x": (30, 30)}))]
 
 
 def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=float("nan"), kin=""):

@@ -14,10 +14,10 @@ from zelo_ray import cli
 from zelo_ray.commands.annotate.report import warnings
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
-from zelo_ray.commands.bakeoff.report.warnings import rank_of_bakeoff
+from zelo_ray.commands.bakeoff.report.warnings import rank_bakeoff_warnings
 from zelo_ray.commands.compare_protocols.report import rank_warnings_of
 from zelo_ray.commands.report import write_report
-from zelo_ray.engine.bookkeeping import over_budget
+from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.tables import table_of
 from zelo_ray.reasons import Unscored, UnscoredReason
@@ -98,7 +98,7 @@ def test_more_cycles_are_advised_only_where_pairs_are_left(cycles, documents, sa
 
 
 def test_a_used_up_budget_has_one_cause_and_one_mend():
-    why, none = over_budget(1.5), Unscored.because(UnscoredReason.NO_VOTES)
+    why, none = budget_used_up(1.5), Unscored.because(UnscoredReason.NO_VOTES)
     summary = Summary("", 9, judgments_by_judge={"x": {"votes": 10}})
     summary.failures_by_judge, summary.disabled = {"x": {"failed": 90}}, {"x": why}
     summary.unscored = {f"q{i}": none for i in "ab"}
@@ -162,7 +162,11 @@ def test_labels_of_people_decide_where_they_correct_the_panel(tmp_path):
     pq.write_table(table, tmp_path / "comparisons.parquet")
     run = json.loads((tmp_path / "run.json").read_text())
     results = BakeoffResults(Source(str(tmp_path)), run)
-    assert "let people label them" in " ".join(one.advice for one in rank_of_bakeoff(results).every)
+    assert "let people label them" in " ".join(
+        one.advice for one in rank_bakeoff_warnings(results).every
+    )
     run["summary"]["people"] = {"way": "queries", "measures": ["nDCG@10"], "leader": arms[0]}
-    told = [one.text for one in rank_of_bakeoff(BakeoffResults(Source(str(tmp_path)), run)).every]
+    told = [
+        one.text for one in rank_bakeoff_warnings(BakeoffResults(Source(str(tmp_path)), run)).every
+    ]
     assert not [what for what in told if "not s" in what]

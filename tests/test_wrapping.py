@@ -20,11 +20,18 @@ from zelo_ray.protocols.baseline_strong import Tagged
 from zelo_ray.protocols.grading import Grading
 from zelo_ray.protocols.rerank import Scores
 from zelo_ray.protocols.samre import RoundScores
-from zelo_ray.protocols.texts import request_for
+from zelo_ray.protocols.texts import build_request
 from zelo_ray.protocols.zelo import Preference
 from zelo_ray.providers import Settings
-from zelo_ray.records import Answer, Document, SyntheticFeatures, Usage, read_response, read_wrapped
-from zelo_ray.wrapping import harmless
+from zelo_ray.records import (
+    Answer,
+    Document,
+    SyntheticFeatures,
+    Usage,
+    read_response,
+    read_response_and_wraps,
+)
+from zelo_ray.wrapping import break_special_tokens
 
 VERDICT = '{"reasoning": "A says how; B does not.", "preference": -0.8}'
 OTHER = '{"reasoning": "B is better.", "preference": 0.9}'
@@ -121,13 +128,13 @@ REFUSED = {
 def test_wrapping_is_taken_off_and_told(case):
     text, wraps = READ[case]
     assert read_response(Preference, text) == Preference.model_validate_json(VERDICT)
-    assert read_wrapped(Preference, text)[1] == wraps
+    assert read_response_and_wraps(Preference, text)[1] == wraps
 
 
 @pytest.mark.parametrize("case", FAMILIES, ids=lambda case: case["family"])
 def test_answers_of_many_families_are_read_or_refused(case):
     """As they were seen at the address that each case has; the verdict inside is ours."""
-    found, wraps = read_wrapped(Preference, case["text"].replace("$VERDICT", VERDICT))
+    found, wraps = read_response_and_wraps(Preference, case["text"].replace("$VERDICT", VERDICT))
     if case["read"] is None:
         assert isinstance(found, str)
     else:
@@ -210,7 +217,7 @@ def test_no_text_that_judges_are_shown_holds_a_token_of_a_model(said):
     document = Document("d", f"{said} and {said}", {})
     pool = replace(pool_of(), query=said, documents=(document,))
     texts, fields = {"document": document.content}, {"examples": "", "grades": ""}
-    request = request_for(
+    request = build_request(
         *("graded", pool, judge_of(), options_of(instructions=f"Be strict. {said}"), Preference),
         documents=[document],
         texts=texts,
@@ -221,8 +228,8 @@ def test_no_text_that_judges_are_shown_holds_a_token_of_a_model(said):
         request.user,
     )
     assert not any(each in request.user + request.system for each in _A_TOKEN.findall(said))
-    assert harmless(harmless(said)) == harmless(said)
-    assert harmless("a < b, a<|b, <b>bold</b>, [1]") == "a < b, a< |b, <b>bold</b>, [1]"
+    assert break_special_tokens(break_special_tokens(said)) == break_special_tokens(said)
+    assert break_special_tokens("a < b, a<|b, <b>bold</b>, [1]") == "a < b, a< |b, <b>bold</b>, [1]"
 
 
 @pytest.mark.parametrize(
@@ -235,7 +242,7 @@ def test_no_text_that_judges_are_shown_holds_a_token_of_a_model(said):
     ],
 )
 def test_an_ordinary_text_is_shown_as_it_is(text):
-    assert harmless(text) == text
+    assert break_special_tokens(text) == text
 
 
 @pytest.mark.parametrize(
@@ -273,14 +280,14 @@ QUOTES = {
 def test_a_number_in_quotes_is_read_in_one_form_and_counted(number):
     said = VERDICT.replace("-0.8", number)
     for text, wraps in ((said, ()), (f"```json\n{said}\n```", ("fence",))):
-        found, around = read_wrapped(Preference, text)
+        found, around = read_response_and_wraps(Preference, text)
         if QUOTES[number] is None:
             assert isinstance(found, str)
         else:
             assert (found.preference, around) == (QUOTES[number], (*wraps, "quotes"))
     checked = check_answer(Preference, Answer("ok", said, Usage()), "")
     answer, tally = checked.answer, Tally()
-    tally.end(answer.status, answer.reason, wraps=checked.wraps)
+    tally.count_ended(answer.status, answer.reason, wraps=checked.wraps)
     assert tally.wrapped == ({"quotes": 1} if QUOTES[number] is not None else {})
     assert answer.text == said
 
@@ -293,7 +300,7 @@ def test_numbers_in_quotes_are_read_at_any_depth_and_kept_in_the_kind_that_is_wa
     assert read_response(Scores, '{"scores": ["1", 2.5, "-3.0"]}').scores == [1.0, 2.5, -3.0]
     points = {"justification": "12", "answer_1": "7", "answer_2": 8}
     rounds = json.dumps(dict.fromkeys(RoundScores.model_fields, points))
-    assert read_wrapped(RoundScores, rounds)[1] == ("quotes",)
+    assert read_response_and_wraps(RoundScores, rounds)[1] == ("quotes",)
     assert read_response(RoundScores, rounds).logic.answer_1 == 7
     assert read_response(RoundScores, rounds).logic.justification == "12"
 
@@ -335,7 +342,7 @@ def test_nor_is_it_deep_inside():
 
 
 def test_prose_is_read_without_a_think_block_or_a_fence_and_with_no_talk():
-    said = Tagged.synthesize(SyntheticFeatures(of_two=0.5, words="because")).write()
+    said = Tagged.synthesize(SyntheticFeatures(pair_preference=0.5, words="because")).write()
     for text in (said, f"<think>Hm.</think>\n{said}", f"```xml\n{said}\n```"):
         assert read_response(Tagged, text) == read_response(Tagged, said)
     assert isinstance(read_response(Tagged, f"Here it is:\n{said}"), str)
@@ -347,7 +354,7 @@ def test_it_is_counted_by_judge_and_the_text_stays_as_it_came():
         checked = check_answer(Preference, Answer("ok", said, Usage()), "")
         answer, broken = checked.answer, checked.error
         assert (answer.text, broken) == (said, "")
-        tally.end(answer.status, answer.reason, wraps=checked.wraps)
+        tally.count_ended(answer.status, answer.reason, wraps=checked.wraps)
     assert tally.wrapped == {"talk": 1, "fence": 1}
     assert tally.statuses == {"ok": 2, "invalid": 1}
     tally.add(tally)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.test_measures import metric_of, qrels_of, run_of
 from zelo_ray.errors import QrelsError, RunError
-from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank
+from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank_run
 
 ZELO = "nDCG(dcg='zelo')"
 CLEAN = {f"d{i:02}": score for i, score in enumerate([21.2, 16.2, 15.4, *np.linspace(14, -20, 22)])}
@@ -66,7 +66,7 @@ def test_9_the_ideal_order_is_that_of_all_judged_documents():
 def test_9_a_query_that_the_run_lacks_counts():
     """It was left out of the mean."""
     truth = Truth(qrels_of({"q1": {"a": 1}, "q2": {"a": 1}}))
-    ranking = rank(truth, run_of({"q1": {"a": 1}}))
+    ranking = rank_run(truth, run_of({"q1": {"a": 1}}))
     values = evaluate(parse_measures(["nDCG@10", ZELO, "AP", "Pairs"]), ranking)
     assert values[:3].tolist() == [[1, 0], [pytest.approx(1), 0], [1, 0]]
     assert ranking.missing == ("q2",)
@@ -125,7 +125,7 @@ def test_13_a_constant_reranker_does_not_turn_the_list(ties, text):
 def test_13_a_score_that_is_no_number_is_not_the_best():
     truth = Truth(qrels_of({"q": {"a": 1, "b": 0}}))
     with pytest.raises(RunError, match="document 'b' of query 'q' has the score nan"):
-        rank(truth, run_of({"q": {"a": 1.0, "b": math.nan}}))
+        rank_run(truth, run_of({"q": {"a": 1.0, "b": math.nan}}))
 
 
 def test_24_truth_and_run_cannot_be_taken_for_each_other():
@@ -134,7 +134,7 @@ def test_24_truth_and_run_cannot_be_taken_for_each_other():
     with pytest.raises(QrelsError, match="there is no column 'relevance'"):
         Truth(run)
     with pytest.raises(RunError, match="there is no column 'score'"):
-        rank(Truth(qrels), qrels)
+        rank_run(Truth(qrels), qrels)
 
 
 def test_24_it_would_make_a_difference():
@@ -146,7 +146,12 @@ def test_25_the_documented_call_runs():
     """Three examples of its README raised."""
     text = (Path(__file__).parents[1] / "zelo_ray/evaluation/measures" / "__init__.py").read_text()
     example = re.search(r"query by query\.\n\n((?:    .+\n)+)", text)[1]
-    names = {"Truth": Truth, "rank": rank, "parse_measures": parse_measures, "evaluate": evaluate}
+    names = {
+        "Truth": Truth,
+        "rank": rank_run,
+        "parse_measures": parse_measures,
+        "evaluate": evaluate,
+    }
     names |= {"qrels": qrels_of({"q": {"a": 2, "b": 0}}), "run": run_of({"q": {"a": 1.0}})}
     exec(re.sub("(?m)^    ", "", example), names)
     assert names["metrics"].tolist() == [[1.0], [1.0], [1.0]]
@@ -154,5 +159,5 @@ def test_25_the_documented_call_runs():
 
 def test_25_scores_may_be_missing_and_pools_may_be_empty_of_them():
     truth = Truth(pa.table({"query_id": ["q"], "doc_id": ["a"], "relevance": [-1.5]}))
-    ranking = rank(truth, run_of({}))
+    ranking = rank_run(truth, run_of({}))
     assert evaluate(default_measures(truth), ranking).shape == (4, 1)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zelo_ray.api.annotation import Run, annotate, estimate
+    from zelo_ray.api.bakeoff import Bakeoff, bakeoff
     from zelo_ray.api.comparisons import (
         JudgeDrift,
         LabelComparison,
@@ -25,10 +26,9 @@ if TYPE_CHECKING:
         compare_protocols,
         drift,
     )
-    from zelo_ray.api.contest import Bakeoff, bakeoff
     from zelo_ray.api.doctor import doctor
+    from zelo_ray.api.in_memory import agreement, fit_votes, measure
     from zelo_ray.api.load import load_run
-    from zelo_ray.api.pure import agreement, fit_votes, measure
     from zelo_ray.api.report import report
     from zelo_ray.api.sizing import Sizing, size
     from zelo_ray.api.tables import Table
@@ -83,10 +83,10 @@ _MODULES = {
         *("JudgeDrift", "LabelComparison", "ProtocolComparison", "RaterAgreement"),
         *("agree", "compare_labels", "compare_protocols", "drift"),
     ),
-    "zelo_ray.api.contest": ("Bakeoff", "bakeoff"),
+    "zelo_ray.api.bakeoff": ("Bakeoff", "bakeoff"),
     "zelo_ray.api.doctor": ("doctor",),
     "zelo_ray.api.load": ("load_run",),
-    "zelo_ray.api.pure": ("agreement", "fit_votes", "measure"),
+    "zelo_ray.api.in_memory": ("agreement", "fit_votes", "measure"),
     "zelo_ray.api.report": ("report",),
     "zelo_ray.api.sizing": ("Sizing", "size"),
     "zelo_ray.api.tables": ("Table",),

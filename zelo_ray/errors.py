@@ -29,11 +29,11 @@ from enum import IntEnum
 from typing import ClassVar
 
 
-class Status(IntEnum):
+class ExitStatus(IntEnum):
     """Exit status of a command."""
 
     COMPLETE = 0
-    WRONG = 1
+    FAILED = 1
     INCOMPLETE = 3
     """something that was asked for could not be done"""
     WORSE = 4
@@ -113,7 +113,7 @@ class LedgerError(ZeloError):
     """Replies can no longer be written, so no further call may be made."""
 
 
-class RayTrouble(ZeloError):
+class RayUnavailable(ZeloError):
     """Ray cannot be started or reached, or a part of it died; the message says what to do."""
 
 
@@ -121,7 +121,7 @@ class Stopped(ZeloError):
     """The run was stopped; paid replies are kept, and the same command resumes."""
 
 
-class NothingAway(ZeloError):
+class NoBatches(ZeloError):
     """The directory holds no record of a batch."""
 
 
@@ -133,6 +133,6 @@ class NothingToReport(ZeloError):
     """The directory holds no finished run."""
 
 
-def in_a_line(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """Format an error of the user's own code as the end of a line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]

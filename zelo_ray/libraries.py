@@ -18,7 +18,7 @@ _PACKAGE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - nor is 
 _STANDARD = os.path.dirname(os.path.realpath(os.__file__))  # noqa: PTH120
 _INSTALLED = ("site-packages", "dist-packages")
 _LOADERS = {
-    "zelo_ray.own",
+    "zelo_ray.plugins",
     "zelo_ray.rerankers.custom",
     "ray._private.function_manager",
     "ray._private.serialization",
@@ -62,12 +62,12 @@ class _LibrariesFirst:
 _first = _LibrariesFirst()
 
 
-def add_folders(folders: "Iterable[str]") -> None:
+def add_user_folders(folders: "Iterable[str]") -> None:
     """Search these folders for the user's own modules, too, after all libraries."""
     _first.folders += [place for place in map(_real, folders) if place not in _first.folders]
 
 
-def own_folders() -> list[str]:
+def user_folders() -> list[str]:
     """Return the folders that are searched for the user's own modules."""
     return list(_first.folders)
 
@@ -104,6 +104,6 @@ _lies_with_libraries = _script.endswith(
     _INSTALLED
 )  # the script that starts a notebook is installed itself
 _own = ("", "" if _lies_with_libraries else _script)
-add_folders(place for place in _own if _real(place) in _on_path)
+add_user_folders(place for place in _own if _real(place) in _on_path)
 sys.path.sort(key=lambda place: _real(place) in _first.folders)
 sys.meta_path.insert(sys.meta_path.index(_PATHS), _first)

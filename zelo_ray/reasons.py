@@ -50,7 +50,7 @@ class Disabled:
         """Return whether only the budget is used up."""
         return self.code is StopReason.BUDGET
 
-    def of(self, *judges: str) -> str:
+    def message_for(self, *judges: str) -> str:
         """Return the message with the judges' names before it; a budget concerns the whole run."""
         return self.message if self.is_over_budget else f"{', '.join(judges)}: {self.message}"
 
@@ -66,7 +66,7 @@ def judges_by_reason(disabled: Mapping[str, Disabled]) -> dict[Disabled, list[st
 def describe_disabled(disabled: Mapping[str, Disabled]) -> Iterator[str]:
     """Yield a line for each reason, with the judges that it disables."""
     for reason, judges in judges_by_reason(disabled).items():
-        yield reason.of(*judges)
+        yield reason.message_for(*judges)
 
 
 class UnscoredReason(StrEnum):
@@ -121,7 +121,7 @@ class Unscored:
         return cls(code, _SENTENCES[code].format(**numbers))
 
 
-def without_name(text: str, *names: str) -> str:
+def strip_name(text: str, *names: str) -> str:
     """Remove the name of a judge or provider from the beginning of an error message."""
     for name in names:
         text = text.removeprefix(f"{name}: ")

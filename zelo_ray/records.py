@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
 
-from zelo_ray.identity import key_of, opening
-from zelo_ray.wrapping import Wrap, unwrapped
+from zelo_ray.request_key import hash_request, judge_prefix
+from zelo_ray.wrapping import Wrap, unwrap_answer
 
 Status = Literal["ok", "refused", "filtered", "truncated", "invalid", "failed"]
 """How a call ended. Only ``ok`` can become a judgment; ``failed``: no answer came at all."""
@@ -59,7 +59,7 @@ class Judge:
     it changes no key"""
     name: str = field(init=False, repr=False, compare=False)
     """the judge's name as users write it and output files show it"""
-    opening: bytes = field(init=False, repr=False, compare=False)
+    key_prefix: bytes = field(init=False, repr=False, compare=False)
     """the part of the hashed text of a request's key that stands for the judge"""
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Judge:
         plain = {**self.options, **self.transport}
         at = f"@{self.base_url}" if self.base_url else ""
         object.__setattr__(self, "name", f"{self.provider}:{self.model}{at}")
-        object.__setattr__(self, "opening", opening(*who, plain))
+        object.__setattr__(self, "key_prefix", judge_prefix(*who, plain))
 
 
 @runtime_checkable
@@ -86,7 +86,7 @@ class Prose(Protocol):
         """Return the text that `read` parses to this instance; free judges answer with it."""
 
 
-def model_name(model: type[BaseModel]) -> str:
+def response_model_name(model: type[BaseModel]) -> str:
     """Return the name of a response model in the record of a batch.
 
     A user's model may be called like one of this package, so its module is part of its name.
@@ -116,10 +116,10 @@ def _is_prose(verdict: type[BaseModel]) -> bool:
 
 def read_response(verdict: type[V], text: str) -> V | str:
     """Parse an answer; return the response, or the reason why it is invalid. See `read_wrapped`."""
-    return read_wrapped(verdict, text)[0]
+    return read_response_and_wraps(verdict, text)[0]
 
 
-def read_wrapped(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...]]:
+def read_response_and_wraps(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...]]:
     """Parse an answer; return the response (or why it is invalid) and the wraps around it.
 
     A text that cannot be parsed as it is, is parsed without its wrapping (`unwrapped`). The order
@@ -129,7 +129,7 @@ def read_wrapped(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...]
     if _is_prose(verdict):
         return _read_prose(verdict, text)
     outcome, quotes, is_json = _read(verdict, text)
-    if is_json or not (inner := unwrapped(text)):
+    if is_json or not (inner := unwrap_answer(text)):
         return outcome, quotes
     outcome, quotes, _ = _read(verdict, inner.text)
     return outcome, (*inner.wraps, *quotes)
@@ -141,7 +141,7 @@ def _read_prose(verdict: Any, text: str) -> tuple[Any, tuple[Wrap, ...]]:
         return verdict.read(text), ()
     except ValueError as error:
         reason = _reason(error)
-    if not (inner := unwrapped(text, prose=True)):
+    if not (inner := unwrap_answer(text, prose=True)):
         return reason, ()
     try:
         return verdict.read(inner.text), inner.wraps
@@ -163,7 +163,7 @@ def _read(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...], bool]
         try:
             judgment = verdict.model_validate_json(text)
         except ValidationError as error:
-            if (unquoted := _unquoted(error, text)) is None:
+            if (unquoted := _unquote_numbers(error, text)) is None:
                 raise
             judgment, quotes = verdict.model_validate_json(unquoted), ("quotes",)
         json.loads(text, object_pairs_hook=_one_value_each)
@@ -195,7 +195,7 @@ _QUOTED_NUMBER = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]+)?)")
 _NO_NUMBER = ("float_type", "int_type")
 
 
-def _unquoted(error: ValidationError, text: str) -> str | None:
+def _unquote_numbers(error: ValidationError, text: str) -> str | None:
     """Remove the quotes around numbers in JSON; return None if it has any other error."""
     wrong = error.errors(include_url=False, include_context=False)
     if any(fault["type"] not in _NO_NUMBER or type(fault["input"]) is not str for fault in wrong):
@@ -220,11 +220,11 @@ def _unquoted(error: ValidationError, text: str) -> str | None:
     return json.dumps(answer[""])
 
 
-CODE: Final = "\0"
+CODE_PLACEHOLDER: Final = "\0"
 """The placeholder for the code of a prompt's delimiters; no input text can contain it."""
 
 
-def code_for(*texts: str) -> str:
+def delimiter_code(*texts: str) -> str:
     """Return a code for delimiters: a hash of the texts, which therefore cannot contain it."""
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
     return digest[:12]
@@ -238,8 +238,8 @@ class SyntheticFeatures:
     features into an answer by its class method ``synthesize(seen)``.
     """
 
-    of_two: float | None = None
-    of_one: int | None = None
+    pair_preference: float | None = None
+    document_grade: int | None = None
     scores: tuple[float, ...] = ()
     """a score for each document, higher is better; empty if the judge has none"""
     words: str = ""
@@ -252,15 +252,15 @@ class SyntheticFeatures:
     """the parts that it does not cover"""
 
     @property
-    def lean(self) -> float:
+    def preference(self) -> float:
         """Return which of two documents is better, from -1 (the first) to 1 (the second).
 
         Raises:
             ValueError: the request does not show two documents.
         """
-        if self.of_two is None:
+        if self.pair_preference is None:
             raise ValueError("a preference takes two documents")
-        return self.of_two
+        return self.pair_preference
 
     @property
     def grade(self) -> int:
@@ -269,9 +269,9 @@ class SyntheticFeatures:
         Raises:
             ValueError: the request does not show one document.
         """
-        if self.of_one is None:
+        if self.document_grade is None:
             raise ValueError("a grade takes one document")
-        return self.of_one
+        return self.document_grade
 
 
 RECORDING: Final = "recording"
@@ -304,9 +304,9 @@ class Request:
     """Id of the query, by which recorded judges find their answer; it is never sent."""
     marks: tuple[str, ...] | None = field(default=None, repr=False)
     """Texts from which, with the salt, the code is hashed; None: the prompts have no `CODE`."""
-    starts: tuple[int, ...] = field(default=(), repr=False)
+    prefix_ends: tuple[int, ...] = field(default=(), repr=False)
     """Where prefixes of ``user`` end that other requests share, as offsets in characters."""
-    known_as: str = field(default="", repr=False)
+    key_override: str = field(default="", repr=False)
     """The key, if it is not to be computed from these prompts."""
     reask: int = field(default=0, repr=False)
     """How many answers to it could not be parsed so far; not part of the key."""
@@ -314,24 +314,26 @@ class Request:
     """A hash of everything that can change the answer: 32 hexadecimal digits."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", self.known_as or self._made_key())
+        object.__setattr__(self, "key", self.key_override or self._compute_key())
 
-    def marked(self, salt: str) -> "Request":
+    def with_codes(self, salt: str) -> "Request":
         """Return the request as it is sent: with codes in its prompts, under the same key.
 
         The system prompt has the same code in all requests of one salt, so that it can be cached.
         """
         if self.marks is None:
             return self
-        code = code_for(salt, *self.marks)
-        longer = len(code) - len(CODE)
+        code = delimiter_code(salt, *self.marks)
+        longer = len(code) - len(CODE_PLACEHOLDER)
         return replace(
             self,
-            system=self.system.replace(CODE, code_for(salt)),
-            user=self.user.replace(CODE, code),
-            starts=tuple(at + longer * self.user.count(CODE, 0, at) for at in self.starts),
+            system=self.system.replace(CODE_PLACEHOLDER, delimiter_code(salt)),
+            user=self.user.replace(CODE_PLACEHOLDER, code),
+            prefix_ends=tuple(
+                at + longer * self.user.count(CODE_PLACEHOLDER, 0, at) for at in self.prefix_ends
+            ),
             marks=None,
-            known_as=self.key,
+            key_override=self.key,
         )
 
     @property
@@ -339,17 +341,17 @@ class Request:
         """Return the most tokens that the answer may have, hidden ones included; None: no limit."""
         return self.limit or self.judge.options.get("max_output_tokens")
 
-    def _made_key(self) -> str:
+    def _compute_key(self) -> str:
         parts: list[Any] = [_written_schema(self.response_model), b"%d" % self.repeat]
         truth = self.judge.options.get("truth")
         if isinstance(truth, str):  # a simulated judge sees this field of the metadata
             parts.append([document.metadata.get(truth) for document in self.documents])
         if RECORDING in self.judge.options:  # a recorded judge sees ids
             parts.append([self.query_id, *(document.id for document in self.documents)])
-        return key_of(self.judge.opening, self.system, self.user, *parts)
+        return hash_request(self.judge.key_prefix, self.system, self.user, *parts)
 
 
-def written(request: Request, seen: SyntheticFeatures) -> str:
+def synthesize_answer(request: Request, seen: SyntheticFeatures) -> str:
     """Return the answer of a free judge as text, in the form of the response model.
 
     Raises:
@@ -384,10 +386,10 @@ class Usage:
     def __post_init__(self) -> None:
         """Replace counts that are not numbers, as some servers send, by 0."""
         for name in _COUNTS:
-            object.__setattr__(self, name, count_of(getattr(self, name)))
+            object.__setattr__(self, name, parse_count(getattr(self, name)))
 
     @property
-    def told(self) -> bool:
+    def has_tokens(self) -> bool:
         """Return whether tokens were reported; if not, the cost of the call is unknown."""
         return bool(self.input_tokens or self.output_tokens)
 
@@ -396,7 +398,7 @@ _COUNTS = tuple(column.name for column in fields(Usage) if column.name != "tier"
 _COUNT = re.compile(r"[0-9]{1,15}(?:\.0*)?")
 
 
-def count_of(value: object) -> int:
+def parse_count(value: object) -> int:
     """Parse a count as servers write it: ``100``, ``100.0`` or ``"100"``; 0 for anything else."""
     if type(value) is str and _COUNT.fullmatch(value):
         value = int(value.partition(".")[0])
@@ -405,7 +407,7 @@ def count_of(value: object) -> int:
     return value if type(value) is int and 0 <= value < 2**53 else 0
 
 
-def part_of(value: object, *names: str) -> Mapping[str, Any]:
+def nested_object(value: object, *names: str) -> Mapping[str, Any]:
     """Return an object nested in a response; an empty one where it is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
@@ -426,7 +428,7 @@ class Answer:
     model: str = ""
     reason: str = ""
     rates: Mapping[str, float] = field(default_factory=dict, compare=False)
-    doubtful: bool = field(default=False, compare=False)
+    has_unknown_ending: bool = field(default=False, compare=False)
     """whether the response ended with an unknown finish reason (in ``reason``); then it counts only
     if it can be parsed"""
 
@@ -464,7 +466,7 @@ class Reply:
     limit: int = 0
 
     @property
-    def cut_at(self) -> int:
+    def truncated_at(self) -> int:
         """Return the limit, in tokens, at which the answer was cut off; 0 if it was not."""
         return (self.limit or self.output_tokens) if self.status == "truncated" else 0
 

@@ -62,14 +62,14 @@ class Unwrapped:
     wraps: tuple[Wrap, ...]
 
 
-def harmless(text: str) -> str:
+def break_special_tokens(text: str) -> str:
     """Put a space into every text that is a special token to some model."""
     for token, broken in _TOKENS:
         text = token.sub(broken, text)
     return text
 
 
-def unwrapped(text: str, *, prose: bool = False) -> Unwrapped | None:
+def unwrap_answer(text: str, *, prose: bool = False) -> Unwrapped | None:
     """Return the text inside its wrapping; None if the answer does not have the accepted form.
 
     Args:
@@ -77,20 +77,20 @@ def unwrapped(text: str, *, prose: bool = False) -> Unwrapped | None:
         prose: whether it is prose rather than a JSON object; then no talk is removed.
     """
     wraps = list[Wrap]()
-    body = _bare(text)
-    if (thought := _thought(body)) is not None:
-        body = _bare(thought)
+    body = _strip_tokens(text)
+    if (thought := _after_thought(body)) is not None:
+        body = _strip_tokens(thought)
         wraps.append("think")
     for opening, closing in _FRAMES:
         if body.startswith(opening) and body.endswith(closing):
-            body = _bare(body[len(opening) : -len(closing)])
+            body = _strip_tokens(body[len(opening) : -len(closing)])
     if not wraps and body != text.strip():
         wraps.append("token")
     talks = not (prose or thought is not None)
     if talks and (talk := _BEFORE.match(body)):
         body = body[talk.end() :]
         wraps.append("talk")
-    if fenced := _unfenced(body):
+    if fenced := _split_fence(body):
         body, after = fenced
         wraps.append("fence")
     else:
@@ -103,7 +103,7 @@ def unwrapped(text: str, *, prose: bool = False) -> Unwrapped | None:
     return Unwrapped(body, tuple(dict.fromkeys(wraps))) if wraps else None
 
 
-def _bare(text: str) -> str:
+def _strip_tokens(text: str) -> str:
     """Remove a byte order mark, and special tokens at the end."""
     body = text.strip().removeprefix("\ufeff").strip()
     for _ in range(_MOST_ENDS):
@@ -112,7 +112,7 @@ def _bare(text: str) -> str:
     return body
 
 
-def _thought(text: str) -> str | None:
+def _after_thought(text: str) -> str | None:
     """Return what follows a leading thought; None if there is no thought, or it does not end."""
     if _ANALYSIS.match(text) or _FINAL.match(text):
         final = _FINAL.search(text)
@@ -131,7 +131,7 @@ def _thought(text: str) -> str | None:
     return None
 
 
-def _unfenced(text: str) -> tuple[str, str] | None:
+def _split_fence(text: str) -> tuple[str, str] | None:
     """Return the contents of a code fence at the beginning of a text, and what follows it."""
     inner = text.lstrip(text[:1]) if text.startswith(("```", "~~~")) else ""
     ticks = text[: len(text) - len(inner)]

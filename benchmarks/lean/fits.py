@@ -70,7 +70,7 @@ def believe(votes: Battles, grades: Graded | None, model: Model) -> Belief:
     covariances: list[Any] = [None] * len(means)
     shifts = np.zeros(len(means))
     for posterior in panel.posteriors(votes, own, model):
-        moved, _ = panel.absolute(posterior, model)
+        moved, _ = panel.absolute_shifts(posterior, model)
         for row, place in enumerate(posterior.places.tolist()):
             means[place], covariances[place] = posterior.mean[row], posterior.covariance[row]
             shifts[place] = moved[row]

@@ -3,10 +3,10 @@
 import argparse
 from collections.abc import Iterator
 
-from zelo_ray.cli.arguments import add_options, known_values
+from zelo_ray.cli.arguments import add_options, help_values
 from zelo_ray.options import COMMANDS, CommandOptions
-from zelo_ray.options.command import holds
-from zelo_ray.protocols import united
+from zelo_ray.options.command import is_collection_of
+from zelo_ray.protocols import options_with_all_protocols
 
 
 def options_page() -> str:
@@ -15,17 +15,17 @@ def options_page() -> str:
 
 
 def _command(name: str, kind: type[CommandOptions]) -> Iterator[str]:
-    kind = united(kind) if name in ("annotate", "compare-protocols") else kind
+    kind = options_with_all_protocols(kind) if name in ("annotate", "compare-protocols") else kind
     yield from (f"## {name}", "", f"{kind.does[0].upper()}{kind.does[1:]}.", "")
     yield from ("```text", f"zelo-ray {kind.usage}", "```", "")
     parser = argparse.ArgumentParser(add_help=False, prog=f"zelo-ray {name}")
-    add_options(parser, kind, choices=known_values(name))
+    add_options(parser, kind, choices=help_values(name))
     for group in parser._action_groups:
         if group._group_actions:
             title = "what it takes" if group.title == "positional arguments" else group.title
             yield from ("", f"**{title}**", "", "| option | what it is |", "|---|---|")
             yield from (_row(action) for action in group._group_actions)
-    mappings = {n: f for n, f in kind.model_fields.items() if holds(f.annotation, dict)}
+    mappings = {n: f for n, f in kind.model_fields.items() if is_collection_of(f.annotation, dict)}
     if mappings:
         yield from (
             "",

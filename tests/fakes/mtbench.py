@@ -17,7 +17,7 @@ def pairs(folder: Path, number: int, seed: int = 0) -> list[Pool]:
         seed: of the choice.
     """
     votes = str(folder / "human.jsonl")
-    filled, labels = fastchat.pairs(*_given(folder), votes, number=number, seed=seed)
+    filled, labels = fastchat.make_pair_pools(*_given(folder), votes, number=number, seed=seed)
     sums = defaultdict[str, float](float)
     for vote in labels.to_pylist():
         sums[vote["query_id"]] += vote["preference"]
@@ -37,7 +37,7 @@ def pools(folder: Path, number: int, *, without: set[str]) -> list[Pool]:
         number: how many.
         without: questions that are left out.
     """
-    turns = fastchat.pools(*_given(folder)).pools
+    turns = fastchat.make_turn_pools(*_given(folder)).pools
     first = [pool for pool in turns if pool.query_id.endswith("-1")]
     kept = [pool for pool in first if pool.query_id.removesuffix("-1") not in without][:number]
     return [_marked(pool, range(len(pool.documents))) for pool in kept]

@@ -9,11 +9,11 @@ from aiohttp import web
 
 from tests.builders import HURRIED
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.online import Asker
+from zelo_ray.engine.online import OnlineClient
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.protocols import advance, find
+from zelo_ray.protocols import advance, find_protocol
 from zelo_ray.records import Document, Pool
-from zelo_ray.rerankers import arms_of, asking_options
+from zelo_ray.rerankers import asking_options, build_rankers
 
 _WORTH = re.compile(r"\[\[worth=(-?[\d.]+)\]\]")
 _PATHS = {
@@ -161,7 +161,7 @@ class Ranking:
 
     scores: dict
     failures: dict
-    asker: Asker
+    asker: OnlineClient
     books: list
 
 
@@ -170,7 +170,7 @@ def rank(pools, out, environ, reranker, *, run_id="run", shared_budget=None, **f
     name = reranker.partition("=")[0]
     fields = {"limits": {name: {"rpm": 1e6}}, "truth": "none", "out": str(out), **fields}
     options = BakeoffOptions(rerankers=(reranker,), **fields)
-    (arm,) = arms_of(options, environ, run_id=run_id)
+    (arm,) = build_rankers(options, environ, run_id=run_id)
     asked, panel = asking_options(arm, options), (arm.judge,)
 
     async def run():
@@ -181,9 +181,9 @@ def rank(pools, out, environ, reranker, *, run_id="run", shared_budget=None, **f
             "run_id": run_id,
             "shared_budget": shared_budget,
         }
-        asker = Asker(asked, panel, panel, clock=HURRIED, **given)
+        asker = OnlineClient(asked, panel, panel, clock=HURRIED, **given)
         try:
-            await asyncio.gather(*(asker.fill(each) for each in pools))
+            await asyncio.gather(*(asker.ask_about(each) for each in pools))
         finally:
             await asker.aclose()
             ledger.close()
@@ -191,7 +191,7 @@ def rank(pools, out, environ, reranker, *, run_id="run", shared_budget=None, **f
 
     ranking = Ranking({}, {}, asyncio.run(run()), list(read_rows(asked.out)))
     for each in pools:
-        rounds = find(arm.protocol).rounds(each, panel, asked)
+        rounds = find_protocol(arm.protocol).rounds(each, panel, asked)
         step = advance(rounds, Ledger(asked.out), ranking.asker.disabled)
         for failure in step.failures:
             ranking.failures[each.query_id] = failure

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.crash import ROOT
 from tests.fakes import knowing
-from zelo_ray.formats.files import lines
+from zelo_ray.formats.files import read_placed_lines
 
 
 @functools.cache
@@ -14,7 +14,11 @@ def grades() -> dict[str, str]:
     """By the content of a document, its grade."""
     rows = map(str.split, (ROOT / "data" / "qrels.txt").read_text().splitlines())
     by_id = {doc: grade for _, _, doc, grade in rows}
-    found = (line for file in (ROOT / "data" / "sample").iterdir() for _, line in lines(str(file)))
+    found = (
+        line
+        for file in (ROOT / "data" / "sample").iterdir()
+        for _, line in read_placed_lines(str(file))
+    )
     documents = (each for line in found for each in json.loads(line)["documents"])
     return {each["content"]: by_id[each["id"]] for each in documents}
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Judgments, Protocol, ScoreKind
-from zelo_ray.protocols.texts import as_shown, failure_of, response_in, told_by
+from zelo_ray.protocols.texts import build_failure, criteria_block, read_verdict, shown_document
 from zelo_ray.records import Request, Score
 
 
@@ -39,13 +39,13 @@ class Thumb:
 
 
 def rounds(pool, panel, options):
-    shown = [as_shown(document, pool, options) for document in pool.documents]
+    shown = [shown_document(document, pool, options) for document in pool.documents]
     asked = [(each, judge) for each in shown for judge in panel]
     if not asked:
         return []
     ask = f"Be {options.tone}. Does the document answer the query? Say why, then up or down."
     if options.instructions:
-        ask = f"{ask}\n\n{told_by('instructions', options.instructions)}"
+        ask = f"{ask}\n\n{criteria_block('instructions', options.instructions)}"
     replies = yield [
         Request(
             *(judge, ask, f"{pool.query}\n\n{each.content}", Thumbing, pool.query, (each,)),
@@ -55,9 +55,9 @@ def rounds(pool, panel, options):
     ]
     found = []
     for (each, judge), reply in zip(asked, replies, strict=True):
-        said = response_in(reply, Thumbing)
+        said = read_verdict(reply, Thumbing)
         if isinstance(said, str):
-            found.append(failure_of(pool.query_id, [each.id], judge.name, reply, said))
+            found.append(build_failure(pool.query_id, [each.id], judge.name, reply, said))
         else:
             found.append(Thumb(pool.query_id, each.id, judge.name, said.up, said.why, reply.key))
     return found

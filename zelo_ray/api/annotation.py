@@ -6,10 +6,10 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from zelo_ray.api.given import with_pools
 from zelo_ray.api.progress import run_watched
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, annotate_options
+from zelo_ray.api.store_inputs import with_pools
 from zelo_ray.api.tables import PlainText
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.annotate.run import run
@@ -40,7 +40,7 @@ class Run(Results):
 
     def __init__(self, report: Report, options: AnnotateOptions) -> None:
         super().__init__(report)
-        self.options, self.so_far = options, report.banner
+        self.options, self.banner = options, report.banner
         self.summary = Summary.from_record(report.out, report.record["summary"])
 
     def explain(self, query: str, doc: str | None = None) -> PlainText:
@@ -64,7 +64,7 @@ class Run(Results):
         return run
 
     def _write_page(self) -> bool:
-        if not self.so_far:
+        if not self.banner:
             return super()._write_page()
         write_report(self.out)
         return False

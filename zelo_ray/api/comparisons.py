@@ -6,12 +6,12 @@ from os import fspath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from zelo_ray.api.contest import runs_in, truth_in
-from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
-from zelo_ray.api.given import keep_table, with_pools
+from zelo_ray.api.bakeoff import store_runs, store_truth
+from zelo_ray.api.frames import frame_to_table, is_frame, is_nested, nested_table
 from zelo_ray.api.progress import SilentWatch, run_watched
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, compare_options, is_place, options_of
+from zelo_ray.api.store_inputs import store_table, with_pools
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.commands.compare_labels.run import run as run_compare_labels
 from zelo_ray.commands.compare_protocols.run import run as run_compare_protocols
@@ -96,7 +96,7 @@ def compare_protocols(
         raise OptionError("dry_run: is an option of the command line alone")
     updates: dict[str, Any] = {}
     if human is not None:
-        updates["human"] = _judgments_in(human, "human", settings.out)
+        updates["human"] = _store_judgments(human, "human", settings.out)
     notes = list[str]()
     settings = with_pools(settings, "inputs", inputs, settings.out, notes.append)
     settings = settings.model_copy(update=updates)
@@ -132,12 +132,12 @@ def agree(
         >>> float(result.agreement.to_pandas().value[0])
         1.0
     """
-    with _beside(out) as folder:
-        arguments = {"sources": _sources(sources, folder), "out": out, **options}
+    with _folder_for_frames(out) as folder:
+        arguments = {"sources": _store_sources(sources, folder), "out": out, **options}
         if human is not None:
-            arguments["human"] = _judgments_in(human, "human", folder)
+            arguments["human"] = _store_judgments(human, "human", folder)
         if options.get("runs") is not None:
-            arguments["runs"] = list(runs_in(options["runs"], folder))
+            arguments["runs"] = list(store_runs(options["runs"], folder))
         return RaterAgreement(run_agree(options_of(AgreeOptions, arguments), SilentWatch()))
 
 
@@ -169,15 +169,15 @@ def compare_labels(
         >>> result.contradictions.to_pandas().kind.tolist()
         ['negative', 'positive']
     """
-    with _beside(out) as folder:
+    with _folder_for_frames(out) as folder:
         arguments = {
-            "old": truth_in(old, folder),
-            "new": truth_in(new, folder),
+            "old": store_truth(old, folder),
+            "new": store_truth(new, folder),
             "out": out,
             **options,
         }
         if runs is not None:
-            arguments["runs"] = list(runs_in(runs, folder))
+            arguments["runs"] = list(store_runs(runs, folder))
         settings = options_of(CompareLabelsOptions, arguments)
         return LabelComparison(run_compare_labels(settings, SilentWatch()))
 
@@ -201,32 +201,32 @@ def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> Ju
 
 
 @contextmanager
-def _beside(out: Place | None) -> Iterator[str]:
+def _folder_for_frames(out: Place | None) -> Iterator[str]:
     """Yield the folder to which frames are written: ``out``, or a temporary one if it is None."""
     with TemporaryDirectory() as folder:
         yield str(out) if out else folder
 
 
-def _sources(sources: Any, folder: str) -> list[str]:
+def _store_sources(sources: Any, folder: str) -> list[str]:
     if isinstance(sources, Mapping) and not is_frame(sources):
-        return [_named(str(name), source, folder) for name, source in sources.items()]
+        return [_store_named(str(name), source, folder) for name, source in sources.items()]
     if isinstance(sources, list | tuple) and not all(isinstance(s, Mapping) for s in sources):
-        return [place for source in sources for place in _sources(source, folder)]
-    return [_judgments_in(sources, "sources", folder)]
+        return [place for source in sources for place in _store_sources(source, folder)]
+    return [_store_judgments(sources, "sources", folder)]
 
 
-def _named(name: str, source: Any, folder: str) -> str:
-    return f"{name}={_judgments_in(source, name, folder)}"
+def _store_named(name: str, source: Any, folder: str) -> str:
+    return f"{name}={_store_judgments(source, name, folder)}"
 
 
-def _judgments_in(judgments: Any, what: str, folder: str) -> str:
+def _store_judgments(judgments: Any, what: str, folder: str) -> str:
     """Return the path of judgments: the given one, or that of the file that is written."""
     if isinstance(judgments, Results):
         return judgments.out
     if is_place(judgments):
         return fspath(judgments)
     if is_nested(judgments):
-        return keep_table(folder, what, nested_table(judgments, "relevance"))
+        return store_table(folder, what, nested_table(judgments, "relevance"))
     if not (is_frame(judgments) or isinstance(judgments, list | tuple)):
         raise InputError(f"{what}: cannot be a {type(judgments).__name__}; write a path or a frame")
-    return keep_table(folder, what, table_of(judgments, what, "query_id"))
+    return store_table(folder, what, frame_to_table(judgments, what, "query_id"))

@@ -7,23 +7,23 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.ids import refuse_lossy, refuse_lossy_column
 from zelo_ray.formats.input import long, wide
-from zelo_ray.formats.input.collection import lines_of
+from zelo_ray.formats.input.collection import pools_as_lines
 from zelo_ray.formats.input.columns import (
     IN_MEMORY,
     OF_QUERY,
-    columns_of,
-    list_column,
-    naming,
+    column_hint,
+    find_columns,
+    find_list_column,
 )
-from zelo_ray.formats.input.keeping import line_of
-from zelo_ray.formats.input.long import Left, watched
+from zelo_ray.formats.input.long import ConversionNotes, note_single_documents
+from zelo_ray.formats.input.stored_inputs import pool_to_line
 from zelo_ray.formats.input.wide import is_wide
 from zelo_ray.formats.interchange.iterables import pools_of
 from zelo_ray.formats.interchange.texts import document_row, query_row
-from zelo_ray.formats.own_query import without_own
-from zelo_ray.formats.pools import short
+from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
+from zelo_ray.formats.own_query import drop_own_queries
+from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.records import Pool
 
@@ -36,7 +36,7 @@ def is_frame(value: object) -> bool:
     return isinstance(value, pa.Table) or hasattr(value, "__arrow_c_stream__")
 
 
-def table_of(value: Any, what: str, *columns: str) -> pa.Table:
+def frame_to_table(value: Any, what: str, *columns: str) -> pa.Table:
     """Convert a frame, a list of rows or a mapping of columns to Arrow, with integer ids as text.
 
     Args:
@@ -50,11 +50,11 @@ def table_of(value: Any, what: str, *columns: str) -> pa.Table:
     try:
         table = _arrow(value)
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{what}: is not a table ({short(error)})") from None
+        raise InputError(f"{what}: is not a table ({shorten_error(error)})") from None
     _refuse_lacking(what, table.column_names, columns)
     for name in (name for name in _IDS if name in table.column_names):
         column = table[name]
-        refuse_lossy_column(column, name, lambda row: f"{what}: row {row + 1}")
+        refuse_lossy_ids(column, name, lambda row: f"{what}: row {row + 1}")
         if column.null_count:
             row = column.is_null().to_pylist().index(True)
             raise InputError(f"{what}: row {row + 1} has no {name}")
@@ -68,7 +68,7 @@ def nested_table(nested: Mapping[str, Mapping[str, float]], value: str) -> pa.Ta
     """Convert numbers by query and document to a table, whose last column is called ``value``."""
     for query_id, documents in nested.items():
         for id_ in (query_id, *documents):
-            refuse_lossy(f"query {query_id}", "the id", id_)
+            refuse_lossy_id(f"query {query_id}", "the id", id_)
     rows = [(str(q), str(d), float(n)) for q, numbers in nested.items() for d, n in numbers.items()]
     columns = zip(*rows, strict=True) if rows else [(), (), ()]
     types = (pa.string(), pa.string(), pa.float64())
@@ -83,10 +83,10 @@ def is_nested(value: object) -> bool:
 
 def pool_lines(pools: Any) -> bytes:
     """Convert pools in memory to JSON lines; see `pools_told`."""
-    return pools_told(pools, {})[0]
+    return convert_pools(pools, {})[0]
 
 
-def pools_told(
+def convert_pools(
     given: Any, columns: Mapping[str, str], show: Sequence[str] = ()
 ) -> tuple[bytes, list[str]]:
     """Convert pools in memory to JSON lines; return them, and notes on what was left out.
@@ -101,13 +101,15 @@ def pools_told(
         InputError: it is none of these, a column is missing, or a value has no form in JSON.
         OptionError: no row has a field that is to be shown.
     """
-    omissions, given, names = Left(), _with_index(given), list[str]()
+    omissions, given, names = ConversionNotes(), _with_index(given), list[str]()
     if is_dataset(given):
-        pools: Iterable[Any] = watched(lines_of(pools_of(given), omissions), omissions)
+        pools: Iterable[Any] = note_single_documents(
+            pools_as_lines(pools_of(given), omissions), omissions
+        )
     elif is_frame(given):
         names = _names(given)
         rows = _of_rows(_rows(given), names, columns, omissions, show)
-        pools = watched(without_own(rows, omissions.made), omissions)
+        pools = note_single_documents(drop_own_queries(rows, omissions.made_up), omissions)
     else:
         pools = [given] if isinstance(given, Mapping | Pool) else given
         first = next(iter(pools), None)
@@ -115,14 +117,14 @@ def pools_told(
             names = list(dict.fromkeys(name for row in pools for name in row))
             places = ((f"inputs: item {n}", row) for n, row in enumerate(pools, 1))
             rows = _of_rows(places, names, columns, omissions, show)
-            pools = watched(without_own(rows, omissions.made), omissions)
+            pools = note_single_documents(drop_own_queries(rows, omissions.made_up), omissions)
         elif isinstance(first, Mapping) and {"query", "documents"}.isdisjoint(first):
-            role = "query" if "query_id" not in columns_of(IN_MEMORY, [*first], {}) else "content"
-            raise _unnamed(role, [*first])
+            role = "query" if "query_id" not in find_columns(IN_MEMORY, [*first], {}) else "content"
+            raise _missing_column_error(role, [*first])
     if names:
-        pools = ShownFields(show).watched(pools, IN_MEMORY, names)
+        pools = ShownFields(show).count_passing(pools, IN_MEMORY, names)
     data = b"".join(_line(number, pool) for number, pool in enumerate(pools, 1))
-    return data, omissions.told()
+    return data, omissions.to_lines()
 
 
 def is_dataset(value: object) -> bool:
@@ -157,7 +159,7 @@ def _line(number: int, pool: object) -> bytes:
             "query and documents"
         )
     try:
-        return line_of(pool)
+        return pool_to_line(pool)
     except (TypeError, ValueError) as error:
         raise InputError(f"inputs: item {number} cannot be written as JSON: {error}") from None
 
@@ -172,8 +174,8 @@ def _is_row(first: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
     """Return whether a dict is a row of a table rather than a pool."""
     if isinstance(first.get("query"), Mapping):
         return False
-    return is_wide(first, list_column([*first], columns)) or _is_long(
-        columns_of("inputs", [*first], columns)
+    return is_wide(first, find_list_column([*first], columns)) or _is_long(
+        find_columns("inputs", [*first], columns)
     )
 
 
@@ -185,24 +187,24 @@ def _of_rows(
     rows: Iterable[tuple[str, Mapping[str, Any]]],
     names: Sequence[str],
     frame: Mapping[str, str],
-    notes: Left,
+    notes: ConversionNotes,
     show: Sequence[str],
 ) -> Iterator[dict[str, Any]]:
     """Yield pools from rows, each of one document or of one query."""
-    listed, rows = list_column(names, frame), iter(rows)
+    listed, rows = find_list_column(names, frame), iter(rows)
     first = next(rows, None)
     every = chain([first] if first else [], rows)
     if first and listed and is_wide(first[1], listed):
         query_columns = [name for name in names if name != listed]
         roles = {role: name for role, name in frame.items() if role != "documents"}
-        return wide.pools(
-            every, listed, columns_of("inputs", query_columns, roles, OF_QUERY), notes, show
+        return wide.make_wide_pools(
+            every, listed, find_columns("inputs", query_columns, roles, OF_QUERY), notes, show
         )
-    columns = columns_of("inputs", names, frame)
+    columns = find_columns("inputs", names, frame)
     if lacking := [role for role in ("query", "content") if role not in columns]:
-        raise _unnamed(lacking[0], names)
-    table = long.gather(every, {**columns, **long.field_columns(show)})
-    return long.pools(table, "inputs", notes)
+        raise _missing_column_error(lacking[0], names)
+    table = long.gather_columns(every, {**columns, **long.query_field_columns(show)})
+    return long.make_long_pools(table, "inputs", notes)
 
 
 def _with_index(frame: Any) -> Any:
@@ -219,9 +221,9 @@ def _with_index(frame: Any) -> Any:
     return frame.reset_index(level=levels) if levels else frame
 
 
-def _unnamed(role: str, names: Sequence[str]) -> InputError:
+def _missing_column_error(role: str, names: Sequence[str]) -> InputError:
     columns = ", ".join(names) or "none"
-    remedy = naming(IN_MEMORY, role, "html" if role == "content" else "NAME")
+    remedy = column_hint(IN_MEMORY, role, "html" if role == "content" else "NAME")
     return InputError(f"inputs: has no column {role!r}; it has {columns}; name it: {remedy}")
 
 

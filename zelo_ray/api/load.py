@@ -7,15 +7,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from zelo_ray.api.annotation import read_run
+from zelo_ray.api.bakeoff import Bakeoff
 from zelo_ray.api.comparisons import JudgeDrift, LabelComparison, ProtocolComparison, RaterAgreement
-from zelo_ray.api.contest import Bakeoff
 from zelo_ray.api.results import Results
-from zelo_ray.api.settings import Place, known_place
+from zelo_ray.api.settings import Place, check_place
 from zelo_ray.commands.report import RECORDS, REPORTS
-from zelo_ray.engine.unfinished import Untold, so_far
+from zelo_ray.engine.unfinished import PartialResultsUnavailable, partial_results
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.record import is_finished, not_finished
+from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.run_record import is_finished, unfinished_message
 
 _RESULTS: Mapping[str, type[Results]] = {
     "bakeoff": Bakeoff,
@@ -39,18 +39,18 @@ def load_run(out: Place) -> Any:
     Raises:
         InputError: there are no results, or they are of another command and unfinished.
     """
-    place = known_place(fspath(out)).rstrip("/") or "/"
-    names = listing(place) or []
+    place = check_place(fspath(out)).rstrip("/") or "/"
+    names = list_directory(place) or []
     name = next((record_name for record_name in RECORDS if record_name in names), None)
     if name is None:
         raise InputError(f"{place}: holds no results of zelo_ray")
-    fields = record(f"{place}/{name}")
+    fields = read_record(f"{place}/{name}")
     kind = str(fields.get("kind", ""))
     try:
         if kind == "annotate":
             return _run(place, fields)
         if not is_finished(fields):
-            raise InputError(not_finished(place))
+            raise InputError(unfinished_message(place))
         return _RESULTS[kind](REPORTS[kind].read(place))
     except (KeyError, TypeError, ValidationError):
         raise InputError(f"{place}/{name}: is of another version, or damaged") from None
@@ -60,10 +60,10 @@ def _run(place: str, fields: Mapping[str, Any]) -> Any:
     if is_finished(fields):
         return read_run(place)
     try:
-        with so_far(place, fields) as snapshot:
-            run = read_run(snapshot.folder, snapshot.told, place)
+        with partial_results(place, fields) as snapshot:
+            run = read_run(snapshot.folder, snapshot.note, place)
             for table in run.tables.values():
                 table.to_arrow()  # read it now: the folder is removed at the end of the block
             return run.moved_to(place)
-    except Untold as why:
+    except PartialResultsUnavailable as why:
         raise InputError(str(why)) from None

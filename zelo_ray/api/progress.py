@@ -39,7 +39,7 @@ class SilentWatch:
         """Do nothing."""
 
 
-def watching(progress: "Watch | bool | None") -> "AbstractContextManager[Watch]":
+def watch_for(progress: "Watch | bool | None") -> "AbstractContextManager[Watch]":
     """Return a context manager of the watch for the ``progress`` argument of a public function."""
     if progress is None or progress is False:
         return SilentWatch()
@@ -53,7 +53,7 @@ def run_watched(
     notes: Sequence[str] = (),
 ) -> Report:
     """Run a command with a watch for ``progress``, which is shown the ``notes`` first."""
-    with watching(progress) as watch:
+    with watch_for(progress) as watch:
         for note in notes:
             watch.say(note)
         return run(options, watch)

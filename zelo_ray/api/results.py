@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from zelo_ray.api.tables import PlainText, Table, tables_in
+from zelo_ray.api.tables import PlainText, Table, find_tables
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.wording import printable
 from zelo_ray.reports.parts import Report
@@ -29,7 +29,7 @@ class Results:
     def __init__(self, report: Report) -> None:
         self.report, self.out, self.complete = report, report.out, report.complete
         in_memory = {name: Table(table) for name, table in report.tables.items()}
-        self.tables = in_memory or (tables_in(report.out) if report.out else {})
+        self.tables = in_memory or (find_tables(report.out) if report.out else {})
         self._has_page = self._has_warnings = False
 
     def __getattr__(self, name: str) -> Table:
@@ -52,7 +52,7 @@ class Results:
         Args:
             width: characters that a line of a table may take.
         """
-        return text_of(self.lines(width), width)
+        return render_text(self.lines(width), width)
 
     def write_report(self) -> str:
         """Write ``report.html``, a page that needs no network; return its path.
@@ -78,7 +78,7 @@ class Results:
         return f"<pre>{escape(self.to_text())}</pre>"
 
 
-def text_of(lines: Iterator[Line], width: int) -> PlainText:
+def render_text(lines: Iterator[Line], width: int) -> PlainText:
     """Render lines and tables as plain text, with control characters escaped."""
     texts: list[str] = []
     for line in lines:

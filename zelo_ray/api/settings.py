@@ -55,14 +55,14 @@ def _loaded(
 ) -> Loaded:
     """Load options, and keys from ``.env``; warn of anything else in that file."""
     dotenv = DotenvFile(os.environ)
-    dotenv.take()
+    dotenv.take_all()
     try:
         text = read_text(os.fspath(config)) if config else ""
     except ValueError as error:
         raise OptionError(str(error)) from None
     options = load(_plain(values), os.environ, text)
     dotenv.take_named(options)
-    for line in dotenv.left_out():
+    for line in dotenv.describe_skipped():
         warnings.warn(f".env: {line}", stacklevel=4)
     return options
 
@@ -72,7 +72,7 @@ def is_place(value: object) -> TypeGuard[Place]:
     return isinstance(value, str | os.PathLike)
 
 
-def known_place(url: str) -> str:
+def check_place(url: str) -> str:
     """Return a path or URL unchanged if there is a file system for it.
 
     Raises:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
-from zelo_ray.api.results import WIDTH, text_of
+from zelo_ray.api.results import WIDTH, render_text
 from zelo_ray.api.settings import Place, options_of
 from zelo_ray.api.tables import PlainText, Table
 from zelo_ray.commands.size.run import TABLE, run
@@ -33,7 +33,7 @@ class Sizing(Table):
 
     def to_text(self, width: int = WIDTH) -> PlainText:
         """Return the text that the terminal shows."""
-        return text_of(self.lines(width), width)
+        return render_text(self.lines(width), width)
 
     def __repr__(self) -> str:
         return str(self.to_text())

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from zelo_ray.formats.files import listing
-from zelo_ray.formats.stored import Stored, parquet_table
+from zelo_ray.formats.files import list_directory
+from zelo_ray.formats.stored import StoredTable, parquet_table
 from zelo_ray.formats.wording import printable
 
 if TYPE_CHECKING:
@@ -96,11 +96,11 @@ class Table:
         """Return the first rows and the number of all rows."""
         if not isinstance(self._source, str):
             return self._source.slice(0, _SHOWN), len(self._source)
-        stored = Stored(self._source)
-        return stored.head(_SHOWN), stored.rows
+        stored = StoredTable(self._source)
+        return stored.head(_SHOWN), stored.row_count
 
 
-def tables_in(out: str) -> dict[str, Table]:
+def find_tables(out: str) -> dict[str, Table]:
     """Return the tables in a directory or URL, by name."""
-    names = [name for name in listing(out) or () if name.endswith(_SUFFIX)]
+    names = [name for name in list_directory(out) or () if name.endswith(_SUFFIX)]
     return {name.removesuffix(_SUFFIX): Table(f"{out.rstrip('/')}/{name}") for name in names}

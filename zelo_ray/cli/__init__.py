@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import zelo_ray
-from zelo_ray.cli.runs import RUN
-from zelo_ray.cli.shown import show
-from zelo_ray.errors import OptionError, Status, ZeloError
-from zelo_ray.formats.wording import is_utf8, no_utf8, printable
+from zelo_ray.cli.printing import print_lines
+from zelo_ray.cli.run_commands import RUN_COMMAND
+from zelo_ray.errors import ExitStatus, OptionError, ZeloError
+from zelo_ray.formats.wording import is_utf8, not_utf8_message, printable
 
-GROUPS = {
+COMMAND_GROUPS = {
     "judge": {
         "annotate": "judge pools and write relevance scores",
         "size": "estimate, without any call, how many calls a standard error takes",
@@ -40,9 +40,9 @@ GROUPS = {
         "compact": "merge the many small files of a ledger",
     },
 }
-DOES = {name: does for group in GROUPS.values() for name, does in group.items()}
+PURPOSES = {name: does for group in COMMAND_GROUPS.values() for name, does in group.items()}
 """The purpose of each command, as in its options, whose import would take most of a second."""
-FIRST = """begin with:
+FIRST_STEPS = """begin with:
   zelo-ray doctor
   zelo-ray annotate data/sample --judges offline --out out
   zelo-ray explain out --query tick-removal --doc tick-removal-01"""
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:  # as in `| head`, which needs no message
-        return Status.WRONG
+        return ExitStatus.FAILED
     finally:
         try:
             print(end="", flush=True)
@@ -76,7 +76,7 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 def _leave(_number: int, _frame: object) -> None:
     os.write(2, b"zelo-ray: interrupted again, ended at once\n")
-    os._exit(Status.WRONG)
+    os._exit(ExitStatus.FAILED)
 
 
 def _run(words: Sequence[str]) -> int:
@@ -91,28 +91,30 @@ def _run(words: Sequence[str]) -> int:
     except OSError as error:
         if error.filename and error.errno in (errno.ENOSPC, errno.EDQUOT):
             do = "the disk is full; make room and run the same command again"
-            return _complain(f"{error.filename}: {do}", Status.WRONG)
-        return _complain(f"{error.filename or 'output'}: {error.strerror or error}", Status.WRONG)
+            return _complain(f"{error.filename}: {do}", ExitStatus.FAILED)
+        return _complain(
+            f"{error.filename or 'output'}: {error.strerror or error}", ExitStatus.FAILED
+        )
     except KeyboardInterrupt:
         return _complain(
-            "interrupted; calls in flight were lost, everything else is kept", Status.WRONG
+            "interrupted; calls in flight were lost, everything else is kept", ExitStatus.FAILED
         )
     return status
 
 
 def _command(words: Sequence[str]) -> int:
     if words[:1] == ["--version"]:
-        show(f"zelo-ray {zelo_ray.__version__}")
+        print_lines(f"zelo-ray {zelo_ray.__version__}")
     elif words[:1] in (["--help"], ["-h"]):
-        show(*_help())
+        print_lines(*_help())
     else:
         _refuse_odd_bytes([*words, os.getcwd()])  # noqa: PTH109 - raises if the folder is gone
-        show(*(() if words else _help()))
-        from zelo_ray.cli.arguments import parse
+        print_lines(*(() if words else _help()))
+        from zelo_ray.cli.arguments import parse_command
 
-        name, options = parse(words, _warn)
-        return RUN[name](options, [name, *words[1:]])
-    return Status.COMPLETE
+        name, options = parse_command(words, _warn)
+        return RUN_COMMAND[name](options, [name, *words[1:]])
+    return ExitStatus.COMPLETE
 
 
 def _refuse_odd_bytes(words: Sequence[str]) -> None:
@@ -122,7 +124,7 @@ def _refuse_odd_bytes(words: Sequence[str]) -> None:
         OptionError: there is one.
     """
     if odd := next((word for word in words if not is_utf8(word)), ""):
-        raise OptionError(no_utf8(odd))
+        raise OptionError(not_utf8_message(odd))
 
 
 def _help() -> Iterator[str]:
@@ -130,9 +132,9 @@ def _help() -> Iterator[str]:
     yield "usage: zelo-ray COMMAND ..., or zelo-ray COMMAND --help"
     yield ""
     yield (zelo_ray.__doc__ or "").partition("\n")[0]
-    for title, commands in GROUPS.items():
+    for title, commands in COMMAND_GROUPS.items():
         yield from ("", title, *(f"  {name:18} {does}" for name, does in commands.items()))
-    yield from ("", *FIRST.split("\n"))
+    yield from ("", *FIRST_STEPS.split("\n"))
 
 
 def _warn(line: str) -> None:

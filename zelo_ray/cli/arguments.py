@@ -9,18 +9,25 @@ from pydantic.fields import FieldInfo
 
 from zelo_ray.errors import OptionError
 from zelo_ray.options import COMMANDS, load_options
-from zelo_ray.options.command import OTHERS, CommandOptions, OptionGroup, group_of, holds, meant
-from zelo_ray.options.convert import TAKES
+from zelo_ray.options.command import (
+    OTHERS,
+    CommandOptions,
+    OptionGroup,
+    did_you_mean,
+    group_of,
+    is_collection_of,
+)
+from zelo_ray.options.convert import OPTIONS_OF_FORMAT
 from zelo_ray.options.places import read_text
-from zelo_ray.own import is_own
+from zelo_ray.plugins import is_plugin_name
 from zelo_ray.providers.dotenv import DotenvFile
 
 _ALIASES = {"protocols": "compare-protocols"}
-_LOAD = {"annotate": "load_annotate", "compare-protocols": "load_compare"}
+_LOADERS = {"annotate": "load_annotate", "compare-protocols": "load_compare"}
 """Functions that load the options of commands which include those of protocols."""
 
 
-def parse(
+def parse_command(
     words: Sequence[str], warn: Callable[[str], None] = lambda _: None
 ) -> tuple[str, CommandOptions]:
     """Parse the command that the words name, and its options.
@@ -33,33 +40,35 @@ def parse(
         OptionError: a command or an option is unknown, or a value is invalid.
     """
     dotenv = DotenvFile(os.environ)
-    dotenv.take()
-    name = _chosen(words, "zelo-ray", [*COMMANDS, *_ALIASES])
+    dotenv.take_all()
+    name = _choose_command(words, "zelo-ray", [*COMMANDS, *_ALIASES])
     name, words = _ALIASES.get(name, name), words[1:]
     kind, prog, subcommand = COMMANDS[name], f"zelo-ray {name}", dict[str, str]()
     if name == "convert" and words[:1] not in (["--help"], ["-h"]):
-        subcommand = {"what": _chosen(words, prog, [*TAKES])}
+        subcommand = {"what": _choose_command(words, prog, [*OPTIONS_OF_FORMAT])}
         prog, words = f"{prog} {words[0]}", words[1:]
-    only = {*kind.takes(subcommand)} - {*subcommand} if subcommand else kind.model_fields
-    if name in _LOAD:
-        from zelo_ray.protocols import united
+    only = (
+        {*kind.applicable_options(subcommand)} - {*subcommand} if subcommand else kind.model_fields
+    )
+    if name in _LOADERS:
+        from zelo_ray.protocols import options_with_all_protocols
 
-        kind = united(kind, _own_protocols(words))
+        kind = options_with_all_protocols(kind, _own_protocols(words))
         only = kind.model_fields
-    flags = subcommand | parse_flags(kind, prog, words, known_values(name), only)
+    flags = subcommand | parse_flags(kind, prog, words, help_values(name), only)
     config = flags.pop("config", None)
     try:
         text = read_text(config) if config else ""
     except ValueError as error:
         raise OptionError(str(error)) from None
-    if name in _LOAD:
+    if name in _LOADERS:
         from zelo_ray import protocols
 
-        options: CommandOptions = getattr(protocols, _LOAD[name])(flags, os.environ, text)
+        options: CommandOptions = getattr(protocols, _LOADERS[name])(flags, os.environ, text)
     else:
         options = load_options(kind, flags, os.environ, text)
     dotenv.take_named(options)
-    for line in dotenv.left_out() if name != "doctor" else ():  # doctor reports it itself
+    for line in dotenv.describe_skipped() if name != "doctor" else ():  # doctor reports it itself
         warn(f".env: {line}")
     return name, options
 
@@ -74,21 +83,21 @@ def _own_protocols(words: Sequence[str]) -> list[str]:
             protocols += [value] if within and value else []
         elif within:
             protocols.append(word)
-    return [name for name in protocols if is_own(name)]
+    return [name for name in protocols if is_plugin_name(name)]
 
 
-def _chosen(words: Sequence[str], prog: str, commands: Sequence[str]) -> str:
+def _choose_command(words: Sequence[str], prog: str, commands: Sequence[str]) -> str:
     word = words[0] if words else ""
     if word in commands:
         return word
     if word:
         raise OptionError(
-            f"no such command {word!r}{meant(word, commands)}; {prog} --help shows all"
+            f"no such command {word!r}{did_you_mean(word, commands)}; {prog} --help shows all"
         )
     raise OptionError(f"give a command, such as {prog} {commands[0]}; {prog} --help shows all")
 
 
-def known_values(command: str) -> Mapping[str, Collection[str]]:
+def help_values(command: str) -> Mapping[str, Collection[str]]:
     """Return the values of options that help lists, by option."""
     if command in ("annotate", "compare-protocols"):
         from zelo_ray.protocols import PROTOCOLS
@@ -128,7 +137,8 @@ def parse_flags(
     namespace, extra = parser.parse_known_args(words)
     if extra:
         raise OptionError(
-            f"{prog.partition(' ')[2]}: {_strange(extra, kind)}; zelo-ray {kind.usage}, or --help"
+            f"{prog.partition(' ')[2]}: {_describe_unknown(extra, kind)}; "
+            f"zelo-ray {kind.usage}, or --help"
         )
     _refuse_twice(words, prog)
     values = vars(namespace)
@@ -171,7 +181,7 @@ def add_options(
     names = dict.fromkeys([*kind.positional, *head, *kind.model_fields])
     for name in sorted(names, key=lambda name: _stands_last(kind.model_fields[name])):
         field = kind.model_fields[name]
-        if (only and name not in only) or holds(field.annotation, dict):
+        if (only and name not in only) or is_collection_of(field.annotation, dict):
             continue
         declared = group_of(field)
         group = declared.title if declared else title
@@ -179,8 +189,8 @@ def add_options(
             groups[group] = parser.add_argument_group(group)
         positional = name in kind.positional
         flag = name if positional else f"--{name.replace('_', '-')}"
-        shape = _shape(name, field, positional=positional)
-        text = (field.description or "") + _more(name, field, choices)
+        shape = _value_arguments(name, field, positional=positional)
+        text = (field.description or "") + _describe_values(name, field, choices)
         groups[group].add_argument(flag, default=argparse.SUPPRESS, help=text, **shape)
 
 
@@ -188,19 +198,21 @@ def _stands_last(field: FieldInfo) -> bool:
     return any(isinstance(mark, OptionGroup) and mark.last for mark in field.metadata)
 
 
-def _strange(words: Sequence[str], kind: type[CommandOptions]) -> str:
+def _describe_unknown(words: Sequence[str], kind: type[CommandOptions]) -> str:
     """Name the first unknown argument, and suggest a flag."""
     flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
     flags = [f"--{name.replace('_', '-')}" for name in kind.model_fields]
-    return f"no such option {flag}{meant(flag, flags)}" if flag else f"unexpected {words[0]!r}"
+    return (
+        f"no such option {flag}{did_you_mean(flag, flags)}" if flag else f"unexpected {words[0]!r}"
+    )
 
 
-def _shape(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
+def _value_arguments(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
     """Return argparse's arguments for the number of values and their placeholder."""
     plain = {field.annotation, *get_args(field.annotation)}
     if field.annotation is bool:
         return {"action": "store_true"}
-    is_list = holds(field.annotation, tuple)
+    is_list = is_collection_of(field.annotation, tuple)
     if get_origin(field.annotation) is Literal:
         metavar = f"{{{','.join(get_args(field.annotation))}}}"
     elif not is_list and plain & {int, float}:
@@ -214,7 +226,7 @@ def _shape(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
     return {"metavar": metavar, **some} if is_list else {"metavar": metavar}
 
 
-def _more(name: str, field: FieldInfo, choices: Mapping[str, Collection[str]]) -> str:
+def _describe_values(name: str, field: FieldInfo, choices: Mapping[str, Collection[str]]) -> str:
     """Describe the values of an option, and its default."""
     values = f": {', '.join(choices[name])}" if name in choices else ""
     silent = field.is_required() or field.default in (None, (), "", False)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from zelo_ray.engine.batch import connect
 from zelo_ray.engine.batch.parts import BatchPart, Parts
-from zelo_ray.errors import NothingAway
+from zelo_ray.errors import NoBatches
 from zelo_ray.formats.wording import printable
 from zelo_ray.providers import Batches, Fatal, Refused, Retry, parse_judge
 from zelo_ray.providers.dotenv import DotenvFile
@@ -30,11 +30,13 @@ def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) 
     """
     parts = list(Parts(out))
     if not parts:
-        raise NothingAway(f"{out}: no batches; annotate --mode batch creates them")
-    return asyncio.run(_listed(parts, environ, cancel=cancel))
+        raise NoBatches(f"{out}: no batches; annotate --mode batch creates them")
+    return asyncio.run(_build_table(parts, environ, cancel=cancel))
 
 
-async def _listed(parts: Sequence[BatchPart], environ: Mapping[str, str], *, cancel: bool) -> Table:
+async def _build_table(
+    parts: Sequence[BatchPart], environ: Mapping[str, str], *, cancel: bool
+) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("judge", "batch", "requests", "created", "state"):
         table.add_column(name, justify="right" if name == "requests" else "left", no_wrap=True)
@@ -52,7 +54,7 @@ async def _listed(parts: Sequence[BatchPart], environ: Mapping[str, str], *, can
                     environment = dict(environ)
                     DotenvFile(environment).take_names(variables.values())
                     clients[part.judge] = connect(parse_judge(part.judge), variables, environment)
-                state = await _standing(clients[part.judge], part, cancel=cancel)
+                state = await _describe_state(clients[part.judge], part, cancel=cancel)
             created = time.strftime("%Y-%m-%d %H:%M", time.localtime(part.intended_at))
             row = (part.judge, part.batch, f"{part.requests:,}", created, state)
             table.add_row(*(Text(printable(cell)) for cell in row))
@@ -62,7 +64,7 @@ async def _listed(parts: Sequence[BatchPart], environ: Mapping[str, str], *, can
     return table
 
 
-async def _standing(client: Batches, part: BatchPart, *, cancel: bool) -> str:
+async def _describe_state(client: Batches, part: BatchPart, *, cancel: bool) -> str:
     note = ""
     try:
         batch = await client.look(part.batch)

@@ -6,24 +6,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
-from zelo_ray.engine.anchoring import anchored
-from zelo_ray.engine.batch.parts import Parts, in_doubt
-from zelo_ray.engine.bookkeeping import ledger_of, maybe_billed, money, retried
+from zelo_ray.engine.anchoring import with_chosen_examples
+from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
+from zelo_ray.engine.bookkeeping import (
+    describe_possibly_billed,
+    format_dollars,
+    open_ledger,
+    statuses_to_retry,
+)
 from zelo_ray.engine.estimate import CostEstimate, JudgeForecast, Spread, estimate
-from zelo_ray.engine.exposure import uncounted
-from zelo_ray.engine.learning import human_grades
-from zelo_ray.engine.ledger import salt_of, told_damage
+from zelo_ray.engine.exposure import sum_uncounted
+from zelo_ray.engine.learning import read_human_grades
+from zelo_ray.engine.ledger import describe_damage, salt_of
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.engine.sample_input import InputSample
-from zelo_ray.engine.waves import waves
+from zelo_ray.engine.waves import count_waves
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input import brought
+from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import load
+from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of
 
 
@@ -33,32 +38,35 @@ def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
     Raises:
         InputError, OptionError, PanelError: as `annotate` would.
     """
-    return foreseen(options, environ)[0]
+    return preview_with_cap(options, environ)[0]
 
 
-def foreseen(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[list[str], float]:
+def preview_with_cap(
+    options: AnnotateOptions, environ: Mapping[str, str]
+) -> tuple[list[str], float]:
     """Return the `preview`, and the budget in US dollars that suffices for the whole job.
 
     The budget is 0 if a price is unknown.
     """
-    estimated, notes = _estimated(options, environ)
+    estimated, notes = _estimate(options, environ)
     high = estimated.dollars(estimated.mode).high
     can = high and not estimated.unpriced
     cap = estimated.spent + estimated.maybe + high if can else 0.0
-    return [*lines(estimated), *notes], cap
+    return [*format_estimate(estimated), *notes], cap
 
 
 def previews(plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -> Iterator[str]:
     """Yield the previews of several protocols, by name, and their sum."""
     every = []
     for name, options in plans.items():
-        estimated, notes = _estimated(options, environ)
+        estimated, notes = _estimate(options, environ)
         every.append(estimated)
-        yield from (name, *lines(estimated, pilot=False), *notes, "")
+        yield from (name, *format_estimate(estimated, pilot=False), *notes, "")
     requests = sum(forecast.left for estimated in every for forecast in estimated.forecasts)
     sums = [job.dollars(job.mode) for job in every]
     low, expected, high = (
-        money(sum(getattr(spread, name) for spread in sums)) for name in ("low", "expected", "high")
+        format_dollars(sum(getattr(spread, name) for spread in sums))
+        for name in ("low", "expected", "high")
     )
     more = " + ?" if any(estimated.unpriced for estimated in every) else ""
     yield from _wrapped(
@@ -68,21 +76,21 @@ def previews(plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -
     )
 
 
-def _estimated(
+def _estimate(
     options: AnnotateOptions, environ: Mapping[str, str]
 ) -> tuple[CostEstimate, list[str]]:
-    load(options.protocol)
-    human_grades(options)
+    load_protocol(options.protocol)
+    read_human_grades(options)
     query_ids, messages, first = set[str](), list[str](), ""
     shown = ShownFields(options.show_query)
     of_documents = ShownFields(options.show_metadata, "document")
     with TemporaryDirectory() as folder:
-        options = brought(options, folder, messages.append, keep=False)
-        salt_of(options.books, keep=False)
+        options = resolve_inputs(options, folder, messages.append, keep=False)
+        salt_of(options.ledger_place, keep=False)
         shards = find_shards(options.inputs, options.out)
-        options = anchored(options, shards, messages.append, keep=False)
+        options = with_chosen_examples(options, shards, messages.append, keep=False)
         panel = panel_of(options, environ, keys=False)
-        survey = InputSample(panel, options, ledger := ledger_of(options, panel))
+        survey = InputSample(panel, options, ledger := open_ledger(options, panel))
         joined = join_sessions(shards, folder) if options.blocks == "session" else None
         bad = joined.rejected if joined else 0
         for shard in [joined.path] if joined else shards:
@@ -92,30 +100,32 @@ def _estimated(
                     first = first or f"{line.file}, line {line.number}: {line.reason}"
                     continue
                 query_ids.add(line.pool.query_id)
-                shown.see(line.pool.about)
-                of_documents.see_documents(line.pool)
+                shown.count_fields(line.pool.about)
+                of_documents.count_documents(line.pool)
                 survey.add(line.pool)
     if not survey.pools:
         raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
     for fields in (shown, of_documents):
         fields.refuse_unknown("the input")
-        messages += fields.told()
+        messages += fields.describe_missing()
     notes = messages + [f"{line}." for line in warn_of_other_questions(options)]
     notes += [f"{counted(bad, 'invalid input line')} would be rejected."] if bad else []
     if ledger.damaged:
-        notes += _wrapped(told_damage(ledger.damaged))
-    if load(options.protocol).max_rounds != 1:
+        notes += _wrapped(describe_damage(ledger.damaged))
+    if load_protocol(options.protocol).max_rounds != 1:
         notes += _wrapped(
             f"What {options.protocol} asks later depends on its first replies. Without any, later "
             "questions are assumed to be as long as the first; it may also finish early."
         )
-    if lying := sum(part.requests for part in Parts(options.books) if part.is_open):
+    if lying := sum(part.requests for part in Parts(options.ledger_place) if part.is_open):
         notes.append(f"{lying:,} of the requests that are left are in open batches already.")
-    figured = estimate(survey, retry=retried(options), maybe=in_doubt(options.books))
-    return replace(figured, uncounted=uncounted(options.books)), notes
+    figured = estimate(
+        survey, retry=statuses_to_retry(options), maybe=sum_possibly_billed(options.ledger_place)
+    )
+    return replace(figured, uncounted=sum_uncounted(options.ledger_place)), notes
 
 
-def lines(estimate: CostEstimate, *, pilot: bool = True) -> list[str]:
+def format_estimate(estimate: CostEstimate, *, pilot: bool = True) -> list[str]:
     """Format the estimate as plain text: requests, tokens and hours, dollars, then notes.
 
     Args:
@@ -133,16 +143,19 @@ def lines(estimate: CostEstimate, *, pilot: bool = True) -> list[str]:
     about = "" if all(forecast.exact for forecast in forecasts) else "about "
     queries = counted(estimate.pools, "query", "queries")
     headline = f"{about}{requests:,} of {planned:,} requests about {queries} are left to ask"
+    spent = f"{format_dollars(estimate.spent)}{' + ?' if estimate.unknown else ''}"
     return [
-        f"{headline}; {money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
+        f"{headline}; {spent} spent so far",
         "",
         _row("still to ask", "requests", "answered", "tokens in", "tokens out", "online"),
-        *(_work(forecast.judge, [forecast]) for forecast in forecasts),
-        _work("together", forecasts),
+        *(_work_row(forecast.judge, [forecast]) for forecast in forecasts),
+        _work_row("together", forecasts),
         "",
         _row("US dollars", *heads),
         *(
-            _row(forecast.judge, *(cell for mode in modes for cell in _bill(forecast, mode)))
+            _row(
+                forecast.judge, *(cell for mode in modes for cell in _dollar_cells(forecast, mode))
+            )
             for forecast in forecasts
         ),
         _row("together", *(cell + more for amounts in sums for cell in amounts)),
@@ -164,7 +177,7 @@ def _row(name: str, *cells: str) -> str:
     return f"{clipped:34}" + "".join(f"{cell:>11}" for cell in cells)
 
 
-def _work(name: str, forecasts: Sequence[JudgeForecast]) -> str:
+def _work_row(name: str, forecasts: Sequence[JudgeForecast]) -> str:
     """Format a row of the first table; judges are asked in parallel."""
     hours, guessed = max(
         ((forecast.hours or 0.0, forecast.guessed) for forecast in forecasts), default=(0, False)
@@ -181,14 +194,18 @@ def _work(name: str, forecasts: Sequence[JudgeForecast]) -> str:
     )
 
 
-def _bill(forecast: JudgeForecast, mode: str) -> list[str]:
+def _dollar_cells(forecast: JudgeForecast, mode: str) -> list[str]:
     spread = forecast.batch if mode == "batch" else forecast.online
     mark = "*" if mode == "batch" and not forecast.has_batch else ""
     return [cell + mark for cell in _amounts(spread)] if spread else ["?", "?", "?"]
 
 
 def _amounts(spread: Spread) -> list[str]:
-    return [money(spread.low), money(spread.expected), money(spread.high)]
+    return [
+        format_dollars(spread.low),
+        format_dollars(spread.expected),
+        format_dollars(spread.high),
+    ]
 
 
 def _count(tokens: float) -> str:
@@ -239,7 +256,7 @@ def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
         yield f"Batches may take up to 24 hours.{lack}"
     if estimate.maybe:
         counts = "" if estimate.max_usd is None else " It counts as spent."
-        doubt = maybe_billed(estimate.maybe, estimate.uncounted)
+        doubt = describe_possibly_billed(estimate.maybe, estimate.uncounted)
         yield f"{doubt.replace('up to', 'Up to', 1)}.{counts}"
     if estimate.max_usd is not None:
         cost, spent = estimate.dollars(estimate.mode), estimate.spent + estimate.maybe
@@ -256,8 +273,8 @@ def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
 
 def _rounds(estimate: CostEstimate, room: float, spent: float) -> str:
     """Say how many rounds of batches fit the cap, as each reserves its highest cost."""
-    times = waves(room, estimate.dollars("batch").expected, estimate.held)
+    times = count_waves(room, estimate.dollars("batch").expected, estimate.held)
     effect = f"takes about {counted(times, 'round')}" if times else "does not suffice"
-    price = money(math.ceil(100 * (spent + estimate.held.first)) / 100)
+    price = format_dollars(math.ceil(100 * (spent + estimate.held.first)) / 100)
     more = "" if times == 1 else f", one after another; {price} would take one"
     return f"Batches reserve the most that they may cost: this budget {effect}{more}."

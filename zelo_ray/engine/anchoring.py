@@ -12,17 +12,17 @@ import fsspec
 import orjson
 import yaml
 
-from zelo_ray.engine.durable import keep_file
-from zelo_ray.engine.learning import grades_at
+from zelo_ray.engine.durable import write_durably
+from zelo_ray.engine.learning import read_grades
 from zelo_ray.engine.ledger import FOLDER as REPLIES
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.pools import LineLimits, read_lines, short
+from zelo_ray.formats.pools import LineLimits, read_lines, shorten_error
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.judging import JudgingOptions
-from zelo_ray.protocols.anchors import GRADES, held_out, parse
-from zelo_ray.protocols.texts import cut, query_shown
+from zelo_ray.protocols.anchors import GRADES, example_query_ids, parse_anchors
+from zelo_ray.protocols.texts import shorten_document, shown_query
 from zelo_ray.records import Document, Pool
-from zelo_ray.wrapping import harmless
+from zelo_ray.wrapping import break_special_tokens
 
 Annotating = TypeVar("Annotating", bound=AnnotateOptions)
 _TOKENS = 500
@@ -30,7 +30,7 @@ _TOKENS = 500
 _FILE = "_examples.json"  # readers of a folder of data pass over names that begin so
 
 
-def anchored(
+def with_chosen_examples(
     options: Annotating, shards: Sequence[str], say: Callable[[str], None], *, keep: bool = True
 ) -> Annotating:
     """Return the options with the examples chosen from ``anchors_from``; see `examples_of`.
@@ -39,11 +39,11 @@ def anchored(
     """
     if "anchors" in options.model_fields_set:
         return options
-    text = examples_of(options, shards, say, keep=keep)
+    text = choose_examples(options, shards, say, keep=keep)
     return options.model_copy(update={"anchors": text}) if text else options
 
 
-def examples_of(
+def choose_examples(
     options: JudgingOptions, shards: Sequence[str], say: Callable[[str], None], *, keep: bool = True
 ) -> str | None:
     """Return the examples chosen from ``anchors_from``, as the text of a file; None without it.
@@ -67,7 +67,7 @@ def examples_of(
         return None
     if options.blocks == "session":
         raise OptionError("anchors_from takes its examples from queries, not from sessions")
-    fs, root = fsspec.url_to_fs(options.books)
+    fs, root = fsspec.url_to_fs(options.ledger_place)
     path, whose = f"{root.rstrip('/')}/{REPLIES}/{_FILE}", _resolved(place)
     texts = _kept(fs, path)
     before = " as before" if whose in texts else ""
@@ -75,9 +75,10 @@ def examples_of(
         say(f"other examples than those of {', '.join(sorted(texts))}: all is asked anew")
     text = texts.get(whose) or _chosen(place, shards, options)
     if keep and not before:
-        keep_file(fs, path, orjson.dumps({**texts, whose: text}, option=orjson.OPT_INDENT_2))
+        write_durably(fs, path, orjson.dumps({**texts, whose: text}, option=orjson.OPT_INDENT_2))
     say(
-        f"worked examples{before}: of query {min(held_out(text))!r} of {place}, by which no judge "
+        f"worked examples{before}: of query {min(example_query_ids(text))!r} of {place}, "
+        "by which no judge "
         "is measured then"
     )
     return text
@@ -94,12 +95,13 @@ def _kept(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
     try:
         texts: dict[str, str] = orjson.loads(fs.cat_file(path))
         for text in texts.values():
-            parse(text)
+            parse_anchors(text)
     except FileNotFoundError:
         return {}
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         raise InputError(
-            f"{path}: the worked examples that were chosen cannot be read ({short(error)}); bring "
+            f"{path}: the worked examples that were chosen cannot be read "
+            f"({shorten_error(error)}); bring "
             "the file back from a copy, or remove it, and all may be asked anew by others"
         ) from None
     return texts
@@ -108,7 +110,7 @@ def _kept(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
 def _chosen(place: str, shards: Sequence[str], options: JudgingOptions) -> str:
     """Return the file of examples that the best query makes."""
     grades_by_query: dict[str, dict[str, int]] = {}
-    for row in grades_at(place).to_pylist():
+    for row in read_grades(place).to_pylist():
         grades_by_query.setdefault(row["query_id"], {})[row["doc_id"]] = int(row["relevance"])
     candidates = list[tuple[tuple[bool, float, str], str]]()
     count, of = 0, ""
@@ -120,7 +122,7 @@ def _chosen(place: str, shards: Sequence[str], options: JudgingOptions) -> str:
             count, of = len(examples), line.pool.query_id
         if len(examples) == len(GRADES):
             candidates.append(
-                (_unlike(line.pool, examples), _written(line.pool, examples, options))
+                (_unevenness(line.pool, examples), _written(line.pool, examples, options))
             )
     if not candidates:
         note = f"the most are {count}, of query {of!r}" if count else "the input has none of them"
@@ -143,7 +145,7 @@ def _examples(
     ]
     shown = list[tuple[bool, Document]]()
     for document in labelled:
-        excerpt = cut(document, _TOKENS, options.show_metadata)
+        excerpt = shorten_document(document, _TOKENS, options.show_metadata)
         shown.append((document.content in excerpt.content, excerpt))
     lengths = [len(document.content) for is_whole, document in shown if is_whole]
     middle = median(lengths or [len(document.content) for _, document in shown] or [0])
@@ -153,7 +155,7 @@ def _examples(
     return {grades[doc.id]: (is_whole, doc.content) for is_whole, doc in shown}  # the last of each
 
 
-def _unlike(pool: Pool, examples: Mapping[int, tuple[bool, str]]) -> tuple[bool, float, str]:
+def _unevenness(pool: Pool, examples: Mapping[int, tuple[bool, str]]) -> tuple[bool, float, str]:
     """Return what to minimise: whether any text is cut, then the ratio of longest to shortest."""
     lengths = [len(text) for _, text in examples.values()]
     is_cut = not all(is_whole for is_whole, _ in examples.values())
@@ -163,9 +165,9 @@ def _unlike(pool: Pool, examples: Mapping[int, tuple[bool, str]]) -> tuple[bool,
 def _written(pool: Pool, examples: Mapping[int, tuple[bool, str]], options: JudgingOptions) -> str:
     """Return the file of examples; its query is as the people saw it who gave the grades."""
     grades = {
-        grade: {"document": harmless(text), "reason": ""}
+        grade: {"document": break_special_tokens(text), "reason": ""}
         for grade, (_, text) in sorted(examples.items())
     }
-    query = harmless(query_shown(pool, options.show_query))
+    query = break_special_tokens(shown_query(pool, options.show_query))
     about = {"query_id": pool.query_id, "query": query, "grades": grades}
     return yaml.safe_dump(about, allow_unicode=True, sort_keys=False)

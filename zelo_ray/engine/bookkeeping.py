@@ -15,12 +15,12 @@ from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.options import AnnotateOptions, Price
-from zelo_ray.protocols import Step, find
+from zelo_ray.protocols import Step, find_protocol
 from zelo_ray.providers import Retry
 from zelo_ray.providers.pricing import price
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.records import Answer, Judge, Reply, Usage, read_wrapped
-from zelo_ray.wrapping import unwrapped
+from zelo_ray.records import Answer, Judge, Reply, Usage, read_response_and_wraps
+from zelo_ray.wrapping import unwrap_answer
 
 _NO_TOKENS = "reports no tokens"
 _QUOTED = "talk around an object that the prompt holds, or may hold: it may be quoted"
@@ -77,7 +77,7 @@ class Tally:
     disabled: Disabled | None = None
     """why it is asked nothing more, as the coordinator knows; None while it is asked"""
 
-    def end(
+    def count_ended(
         self, status: str, reason: str = "", at: float = 0.0, wraps: Sequence[str] = ()
     ) -> None:
         """Count a request that came to its end.
@@ -95,12 +95,12 @@ class Tally:
         for wrap in wraps:
             self.wrapped[wrap] = self.wrapped.get(wrap, 0) + 1
 
-    def retry(self, reason: str, at: float) -> None:
+    def count_retry(self, reason: str, at: float) -> None:
         """Count a request that is to be repeated, with the reason and the time as in `end`."""
         self.retries += 1
         self.trouble = Trouble(at, reason)
 
-    def pass_over(self, judge: str, planned: int, own_answers: int, step: Step) -> None:
+    def count_skipped(self, judge: str, planned: int, own_answers: int, step: Step) -> None:
         """Count what needs no call of this judge's requests on a pool.
 
         Args:
@@ -109,7 +109,7 @@ class Tally:
             own_answers: how many of those that are answered this run has asked.
             step: how far the protocol got.
         """
-        replies = step.heard.get(judge, 0)
+        replies = step.reply_counts.get(judge, 0)
         self.known += max(0, replies - own_answers)
         if not step.missing:
             self.spared += max(0, planned - replies)
@@ -131,7 +131,7 @@ class Tally:
             setattr(self, figure.name, summed)
 
 
-def over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
+def sum_over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
     """Return a judge's figures of a run, from those of each sweep over the input, by number.
 
     What needs no call is counted anew in each sweep, of which a later one gets further.
@@ -219,13 +219,13 @@ class LedgerWriter:
         tally.output_tokens += usage.output_tokens
         tally.dollars += dollars or 0.0
         tally.unpriced += dollars is None
-        tally.uncounted += dollars is None and not usage.told
+        tally.uncounted += dollars is None and not usage.has_tokens
         return dollars
 
     def _price(self, judge: Judge, usage: Usage, *, batch: bool) -> float | None:
         """Return the price of an answer in US dollars; None if it depends on unreported tokens."""
         dollars = price(judge, usage, self._prices, batch=batch)
-        if usage.told:
+        if usage.has_tokens:
             return dollars
         some = dataclasses.replace(usage, input_tokens=1000, output_tokens=1000)
         return dollars if price(judge, some, self._prices, batch=batch) == dollars else None
@@ -249,7 +249,7 @@ class LedgerWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedAnswer:
     """An answer that was read.
 
     Attributes:
@@ -264,7 +264,9 @@ class Checked:
     wraps: tuple[str, ...] = ()
 
 
-def check_answer(verdict: type[BaseModel] | None, answer: Answer, shown: str | None) -> Checked:
+def check_answer(
+    verdict: type[BaseModel] | None, answer: Answer, shown: str | None
+) -> CheckedAnswer:
     """Read an answer, which is invalid if it does not read as the verdict asked for.
 
     So is talk about an object that stands in ``shown``, the prompt: it is quoted, and not given.
@@ -274,53 +276,54 @@ def check_answer(verdict: type[BaseModel] | None, answer: Answer, shown: str | N
         Retry: it does not read, and ended by a word that nobody knows: so it may be no answer.
     """
     if answer.status != "ok" or verdict is None:
-        return Checked(answer)
+        return CheckedAnswer(answer)
     try:
-        outcome, wraps = read_wrapped(verdict, answer.text)
+        outcome, wraps = read_response_and_wraps(verdict, answer.text)
     except Exception as error:  # noqa: BLE001 - a user's own reader, and the text may hold a prompt
-        return Checked(answer, f"unexpected {name_of(error)}")
-    if isinstance(outcome, str) and answer.doubtful:
+        return CheckedAnswer(answer, f"unexpected {name_error(error)}")
+    if isinstance(outcome, str) and answer.has_unknown_ending:
         raise Retry(f"{answer.reason}; {outcome}", billed=answer.usage)
     if isinstance(outcome, str):
-        return Checked(dataclasses.replace(answer, status="invalid", reason=outcome))
+        return CheckedAnswer(dataclasses.replace(answer, status="invalid", reason=outcome))
     if "talk" in wraps and _is_quoted(answer.text, shown):
-        return Checked(dataclasses.replace(answer, status="invalid", reason=_QUOTED))
+        return CheckedAnswer(dataclasses.replace(answer, status="invalid", reason=_QUOTED))
     if wraps:
         more = f"; {answer.reason}" if answer.reason else ""
         reason = f"read without its {', '.join(wraps)}{more}"
-        return Checked(dataclasses.replace(answer, reason=reason), wraps=tuple(wraps))
-    return Checked(answer)
+        return CheckedAnswer(dataclasses.replace(answer, reason=reason), wraps=tuple(wraps))
+    return CheckedAnswer(answer)
 
 
 def _is_quoted(text: str, shown: str | None) -> bool:
     """Return whether the object in a text occurs in the prompt shown, ignoring white space."""
     if shown is None:
         return True
-    inner = unwrapped(text)
+    inner = unwrap_answer(text)
     return inner is not None and "".join(inner.text.split()) in "".join(shown.split())
 
 
-def over_budget(cap: float) -> Disabled:
+def budget_used_up(cap: float) -> Disabled:
     """Return the reason to ask nothing more once a budget of so many US dollars is used up."""
-    return Disabled(StopReason.BUDGET, f"the budget of {money(cap)} is used up")
+    return Disabled(StopReason.BUDGET, f"the budget of {format_dollars(cap)} is used up")
 
 
-def excess(what: str, spent: float, reserved: float) -> Disabled:
+def overcharged(what: str, spent: float, reserved: float) -> Disabled:
     """Return the reason to ask a judge nothing more that charges more than was reserved."""
     return Disabled(
         StopReason.EXCESS,
-        f"{what} cost {money(spent)}, and could cost {money(reserved)} at most by what was asked "
+        f"{what} cost {format_dollars(spent)}, and could cost {format_dollars(reserved)} "
+        "at most by what was asked "
         "for; --max-usd cannot hold with a server that does not keep to the output limit, or to a "
         "service tier",
     )
 
 
-def money(dollars: float) -> str:
+def format_dollars(dollars: float) -> str:
     """Format an amount of US dollars, small ones to a hundredth of a cent."""
     return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:,.4f}"
 
 
-def maybe_billed(dollars: float, uncounted: Mapping[str, float]) -> str:
+def describe_possibly_billed(dollars: float, uncounted: Mapping[str, float]) -> str:
     """Describe the possible cost of calls whose reply never came, or reported no tokens.
 
     Args:
@@ -329,38 +332,46 @@ def maybe_billed(dollars: float, uncounted: Mapping[str, float]) -> str:
     """
     lines = []
     if (cut_off := dollars - sum(uncounted.values())) > NOTHING:
-        lines.append(f"up to {money(cut_off)} more may have been billed for interrupted calls")
+        lines.append(
+            f"up to {format_dollars(cut_off)} more may have been billed for interrupted calls"
+        )
     for judge, part in sorted(uncounted.items()):
-        reckoned = f"each call counts at its limit, {money(part)} in all"
+        reckoned = f"each call counts at its limit, {format_dollars(part)} in all"
         lines.append(f"{judge} {_NO_TOKENS}: {reckoned}")
     return "; ".join(lines)
 
 
-def uncounted_by(tallies: Mapping[str, Tally]) -> list[str]:
+def describe_uncounted(tallies: Mapping[str, Tally]) -> list[str]:
     """Return a sentence for each judge whose calls have an unknown cost."""
     silent = [name for name, tally in tallies.items() if tally.uncounted]
     return [f"{name} {_NO_TOKENS}: what its calls cost is not known" for name in silent]
 
 
-def ledger_of(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = "") -> Ledger:
+def open_ledger(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = "") -> Ledger:
     """Open the ledger as these judges use it: without the replies that are to be asked again.
 
     Raises:
         LedgerError: it cannot be read or written.
     """
     limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
-    alone = bool(run_id) and find(options.protocol).alone(options)  # a reader sees all damage
+    alone = bool(run_id) and find_protocol(options.protocol).judges_are_independent(
+        options
+    )  # a reader sees all damage
     return Ledger(
-        options.books, run_id, retried(options), limits, judges=[*limits] if alone else None
+        options.ledger_place,
+        run_id,
+        statuses_to_retry(options),
+        limits,
+        judges=[*limits] if alone else None,
     )
 
 
-def retried(options: AnnotateOptions) -> tuple[str, ...]:
+def statuses_to_retry(options: AnnotateOptions) -> tuple[str, ...]:
     """Return the statuses of replies of earlier runs that are asked for again."""
     return ("failed", *(_RETRIED if options.retry_failures else ()))
 
 
-def name_of(error: BaseException) -> str:
+def name_error(error: BaseException) -> str:
     """Return an error's type and place, without its text, which may hold a key or a prompt."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {where.filename.rpartition('/')[2]}, line {where.lineno}"

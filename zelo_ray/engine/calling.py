@@ -4,24 +4,30 @@ import random
 from collections.abc import Iterable
 from dataclasses import replace
 
-from zelo_ray.engine.bookkeeping import LedgerWriter, check_answer, excess, name_of, over_budget
+from zelo_ray.engine.bookkeeping import (
+    LedgerWriter,
+    budget_used_up,
+    check_answer,
+    name_error,
+    overcharged,
+)
 from zelo_ray.engine.budget import NOTHING
+from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.effort import NO_BOUND, Channel, Effort, with_limit
 from zelo_ray.engine.exposure import Exposure
-from zelo_ray.engine.filler import Filler
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.openings import GoOn
-from zelo_ray.engine.purse import BudgetClient
-from zelo_ray.engine.tokens import bound_of, longer, size_of
+from zelo_ray.engine.prompt_cache import GoOn
+from zelo_ray.engine.request_runner import RequestRunner
+from zelo_ray.engine.tokens import bound_tokens, measure_request, raise_limit
 from zelo_ray.engine.turnstile import Turnstile
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind
-from zelo_ray.providers.pricing import dearest
-from zelo_ray.reasons import Disabled, StopReason, without_name
-from zelo_ray.records import Answer, Request, Usage, model_name
+from zelo_ray.providers.pricing import highest_price
+from zelo_ray.reasons import Disabled, StopReason, strip_name
+from zelo_ray.records import Answer, Request, Usage, response_model_name
 
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: a 429 says nothing against the request
@@ -35,7 +41,7 @@ _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
 _STARTING_BACKOFF = 4.0  # the longest while a judge was never reached
 
 
-class JudgeCaller(Filler[Channel]):
+class JudgeCaller(RequestRunner[Channel]):
     """Client that calls judges until each request has its last answer.
 
     Args:
@@ -66,32 +72,32 @@ class JudgeCaller(Filler[Channel]):
     def stop(self, reason: str) -> None:
         """Make no new call. What is in flight is still kept."""
         super().stop(reason)
-        for channel in self.lines.values():
+        for channel in self.channels.values():
             channel.close()
 
     def disable_judge(self, name: str, reason: Disabled) -> None:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""
         super().disable_judge(name, reason)
         if name in self.disabled:
-            self.lines[name].close()
+            self.channels[name].close()
 
     async def call(self, request: Request, go_on: GoOn) -> None:
         """Ask until the last reply is kept; an unforeseen error ends the judge or the run."""
-        channel = self.lines[request.judge.name]
+        channel = self.channels[request.judge.name]
         try:
             await self._in_turn(request, channel, go_on)
         except LedgerError as error:
             self.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            self._disable(channel, StopReason.ERROR, f"unexpected {name_of(error)}")
+            self._disable(channel, StopReason.ERROR, f"unexpected {name_error(error)}")
 
     async def _in_turn(self, request: Request, channel: Channel, go_on: GoOn) -> None:
         """Call in turn: the first call to a server named by its URL goes alone."""
-        if channel.patience.alone:
+        if channel.failure_detector.first_call_alone:
             async with channel.opening:
-                if channel.patience.alone:
+                if channel.failure_detector.first_call_alone:
                     await self._call(request, channel, go_on)
-                    channel.patience.alone = False
+                    channel.failure_detector.first_call_alone = False
                     return
         await self._call(request, channel, go_on)
 
@@ -101,19 +107,19 @@ class JudgeCaller(Filler[Channel]):
         One of the judge's slots is held until it is kept: so a kill costs no more.
         """
         await channel.trial.begin()  # without a slot: who has one goes on
-        effort, request = Effort(), request.marked(self._ledger.salt)
+        effort, request = Effort(), request.with_codes(self._ledger.salt)
         try:
             async with channel.slots:
-                while not effort.ended and await self._turn(request, channel, effort):
+                while not effort.ended and await self._prepare_call(request, channel, effort):
                     request = with_limit(request, effort)
                     channel.tally.in_flight += 1
                     try:
-                        wait = await self._once(request, channel, effort)
+                        wait = await self._call_once(request, channel, effort)
                     finally:
                         channel.tally.in_flight -= 1
                     go_on(effort.answered)
                     if wait:
-                        await self.rest(wait)
+                        await self.sleep(wait)
         finally:
             self._give_up(channel, channel.trial.end(effort.last))
 
@@ -129,11 +135,11 @@ class JudgeCaller(Filler[Channel]):
         if effort.cut:
             return int(judge_limit)
         cut_at = self._ledger.cut_at(request.key)
-        if self.purse.capped:
-            return channel.estimates.limit_for(model_name(request.response_model), cut_at)
-        return longer(int(judge_limit), cut_at) if cut_at else int(judge_limit)
+        if self.budget.capped:
+            return channel.estimates.limit_for(response_model_name(request.response_model), cut_at)
+        return raise_limit(int(judge_limit), cut_at) if cut_at else int(judge_limit)
 
-    async def _turn(self, request: Request, channel: Channel, effort: Effort) -> bool:
+    async def _prepare_call(self, request: Request, channel: Channel, effort: Effort) -> bool:
         """Wait until judge, budget and limits allow a call; return False when none may be made.
 
         Nothing is reserved while nothing comes back from the judge.
@@ -146,11 +152,11 @@ class JudgeCaller(Filler[Channel]):
                     break
                 if not await self._reserve(request, channel, effort):
                     return False
-                if effort.is_probe or not channel.breaker.is_open:
-                    await self._exposure.send(effort.dollars)
+                if effort.is_probe or not channel.circuit_breaker.is_open:
+                    await self._exposure.add(effort.dollars)
                     return True
-                self.purse.give_back(effort.dollars, 0.0)  # it went away meanwhile
-                channel.gate.settle(effort.cost, dict.fromkeys(effort.cost, 0.0))
+                self.budget.give_back(effort.dollars, 0.0)  # it went away meanwhile
+                channel.limiter.correct(effort.cost, dict.fromkeys(effort.cost, 0.0))
             return False
         finally:
             channel.tally.waiting -= 1
@@ -161,57 +167,57 @@ class JudgeCaller(Filler[Channel]):
         The slot is left to others meanwhile: where there is but one, it is still another request
         that goes as the next probe, and no prompt alone decides whether the judge is there.
         """
-        if not channel.breaker.is_open:
+        if not channel.circuit_breaker.is_open:
             return False
         channel.slots.release()
         try:
-            return await channel.breaker.admit()
+            return await channel.circuit_breaker.admit()
         finally:
             await channel.slots.acquire()
 
     async def _reserve(self, request: Request, channel: Channel, effort: Effort) -> bool:
         """Reserve money and a place in the rate limit; return False when no call may be made."""
-        effort.size = size = effort.size or size_of(request)
+        effort.size = size = effort.size or measure_request(request)
         effort.limit = self._limit_of(request, channel, effort)
-        if self.purse.capped and effort.limit:
-            effort.bound = bound_of(request) if effort.bound is NO_BOUND else effort.bound
-            usage = channel.estimates.most_known(size, effort.bound, effort.limit)
+        if self.budget.capped and effort.limit:
+            effort.bound = bound_tokens(request) if effort.bound is NO_BOUND else effort.bound
+            usage = channel.estimates.tight_upper_bound(size, effort.bound, effort.limit)
         else:
-            usage = channel.estimates.most(size, effort.limit or None)
-        effort.dollars = dearest(channel.judge, usage, self.options.prices)
-        if not await self.purse.take(effort.dollars):
-            self._run_dry(channel)
+            usage = channel.estimates.upper_bound(size, effort.limit or None)
+        effort.dollars = highest_price(channel.judge, usage, self.options.prices)
+        if not await self.budget.take(effort.dollars):
+            self._disable_when_money_is_short(channel)
             return False
         expected = channel.provider.limit_tokens(channel.estimates.expected(size))
         effort.cost = {"rpm": 1, "rpd": 1, **expected}
-        if await channel.gate.admit(effort.cost):
-            await self._turnstile.step()
-            if channel.gate.spent_day or not (self.stopped or channel.disabled):
+        if await channel.limiter.admit(effort.cost):
+            await self._turnstile.wait_turn()
+            if channel.limiter.spent_day or not (self.stopped or channel.disabled):
                 return True
-        self.purse.give_back(effort.dollars, 0.0)
-        if channel.gate.spent_day:
+        self.budget.give_back(effort.dollars, 0.0)
+        if channel.limiter.spent_day:
             self.disable_judge(channel.judge.name, _SPENT_DAY)
         return False
 
-    async def _once(self, request: Request, channel: Channel, effort: Effort) -> float:
+    async def _call_once(self, request: Request, channel: Channel, effort: Effort) -> float:
         """Make one call; return the seconds to wait before the next, if another is needed."""
         effort.calls += 1
-        channel.patience.asked(self.clock.now())
+        channel.failure_detector.record_call(self.clock.now())
         wait, billed = 0.0, True
         spent: float | None = 0.0
         effort.unsettled = effort.answered = effort.uncounted = False
         error = ""
         try:
             if effort.reasks:
-                request = replace(request, reask=effort.reasks, known_as=request.key)
+                request = replace(request, reask=effort.reasks, key_override=request.key)
             reply = await channel.connection.send(request)
             effort.answered = True
             checked = check_answer(request.response_model, reply, request.user)
             answer, error, effort.wraps = checked.answer, checked.error, checked.wraps
-            self._hear(channel)
+            self._record_reply(channel)
             self._end_or_ask_again(channel, answer, effort)
         except Retry as trouble:
-            self._count(request, channel, trouble, effort)
+            self._count_failure(request, channel, trouble, effort)
             status = trouble.status if effort.ended else "failed"
             answer = Answer(status, "", trouble.billed or Usage(), reason=str(trouble))
             effort.last = None if status == "failed" else answer
@@ -221,24 +227,24 @@ class JudgeCaller(Filler[Channel]):
         except Refused as refusal:
             effort.ended = effort.answered = True
             answer = effort.last = Answer(refusal.status, "", Usage(), reason=str(refusal))
-            self._hear(channel)
+            self._record_reply(channel)
         except Fatal as fatal:
             self._disable(channel, StopReason.FATAL, fatal.detail)
             answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
         except Exception:  # whatever it is, the call may have been billed
             effort.unsettled = True
-            self._let_go(channel, effort, None)
+            self._release_reserved(channel, effort, None)
             raise
         try:
             if billed or (effort.ended and not channel.disabled):
                 spent = await self._keep(request, channel, answer, effort)
-                effort.unsettled |= spent is None and self.purse.capped
-                effort.uncounted = spent is None and not answer.usage.told
+                effort.unsettled |= spent is None and self.budget.capped
+                effort.uncounted = spent is None and not answer.usage.has_tokens
         except Exception:  # a billed answer that is not kept still counts as spent
             effort.unsettled = True
             raise
         finally:
-            self._let_go(channel, effort, spent)
+            self._release_reserved(channel, effort, spent)
         self._refuse_excess(request, channel, answer, effort, spent)
         if error:
             self._disable(channel, StopReason.ERROR, error)
@@ -254,13 +260,15 @@ class JudgeCaller(Filler[Channel]):
         else:
             effort.ended, effort.last = True, answer
 
-    def _count(self, request: Request, channel: Channel, trouble: Retry, effort: Effort) -> None:
+    def _count_failure(
+        self, request: Request, channel: Channel, trouble: Retry, effort: Effort
+    ) -> None:
         """Count a call that came to nothing, for its request and for its judge.
 
         It is no attempt of its request where it says nothing of it: its judge was never reached,
         or nothing comes back from it, whatever it is asked.
         """
-        breaker = channel.breaker
+        breaker = channel.circuit_breaker
         throttled = trouble.kind is RetryKind.THROTTLED
         if throttled or trouble.status != "failed":  # something came back
             breaker.record_answer()
@@ -270,36 +278,42 @@ class JudgeCaller(Filler[Channel]):
                 effort.missed_after = breaker.answers
             suspect = breaker.answers > effort.missed_after
             breaker.record_failure(trouble, request.key, is_probe=effort.is_probe, suspect=suspect)
-            effort.troubles += self._cost(channel, trouble, effort, suspect=suspect)
+            effort.troubles += self._attempts_lost(channel, trouble, effort, suspect=suspect)
         effort.ended = effort.troubles >= self.options.attempts
         now = self.clock.now()
-        self._give_up(channel, channel.patience.missed(trouble, now, away=breaker.is_open))
+        self._give_up(
+            channel, channel.failure_detector.record_failure(trouble, now, away=breaker.is_open)
+        )
 
-    def _cost(self, channel: Channel, trouble: Retry, effort: Effort, *, suspect: bool) -> float:
+    def _attempts_lost(
+        self, channel: Channel, trouble: Retry, effort: Effort, *, suspect: bool
+    ) -> float:
         """Return how many attempts of its request a failed call counts for.
 
         A prompt that is `suspect`, as others were answered meanwhile, never holds up the run.
         """
-        breaker = channel.breaker
+        breaker = channel.circuit_breaker
         unreached = trouble.kind is RetryKind.UNREACHED
         away = unreached or (breaker.is_open and not effort.is_probe)
-        if away or channel.patience.is_starting(trouble):
+        if away or channel.failure_detector.is_starting(trouble):
             return 0.0
         if suspect or trouble.kind is not RetryKind.UNAVAILABLE:
             return 1.0
-        if channel.patience.alone or (breaker.is_open and breaker.is_sure):
+        if channel.failure_detector.first_call_alone or (breaker.is_open and breaker.is_sure):
             return 0.0
         return _DOUBTFUL_COST if breaker.is_open else 1.0
 
-    def _let_go(self, channel: Channel, effort: Effort, spent: float | None) -> None:
+    def _release_reserved(self, channel: Channel, effort: Effort, spent: float | None) -> None:
         """Give back what was reserved for a call, but for what it may have cost."""
         if effort.unsettled:
             channel.tally.unsettled += effort.dollars
-            self._exposure.lose(effort.dollars, channel.judge.name if effort.uncounted else "")
+            self._exposure.keep_possibly_billed(
+                effort.dollars, channel.judge.name if effort.uncounted else ""
+            )
         else:
-            self._exposure.settle(effort.dollars)
+            self._exposure.remove(effort.dollars)
         unknown = spent is None or effort.unsettled
-        self.purse.give_back(effort.dollars, effort.dollars if unknown else spent or 0.0)
+        self.budget.give_back(effort.dollars, effort.dollars if unknown else spent or 0.0)
 
     def _refuse_excess(
         self,
@@ -310,40 +324,42 @@ class JudgeCaller(Filler[Channel]):
         spent: float | None,
     ) -> None:
         """Disable a judge that costs more than was reserved, since no cap can be kept then."""
-        if self.purse.capped and spent is not None and spent > effort.dollars + NOTHING:
+        if self.budget.capped and spent is not None and spent > effort.dollars + NOTHING:
             tokens, limit = answer.usage.output_tokens, request.output_limit or 0
             what = f"an answer of {tokens:,} tokens (limit {limit:,})"
-            self.disable_judge(channel.judge.name, excess(what, spent, effort.dollars))
+            self.disable_judge(channel.judge.name, overcharged(what, spent, effort.dollars))
 
     async def _keep(
         self, request: Request, channel: Channel, answer: Answer, effort: Effort
     ) -> float | None:
         """Keep an answer, and learn from it; return what it cost."""
-        channel.gate.learn(answer.rates)
+        channel.limiter.learn_limits(answer.rates)
         if answer.usage.input_tokens:
-            channel.gate.settle(effort.cost, channel.provider.limit_tokens(answer.usage))
-            kind, cut = model_name(request.response_model), answer.status == "truncated"
-            channel.estimates.learn(effort.size or size_of(request), answer.usage, kind, cut=cut)
+            channel.limiter.correct(effort.cost, channel.provider.limit_tokens(answer.usage))
+            kind, cut = response_model_name(request.response_model), answer.status == "truncated"
+            channel.estimates.learn(
+                effort.size or measure_request(request), answer.usage, kind, cut=cut
+            )
             if effort.bound.tokens:
                 channel.estimates.learn_prompt(answer.usage.input_tokens, effort.bound)
-        spent = await self.books.keep(
+        spent = await self.writer.keep(
             *(request.key, channel.judge, answer, channel.tally),
             attempts=effort.calls,
             final=effort.ended,
             limit=request.output_limit or 0,
         )
         if effort.ended:
-            reason = without_name(answer.reason, channel.judge.name)
-            channel.tally.end(answer.status, reason, self.clock.date(), effort.wraps)
-        if self.books.exhausted:
+            reason = strip_name(answer.reason, channel.judge.name)
+            channel.tally.count_ended(answer.status, reason, self.clock.date(), effort.wraps)
+        if self.writer.exhausted:
             self.stop(FULL)
         return spent
 
-    def _hear(self, channel: Channel) -> None:
+    def _record_reply(self, channel: Channel) -> None:
         """Record that a judge replied: its server is up, and its account alive."""
-        channel.patience.replied()
-        channel.breaker.record_answer()
-        channel.gate.hear()
+        channel.failure_detector.record_reply()
+        channel.circuit_breaker.record_answer()
+        channel.limiter.record_answer()
 
     def _disable(self, channel: Channel, code: StopReason, message: str) -> None:
         """Ask a judge nothing more, for this reason."""
@@ -354,10 +370,10 @@ class JudgeCaller(Filler[Channel]):
         if reason:
             self.disable_judge(channel.judge.name, reason)
 
-    def _run_dry(self, channel: Channel) -> None:
+    def _disable_when_money_is_short(self, channel: Channel) -> None:
         """Ask a judge nothing more, as the budget is used up. This is no fault, and no stop."""
-        if self.purse.over:
-            self.disable_judge(channel.judge.name, over_budget(self.options.max_usd or 0.0))
+        if self.budget.over:
+            self.disable_judge(channel.judge.name, budget_used_up(self.options.max_usd or 0.0))
 
     async def _back_off(
         self, request: Request, channel: Channel, trouble: Retry, effort: Effort
@@ -369,25 +385,31 @@ class JudgeCaller(Filler[Channel]):
         """
         jitter = random.Random(f"{request.key}:{effort.calls}").random()
         throttled = trouble.kind is RetryKind.THROTTLED
-        longest_wait = _LONGEST_WAIT if throttled else max(_LONGEST_WAIT, channel.patience.most)
+        longest_wait = (
+            _LONGEST_WAIT
+            if throttled
+            else max(_LONGEST_WAIT, channel.failure_detector.longest_silence)
+        )
         if trouble.delay is not None and trouble.delay > longest_wait:
             wait = f"{trouble.delay / 60:.0f} minutes"
             what = f"{trouble.detail}; the server asks to wait {wait}: go on later"
             self._disable(channel, StopReason.THROTTLED if throttled else StopReason.SILENT, what)
             return 0.0
-        if channel.breaker.is_open and not throttled:
-            channel.tally.retry(
+        if channel.circuit_breaker.is_open and not throttled:
+            channel.tally.count_retry(
                 f"{trouble.detail}; its calls wait until it answers", self.clock.date()
             )
             return 0.0  # the circuit breaker holds it back
-        channel.tally.retry(trouble.detail, self.clock.date())
-        if channel.patience.is_starting(trouble):
+        channel.tally.count_retry(trouble.detail, self.clock.date())
+        if channel.failure_detector.is_starting(trouble):
             return min(_STARTING_BACKOFF, _FIRST_BACKOFF * 2.0 ** (effort.calls - 1))
         backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (effort.calls - 1))
         delay = trouble.delay * (1 + 0.1 * jitter) if trouble.delay else backoff
         if not throttled:
             return delay
         channel.tally.throttled += 1
-        lasting = await channel.gate.pause(delay)
-        self._give_up(channel, channel.patience.throttled(lasting, self.clock.now()))
+        lasting = await channel.limiter.pause(delay)
+        self._give_up(
+            channel, channel.failure_detector.record_throttling(lasting, self.clock.now())
+        )
         return 0.0

@@ -25,22 +25,22 @@ class Clock:
         """Return the seconds since 1970, as other machines know them."""
         return time.time()
 
-    def real(self, seconds: float) -> float:
+    def machine_seconds(self, seconds: float) -> float:
         """Return how long a wait takes, in seconds of the machine."""
         return max(0.0, seconds) / self.speed
 
     def pause(self, seconds: float) -> None:
         """Wait, and let this thread do nothing else."""
-        time.sleep(self.real(seconds))
+        time.sleep(self.machine_seconds(seconds))
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
-        await asyncio.sleep(self.real(seconds))
+        await asyncio.sleep(self.machine_seconds(seconds))
 
     async def wait_for(self, event: Awaitable[object], seconds: float) -> None:
         """Wait for something, but no longer."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(event, self.real(seconds))
+            await asyncio.wait_for(event, self.machine_seconds(seconds))
 
 
 CLOCK = Clock()

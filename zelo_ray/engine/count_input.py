@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from zelo_ray.errors import InputError, Stopped
-from zelo_ray.formats.input.keeping import is_made
+from zelo_ray.formats.input.stored_inputs import is_converted
 from zelo_ray.formats.own_query import OwnQueries
 from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.formats.results import ResultsWriter
@@ -35,7 +35,7 @@ class InputCount:
     """file, number and query id of each pool"""
     offsets: list[int] = field(default_factory=list)
     """where its line begins, in a file that is plain"""
-    told: list[str] = field(default_factory=list)
+    reports: list[str] = field(default_factory=list)
     """what only some queries have of what judges are to be shown"""
     own: list[str] = field(default_factory=list)
     """which queries are among their own candidates"""
@@ -104,10 +104,10 @@ def count_input(
                 census.held = None
             elif census.held is not None:
                 census.held.append(replace(line, pool=None))
-            shown.see(line.pool.about)
-            of_documents.see_documents(line.pool)
-            for document in () if is_made(line.file) else line.pool.documents:
-                own_queries.meet(line.pool.query_id, line.pool.query, document)
+            shown.count_fields(line.pool.about)
+            of_documents.count_documents(line.pool)
+            for document in () if is_converted(line.file) else line.pool.documents:
+                own_queries.check_candidate(line.pool.query_id, line.pool.query, document)
             census.pools += 1
             census.documents += len(line.pool.documents)
             for name, count in counts.items():
@@ -121,6 +121,6 @@ def count_input(
         raise InputError(f"the input holds no pool; {census.first_rejection or held}")
     shown.refuse_unknown("the input")
     of_documents.refuse_unknown("the input")
-    census.told = [*shown.told(), *of_documents.told()]
+    census.reports = [*shown.describe_missing(), *of_documents.describe_missing()]
     census.own = own_queries.notes(left_out=False)
     return census

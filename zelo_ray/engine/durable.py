@@ -13,13 +13,13 @@ from zelo_ray.errors import LedgerError
 FULL = "the disk of the output directory is full; make room and run again"
 
 
-def keep_file(fs: fsspec.AbstractFileSystem, name: str, data: bytes) -> None:
+def write_durably(fs: fsspec.AbstractFileSystem, name: str, data: bytes) -> None:
     """Replace a file; readers see the old or the new content, and the new one is durable.
 
     Raises:
         LedgerError: it could not be written.
     """
-    with telling(name):
+    with explain_file_errors(name):
         if "file" in fs.protocol:
             _replace(Path(name), data)
         else:
@@ -27,7 +27,7 @@ def keep_file(fs: fsspec.AbstractFileSystem, name: str, data: bytes) -> None:
 
 
 @contextmanager
-def telling(name: str) -> Iterator[None]:
+def explain_file_errors(name: str) -> Iterator[None]:
     """Turn errors of the storage about a file, or its folder, into one line that says what to do.
 
     Raises:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.engine.breaker import CircuitBreaker
-from zelo_ray.engine.gate import LimiterClient
-from zelo_ray.engine.patience import Patience
+from zelo_ray.engine.circuit_breaker import CircuitBreaker
+from zelo_ray.engine.failure_detector import FailureDetector
+from zelo_ray.engine.limiter_client import LimiterClient
 from zelo_ray.engine.tokens import Bound, Estimates, RequestSize
 from zelo_ray.engine.trial import FirstRequests
 from zelo_ray.providers import Connection, Provider
@@ -26,10 +26,10 @@ class Channel:
     connection: Connection
     concurrency: int
     slots: asyncio.Semaphore
-    gate: LimiterClient
+    limiter: LimiterClient
     estimates: Estimates
-    patience: Patience
-    breaker: CircuitBreaker
+    failure_detector: FailureDetector
+    circuit_breaker: CircuitBreaker
     trial: FirstRequests
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     """held by a first call that goes alone"""
@@ -39,8 +39,8 @@ class Channel:
 
     def close(self) -> None:
         """Release all waiting calls: no call is made after this."""
-        self.gate.close()
-        self.breaker.close()
+        self.limiter.close()
+        self.circuit_breaker.close()
         self.trial.skip()
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from scipy.optimize import nnls
 
-from zelo_ray.engine.ledger import spent_in
+from zelo_ray.engine.ledger import sum_spent
 from zelo_ray.engine.sample_input import Array, InputSample, Sampled
 from zelo_ray.engine.tokens import OVERHEAD
-from zelo_ray.engine.waves import Reserve, reserve
+from zelo_ray.engine.waves import Reserve, reserve_for_batches
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN
 from zelo_ray.providers import load_provider
@@ -132,12 +132,12 @@ def estimate(
 
     def note(row: Reply) -> None:
         if book := books.get(row.judge):
-            if row.final and row.status not in retry and not 0 < row.cut_at < book.limit:
+            if row.final and row.status not in retry and not 0 < row.truncated_at < book.limit:
                 book.answered.add(bytes.fromhex(row.key))
             if row.key in wanted:
                 book.rows.setdefault(row.key, []).append(row)
 
-    paid = spent_in(options.books, look=note)
+    paid = sum_spent(options.ledger_place, look=note)
     forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
     return CostEstimate(
         pools=survey.pools,
@@ -221,7 +221,9 @@ def _forecast(
         online=dollars(batch=False),
         batch=dollars(batch=has_batch),
         has_batch=has_batch,
-        held=reserve(judge, remainder, size, usage, survey.options.prices) if has_batch else None,
+        held=reserve_for_batches(judge, remainder, size, usage, survey.options.prices)
+        if has_batch
+        else None,
         hours=hours,
         guessed=guessed,
         replies=replies,

@@ -17,7 +17,7 @@ import fsspec
 import orjson
 
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.durable import keep_file, telling
+from zelo_ray.engine.durable import explain_file_errors, write_durably
 from zelo_ray.errors import LedgerError
 
 FOLDER = "exposure"
@@ -39,11 +39,11 @@ class Exposure:
         self._fs, root = fsspec.url_to_fs(ledger_dir)
         self._name = f"{root.rstrip('/')}/{FOLDER}/{run_id}-{uuid.uuid4().hex[:8]}.json"
         self._record = {"out": out, "run_id": run_id}
-        self._calls, self._flying, self._lost, self._said = 0, 0.0, 0.0, 0.0
+        self._calls, self._in_flight, self._lost, self._recorded = 0, 0.0, 0.0, 0.0
         self._uncounted, self._unwritten = dict[str, float](), False
-        self._writing, self._clock, self._said_at = asyncio.Lock(), clock, -math.inf
+        self._writing, self._clock, self._recorded_at = asyncio.Lock(), clock, -math.inf
 
-    async def send(self, dollars: float) -> None:
+    async def add(self, dollars: float) -> None:
         """Return when it is durable that a call may cost so much.
 
         Raises:
@@ -51,60 +51,62 @@ class Exposure:
         """
         if not dollars:
             return
-        self._calls, self._flying = self._calls + 1, self._flying + dollars
+        self._calls, self._in_flight = self._calls + 1, self._in_flight + dollars
         try:
-            while self._flying + self._lost > self._said:
+            while self._in_flight + self._lost > self._recorded:
                 async with self._writing:
-                    if self._flying + self._lost > self._said:
-                        await self._say(self._flying + self._lost)
+                    if self._in_flight + self._lost > self._recorded:
+                        await self._write(self._in_flight + self._lost)
         except LedgerError:
-            self.settle(dollars)
+            self.remove(dollars)
             raise
 
-    def settle(self, dollars: float) -> None:
+    def remove(self, dollars: float) -> None:
         """Record that a call of this amount has its reply in the ledger, or costs nothing."""
         if dollars:
             self._calls -= 1
-            self._flying = self._flying - dollars if self._calls else 0.0
+            self._in_flight = self._in_flight - dollars if self._calls else 0.0
 
-    def lose(self, dollars: float, uncounted: str = "") -> None:
+    def keep_possibly_billed(self, dollars: float, uncounted: str = "") -> None:
         """Keep the possible cost of a call whose reply will never come.
 
         Args:
             dollars: how much was recorded for it.
             uncounted: the judge whose answer came, and reported no tokens; empty if none came.
         """
-        self.settle(dollars)
+        self.remove(dollars)
         self._lost += dollars
         if dollars and uncounted:
             self._uncounted[uncounted] = self._uncounted.get(uncounted, 0.0) + dollars
             self._unwritten = True
 
-    async def ease(self) -> None:
+    async def lower(self) -> None:
         """Lower the recorded amount if much less is in flight; to nothing, if nothing is."""
         async with self._writing:
-            goal = self._lost + self._flying
-            recent = self._clock.now() - self._said_at < _AWHILE
+            goal = self._lost + self._in_flight
+            recent = self._clock.now() - self._recorded_at < _AWHILE
             if self._unwritten and not self._calls:
-                await self._say(goal)
-            if goal >= self._said or (self._calls and (recent or goal > _LESS * self._said)):
+                await self._write(goal)
+            if goal >= self._recorded or (
+                self._calls and (recent or goal > _LESS * self._recorded)
+            ):
                 return
-            self._said = goal  # before it is written: who sends meanwhile has a line of its own
-            await self._say(goal)
+            self._recorded = goal  # before it is written: who sends meanwhile has a line of its own
+            await self._write(goal)
 
-    async def _say(self, dollars: float) -> None:
+    async def _write(self, dollars: float) -> None:
         uncounted = {"uncounted": self._uncounted} if self._uncounted else {}
         record = orjson.dumps({**self._record, "dollars": dollars, **uncounted})
         self._unwritten = False
         if dollars:
-            await asyncio.to_thread(keep_file, self._fs, self._name, record)
+            await asyncio.to_thread(write_durably, self._fs, self._name, record)
         else:
-            with telling(self._name):
+            with explain_file_errors(self._name):
                 await asyncio.to_thread(self._fs.rm_file, self._name)
-        self._said, self._said_at = dollars, self._clock.now()
+        self._recorded, self._recorded_at = dollars, self._clock.now()
 
 
-def exposed(ledger_dir: str, out: str | None = None) -> float:
+def sum_exposure(ledger_dir: str, out: str | None = None) -> float:
     """Return the US dollars perhaps billed for calls without a reply or without token counts.
 
     Args:
@@ -117,7 +119,7 @@ def exposed(ledger_dir: str, out: str | None = None) -> float:
     return sum(dollars for where, dollars, _ in _records(ledger_dir) if out in (None, where))
 
 
-def uncounted(ledger_dir: str) -> dict[str, float]:
+def sum_uncounted(ledger_dir: str) -> dict[str, float]:
     """Sum, by judge, the part of these dollars that is of answers that reported no tokens.
 
     Args:

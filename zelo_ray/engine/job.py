@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.engine.ledger import drop_reserves, keep_index
-from zelo_ray.engine.lock import claim
+from zelo_ray.engine.ledger import drop_reserves, update_index
+from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AskingOptions
 
@@ -31,31 +31,31 @@ class Watch(Protocol):
         """Show figures by judge, about twice a second while judges are asked."""
 
 
-def placed(options: Asking) -> Asking:
+def with_absolute_places(options: Asking) -> Asking:
     """Return the options with absolute places; see `absolute`."""
-    places = {"out": absolute(options.out), "ledger": absolute(options.books)}
+    places = {"out": absolute_place(options.out), "ledger": absolute_place(options.ledger_place)}
     return options.model_copy(update=places)
 
 
 @contextlib.contextmanager
-def claimed(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
+def claim_output(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
     """Lock the output directory and the ledger while the context lasts.
 
     Raises:
         LockError: another run holds it, or another command than ``kind`` left its results there.
     """
     with contextlib.ExitStack() as claims:
-        claims.enter_context(claim(options.out, watch.say, kind))
-        if options.books != options.out:
-            claims.enter_context(claim(options.books, watch.say, None))
-        drop_reserves(options.books)
-        keep_index(options.books)
+        claims.enter_context(claim_folder(options.out, watch.say, kind))
+        if options.ledger_place != options.out:
+            claims.enter_context(claim_folder(options.ledger_place, watch.say, None))
+        drop_reserves(options.ledger_place)
+        update_index(options.ledger_place)
         yield
-        drop_reserves(options.books)
-        keep_index(options.books)
+        drop_reserves(options.ledger_place)
+        update_index(options.ledger_place)
 
 
-def absolute(out: str) -> str:
+def absolute_place(out: str) -> str:
     """Return the place of ``out`` in a form that is the same for every process.
 
     Raises:

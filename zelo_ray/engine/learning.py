@@ -14,7 +14,7 @@ from zelo_ray.formats.labels import read_labels
 from zelo_ray.formats.results import ResultsWriter, read_table, write_json
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import KEPT, Learned, load
+from zelo_ray.protocols import KEPT, Learned, load_protocol
 from zelo_ray.records import Consensus, Rater, Share
 
 _NARROW = (
@@ -23,7 +23,7 @@ _NARROW = (
 )  # columns to learn from
 
 
-def human_grades(options: AnnotateOptions) -> pa.Table | None:
+def read_human_grades(options: AnnotateOptions) -> pa.Table | None:
     """Read the human grades that a job was given, one a document; None without any.
 
     Returns:
@@ -33,10 +33,10 @@ def human_grades(options: AnnotateOptions) -> pa.Table | None:
         InputError: they cannot be read.
     """
     human = getattr(options, "human", None)  # not every protocol takes them
-    return None if human is None else grades_at(human)
+    return None if human is None else read_grades(human)
 
 
-def grades_at(place: str) -> pa.Table:
+def read_grades(place: str) -> pa.Table:
     """Read people's grades from 0 to 3, one a document: of several the lower median.
 
     Returns:
@@ -52,7 +52,7 @@ def grades_at(place: str) -> pa.Table:
     several = ids.group_by(ids.column_names, use_threads=False).aggregate([([], "count_all")])
     sizes = several["count_all"].to_numpy()
     table = rows.take(pa.array(np.cumsum(sizes) - sizes + (sizes - 1) // 2))
-    drawn = ["probability"] if labels.drawn else []
+    drawn = ["probability"] if labels.is_random_sample else []
     table = table.select(["query_id", "doc_id", "grade", *drawn])
     table = table.rename_columns(["query_id", "doc_id", "relevance", *drawn])
     if labels.frame is not None:
@@ -61,13 +61,13 @@ def grades_at(place: str) -> pa.Table:
     return as_grades(place, table)
 
 
-def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
+def learn_judges(options: AnnotateOptions, human: pa.Table | None) -> Learned:
     """Learn about the judges from the judgments just written; keep it in files of its own.
 
     Raises:
         Stopped: the judges could not be measured.
     """
-    protocol = load(options.protocol)
+    protocol = load_protocol(options.protocol)
     if protocol.learn is None or not protocol.learned_from(options):
         return Learned()
     tables = {
@@ -94,7 +94,7 @@ def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
     return learned
 
 
-def with_scores(
+def learn_and_score(
     first: Summary,
     options: AnnotateOptions,
     human: pa.Table | None,
@@ -111,9 +111,9 @@ def with_scores(
     Raises:
         Stopped: the judges could not be measured.
     """
-    if not load(options.protocol).learned_from(options):
+    if not load_protocol(options.protocol).learned_from(options):
         return first
-    learned = learn(options, human)
+    learned = learn_judges(options, human)
     return replace(
         again(learned),
         sweeps=first.sweeps,

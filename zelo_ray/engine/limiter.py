@@ -79,36 +79,36 @@ class Limiter:
     """
 
     def __init__(self, account: Account, now: float) -> None:
-        self._account, self._told = account, dict[str, float]()
+        self._account, self._reported_limits = account, dict[str, float]()
         self._clocks = dict[str, float]()
         self._open_at = self._grown_at = self._cut_at = now
-        self._share = self._reach = 1.0
-        self._met = self._pressed = False
+        self._share = self._learned_limits = 1.0
+        self._met_limits = self._pressed = False
         self._alike_since: float | None = None
 
     @property
     def guessed(self) -> bool:
         """Return whether the requests a minute are only a cautious guess."""
-        has_rate = "rpm" in self._account.limits or "rpm" in self._told
+        has_rate = "rpm" in self._account.limits or "rpm" in self._reported_limits
         return bool(self._account.cautious) and not has_rate
 
     @property
     def rates(self) -> dict[str, float]:
         """Return the limits in force, each a number in its own period."""
         limits = dict[str, float]()
-        for name, limit in (*self._told.items(), *self._account.limits.items()):
+        for name, limit in (*self._reported_limits.items(), *self._account.limits.items()):
             limits[name] = min(limit, limits.get(name, limit))
         day = {"rpd": limits.pop("rpd")} if "rpd" in limits else {}
         rates = {name: limit * self._share * _HEADROOM for name, limit in limits.items()}
         if self.guessed:
-            reach = self._share * self._reach
+            reach = self._share * self._learned_limits
             rates |= {name: limit * reach for name, limit in self._account.cautious.items()}
         return rates | day
 
     def learn(self, account: Account, told: Mapping[str, float]) -> None:
         """Take what the user gives, and what the server's headers said last."""
         self._account = account
-        self._told.update(told)
+        self._reported_limits.update(told)
 
     def reserve(self, cost: Mapping[str, float], now: float) -> float:
         """Reserve a place for a call of this cost; return the seconds until it may go."""
@@ -125,13 +125,13 @@ class Limiter:
         self._grow(now)
         rates, delays, ready = self.rates, list[float](), 0
         for cost in costs:
-            if self._ahead(rates, now)[0] > _HORIZON:
+            if self._seconds_ahead(rates, now)[0] > _HORIZON:
                 break
             delays.append(self._reserve(cost, rates, now))
-        while ready < ahead and self._rested(usual, rates, now):
+        while ready < ahead and self._is_far_below_limits(usual, rates, now):
             self._reserve(usual, rates, now)
             ready += 1
-        first, binding = self._ahead(rates, now)
+        first, binding = self._seconds_ahead(rates, now)
         again = max(_SOONEST, first - _HORIZON / 2)
         self._pressed = first > _HORIZON / 2 and binding in self._account.cautious
         paused = max(0.0, self._open_at - now)
@@ -143,7 +143,7 @@ class Limiter:
             if name in self._clocks:
                 self._clocks[name] += more.get(name, 0.0) * _PERIODS[name] / rate
 
-    def hear(self) -> None:
+    def record_answer(self) -> None:
         """Record that the account answered some caller."""
         self._alike_since = None
 
@@ -155,8 +155,8 @@ class Limiter:
         """
         self._open_at = max(self._open_at, now + seconds)
         if now > self._cut_at + 1.0:  # calls that were in flight together are one excess
-            self._share, self._met = max(_LEAST, self._share * _CUT), True
-            self._reach *= _RETREAT
+            self._share, self._met_limits = max(_LEAST, self._share * _CUT), True
+            self._learned_limits *= _RETREAT
             self._cut_at = now
         self._alike_since = now if self._alike_since is None else self._alike_since
         return now - self._alike_since
@@ -174,14 +174,16 @@ class Limiter:
             start = max(start, clock)
         return start - now
 
-    def _rested(self, cost: Mapping[str, float], rates: Mapping[str, float], now: float) -> bool:
+    def _is_far_below_limits(
+        self, cost: Mapping[str, float], rates: Mapping[str, float], now: float
+    ) -> bool:
         """Return whether the account is far below every limit, also after a call of this cost."""
         return "rpd" not in rates and all(  # others lack what one caller hoards of a day
             self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate < now - _RESTED
             for name, rate in rates.items()
         )
 
-    def _ahead(self, rates: Mapping[str, float], now: float) -> tuple[float, str]:
+    def _seconds_ahead(self, rates: Mapping[str, float], now: float) -> tuple[float, str]:
         """Return how many seconds the slowest clock is ahead of the time, and which it is."""
         clocks = [(self._clock(name, now) - now, name) for name in rates]
         if rpd := rates.get("rpd"):  # a day's limit makes nobody wait: there is one, or none
@@ -196,4 +198,4 @@ class Limiter:
         elif (
             self.guessed and self._pressed
         ):  # else another program sets the pace, and nothing is learned
-            self._reach *= 1 + (_WARY_GROWTH if self._met else _GROWTH) * seconds
+            self._learned_limits *= 1 + (_WARY_GROWTH if self._met_limits else _GROWTH) * seconds

@@ -22,7 +22,7 @@ from pathlib import Path
 import fsspec
 
 from zelo_ray.errors import LockError, ZeloError
-from zelo_ray.formats.files import named, record
+from zelo_ray.formats.files import name_file_in_errors, read_record
 
 RUN_LOCK = ".run.lock"
 WRITERS_LOCK = ".writers.lock"
@@ -36,14 +36,14 @@ _WORTHLESS = re.compile(
 
 def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str | None) -> None:
     if kind and fs.exists(f"{path}/run.json"):
-        recorded_kind = record(f"{out.rstrip('/')}/run.json").get("kind")
+        recorded_kind = read_record(f"{out.rstrip('/')}/run.json").get("kind")
         if recorded_kind != kind:
             whose = recorded_kind or "another program"
             raise LockError(f"{out} holds the results of {whose}; name another --out")
 
 
 @contextlib.contextmanager
-def claim(
+def claim_folder(
     out: str, say: Callable[[str], None] = print, kind: str | None = "annotate"
 ) -> Iterator[None]:
     """Lock ``out`` while the context lasts.
@@ -69,7 +69,7 @@ def claim(
         if not _try_lock(lock, fcntl.LOCK_EX):
             raise LockError(f"{out} is in use by another run ({_owner(folder / RUN_LOCK)})")
         os.ftruncate(lock, 0)
-        with named(str(folder / RUN_LOCK)):
+        with name_file_in_errors(str(folder / RUN_LOCK)):
             os.pwrite(lock, _about_me().encode(), 0)
         with open_lock(folder / WRITERS_LOCK) as writers:
             if not _try_lock(writers, fcntl.LOCK_EX):
@@ -79,7 +79,7 @@ def claim(
 
 
 @contextlib.contextmanager
-def leaving_no_trace(*outs: str) -> Iterator[None]:
+def remove_folders_if_refused(*outs: str) -> Iterator[None]:
     """Remove directories that a command made, if it is refused before it has done anything.
 
     Args:
@@ -103,7 +103,7 @@ def leaving_no_trace(*outs: str) -> Iterator[None]:
         raise
 
 
-def at_work(out: str) -> bool:
+def is_run_active(out: str) -> bool:
     """Return whether a run holds ``out``, where that is easy to tell: on this machine's disk."""
     fs, path = fsspec.url_to_fs(out)
     lock = Path(path) / RUN_LOCK

@@ -11,26 +11,26 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
-from zelo_ray.engine.breaker import CircuitBreaker
 from zelo_ray.engine.budget import SharedBudget
+from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.calling import JudgeCaller
+from zelo_ray.engine.circuit_breaker import CircuitBreaker
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.effort import Channel
 from zelo_ray.engine.exposure import Exposure
-from zelo_ray.engine.gate import LimiterClient
+from zelo_ray.engine.failure_detector import FailureDetector
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
-from zelo_ray.engine.openings import Openings
-from zelo_ray.engine.patience import Patience
-from zelo_ray.engine.purse import BudgetClient
+from zelo_ray.engine.limiter_client import LimiterClient
+from zelo_ray.engine.prompt_cache import PromptCacheScheduler
 from zelo_ray.engine.quota import OwnQuota, Quota
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.engine.trial import FirstRequests, has_judged
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions, Limit
-from zelo_ray.protocols import Progress, Step, find
+from zelo_ray.protocols import Progress, Step, find_protocol
 from zelo_ray.providers import Connection, Settings, connect, find_key, fingerprint, load_provider
-from zelo_ray.providers.added import seconds_for
+from zelo_ray.providers.extra_body import call_timeout
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool, Request
 
@@ -39,7 +39,7 @@ _ROOM = 4  # times what may be in flight: requests that wait, some for others th
 _COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
 
 
-class Asker(JudgeCaller):
+class OnlineClient(JudgeCaller):
     """Client that asks some of a panel's judges, on the event loop that it was made on.
 
     Args:
@@ -81,23 +81,26 @@ class Asker(JudgeCaller):
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
         budget = BudgetClient(uuid.uuid4().hex, shared_budget, clock=clock)
         lines = [self._connect(judge, options, environ, clock) for judge in judges]
-        exposure = Exposure(options.books, options.out, run_id, clock)
+        exposure = Exposure(options.ledger_place, options.out, run_id, clock)
         super().__init__(options, lines, writer, budget, clock, ledger=ledger, exposure=exposure)
-        self._protocol = find(options.protocol)
-        self._panel = self._protocol.heeded(judges, panel, options)
+        self._protocol = find_protocol(options.protocol)
+        self._panel = self._protocol.judges_in_scope(judges, panel, options)
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
-        self._roomy = asyncio.Event()
-        self._roomy.set()
-        self._slots = sum(channel.concurrency for channel in self.lines.values())
-        self._begun, self._pending = set[Progress](), 0  # pools on their way, and their requests
+        self._has_room_again = asyncio.Event()
+        self._has_room_again.set()
+        self._slots = sum(channel.concurrency for channel in self.channels.values())
+        self._begun_pools, self._pending = (
+            set[Progress](),
+            0,
+        )  # pools on their way, and their requests
 
     def _connect(
         self, judge: Judge, options: AnnotateOptions, environ: Mapping[str, str], clock: Clock
     ) -> Channel:
         provider = load_provider(judge.provider)
         key = find_key(judge, options.api_key_env, environ)
-        settings = Settings(key, judge.base_url, seconds_for(judge.options, options.timeout))
+        settings = Settings(key, judge.base_url, call_timeout(judge.options, options.timeout))
         at = (judge.provider, settings)
         if at not in self._connections:
             self._connections[at] = connect(judge, settings)
@@ -111,34 +114,34 @@ class Asker(JudgeCaller):
         )
         return Channel(
             *(judge, provider, self._connections[at], slots, asyncio.Semaphore(slots)),
-            gate=LimiterClient(account, self._quota, clock),
+            limiter=LimiterClient(account, self._quota, clock),
             estimates=Estimates(judge),
-            patience=Patience(judge, options.patience, reached=self._again),
-            breaker=CircuitBreaker(slots, clock),
+            failure_detector=FailureDetector(judge, options.patience, reached=self._again),
+            circuit_breaker=CircuitBreaker(slots, clock),
             trial=FirstRequests(judge, passed=options.keep_asking or self._again),
         )
 
     @property
     def tallies(self) -> dict[str, Tally]:
         """Return each judge's figures so far."""
-        for channel in self.lines.values():
-            if channel.gate.lease:
-                channel.tally.limits = dict(channel.gate.lease.rates)
-        return {name: channel.tally for name, channel in self.lines.items()}
+        for channel in self.channels.values():
+            if channel.limiter.lease:
+                channel.tally.limits = dict(channel.limiter.lease.rates)
+        return {name: channel.tally for name, channel in self.channels.items()}
 
     def stop(self, reason: str) -> None:
         """Make no new call. What is in flight is still kept."""
         super().stop(reason)
-        self._roomy.set()
+        self._has_room_again.set()
 
-    async def fill(self, pool: Pool) -> None:
+    async def ask_about(self, pool: Pool) -> None:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
         keys, counts, steps = set[str](), Counter[str](), list[Step]()
         progress = Progress(self._protocol.rounds(pool, self._panel, self.options))
         try:
             while requests := await self._plan(progress, keys, steps):
                 keys.update(request.key for request in requests)
-                openings = Openings(requests, self.clock)
+                openings = PromptCacheScheduler(requests, self.clock)
                 outcomes = await asyncio.gather(
                     *(self._ask_once(request, openings) for request in requests)
                 )
@@ -146,19 +149,19 @@ class Asker(JudgeCaller):
                     r.judge.name for r, was in zip(requests, outcomes, strict=True) if was
                 )
         finally:  # also where a protocol of a user's own raises
-            self._begun.discard(progress)
+            self._begun_pools.discard(progress)
             self._make_room()
         if not self.stopped:
             planned = self._protocol.count(pool, self._panel, self.options)
             if self._again:  # others have asked for this run, too
-                answered_keys = progress.heard()
+                answered_keys = progress.answered_keys()
                 counts = Counter(
-                    {n: sum(map(self._ledger.own, set(answered_keys[n]))) for n in answered_keys}
+                    {n: sum(map(self._ledger.is_own, set(answered_keys[n]))) for n in answered_keys}
                 )
             for name, channel in (
-                (n, channel) for n, channel in self.lines.items() if not channel.disabled
+                (n, channel) for n, channel in self.channels.items() if not channel.disabled
             ):
-                channel.tally.pass_over(name, planned[name], counts[name], steps[-1])
+                channel.tally.count_skipped(name, planned[name], counts[name], steps[-1])
 
     async def _plan(
         self, progress: Progress, asked_keys: set[str], steps: list[Step]
@@ -171,25 +174,27 @@ class Asker(JudgeCaller):
         """
         async with self._finishers if steps else self._planners:
             while not (steps or self._has_room or self.halt.is_set()):
-                self._roomy.clear()
-                await self._roomy.wait()
+                self._has_room_again.clear()
+                await self._has_room_again.wait()
             if self.stopped:
                 return []
-            self._begun.add(progress)
+            self._begun_pools.add(progress)
             step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
             steps[1:] = [step]
-            for channel in (channel for channel in self.lines.values() if not channel.trial.passed):
-                keys = progress.heard().get(channel.judge.name, ())
+            for channel in (
+                channel for channel in self.channels.values() if not channel.trial.passed
+            ):
+                keys = progress.answered_keys().get(channel.judge.name, ())
                 if await asyncio.to_thread(has_judged, self._ledger, keys):
                     channel.trial.skip()
-            open_to = {name for name, channel in self.lines.items() if not channel.disabled}
+            open_to = {name for name, channel in self.channels.items() if not channel.disabled}
             requests = [
                 r for r in step.missing if r.judge.name in open_to and r.key not in asked_keys
             ]
             self._pending += len(requests)
             return requests
 
-    async def _ask_once(self, request: Request, openings: Openings) -> bool:
+    async def _ask_once(self, request: Request, openings: PromptCacheScheduler) -> bool:
         """Ask, unless another pool asks or has just asked the same; return whether it asked."""
         try:
             if request.key in self._asked:
@@ -199,8 +204,8 @@ class Asker(JudgeCaller):
                 return False
             self._asked[request.key] = asyncio.get_running_loop().create_future()
             try:
-                async with openings.turn(request) as go_on:
-                    await self.call(openings.worth(request), go_on)
+                async with openings.wait_turn(request) as go_on:
+                    await self.call(openings.keep_useful_openings(request), go_on)
             finally:
                 self._asked.pop(request.key).set_result(None)
             return True
@@ -211,23 +216,23 @@ class Asker(JudgeCaller):
     @property
     def _has_room(self) -> bool:
         """Return whether another pool may begin."""
-        return len(self._begun) <= self._slots and self._pending < _ROOM * self._slots
+        return len(self._begun_pools) <= self._slots and self._pending < _ROOM * self._slots
 
     def _make_room(self) -> None:
         if self._has_room:
-            self._roomy.set()
+            self._has_room_again.set()
 
-    async def tell(self) -> None:
+    async def report_spending(self) -> None:
         """Report what is spent and reserved to the budget, and to disk what may still be billed."""
-        await self._ease()
-        await self.purse.tell()
+        await self._lower_exposure()
+        await self.budget.report_spending()
 
-    async def _ease(self) -> None:
+    async def _lower_exposure(self) -> None:
         with contextlib.suppress(LedgerError):  # the amount on record is high enough
-            await self._exposure.ease()
+            await self._exposure.lower()
 
     async def aclose(self) -> None:
         """Close connections; the ledger is the caller's."""
-        await self._ease()
+        await self._lower_exposure()
         for provider in self._connections.values():
             await provider.aclose()

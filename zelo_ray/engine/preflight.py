@@ -6,36 +6,38 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from zelo_ray.engine.batch import in_batches
+from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import FOLDER as BATCHES
-from zelo_ray.engine.batch.parts import Parts, in_doubt
-from zelo_ray.engine.bookkeeping import maybe_billed, money
+from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
+from zelo_ray.engine.bookkeeping import describe_possibly_billed, format_dollars
 from zelo_ray.engine.count_input import Count
-from zelo_ray.engine.exposure import uncounted
+from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.ledger import FOLDER as REPLIES
-from zelo_ray.engine.ledger import Spent, spent_in, told_damage
+from zelo_ray.engine.ledger import Spent, describe_damage, sum_spent
 from zelo_ray.engine.sample_input import NoReplies
-from zelo_ray.engine.tokens import Estimates, size_of
+from zelo_ray.engine.tokens import Estimates, measure_request
 from zelo_ray.errors import OptionError, PanelError
-from zelo_ray.formats.files import listing
+from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
-from zelo_ray.protocols import find, load
+from zelo_ray.protocols import find_protocol, load_protocol
 from zelo_ray.protocols.progress import advance
-from zelo_ray.providers import leaves_sampling, load_provider
-from zelo_ray.providers.dotenv import where_keys_go
-from zelo_ray.providers.pricing import dearest, unpriced
-from zelo_ray.providers.registry import heedless
+from zelo_ray.providers import load_provider, server_chooses_sampling
+from zelo_ray.providers.dotenv import describe_keys
+from zelo_ray.providers.pricing import find_unpriced, highest_price
+from zelo_ray.providers.registry import judges_without_prompt
 from zelo_ray.records import Judge, Pool
 
 _NAMED = 5
 _GLANCE = 100  # lines
 
 
-def joined(options: JudgingOptions, shards: list[str], watch: Watch) -> tuple[list[str], int]:
+def files_to_judge(
+    options: JudgingOptions, shards: list[str], watch: Watch
+) -> tuple[list[str], int]:
     """Return the files to judge, and how many lines were set aside when sessions were joined."""
     if options.blocks == "query":
         return shards, 0
@@ -47,27 +49,27 @@ def joined(options: JudgingOptions, shards: list[str], watch: Watch) -> tuple[li
     return [sessions.path], sessions.rejected
 
 
-def look_for_batches(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
+def refuse_pending_batches(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
     """Refuse to ask online what lies in batches, as it is paid for.
 
     Raises:
         PanelError: a judge that is to be asked online has open batches.
     """
     lying = Counter[str]()
-    for part in Parts(options.books):
+    for part in Parts(options.ledger_place):
         if part.is_open:
             lying[part.judge] += part.requests
     for judge in panel:
-        if lying.pop(judge.name, 0) and not in_batches(judge, options):
+        if lying.pop(judge.name, 0) and not goes_in_batches(judge, options):
             raise PanelError(
                 f"{judge.name} has pending batch requests; collect them with --mode batch (or "
-                f"cancel them first: zelo-ray batches {options.books} --cancel)"
+                f"cancel them first: zelo-ray batches {options.ledger_place} --cancel)"
             )
     for name, count in lying.items():
         watch.say(f"{name}, which is not on this panel, still has {count:,} pending batch requests")
 
 
-def look_before(
+def check_spending(
     options: AskingOptions,
     judges: Mapping[str, Judge],
     watch: Watch,
@@ -87,21 +89,23 @@ def look_before(
     Raises:
         LedgerError: the ledger, or a record beside it, cannot be read.
     """
-    for line in where_keys_go(judges, options.api_key_env, os.environ):
+    for line in describe_keys(judges, options.api_key_env, os.environ):
         watch.say(line)
     where = "judge_options" if isinstance(options, JudgingOptions) else "reranker_options"
-    for name in (name for name, judge in judges.items() if leaves_sampling(judge)):
+    for name in (name for name, judge in judges.items() if server_chooses_sampling(judge)):
         watch.say(
             f"{name}: no temperature is set, so the server's default applies (often that of the "
             f"model's generation_config); set one in {where}, such as temperature: 0"
         )
-    paid, maybe = spent_in(options.books), in_doubt(options.books)
+    paid, maybe = sum_spent(options.ledger_place), sum_possibly_billed(options.ledger_place)
     if paid.damaged:
-        watch.say(told_damage(paid.damaged))
+        watch.say(describe_damage(paid.damaged))
     if maybe:
         counts = "" if options.max_usd is None else "; it counts as spent"
-        watch.say(f"{maybe_billed(maybe, uncounted(options.books))}{counts}")
-    lying = (p.dollars for p in Parts(options.books) if p.is_open and p.judge not in own_judges)
+        watch.say(f"{describe_possibly_billed(maybe, sum_uncounted(options.ledger_place))}{counts}")
+    lying = (
+        p.dollars for p in Parts(options.ledger_place) if p.is_open and p.judge not in own_judges
+    )
     paid.dollars += maybe + sum(lying)
     return paid
 
@@ -131,35 +135,39 @@ def refuse_small_cap(
     dollars = list[float]()
     for options, panel in plans:
         for pool in filter(None, pools):
-            step = advance(find(options.protocol).rounds(pool, panel, options), NoReplies())
+            step = advance(
+                find_protocol(options.protocol).rounds(pool, panel, options), NoReplies()
+            )
             for request in step.missing:
-                usage = Estimates(request.judge).most(size_of(request), request.output_limit)
-                away = in_batches(request.judge, options)
-                dollars.append(dearest(request.judge, usage, options.prices, batch=away))
+                usage = Estimates(request.judge).upper_bound(
+                    measure_request(request), request.output_limit
+                )
+                away = goes_in_batches(request.judge, options)
+                dollars.append(highest_price(request.judge, usage, options.prices, batch=away))
     if (cheapest := min(dollars, default=0.0)) > cap:
-        price = money(cheapest) if cheapest >= 0.001 else f"${cheapest:.2g}"
+        price = format_dollars(cheapest) if cheapest >= 0.001 else f"${cheapest:.2g}"
         raise OptionError(
             f"--max-usd {cap:g} is less than one call may cost ({price}): raise it, or lower "
             "max_output_tokens"
         )
 
 
-def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
+def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
     """Warn of settings with a surprising effect: unknown prices, no prompt, slow batches."""
-    for name in unpriced(panel, options.prices):
+    for name in find_unpriced(panel, options.prices):
         watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
-    names = heedless(judge.name for judge in panel)
+    names = judges_without_prompt(judge.name for judge in panel)
     if options.instructions and names:
         verb = "reads" if len(names) == 1 else "read"
         watch.say(f"{', '.join(names)} {verb} no prompt, and so no instructions")
-    rounds = load(options.protocol).max_rounds
-    if rounds != 1 and any(in_batches(judge, options) for judge in panel):
+    rounds = load_protocol(options.protocol).max_rounds
+    if rounds != 1 and any(goes_in_batches(judge, options) for judge in panel):
         several = f"up to {rounds}" if rounds else "several"
         watch.say(f"{options.protocol} asks {several} rounds of batches, each may take a day")
     for judge in panel:
         limits = options.limits.get(judge.name)
         rpm = load_provider(judge.provider).rates.get("rpm")
-        if in_batches(judge, options):
+        if goes_in_batches(judge, options):
             watch.say(f"{judge.name}: in batches, which may take a day; Ctrl-C leaves them running")
         elif rpm and not judge.base_url and not (limits and limits.rpm):
             watch.say(
@@ -168,23 +176,23 @@ def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None
             )
 
 
-def nothing_known(options: AnnotateOptions, shards: Sequence[str]) -> bool:
+def will_need_ray(options: AnnotateOptions, shards: Sequence[str]) -> bool:
     """Return whether a glance shows that a private Ray will be needed.
 
     So it is where the ledger holds no reply and the first lines hold a pool.
     """
-    books = options.books.rstrip("/")
+    books = options.ledger_place.rstrip("/")
     first = islice((line for shard in shards for line in read_lines(shard, LineLimits())), _GLANCE)
     return (
         not os.environ.get("RAY_ADDRESS")
-        and not any(listing(f"{books}/{folder}") for folder in (REPLIES, BATCHES))
+        and not any(list_directory(f"{books}/{folder}") for folder in (REPLIES, BATCHES))
         and any(line.pool for line in first)
     )
 
 
-def counts_of(options: AnnotateOptions, panel: Sequence[Judge]) -> dict[str, Count]:
+def request_counters(options: AnnotateOptions, panel: Sequence[Judge]) -> dict[str, Count]:
     """Return for each judge a function that counts its requests about a pool."""
-    protocol, last = load(options.protocol), list[tuple[Pool, Mapping[str, int]]]()
+    protocol, last = load_protocol(options.protocol), list[tuple[Pool, Mapping[str, int]]]()
 
     def count(name: str, pool: Pool) -> int:
         if not last or last[0][0] is not pool:

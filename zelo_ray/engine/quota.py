@@ -15,7 +15,7 @@ class Quota(Protocol):
     async def pause(self, account: Account, seconds: float) -> float:
         """Obey a 429; return the seconds for which no caller was told anything else."""
 
-    async def hear(self, account: Account) -> None:
+    async def record_answer(self, account: Account) -> None:
         """Tell the limiter that an account answers."""
 
 
@@ -38,9 +38,9 @@ class RateLimiters:
         now = self._clock.now()
         return self._limiter(account, now).pause(seconds, now)
 
-    def hear(self, account: Account) -> None:
+    def record_answer(self, account: Account) -> None:
         """Do as `Quota.hear`, at once."""
-        self._limiter(account, self._clock.now()).hear()
+        self._limiter(account, self._clock.now()).record_answer()
 
     def _limiter(self, account: Account, now: float) -> Limiter:
         if account.name not in self._limiters:
@@ -62,6 +62,6 @@ class OwnQuota:
         """See `Quota`."""
         return self._limits.pause(account, seconds)
 
-    async def hear(self, account: Account) -> None:
+    async def record_answer(self, account: Account) -> None:
         """See `Quota`."""
-        self._limits.hear(account)
+        self._limits.record_answer(account)

@@ -11,12 +11,12 @@ import orjson
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.record import asked_otherwise, options_at, record_of_results
 from zelo_ray.formats.results import read_table
+from zelo_ray.formats.run_record import changed_prompt_options, options_of_run, record_of_results
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.command import FILES, MONEY, RUNNING, group_of
-from zelo_ray.own import found_again
+from zelo_ray.plugins import absolute_plugin_name
 from zelo_ray.providers import load_provider
 from zelo_ray.records import Judge
 
@@ -44,7 +44,7 @@ def refuse_other_options(options: AnnotateOptions, panel: Sequence[Judge]) -> No
         raise OptionError(
             f"{options.out} holds the results of a finished run, and this command would replace "
             f"them by others ({shown}); add --replace, or name another --out (with --ledger "
-            f"{options.books} its paid answers are used there, too)"
+            f"{options.ledger_place} its paid answers are used there, too)"
         )
 
 
@@ -79,9 +79,9 @@ def warn_of_other_questions(options: AskingOptions) -> Iterator[str]:
     Args:
         options: of the run that is to begin.
     """
-    before = options_at(options.out)
+    before = options_of_run(options.out)
     if before and before.get("protocol") == getattr(options, "protocol", None):
-        for name in asked_otherwise(before, options.model_dump(mode="json")):
+        for name in changed_prompt_options(before, options.model_dump(mode="json")):
             if name != "judge_options":  # which are a judge's own affair
                 yield (
                     f"--{name.replace('_', '-')} is not what it was in the last run here; answers "
@@ -95,7 +95,7 @@ def _differences(
     """Name what changes results and is not as it was, with both values."""
     was = record.get("options") or {}
     now = orjson.loads(orjson.dumps(options.model_dump(mode="json"), default=str))
-    protocol = found_again(now["protocol"])
+    protocol = absolute_plugin_name(now["protocol"])
     if was.get("protocol", protocol) != protocol:
         yield f"protocol {was['protocol']}, now {protocol}"
         return

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from zelo_ray.engine.tokens import OVERHEAD, size_of
+from zelo_ray.engine.tokens import OVERHEAD, measure_request
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Progress, Replies, find
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN, as_shown, query_shown
+from zelo_ray.protocols import Progress, Replies, find_protocol
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN, shown_document, shown_query
 from zelo_ray.records import Judge, Pool, Reply, Request
 
 Array = NDArray[np.float64]
@@ -78,7 +78,7 @@ class InputSample:
         """requests by judge"""
         self.traits = {judge.name: np.zeros(3) for judge in panel}
         """the sum of `_traits` over these requests"""
-        self._protocol = find(options.protocol)
+        self._protocol = find_protocol(options.protocol)
         self._first, self._others = _Lowest(_FIRST), _Lowest(_OTHERS)
         self._all = list[Pool]()
         """every pool, as long as they are few"""
@@ -120,7 +120,10 @@ class InputSample:
             first = current if one_round else self._known(pool, NoReplies())[0]
             for by_judge, group in ((sampled.first, first), (sampled.asked, current)):
                 for request in group:
-                    words = math.ceil(size_of(request.marked("")) / BYTES_PER_TOKEN) + OVERHEAD
+                    words = (
+                        math.ceil(measure_request(request.with_codes("")) / BYTES_PER_TOKEN)
+                        + OVERHEAD
+                    )
                     by_judge.setdefault(request.judge.name, []).append((request.key, words))
             sampled.ended = not missing
             requests += len(current)
@@ -158,7 +161,7 @@ def _mean(samples: Iterable[Sequence[tuple[str, float]]]) -> float:
 class NoReplies:
     """A ledger without any reply."""
 
-    def there(self, keys: Sequence[str]) -> list[bool]:
+    def contains(self, keys: Sequence[str]) -> list[bool]:
         """Return False for each key: no reply is there."""
         return [False] * len(keys)
 
@@ -196,6 +199,6 @@ def _traits(pool: Pool, options: AnnotateOptions) -> Array:
     They are known of all pools, so they carry over to all what the sample tells.
     """
     documents = pool.documents[: options.document_limit]
-    shown = [as_shown(document, pool, options).content for document in documents]
+    shown = [shown_document(document, pool, options).content for document in documents]
     mean = sum(len(text.encode()) for text in shown) / max(1, len(shown))
-    return np.array([1.0, len(query_shown(pool, options.show_query).encode()), mean])
+    return np.array([1.0, len(shown_query(pool, options.show_query).encode()), mean])

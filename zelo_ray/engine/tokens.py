@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel
 
 from zelo_ray.providers import RERANKERS
-from zelo_ray.providers.added import thinking_budget
+from zelo_ray.providers.extra_body import thinking_budget
 from zelo_ray.records import Judge, Request, Usage, response_schema
 
 _LEARNING = 0.05  # weight of a new reply in what the estimates learn
@@ -89,12 +89,12 @@ class Estimates:
         """Return the expected usage of a call of so many bytes, as far as is known."""
         return Usage(math.ceil(size * self._per_byte) + OVERHEAD, math.ceil(self._output))
 
-    def most(self, size: float, limit: int | None = None) -> Usage:
+    def upper_bound(self, size: float, limit: int | None = None) -> Usage:
         """Return a usage that no call exceeds: a token per byte, the output limit, the searches."""
         searches = size.searches if isinstance(size, RequestSize) else 0
         return Usage(math.ceil(size) + OVERHEAD, limit or self._limit, searches=searches)
 
-    def most_known(self, size: float, bound: Bound, limit: int) -> Usage:
+    def tight_upper_bound(self, size: float, bound: Bound, limit: int) -> Usage:
         """Return the bound of `most`, tighter once prompts have been counted.
 
         Args:
@@ -103,7 +103,7 @@ class Estimates:
             limit: tokens that the answer may have.
         """
         if self._beyond is None:
-            return self.most(size, limit)
+            return self.upper_bound(size, limit)
         dearer = max(1.0, _DEARER * self._beyond)
         shared = min(dearer * bound.shared, self._least.get(bound.opening, math.inf))
         tokens = min(size, math.ceil(shared + dearer * bound.own))
@@ -118,7 +118,7 @@ class Estimates:
         """
         tally = self._kinds[kind]
         if cut_at or tally.answers < _FEW or tally.cut > max(3, _CUT_OFF * tally.answers):
-            return longer(self._limit, cut_at)
+            return raise_limit(self._limit, cut_at)
         margin = _SURE + _UNSURE / tally.answers
         return min(self._limit, max(self._shortest, math.ceil(margin * tally.longest)))
 
@@ -155,12 +155,12 @@ class Estimates:
                 self._least[opening] = min(self._least.get(opening, tokens[0]), *tokens)
 
 
-def longer(limit: int, cut_at: int) -> int:
+def raise_limit(limit: int, cut_at: int) -> int:
     """Return the limit for asking again: ``limit``, or twice ``cut_at`` if that reached it."""
     return limit if cut_at < limit else 2 * cut_at
 
 
-def bound_of(request: Request) -> Bound:
+def bound_tokens(request: Request) -> Bound:
     """Bound the tokens of a request's prompt, which opens with system prompt and schema."""
     return Bound(*_opening(request.system, request.response_model), _tokens_at_most(request.user))
 
@@ -177,7 +177,7 @@ def _tokens_at_most(text: str) -> int:
     return len(data) - sum(len(word) // 2 for word in _WORD.findall(data))
 
 
-def size_of(request: Request) -> RequestSize:
+def measure_request(request: Request) -> RequestSize:
     """Return the bytes of a request's texts and schema; rerankers charge the query per document."""
     size = _bytes(request.system) + _bytes(request.user) + _schema_size(request.response_model)
     if request.judge.provider not in RERANKERS:

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import ZeloError
-from zelo_ray.formats.record import judgment_tables
 from zelo_ray.formats.results import read_table
+from zelo_ray.formats.run_record import judgment_tables
 from zelo_ray.providers import load_provider
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Answer, Judge, Status
@@ -73,7 +73,7 @@ class FirstRequests:
             self.skip()
         else:
             self._fruitless.append(answer)
-        return without_judgment(self._judge, self._fruitless)
+        return gives_no_judgment(self._judge, self._fruitless)
 
     def skip(self) -> None:
         """Skip the trial: hold nothing back any more."""
@@ -88,11 +88,11 @@ def has_judged(ledger: Ledger, keys: Sequence[str]) -> bool:
         ledger: where replies are.
         keys: of its requests.
     """
-    recorded = [key for key, hit in zip(keys, ledger.there(keys), strict=True) if hit]
+    recorded = [key for key, hit in zip(keys, ledger.contains(keys), strict=True) if hit]
     return any(reply.status == "ok" for reply in ledger.read(recorded))
 
 
-def without_judgment(judge: Judge, answers: Sequence[Answer]) -> Disabled | None:
+def gives_no_judgment(judge: Judge, answers: Sequence[Answer]) -> Disabled | None:
     """Return the reason to give up a judge none of whose first answers was a judgment; else None.
 
     Args:

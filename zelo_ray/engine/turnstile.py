@@ -17,7 +17,7 @@ class Turnstile:
         self._waiting = deque[asyncio.Future[None]]()
         self._turning = False
 
-    async def step(self) -> None:
+    async def wait_turn(self) -> None:
         """Return in this turn of the loop, or in one of the next."""
         loop = asyncio.get_running_loop()
         if not self._turning:

@@ -16,19 +16,19 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.count_input import count_input
-from zelo_ray.engine.learning import human_grades, with_scores
-from zelo_ray.engine.ledger import Ledger, paid_in
-from zelo_ray.engine.lock import at_work
+from zelo_ray.engine.learning import learn_and_score, read_human_grades
+from zelo_ray.engine.ledger import Ledger, sum_paid
+from zelo_ray.engine.lock import is_run_active
 from zelo_ray.engine.sample_input import pilot_lines
-from zelo_ray.engine.settle import settled
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.pools import Line, LineLimits, read_lines
-from zelo_ray.formats.record import RUN, not_finished
 from zelo_ray.formats.results import write_json
+from zelo_ray.formats.run_record import RUN, unfinished_message
 from zelo_ray.formats.sessions import join_sessions
-from zelo_ray.protocols import Learned, Progress, Step, load, recorded_options
+from zelo_ray.protocols import Learned, Progress, Step, load_protocol, recorded_options
 from zelo_ray.providers import parse_judge
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge, Pool
@@ -36,27 +36,29 @@ from zelo_ray.records import Judge, Pool
 _POOLS_AT_ONCE = 32
 
 
-class Untold(Exception):  # noqa: N818 - it names what is the matter
+class PartialResultsUnavailable(Exception):  # noqa: N818 - it names what is the matter
     """There are no partial results of an unfinished run; the message is one line that says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class SoFar:
+class PartialResults:
     """Results of an unfinished run, in a folder that is removed afterwards."""
 
     folder: str
     """the folder, which looks like that of a finished run"""
-    told: str
+    note: str
     """one line on how much of the run they rest on, to be shown first"""
 
 
 @contextlib.contextmanager
-def so_far(out: str, record: Mapping[str, Any], query_id: str | None = None) -> Iterator[SoFar]:
+def partial_results(
+    out: str, record: Mapping[str, Any], query_id: str | None = None
+) -> Iterator[PartialResults]:
     """Build results from what the ledger holds, in a folder that lasts as long as the context.
 
     Args:
         out: directory or URL of the run.
-        record: what `zelo_ray.formats.record.unfinished` found there.
+        record: what `zelo_ray.formats.run_record.unfinished_record` found there.
         query_id: settle this query alone, where its scores rest on no other.
 
     Raises:
@@ -64,19 +66,20 @@ def so_far(out: str, record: Mapping[str, Any], query_id: str | None = None) -> 
         InputError, LedgerError: what is there cannot be read.
     """
     if record.get("kind") != "annotate":
-        raise Untold(not_finished(out))
+        raise PartialResultsUnavailable(unfinished_message(out))
     with TemporaryDirectory() as folder:
         try:
             replay = _Replay(out, record, folder, query_id)
-            summary = replay.settle()
+            summary = replay.write_results()
         except Stopped as stopped:
-            raise Untold(f"{not_finished(out)} ({stopped})") from None
+            raise PartialResultsUnavailable(f"{unfinished_message(out)} ({stopped})") from None
         judges = {
-            judge.name: asdict(Tally(known=replay.heard[judge.name])) for judge in replay.panel
+            judge.name: asdict(Tally(known=replay.reply_counts[judge.name]))
+            for judge in replay.panel
         }
         run = {**record, "summary": asdict(summary), "judges": judges}
         write_json(folder, RUN, run)
-        yield SoFar(folder, _told(out, replay, query_id))
+        yield PartialResults(folder, _describe_progress(out, replay, query_id))
 
 
 class _Replay:
@@ -90,21 +93,25 @@ class _Replay:
             self.shards = [str(shard) for shard in record["shards"]]
             self.panel = tuple(_judge(row) for row in record["panel"])
         except (KeyError, TypeError, ValidationError):
-            raise Untold(f"{not_finished(out)}, as its run.json cannot be read") from None
+            raise PartialResultsUnavailable(
+                f"{unfinished_message(out)}, as its run.json cannot be read"
+            ) from None
         if gone := [shard for shard in self.shards if not _is_there(shard)]:
-            raise Untold(f"{not_finished(out)}; until then its input is needed: no {gone[0]}")
-        in_out = options.books == options.out  # the directory may have been moved since
-        self.books = out if in_out else options.books
+            raise PartialResultsUnavailable(
+                f"{unfinished_message(out)}; until then its input is needed: no {gone[0]}"
+            )
+        in_out = options.ledger_place == options.out  # the directory may have been moved since
+        self.books = out if in_out else options.ledger_place
         self.options = options.model_copy(update={"out": folder, "ledger": self.books})
-        self.protocol = load(options.protocol)
+        self.protocol = load_protocol(options.protocol)
         self._query_id = query_id
         self._alone = None if self.protocol.learned_from(options) else query_id
         self._ledger = Ledger(self.books)
-        self.heard, self.planned = Counter[str](), Counter[str]()
+        self.reply_counts, self.planned = Counter[str](), Counter[str]()
 
-    def settle(self) -> Summary:
+    def write_results(self) -> Summary:
         """Write results to the folder."""
-        human = human_grades(self.options)
+        human = read_human_grades(self.options)
         shards, set_aside = self.shards, 0
         if self.options.blocks == "session":
             joined = join_sessions(shards, self.options.out)
@@ -120,9 +127,9 @@ class _Replay:
             only = bool(self.protocol.learned_from(self.options)) and learned is None
             return write_results(blocks, self.options, judgments_only=only)
 
-        summary = with_scores(write(), self.options, human, write)
+        summary = learn_and_score(write(), self.options, human, write)
         summary.rejected = set_aside + census.rejected
-        paid = paid_in(self.books)
+        paid = sum_paid(self.books)
         summary.dollars_in_all, summary.unpriced = paid.dollars(), paid.unpriced()
         return summary
 
@@ -137,18 +144,18 @@ class _Replay:
     def _blocks(
         self, lines: Iterator[tuple[Line, Pool]], learned: Learned | None
     ) -> Iterator[pa.Table]:
-        self.heard.clear()
+        self.reply_counts.clear()
         self.planned.clear()
         while part := list(islice(lines, _POOLS_AT_ONCE)):
             steps = [self._step(pool) for _, pool in part]
-            yield settled([line for line, _ in part], steps, self.options, learned)
+            yield build_results_from_steps([line for line, _ in part], steps, self.options, learned)
 
     def _step(self, pool: Pool) -> Step:
         """Return the state of a pool so far. A reply that is missing is no failure."""
         progress = Progress(self.protocol.rounds(pool, self.panel, self.options))
         step = progress.step(self._ledger)
         if self._query_id in (None, pool.query_id):
-            self.heard.update(step.heard)
+            self.reply_counts.update(step.reply_counts)
             self.planned.update(self.protocol.count(pool, self.panel, self.options))
         if not step.missing:
             return step
@@ -160,9 +167,9 @@ class _Replay:
         return replace(
             ended,
             failures=tuple(failed[True]),
-            unheard=tuple(failed[False]),
+            failures_so_far=tuple(failed[False]),
             missing=step.missing,
-            heard=step.heard,
+            reply_counts=step.reply_counts,
         )
 
 
@@ -175,13 +182,13 @@ def _is_there(place: str) -> bool:
     return bool(fs.exists(path))
 
 
-def _told(out: str, replay: _Replay, query_id: str | None) -> str:
-    replies, planned = replay.heard.total(), replay.planned.total()
+def _describe_progress(out: str, replay: _Replay, query_id: str | None) -> str:
+    replies, planned = replay.reply_counts.total(), replay.planned.total()
     qualifier = "up to " if replay.protocol.max_rounds != 1 else ""
     about = "" if query_id is None else " about this query"
     have = "has" if replies == 1 else "have"
     count = f"{replies:,} of {qualifier}{planned:,} requests{about} {have} a reply"
-    if at_work(out):
+    if is_run_active(out):
         return f"This run is still in progress: {count} so far. Scores rest on these alone."
     return (
         f"This run was interrupted: {count}. Scores rest on these alone; the same command goes on."

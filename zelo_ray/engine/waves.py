@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from zelo_ray.engine.tokens import OVERHEAD
 from zelo_ray.options import Price
-from zelo_ray.providers.pricing import dearest
+from zelo_ray.providers.pricing import highest_price
 from zelo_ray.records import Judge, Usage
 
 _LONGEST = 2.5  # times the mean are the longest answers, with what is spared beyond them
@@ -30,7 +30,7 @@ class Reserve:
         return Reserve(self.first + other.first, self.later + other.later)
 
 
-def reserve(
+def reserve_for_batches(
     judge: Judge, requests: int, size: float, usage: Usage, prices: dict[str, Price]
 ) -> Reserve:
     """Return the US dollars that are held for a judge's requests.
@@ -46,11 +46,11 @@ def reserve(
     first = Usage(round(size) + OVERHEAD, limit)
     tokens = round(min(size, _DEAREST * usage.input_tokens)) + OVERHEAD
     later = Usage(tokens, min(limit, round(_LONGEST * usage.output_tokens)))
-    held = (requests * dearest(judge, case, prices, batch=True) for case in (first, later))
+    held = (requests * highest_price(judge, case, prices, batch=True) for case in (first, later))
     return Reserve(*held)
 
 
-def waves(room: float, cost: float, held: Reserve) -> int | None:
+def count_waves(room: float, cost: float, held: Reserve) -> int | None:
     """Return how many times batches are sent, one after another; None if there is no end.
 
     Args:

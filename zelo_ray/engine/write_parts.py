@@ -11,19 +11,19 @@ from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.write_results import (
     LINE_PARTS,
     LINES,
-    Counted,
+    ResultCounts,
+    ResultTables,
     Summary,
-    Written,
     remove_foreign,
     rows_of,
 )
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.files import part_name
-from zelo_ray.formats.pools import is_plain
-from zelo_ray.formats.results import ResultsWriter, drop_scores, remove_parts
+from zelo_ray.formats.pools import is_unpacked
+from zelo_ray.formats.results import ResultsWriter, remove_foreign_scores, remove_parts
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import load
+from zelo_ray.protocols import load_protocol
 
 ONE_FILE = 5_000
 """Pools up to which each table is one file. At 300 votes a pool that is 1.5 million rows: one
@@ -65,7 +65,7 @@ class InputPart:
         return -(-self.pools // PART_POOLS)
 
 
-def in_parts(pools: int) -> bool:
+def needs_parts(pools: int) -> bool:
     """Return whether results of so many pools are written in parts."""
     return pools > ONE_FILE
 
@@ -94,7 +94,7 @@ def plan_parts(census: InputCount) -> list[InputPart]:
 def _stretches(census: InputCount) -> Iterator[Stretch]:
     places = zip(census.places, census.offsets, strict=True)
     for file, group in groupby(places, key=lambda place: place[0][0]):
-        limit = PART_POOLS if is_plain(file) else None
+        limit = PART_POOLS if is_unpacked(file) else None
         while some := list(islice(group, limit)):
             (_, number, _), offset = some[0]
             start = (number, offset) if limit else (1, 0)
@@ -123,7 +123,10 @@ def write_part(
     Returns:
         One small row for `collect_parts`: part, counted.
     """
-    written, counted = Written.by(options, judgments_only=judgments_only), Counted()
+    written, counted = (
+        ResultTables.for_options(options, judgments_only=judgments_only),
+        ResultCounts(),
+    )
     with ResultsWriter(options.out, written.tables, written.lines, part=number) as results:
         for block in blocks:
             for name, rows in rows_of(block, written):
@@ -153,11 +156,14 @@ def collect_parts(
     Raises:
         Stopped: a part is missing.
     """
-    written, figures = Written.by(options, judgments_only=judgments_only), dict[int, Counted]()
+    written, figures = (
+        ResultTables.for_options(options, judgments_only=judgments_only),
+        dict[int, ResultCounts](),
+    )
     for table in rows:
         for row in table.to_pylist():
-            figures[row["part"]] = Counted.from_json(row["counted"])
-    counted = Counted()
+            figures[row["part"]] = ResultCounts.from_json(row["counted"])
+    counted = ResultCounts()
     for number in range(parts):
         if number not in figures:
             raise Stopped(f"part {number:,} of {parts:,} of the results was not written")
@@ -167,7 +173,7 @@ def collect_parts(
         folders[LINE_PARTS] = "jsonl"
     _refuse_missing(options.out, folders, parts)
     if "scores" not in written.tables:
-        drop_scores(options.out, schema_of(load(options.protocol).score.record))
+        remove_foreign_scores(options.out, schema_of(load_protocol(options.protocol).score.record))
     remove_parts(options.out, folders, keep=parts)
     fs, root = fsspec.url_to_fs(options.out)
     for name, ending in folders.items():

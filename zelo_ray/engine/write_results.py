@@ -11,12 +11,17 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.formats.record import former_tables
-from zelo_ray.formats.results import ResultsWriter, drop_scores, remove_parts, remove_tables
+from zelo_ray.formats.results import (
+    ResultsWriter,
+    remove_foreign_scores,
+    remove_parts,
+    remove_tables,
+)
+from zelo_ray.formats.run_record import earlier_tables
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import PROTOCOLS, load
-from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason, without_name
+from zelo_ray.protocols import PROTOCOLS, load_protocol
+from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason, strip_name
 from zelo_ray.records import Failure
 
 LINES, LINE_PARTS = "annotated.jsonl", "annotated"
@@ -100,13 +105,13 @@ def _unscored_in(rows: Mapping[str, Mapping[str, str]]) -> dict[str, Unscored]:
     }
 
 
-def _told(failure: Mapping[str, Any]) -> str:
+def _failure_reason(failure: Mapping[str, Any]) -> str:
     judge = failure["judge"]
-    return f"{judge}: {failure['status']}, {without_name(failure['reason'], judge)}"
+    return f"{judge}: {failure['status']}, {strip_name(failure['reason'], judge)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ResultTables:
     """The tables and lines that are written of settled pools."""
 
     tables: Mapping[str, pa.Schema]
@@ -115,14 +120,14 @@ class Written:
     """the tables whose rows count as judgments"""
 
     @classmethod
-    def by(cls, options: AnnotateOptions, *, judgments_only: bool = False) -> Self:
+    def for_options(cls, options: AnnotateOptions, *, judgments_only: bool = False) -> Self:
         """Return what a job writes.
 
         Args:
             options: of the job.
             judgments_only: leave scores as earlier runs left them, but for what is learned from.
         """
-        protocol = load(options.protocol)
+        protocol = load_protocol(options.protocol)
         records = {**protocol.tables, "failures": Failure, "scores": protocol.score.record}
         tables = {name: schema_of(record) for name, record in records.items()}
         if judgments_only and "scores" not in protocol.learned_from(options):
@@ -132,7 +137,7 @@ class Written:
 
 
 @dataclass(slots=True)
-class Counted:
+class ResultCounts:
     """Figures summed over the results of pools."""
 
     queries: int = 0
@@ -164,7 +169,7 @@ class Counted:
         """Return the figures as they travel."""
         return orjson.dumps(asdict(self)).decode()
 
-    def add(self, block: pa.Table, written: Written) -> None:
+    def add(self, block: pa.Table, written: ResultTables) -> None:
         """Add the figures of a block of results."""
         sizes = {name: pc.sum(pc.list_value_length(block[name])).as_py() for name in written.tables}
         counts = {name: size or 0 for name, size in sizes.items()}
@@ -183,7 +188,7 @@ class Counted:
         self.failures += counts["failures"]
         self.scored += counts.get("scores", 0)
         for failures in block["failures"].to_pylist():
-            self._add_reasons(Counter(map(_told, failures)))
+            self._add_reasons(Counter(map(_failure_reason, failures)))
             for failure in failures:
                 _count(self.failures_by_judge, failure["judge"], failure["status"])
         for name in written.judgments:
@@ -194,7 +199,7 @@ class Counted:
         rows = zip(query_ids, reasons, strict=True)
         self.unscored |= _unscored_in({query_id: row for query_id, row in rows if row})
 
-    def join(self, later: "Counted") -> None:
+    def join(self, later: "ResultCounts") -> None:
         """Add the figures of later blocks."""
         for figure in fields(self):
             if isinstance(value := getattr(later, figure.name), int):
@@ -236,7 +241,7 @@ def _summed(values: Sequence[float]) -> list[float]:
     return [total, fsum([*values, -total])]
 
 
-def rows_of(block: pa.Table, written: Written) -> Iterator[tuple[str, pa.Table]]:
+def rows_of(block: pa.Table, written: ResultTables) -> Iterator[tuple[str, pa.Table]]:
     """Yield by table the rows of a block of what `settle` gave."""
     for name, schema in written.tables.items():
         structs = block[name].combine_chunks().flatten()
@@ -253,9 +258,12 @@ def write_results(
         options: of the job.
         judgments_only: leave scores as earlier runs left them, but for what is learned from.
     """
-    written, counted = Written.by(options, judgments_only=judgments_only), Counted()
+    written, counted = (
+        ResultTables.for_options(options, judgments_only=judgments_only),
+        ResultCounts(),
+    )
     if "scores" not in written.tables:
-        drop_scores(options.out, schema_of(load(options.protocol).score.record))
+        remove_foreign_scores(options.out, schema_of(load_protocol(options.protocol).score.record))
     with ResultsWriter(options.out, written.tables, written.lines) as results:
         for block in blocks:
             for name, rows in rows_of(block, written):
@@ -275,9 +283,9 @@ def remove_foreign(options: AnnotateOptions) -> None:
 
 def _foreign(options: AnnotateOptions) -> set[str]:
     """List the tables of earlier runs that this protocol does not write."""
-    protocol = load(options.protocol)
-    tables = {name for protocol_name in PROTOCOLS for name in load(protocol_name).tables}
-    tables |= former_tables(options.out)
+    protocol = load_protocol(options.protocol)
+    tables = {name for protocol_name in PROTOCOLS for name in load_protocol(protocol_name).tables}
+    tables |= earlier_tables(options.out)
     if not protocol.learned_from(options):
         tables |= {"raters", "shares", "consensus"}
     return tables - set(protocol.tables)

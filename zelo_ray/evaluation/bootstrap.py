@@ -5,9 +5,18 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from zelo_ray.evaluation import chance
-from zelo_ray.evaluation.chance import TIE, Counts, Floats, chunks, count_of, mean_of, parts, stream
-from zelo_ray.evaluation.paired import PairedRows, Weighed
+from zelo_ray.evaluation import resampling
+from zelo_ray.evaluation.paired import PairedRows, WeightedSums
+from zelo_ray.evaluation.resampling import (
+    TIE,
+    Counts,
+    Floats,
+    chunk_sizes,
+    count_of,
+    mean_of,
+    random_stream,
+    row_slices,
+)
 
 FEWEST = 5
 """With fewer queries no interval is given: at nominal .95, coverage is .91 for 5 and .76 for 3."""
@@ -16,7 +25,7 @@ ALONE_CELLS = 2**23
 """Cells of a part of the rows, where the queries are sampled again for each part: 64 MB."""
 
 
-def means(
+def bootstrap_means(
     values: Floats, *, resamples: int, confidence: float, seed: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return the mean of each row, with a bootstrap interval.
@@ -32,13 +41,13 @@ def means(
         value; the ends also with fewer than 5 values.
     """
     count = count_of(values)
-    low, high = intervals(
+    low, high = bootstrap_intervals(
         PairedRows(values), count, resamples=resamples, confidence=confidence, seed=seed
     )
     return mean_of(values), low, high
 
 
-def intervals(
+def bootstrap_intervals(
     rows: PairedRows, count: Counts, *, resamples: int, confidence: float, seed: int
 ) -> tuple[Floats, Floats]:
     """Return the expanded percentile interval of each row (Hesterberg 2015, Am. Stat. 69:371).
@@ -91,32 +100,32 @@ def _resampled(rows: PairedRows, resamples: int, seed: int) -> Iterator[tuple[sl
 
     Missing metrics are sampled with their queries; a sample without any metric of a row gives NaN.
     """
-    shared: Iterable[Weighed] = ()
+    shared: Iterable[WeightedSums] = ()
     cells = ALONE_CELLS
     if not rows.alone.any():
-        shared, cells = [*_weighed(rows, resamples, seed)], chance.CHUNK_CELLS
-    for part in parts(len(rows), resamples, cells):
+        shared, cells = [*_weighed(rows, resamples, seed)], resampling.CHUNK_CELLS
+    for part in row_slices(len(rows), resamples, cells):
         means, start = np.empty((part.stop - part.start, resamples)), 0
         for under in shared or _weighed(rows, resamples, seed):  # the same samples for each part
             sums = rows.sums(part, under)
             stop = start + sums.shape[1]
             with np.errstate(invalid="ignore"):
-                count = rows.queries if rows.whole else rows.counts(part, under)
+                count = rows.queries if rows.is_complete else rows.counts(part, under)
                 means[:, start:stop] = sums / count
             start = stop
         yield part, means
 
 
-def _weighed(rows: PairedRows, resamples: int, seed: int) -> Iterator[Weighed]:
+def _weighed(rows: PairedRows, resamples: int, seed: int) -> Iterator[WeightedSums]:
     """Yield the rows under samples of the queries, in chunks."""
     for weights in _samples(rows.queries, resamples, seed):
-        yield rows.weighed(weights, counted=not rows.whole)
+        yield rows.apply_weights(weights, counted=not rows.is_complete)
 
 
 def _samples(queries: int, resamples: int, seed: int) -> Iterator[Floats]:
     """Yield how often each query is in each sample: chunks of shape [samples, queries]."""
-    rng = stream(seed, "queries")
-    for size in chunks(resamples, queries):
+    rng = random_stream(seed, "queries")
+    for size in chunk_sizes(resamples, queries):
         drawn = rng.integers(0, queries, (size, queries))
         drawn += np.arange(size)[:, np.newaxis] * queries
         counted = np.bincount(drawn.ravel(), minlength=size * queries)

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from zelo_ray.evaluation.chance import TIE, Floats
+from zelo_ray.evaluation.resampling import TIE, Floats
 
 Indices = NDArray[np.intp]
 NOTHING = np.empty((0, 0))
 
 
-class Weighed(NamedTuple):
+class WeightedSums(NamedTuple):
     """Sums and counts of a table under weights, and the weights of the queries ``alone``."""
 
     own: Floats
@@ -44,10 +44,10 @@ class PairedRows:
         self.table, self.b = table, b
         self.a = np.arange(len(table)) if a is None else a
         self.alone = np.ones(table.shape[1], dtype=bool) if alone is None else alone
-        self.whole = not np.isnan(table).any()
+        self.is_complete = not np.isnan(table).any()
 
     @classmethod
-    def apart(cls, tables: Sequence[Floats], pairs: Indices) -> "PairedRows":
+    def of_pairs(cls, tables: Sequence[Floats], pairs: Indices) -> "PairedRows":
         """Build rows of A minus B, for pairs of arms [pairs, 2] in each table [arms, queries]."""
         starts = np.arange(len(tables)) * len(tables[0])
         a, b = ((starts[:, np.newaxis] + side).ravel() for side in pairs.T)
@@ -76,18 +76,18 @@ class PairedRows:
         """Return the values of A, and of B if there is one, each of shape [part, queries]."""
         return tuple(self.table[side[part]] for side in (self.a, self.b) if side is not None)
 
-    def weighed(self, weights: Floats, *, counted: bool = False) -> Weighed:
+    def apply_weights(self, weights: Floats, *, counted: bool = False) -> WeightedSums:
         """Compute what `sums` and, if ``counted``, `counts` need under weights [draws, queries]."""
         if self.b is None:
-            return Weighed(weights.T, NOTHING, NOTHING)
+            return WeightedSums(weights.T, NOTHING, NOTHING)
         shared, together, weights_alone = self.table, weights, NOTHING
         if self.alone.any():  # else nothing needs to be copied
             shared, together = self.table[:, ~self.alone], weights[:, ~self.alone]
             weights_alone = weights[:, self.alone].T
         counts = (~np.isnan(shared)).astype(np.float64) @ together.T if counted else NOTHING
-        return Weighed(weights_alone, np.nan_to_num(shared) @ together.T, counts)
+        return WeightedSums(weights_alone, np.nan_to_num(shared) @ together.T, counts)
 
-    def sums(self, part: slice, under: Weighed) -> Floats:
+    def sums(self, part: slice, under: WeightedSums) -> Floats:
         """Return weighted sums of some rows, of shape [part, draws]."""
         if self.b is None:
             return np.nan_to_num(self.values(part)) @ under.own
@@ -97,7 +97,7 @@ class PairedRows:
             totals += np.nan_to_num(self._of(self._own, part)) @ under.own
         return totals
 
-    def counts(self, part: slice, under: Weighed) -> Floats:
+    def counts(self, part: slice, under: WeightedSums) -> Floats:
         """Return the weights of the values that some rows have, of shape [part, draws]."""
         if self.b is None:
             return (~np.isnan(self.values(part))).astype(np.float64) @ under.own

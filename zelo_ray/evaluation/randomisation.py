@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from zelo_ray.evaluation.chance import TIE, Floats, chunks, parts, stream
 from zelo_ray.evaluation.paired import PairedRows
+from zelo_ray.evaluation.resampling import TIE, Floats, chunk_sizes, random_stream, row_slices
 
 EXACT = 16
 """Up to so many differences other than 0, a test enumerates all signs: 65,536 cases."""
@@ -38,14 +38,14 @@ def sign_flip(differences: Floats, *, resamples: int, seed: int) -> Floats:
     Returns:
         Two-sided p, of shape [pairs].
     """
-    return flipped(PairedRows(differences), resamples=resamples, seed=seed)
+    return randomisation_test(PairedRows(differences), resamples=resamples, seed=seed)
 
 
-def flipped(rows: PairedRows, *, resamples: int, seed: int) -> Floats:
+def randomisation_test(rows: PairedRows, *, resamples: int, seed: int) -> Floats:
     """Run `sign_flip` on rows of differences."""
     p, far = np.ones(len(rows)), np.empty(len(rows))
     sampled = np.zeros(len(rows), dtype=bool)
-    for part in parts(len(rows), rows.queries):
+    for part in row_slices(len(rows), rows.queries):
         filled = np.nan_to_num(rows.values(part))
         far[part] = np.abs(filled.sum(axis=1)) - TIE * rows.queries
         sampled[part] = np.count_nonzero(filled, axis=1) > EXACT
@@ -57,7 +57,9 @@ def flipped(rows: PairedRows, *, resamples: int, seed: int) -> Floats:
     return p
 
 
-def flipped_for_many(rows: PairedRows, tests: int, *, resamples: int, seed: int) -> Floats:
+def randomisation_test_for_many(
+    rows: PairedRows, tests: int, *, resamples: int, seed: int
+) -> Floats:
     """Run `sign_flip` on rows of differences, of which ``tests`` will be corrected by Holm.
 
     A p near the smallest value that the draws allow is computed again: by the bound of `proven` if
@@ -67,21 +69,21 @@ def flipped_for_many(rows: PairedRows, tests: int, *, resamples: int, seed: int)
     The level of the test is kept, since both methods keep it, and the bound is chosen only where
     the draws would almost certainly agree.
     """
-    p = flipped(rows, resamples=resamples, seed=seed)
+    p = randomisation_test(rows, resamples=resamples, seed=seed)
     more = SIGNS_A_TEST * tests
     if more > resamples:
         draws = more if more <= min(MOST_SIGNS, MOST_SIGN_CELLS / rows.queries) else resamples
         near = np.flatnonzero(p < NEAR_FLOOR / resamples)
-        bound = proven(rows.take(near))
+        bound = p_value_bound(rows.take(near))
         settled = bound < 1 / (draws + 1)
         p[near[settled]] = np.minimum(p[near[settled]], bound[settled])
         if draws > resamples:
             places = near[~settled]
-            p[places] = flipped(rows.take(places), resamples=draws, seed=seed)
+            p[places] = randomisation_test(rows.take(places), resamples=draws, seed=seed)
     return p
 
 
-def proven(rows: PairedRows) -> Floats:
+def p_value_bound(rows: PairedRows) -> Floats:
     """Return a bound that p over all signs cannot exceed, without any draw.
 
     Of a sum with random signs, P(sum >= x sd) <= c (1 - Phi(x)) with c = 1 / (4 (1 - Phi(sqrt 2)))
@@ -95,7 +97,7 @@ def proven(rows: PairedRows) -> Floats:
         Of shape [rows], at most 1.
     """
     bound = np.ones(len(rows))
-    for part in parts(len(rows), rows.queries):
+    for part in row_slices(len(rows), rows.queries):
         filled = np.nan_to_num(rows.values(part))
         spread = np.sqrt((filled**2).sum(axis=1))
         far = np.abs(filled.sum(axis=1)) - TIE * rows.queries
@@ -120,11 +122,11 @@ def holm(p: Floats) -> Floats:
 def _drawn(rows: PairedRows, far: Floats, resamples: int, seed: int) -> Floats:
     """Return the p of drawn signs, of shape [rows], for sums at least ``far`` from 0."""
     as_far: NDArray[np.float64] = np.ones(len(rows))
-    rng = stream(seed, "signs")
-    for size in chunks(resamples if len(rows) else 0, rows.queries):
+    rng = random_stream(seed, "signs")
+    for size in chunk_sizes(resamples if len(rows) else 0, rows.queries):
         bits = rng.integers(0, 2, (size, rows.queries), dtype=np.int8)
-        under = rows.weighed((1 - 2 * bits).astype(np.float64))
-        for part in parts(len(rows), size, _CACHED):
+        under = rows.apply_weights((1 - 2 * bits).astype(np.float64))
+        for part in row_slices(len(rows), size, _CACHED):
             sums = rows.sums(part, under)
             as_far[part] += (np.abs(sums, out=sums) >= far[part, np.newaxis]).sum(axis=1)
     return as_far / (resamples + 1)

@@ -14,10 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from zelo_ray.evaluation.bootstrap import FEWEST, intervals, means
-from zelo_ray.evaluation.chance import TIE, Counts, Floats, count_of, mean_of, parts, stream
+from zelo_ray.evaluation.bootstrap import FEWEST, bootstrap_intervals, bootstrap_means
 from zelo_ray.evaluation.paired import Indices, PairedRows
-from zelo_ray.evaluation.randomisation import flipped_for_many, holm, sign_flip
+from zelo_ray.evaluation.randomisation import holm, randomisation_test_for_many, sign_flip
+from zelo_ray.evaluation.resampling import (
+    TIE,
+    Counts,
+    Floats,
+    count_of,
+    mean_of,
+    random_stream,
+    row_slices,
+)
 from zelo_ray.records import Comparison, Mean
 
 __all__ = [
@@ -25,17 +33,17 @@ __all__ = [
     "TIE",
     "Counts",
     "Floats",
+    "bootstrap_means",
     "chance_above",
-    "compare",
-    "contest",
+    "compare_pairs",
+    "evaluate_rankers",
     "holm",
     "label_draws",
-    "means",
     "sign_flip",
 ]
 
 
-def contest(
+def evaluate_rankers(
     values: Mapping[str, Floats],
     answered: NDArray[np.bool_],
     arms: Sequence[str],
@@ -67,7 +75,7 @@ def contest(
         named first is A. ``p_holm`` is corrected over all comparisons.
     """
     table = np.concatenate([*values.values()])
-    numbers = means(table, resamples=resamples, confidence=confidence, seed=seed)
+    numbers = bootstrap_means(table, resamples=resamples, confidence=confidence, seed=seed)
     names = [(arm, measure) for measure in values for arm in arms]
     rows = zip(*numbers, count_of(table), strict=True)
     averages = [Mean(*name, *_plain(row)) for name, row in zip(names, rows, strict=True)]
@@ -76,12 +84,12 @@ def contest(
         for name, metrics in values.items()
         if name not in uncompared
     }
-    return averages, compare(
+    return averages, compare_pairs(
         common, arms, resamples=resamples, confidence=confidence, seed=seed, drawn=drawn
     )
 
 
-def compare(
+def compare_pairs(
     values: Mapping[str, Floats],
     arms: Sequence[str],
     *,
@@ -109,13 +117,15 @@ def compare(
     if not names:
         return []
     tables = [*values.values()]
-    rows = PairedRows.apart(tables, pairs)
+    rows = PairedRows.of_pairs(tables, pairs)
     mean_a, mean_b, difference, p_better, count, *signs = _described(rows)
     differ = signs[0] + signs[-1] > 0
-    p = flipped_for_many(rows, int(differ.sum()), resamples=resamples, seed=seed)
+    p = randomisation_test_for_many(rows, int(differ.sum()), resamples=resamples, seed=seed)
     corrected = np.ones(len(p))
     corrected[differ] = holm(p[differ])
-    low, high = intervals(rows, count, resamples=resamples, confidence=confidence, seed=seed)
+    low, high = bootstrap_intervals(
+        rows, count, resamples=resamples, confidence=confidence, seed=seed
+    )
     redrawn = zip(*(drawn[name] for name in values), strict=True) if drawn else ()
     p_labels = _share_above((_among(tables, draw, pairs) for draw in redrawn), len(rows))
     numbers = (mean_a, mean_b, difference, low, high, p, corrected, p_better, p_labels, count)
@@ -141,7 +151,7 @@ def label_draws(relevance: Floats, std_error: Floats, draws: int, seed: int) -> 
         Labels, of shape [rows].
     """
     errors = np.nan_to_num(std_error)
-    rng = stream(seed, "labels")
+    rng = random_stream(seed, "labels")
     for _ in range(draws):
         yield relevance + errors * rng.standard_normal(len(relevance))
 
@@ -166,7 +176,7 @@ def chance_above(differences: Floats) -> Floats:
 def _described(rows: PairedRows) -> Sequence[Any]:
     """Return, by row: means of A, B and A - B, ``p_better``, queries, wins, ties, losses."""
     blocks = []
-    for part in parts(len(rows), rows.queries):
+    for part in row_slices(len(rows), rows.queries):
         apart = rows.values(part)
         sides = [np.where(np.isnan(apart), np.nan, side) for side in rows.sides(part)]
         means_of = [mean_of(table) for table in (*sides, apart)]
@@ -180,8 +190,8 @@ def _among(tables: Sequence[Floats], drawn: Sequence[Floats], pairs: Indices) ->
     metrics = [
         np.where(np.isnan(table), np.nan, draw) for table, draw in zip(tables, drawn, strict=True)
     ]
-    rows, once = PairedRows.apart(metrics, pairs), np.ones((1, tables[0].shape[1]))
-    under, part = rows.weighed(once, counted=True), slice(0, len(rows))
+    rows, once = PairedRows.of_pairs(metrics, pairs), np.ones((1, tables[0].shape[1]))
+    under, part = rows.apply_weights(once, counted=True), slice(0, len(rows))
     with np.errstate(invalid="ignore"):
         differences: Floats = rows.sums(part, under) / rows.counts(part, under)
     return differences[:, 0]

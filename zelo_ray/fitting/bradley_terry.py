@@ -15,14 +15,14 @@ import pyarrow as pa
 import scipy
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints, battles_of, battles_of_table
-from zelo_ray.fitting.games import PairCounts, games_of, why_unscored
+from zelo_ray.fitting.games import PairCounts, count_games, why_unscored
 from zelo_ray.fitting.likelihood import (
     GameStack,
+    build_stack,
     damping,
     derivatives,
     inverse_root,
-    stack_of,
-    start_of,
+    newton_start,
 )
 from zelo_ray.fitting.truth_error import SHARE, truth_errors
 from zelo_ray.reasons import Unscored
@@ -43,7 +43,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoreColumns:
     """The scores of many queries as columns, by query and rank."""
 
     query: Ints
@@ -124,9 +124,9 @@ def score_table(
     return pa.table(columns), {query_ids[query]: why for query, why in fits.reasons.items()}
 
 
-def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE) -> Scored:
+def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE) -> ScoreColumns:
     """Score columns of votes as `score_votes` does."""
-    games = games_of(battles)
+    games = count_games(battles)
     reasons = why_unscored(battles, games)
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes
@@ -140,7 +140,7 @@ def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE)
         for chunk in (queries[i : i + step] for i in range(0, len(queries), step)):
             where = starts[chunk, np.newaxis] + np.arange(size)
             scores[where], errors[where] = fit_stack(_stack(games, played, chunk, size), prior_sd)
-    return ranked(battles, reasons, scores, errors, share)
+    return rank_scores(battles, reasons, scores, errors, share)
 
 
 def _stack(games: PairCounts, played: Ints, queries: Ints, size: int) -> GameStack:
@@ -152,9 +152,9 @@ def _stack(games: PairCounts, played: Ints, queries: Ints, size: int) -> GameSta
     return GameStack(len(queries), size, row, games.i[places], games.j[places], won, 1 - won)
 
 
-def ranked(
+def rank_scores(
     battles: Battles, reasons: Mapping[int, Unscored], scores: Floats, errors: Floats, share: float
-) -> Scored:
+) -> ScoreColumns:
     """Rank the documents of each query, best first; equal scores by document id.
 
     Args:
@@ -179,7 +179,9 @@ def ranked(
     has_scores[list(reasons)] = False
     rows, of = order[has_scores[query[order]]], has_scores[query]
     numbers = (score[rows], error[rows], beyond[rows])
-    return Scored(query[rows], doc[rows], *numbers, comparisons[rows], rank[of], dict(reasons))
+    return ScoreColumns(
+        query[rows], doc[rows], *numbers, comparisons[rows], rank[of], dict(reasons)
+    )
 
 
 def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tuple[Floats, Floats]:
@@ -205,7 +207,7 @@ def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tup
         ValueError: the wins or the prior make no sense.
         ArithmeticError: the maximum was not reached.
     """
-    return fit_stack(stack_of(wins), prior_sd, tol)
+    return fit_stack(build_stack(wins), prior_sd, tol)
 
 
 def fit_stack(stack: GameStack, prior_sd: float, tol: float = 1e-8) -> tuple[Floats, Floats]:
@@ -215,12 +217,12 @@ def fit_stack(stack: GameStack, prior_sd: float, tol: float = 1e-8) -> tuple[Flo
     precision = prior_sd**-2
     scores = np.zeros((stack.queries, stack.documents))
     variances = np.ones_like(scores)
-    start = start_of(stack, precision)
+    start = newton_start(stack, precision)
     moving = np.ones(stack.queries, dtype=np.bool_)
     # The step after one below the root of tol is nearly always below tol: it is taken with the
     # inverse that the errors need.
     for near in (tol**0.5, tol):
-        games = stack.of(moving)
+        games = stack.select_queries(moving)
         start = _maximise(games, start, precision, near)
         gradient, curvature = derivatives(start, games, precision)
         root = inverse_root(curvature)
@@ -259,7 +261,7 @@ def bradley_terry_mle(wins: Floats) -> Floats:
             f"no finite maximum likelihood: the documents fall into {groups} groups, "
             "between which wins go one way only or not at all"
         )
-    stack = stack_of(wins[np.newaxis])
+    stack = build_stack(wins[np.newaxis])
     maximum = _maximise(stack, np.zeros((1, len(wins))), precision=0.0, tol=1e-8)[0]
     scores: Floats = maximum - maximum.mean()
     return scores
@@ -274,7 +276,7 @@ def _maximise(stack: GameStack, start: Floats, precision: float, tol: float) -> 
         step = np.asarray(np.linalg.solve(curvature, gradient[:, :, np.newaxis])[:, :, 0], float)
         scores[moving] += damping(step) * step
         far = ~(np.abs(step).max(axis=1) <= tol)
-        stack, moving = stack.of(far), _within(moving, far)
+        stack, moving = stack.select_queries(far), _within(moving, far)
         if not moving.any():
             return scores
     raise ArithmeticError(

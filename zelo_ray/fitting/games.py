@@ -23,7 +23,7 @@ class PairCounts:
     """the share of the game that i won; j won the rest"""
 
 
-def games_of(battles: Battles) -> PairCounts:
+def count_games(battles: Battles) -> PairCounts:
     """Count votes: a pair is one game, shared equally by the judges that answered on it.
 
     Only the sign of a vote counts, 0 is half a win for each, and several votes of one judge on a
@@ -65,7 +65,7 @@ def why_unscored(battles: Battles, games: PairCounts) -> dict[int, Unscored]:
     for query in apart.tolist():
         if query not in reasons:
             labels = part[starts[query] : starts[query + 1]]
-            reasons[query] = disconnected(battles.documents[query], labels)
+            reasons[query] = disconnected_reason(battles.documents[query], labels)
     return reasons
 
 
@@ -87,7 +87,7 @@ def _sums(keys: Ints, values: Floats) -> tuple[Floats, Ints, Ints]:
     return np.add.reduceat(values, starts), np.diff(starts, append=len(keys)), starts
 
 
-def disconnected(doc_ids: Sequence[str], labels: Ints) -> Unscored:
+def disconnected_reason(doc_ids: Sequence[str], labels: Ints) -> Unscored:
     """Return the reason for documents that fall into parts; ``labels`` are the parts' numbers."""
     parts: dict[int, list[str]] = defaultdict(list)
     for doc_id, label in zip(doc_ids, labels.tolist(), strict=True):

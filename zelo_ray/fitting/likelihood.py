@@ -27,7 +27,7 @@ class GameStack:
     """the weight with which i beat j"""
     lost: Floats
 
-    def of(self, queries: Bools) -> "GameStack":
+    def select_queries(self, queries: Bools) -> "GameStack":
         """Return the games of some of the queries, which are numbered anew."""
         if queries.all():
             return self
@@ -39,7 +39,7 @@ class GameStack:
         )
 
 
-def stack_of(wins: Floats) -> GameStack:
+def build_stack(wins: Floats) -> GameStack:
     """Build the games of matrices of wins.
 
     Raises:
@@ -54,7 +54,7 @@ def stack_of(wins: Floats) -> GameStack:
     return GameStack(queries, documents, query, i, j, wins[query, i, j], wins[query, j, i])
 
 
-def start_of(stack: GameStack, precision: float) -> Floats:
+def newton_start(stack: GameStack, precision: float) -> Floats:
     """Return a start for Newton's method: some four steps from it suffice, and nine from 0.
 
     The logarithm of wins to losses, stretched since opponents differ too, and two steps along the
@@ -70,7 +70,7 @@ def start_of(stack: GameStack, precision: float) -> Floats:
     scores: Floats = 1.3 * np.log(odds).reshape(stack.queries, stack.documents)
     for _ in range(2):
         gradient, weights = _slopes(scores, stack, precision)
-        diagonal = _at(x, y, weights, size).reshape(scores.shape) + precision
+        diagonal = _sum_by_document(x, y, weights, size).reshape(scores.shape) + precision
         step: Floats = gradient / diagonal
         scores += damping(step) * step
     centred: Floats = scores - scores.mean(axis=1, keepdims=True)
@@ -83,7 +83,7 @@ def _cells(stack: GameStack) -> tuple[Ints, Ints]:
     return first + stack.i, first + stack.j
 
 
-def _at(x: Ints, y: Ints, weights: Floats, size: int) -> Floats:
+def _sum_by_document(x: Ints, y: Ints, weights: Floats, size: int) -> Floats:
     """Sum the weights of the games of each document."""
     return np.asarray(np.bincount(x, weights, size) + np.bincount(y, weights, size), np.float64)
 
@@ -115,7 +115,7 @@ def derivatives(scores: Floats, stack: GameStack, precision: float) -> tuple[Flo
     flat[x * size + stack.j] -= weights
     flat[y * size + stack.i] -= weights
     flat[np.arange(scores.size) * size + np.tile(np.arange(size), stack.queries)] += (
-        _at(x, y, weights, scores.size) + precision
+        _sum_by_document(x, y, weights, scores.size) + precision
     )
     return gradient, curvature
 

@@ -60,7 +60,7 @@ class PairSheet:
     t: Floats
 
     @classmethod
-    def of(cls, games: Games, model: OutcomeModel) -> "PairSheet":
+    def from_games(cls, games: Games, model: OutcomeModel) -> "PairSheet":
         """Add up the games of each pair in each order.
 
         Raises:
@@ -86,22 +86,22 @@ class PairSheet:
         )
 
     @property
-    def three(self) -> bool:
+    def has_ties(self) -> bool:
         """Return whether a tie is a third outcome."""
         return len(self.d) == 3
 
     @property
     def size(self) -> int:
         """Count the parameters: scores, then perhaps h, then perhaps c."""
-        return self.items + self.model.order + self.three
+        return self.items + self.model.order + self.has_ties
 
-    def across(self, weight: Floats) -> Floats:
+    def score_gradient(self, weight: Floats) -> Floats:
         """Compute the derivatives of sum(weight * x) by the scores and h."""
         ends = (np.bincount(at, weight, self.items) for at in (self.first, self.second))
         net: Floats = np.subtract(*ends)
         return np.append(net, weight.sum()) if self.model.order else net
 
-    def at(self, parameters: Floats) -> tuple[float, Floats, Floats]:
+    def evaluate(self, parameters: Floats) -> tuple[float, Floats, Floats]:
         """Compute the objective at some parameters, its gradient, and the information.
 
         The information has 1/K added in each cell of the scores: the likelihood does not see a
@@ -109,7 +109,7 @@ class PairSheet:
         """
         x = parameters[self.first] - parameters[self.second]
         x = x + parameters[self.items] if self.model.order else x
-        logits = self.d * x[:, np.newaxis] + (self.t * parameters[-1] if self.three else 0)
+        logits = self.d * x[:, np.newaxis] + (self.t * parameters[-1] if self.has_ties else 0)
         logs = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
         chances, games = np.exp(logs), self.counts.sum(axis=1)
         off_d = self.d - (chances @ self.d)[:, np.newaxis]
@@ -125,8 +125,8 @@ class PairSheet:
         if self.model.firth:
             surplus = surplus + self._correction(curvature, chances, off_d, off_t, games)
             value += float(np.linalg.slogdet(curvature)[1]) / 2
-        gradient = self.across((surplus * off_d).sum(axis=1))
-        if self.three:
+        gradient = self.score_gradient((surplus * off_d).sum(axis=1))
+        if self.has_ties:
             gradient = np.append(gradient, (surplus * off_t).sum())
         return value, gradient - precision * parameters, curvature
 
@@ -138,9 +138,9 @@ class PairSheet:
         adjacency = adjacency + adjacency.T
         matrix[:size, :size] = np.diag(adjacency.sum(axis=1)) - adjacency + 1 / size
         if order:
-            matrix[size, : size + 1] = matrix[: size + 1, size] = self.across(dd)
-        if self.three:
-            matrix[-1, :-1] = matrix[:-1, -1] = self.across(dt)
+            matrix[size, : size + 1] = matrix[: size + 1, size] = self.score_gradient(dd)
+        if self.has_ties:
+            matrix[-1, :-1] = matrix[:-1, -1] = self.score_gradient(dt)
             matrix[-1, -1] = tt.sum()
         return matrix
 
@@ -158,7 +158,7 @@ class PairSheet:
             h = self.items
             xx, xc = xx + 2 * (v[i, h] - v[j, h]) + v[h, h], xc + v[h, -1]
         along = off_d**2 * xx[:, np.newaxis]
-        if self.three:
+        if self.has_ties:
             along = along + 2 * off_d * off_t * xc[:, np.newaxis] + off_t**2 * v[-1, -1]
         pseudo: Floats = games[:, np.newaxis] * chances * along / 2
         return pseudo

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from zelo_ray.fitting.existence import Unrated, why_unrated
+from zelo_ray.fitting.identifiability import Unrated, why_unrated
 from zelo_ray.fitting.outcomes import Floats, Games, OutcomeModel, PairSheet
 
 MAX_STEPS = 200
@@ -43,12 +43,12 @@ def rate(games: Games, model: OutcomeModel, reference: int | None = None) -> Fit
         ValueError: a weight is negative or not finite.
         ArithmeticError: the maximum was not reached.
     """
-    sheet = PairSheet.of(games, model)
+    sheet = PairSheet.from_games(games, model)
     if reason := why_unrated(sheet):
         return FittedRatings(reason=reason)
     try:
         parameters = _maximise(sheet)
-        _, _, curvature = sheet.at(parameters)
+        _, _, curvature = sheet.evaluate(parameters)
         covariance = np.linalg.inv(curvature)
     except np.linalg.LinAlgError:
         raise ArithmeticError("Bradley-Terry: weights differ by too much") from None
@@ -59,7 +59,7 @@ def rate(games: Games, model: OutcomeModel, reference: int | None = None) -> Fit
     shared = block @ origin
     variances = np.maximum(block.diagonal() - 2 * shared + origin @ shared, 0)
     names = [
-        name for name, is_fitted in (("order", model.order), ("tie", sheet.three)) if is_fitted
+        name for name, is_fitted in (("order", model.order), ("tie", sheet.has_ties)) if is_fitted
     ]
     effects = {
         name: (float(parameters[at]), float(np.sqrt(covariance[at, at])))
@@ -75,7 +75,7 @@ def _maximise(sheet: PairSheet) -> Floats:
     does not include it: full steps would oscillate there.
     """
     parameters = np.zeros(sheet.size)
-    value, gradient, curvature = sheet.at(parameters)
+    value, gradient, curvature = sheet.evaluate(parameters)
     games = float(sheet.counts.sum())
     for _ in range(MAX_STEPS):
         step = np.linalg.solve(curvature, gradient) / (2 if sheet.model.firth else 1)
@@ -85,7 +85,7 @@ def _maximise(sheet: PairSheet) -> Floats:
             games + abs(value)
         )  # near the maximum all differences are rounding
         for _ in range(50):
-            trial = sheet.at(parameters + step)
+            trial = sheet.evaluate(parameters + step)
             if trial[0] >= floor:
                 break
             step = step / 2

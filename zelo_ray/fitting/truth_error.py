@@ -25,17 +25,17 @@ Ints = NDArray[np.int64]
 SHARE = 0.7
 """su of scores of votes, as a share of the spread of a query's scores."""
 
-GRADES = 1.0
+GRADE_SD = 1.0
 """su of grades, on their scale from 0 to 3. Score +- 1.96 truth_error then holds the person's grade
 in .95 to .97 of 9,260 documents of TREC DL 2019 for panels of three judges, in .94 for all eight
 recorded ones; but in .91 for three prompts of one model of 8B. By std_error alone in .42 to .70."""
 
-MEDIANS = 1.05
+MEDIAN_SD = 1.05
 """su of medians and majorities of grades, which have no error of their own: theirs is all of it.
 Median +- 1.96 su then holds the person's grade in .98 of those documents, on average over all 220
 panels of three of 12 recorded judges, and in .94 for the worst."""
 
-QUERIES = 40
+FULL_WEIGHT_QUERIES = 40
 """From so many labelled queries on the learned value counts in full, below that in part."""
 
 _SPREAD, _WORTH = 1.2, 3.0
@@ -46,7 +46,7 @@ _LOW, _HIGH = 0.05, 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedError:
     """The error that judges share, as learned from labels and shrunk towards the default.
 
     It is a share of the spread of a query's scores, or in grades. ``value`` is to be used;
@@ -95,7 +95,7 @@ def truth_errors(query: Ints, scores: Floats, errors: Floats, share: float = SHA
     return totals
 
 
-def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> Shared:
+def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> SharedError:
     """Learn su, as a share of the spread of scores, from the order of human grades.
 
     It is the share under which the orders that people gave are most likely, if document i is above
@@ -124,7 +124,7 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
                 (scores[i] - scores[j], variance, unit_variance[i] * (factor[i] + factor[j]))
             )
     if not terms:
-        return _drawn(SHARE, SHARE, 0)
+        return _shrink_to_default(SHARE, SHARE, 0)
 
     def unlikely(log_share: float) -> float:
         squared = np.exp(2 * log_share)
@@ -134,12 +134,12 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
     best = scipy.optimize.minimize_scalar(
         unlikely, bounds=(np.log(_LOW), np.log(_HIGH)), method="bounded"
     )
-    return _drawn(float(np.exp(best.x)), SHARE, len(terms))
+    return _shrink_to_default(float(np.exp(best.x)), SHARE, len(terms))
 
 
 def learn_grades(
-    query: Ints, scores: Floats, errors: Floats, human: Floats, usual: float = GRADES
-) -> Shared:
+    query: Ints, scores: Floats, errors: Floats, human: Floats, usual: float = GRADE_SD
+) -> SharedError:
     """Learn su in grades, so that score +- 1.96 truth_error holds .95 of human grades.
 
     Args:
@@ -154,13 +154,13 @@ def learn_grades(
     """
     mask = np.isfinite(human) & np.isfinite(errors)
     if not mask.any():
-        return _drawn(usual, usual, 0)
+        return _shrink_to_default(usual, usual, 0)
     short = ((scores[mask] - human[mask]) / 1.96) ** 2 - errors[mask] ** 2
     needed = np.sqrt(np.maximum(np.quantile(short, 0.95, method="higher"), _LOW**2))
-    return _drawn(float(needed), usual, len(np.unique(query[mask])))
+    return _shrink_to_default(float(needed), usual, len(np.unique(query[mask])))
 
 
-def _drawn(estimate: float, default: float, queries: int) -> Shared:
-    weight = min(1.0, queries / QUERIES)
+def _shrink_to_default(estimate: float, default: float, queries: int) -> SharedError:
+    weight = min(1.0, queries / FULL_WEIGHT_QUERIES)
     value = float(np.exp(weight * np.log(estimate) + (1 - weight) * np.log(default)))
-    return Shared(value, estimate, weight, queries)
+    return SharedError(value, estimate, weight, queries)

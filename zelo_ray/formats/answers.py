@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import reading
+from zelo_ray.formats.files import open_for_reading
 
 ANSWERS = "answers.jsonl"
 
@@ -38,7 +38,7 @@ class PersonsAnswer:
         """Return the ids of the query and the document that the answer is about."""
         return self.query_id, self.doc_id
 
-    def line(self) -> bytes:
+    def to_json_line(self) -> bytes:
         """Return the answer as a JSON line, as it is stored, with its line break."""
         row = asdict(self)
         for name in ("undo", "note"):
@@ -57,13 +57,13 @@ def read_answers(url: str) -> tuple[list[PersonsAnswer], int]:
     Raises:
         InputError: the file cannot be read, or any other line is not an answer.
     """
-    with reading(url) as file:
+    with open_for_reading(url) as file:
         data: bytes = file.read()
     answers, end = list[PersonsAnswer](), 0
     lines = data.splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:
-            answer = _answer(line) if line.strip() else None
+            answer = _parse_answer(line) if line.strip() else None
         except (ValueError, TypeError, KeyError):
             if number < len(lines):
                 raise InputError(f"{url}:{number}: is not a valid answer") from None
@@ -73,13 +73,13 @@ def read_answers(url: str) -> tuple[list[PersonsAnswer], int]:
     return answers, end
 
 
-Standing = dict[Pair, dict[str, PersonsAnswer]]
+CurrentAnswers = dict[Pair, dict[str, PersonsAnswer]]
 """The current answer, by document and person."""
 
 
-def standing(answers: Iterable[PersonsAnswer]) -> Standing:
+def current_answers(answers: Iterable[PersonsAnswer]) -> CurrentAnswers:
     """Return the current answers, by document and person: the last one that was not undone."""
-    by_pair: Standing = {}
+    by_pair: CurrentAnswers = {}
     for answer in answers:
         by = by_pair.setdefault(answer.pair, {})
         if answer.undo:
@@ -89,7 +89,7 @@ def standing(answers: Iterable[PersonsAnswer]) -> Standing:
     return {pair: by for pair, by in by_pair.items() if by}
 
 
-def _answer(line: bytes) -> PersonsAnswer:
+def _parse_answer(line: bytes) -> PersonsAnswer:
     row: Mapping[str, Any] = orjson.loads(line)
     texts = {name: row[name] for name in ("at", "person", "query_id", "doc_id")}
     undo, note = row.get("undo", False), row.get("note", "")

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from zelo_ray.records import code_for
+from zelo_ray.records import delimiter_code
 
 
-def conversation(queries: Sequence[str], answers: Sequence[Sequence[str]]) -> tuple[str, list[str]]:
+def join_turns(queries: Sequence[str], answers: Sequence[Sequence[str]]) -> tuple[str, list[str]]:
     """Join the turns of a conversation to one question, and one answer for each assistant.
 
     The question explains the form of the answers, and gives a code, which is a hash of the whole
@@ -18,7 +18,7 @@ def conversation(queries: Sequence[str], answers: Sequence[Sequence[str]]) -> tu
     """
     if len(queries) == 1:
         return queries[0], [answer for (answer,) in answers]
-    code = code_for(*queries, *(text for replies in answers for text in replies))
+    code = delimiter_code(*queries, *(text for replies in answers for text in replies))
     introduction = (
         f"This is a conversation of {len(queries)} turns, and an answer is the whole of it as one "
         f"assistant led it. In an answer each line that opens a turn carries the code {code}; a "
@@ -26,11 +26,11 @@ def conversation(queries: Sequence[str], answers: Sequence[Sequence[str]]) -> tu
     )
     turns = (f"Turn {number}: {query}" for number, query in enumerate(queries, 1))
     return "\n\n".join([introduction, *turns]), [
-        _led(queries, replies, code) for replies in answers
+        _write_conversation(queries, replies, code) for replies in answers
     ]
 
 
-def _led(queries: Sequence[str], answers: Sequence[str], code: str) -> str:
+def _write_conversation(queries: Sequence[str], answers: Sequence[str], code: str) -> str:
     lines = list[str]()
     for number, (query, answer) in enumerate(zip(queries, answers, strict=True), 1):
         lines += [f"[turn {number}, user, {code}]", query]

@@ -12,38 +12,38 @@ from typing import Any
 import orjson
 
 from zelo_ray.errors import InputError, UnreadableFile
-from zelo_ray.formats.files import blocks, lines, reading
-from zelo_ray.formats.formulas import unguard
-from zelo_ray.formats.pools import is_lines, short
+from zelo_ray.formats.files import open_for_reading, read_blocks, read_placed_lines
+from zelo_ray.formats.formulas import unguard_formula
+from zelo_ray.formats.pools import is_jsonl, shorten_error
 from zelo_ray.formats.tabbed import split_tabs, tab_rows
 from zelo_ray.formats.wording import counted
 
 Row = tuple[str, dict[str, Any]]
 TAB = "\t"
-_MARKS = (TAB, ",", ";")
+_SEPARATORS = (TAB, ",", ";")
 """The separators; the first that the header contains counts. Some spreadsheets write semicolons."""
 _RATINGS = ["doc_id", "score", "std_error", "comparisons", "rank", "wins"]
 """The header of a table that ``fit`` writes for people, whose texts are guarded (`guard`)."""
 _LONGEST = 2**31 - 1
 
 
-def text_rows(url: str) -> Iterator[Row]:
+def read_text_rows(url: str) -> Iterator[Row]:
     """Yield the place and the content of each row of a text file.
 
     Raises:
         InputError: a row is not a JSON object, or has more or fewer columns than the header.
     """
-    if is_headed(url):
-        return cell_rows(url)
+    if has_header(url):
+        return delimited_rows(url)
     starts = first_line(url)[1].lstrip()[:1]
-    return array_rows(url) if starts == b"[" and not is_lines(url) else line_rows(url)
+    return json_array_rows(url) if starts == b"[" and not is_jsonl(url) else json_line_rows(url)
 
 
-def is_headed(url: str) -> bool:
+def has_header(url: str) -> bool:
     """Return whether the first line of a file names the columns, so that all values are texts."""
     line = first_line(url)[1]
-    return not (is_lines(url) or line.lstrip().startswith((b"{", b"["))) and bool(
-        head_of(url, line)
+    return not (is_jsonl(url) or line.lstrip().startswith((b"{", b"["))) and bool(
+        header_names(url, line)
     )
 
 
@@ -52,20 +52,20 @@ def text_columns(url: str) -> list[str]:
     line = first_line(url)[1]
     if line.lstrip().startswith((b"{", b"[")):
         try:
-            return list(next((row for _, row in text_rows(url)), {}))
+            return list(next((row for _, row in read_text_rows(url)), {}))
         except InputError:  # such as qrels whose ids begin with a bracket
             return []
-    return [] if is_lines(url) else head_of(url, line)
+    return [] if is_jsonl(url) else header_names(url, line)
 
 
 def first_line(url: str) -> tuple[str, bytes]:
     """Return the place and the bytes of the first line that is not blank; empty bytes if none."""
-    return next(lines(url), (url, b""))
+    return next(read_placed_lines(url), (url, b""))
 
 
-def line_rows(url: str) -> Iterator[Row]:
+def json_line_rows(url: str) -> Iterator[Row]:
     """Yield the objects of a file of JSON lines, whatever it is called."""
-    for place, line in lines(url):
+    for place, line in read_placed_lines(url):
         try:
             row = orjson.loads(line)
         except orjson.JSONDecodeError as error:
@@ -73,9 +73,9 @@ def line_rows(url: str) -> Iterator[Row]:
         yield _object(place, row)
 
 
-def array_rows(url: str) -> Iterator[Row]:
+def json_array_rows(url: str) -> Iterator[Row]:
     """Yield the objects of a JSON array, whatever the file is called."""
-    with reading(url) as stream:
+    with open_for_reading(url) as stream:
         data = stream.read()
     try:
         items = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
@@ -91,19 +91,19 @@ def _object(place: str, row: Any) -> Row:
     return place, row
 
 
-def cell_rows(url: str) -> Iterator[Row]:
+def delimited_rows(url: str) -> Iterator[Row]:
     """Yield the rows below a header; a quoted cell may contain separators and line breaks.
 
     Raises:
         InputError: a row has more or fewer columns than the header, or a quote is wrong.
     """
     head = first_line(url)[1]
-    names = head_of(url, head)
+    names = header_names(url, head)
     if len({*names}) < len(names):
         raise InputError(f"{url}: two columns have the same name ({', '.join(names)})")
-    headed, mark, guarded = False, _mark(head), names[-len(_RATINGS) :] == _RATINGS
+    headed, mark, guarded = False, _separator(head), names[-len(_RATINGS) :] == _RATINGS
     # In a line with tabs a carriage return is text, even without quotes.
-    texts = _texts(url, "\n" if mark == TAB else "")
+    texts = _decoded_lines(url, "\n" if mark == TAB else "")
     for number, cells in split_rows(url, texts, mark, len(names)):
         if not any(cells):
             continue
@@ -113,7 +113,7 @@ def cell_rows(url: str) -> Iterator[Row]:
             columns = counted(len(cells), "column")
             raise InputError(f"{url}:{number}: has {columns}, but the header has {len(names)}")
         else:
-            plain = map(unguard, cells) if guarded else cells
+            plain = map(unguard_formula, cells) if guarded else cells
             row = {name: cell or None for name, cell in zip(names, plain, strict=True)}
             yield f"{url}:{number}", row
 
@@ -138,7 +138,7 @@ def split_rows(
 def _quoted_rows(url: str, texts: Iterator[str], mark: str) -> Iterator[tuple[int, list[str]]]:
     # Cells may hold documents. The limit is that of the process, so it is never lowered.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
-    lines_of = _Texts(texts)
+    lines_of = _ExhaustibleLines(texts)
     reader = csv.reader(lines_of, delimiter=mark, skipinitialspace=True, strict=True)
     start = 1
     try:
@@ -158,14 +158,14 @@ def _quoted_rows(url: str, texts: Iterator[str], mark: str) -> Iterator[tuple[in
         ) from None
 
 
-class _Texts:
+class _ExhaustibleLines:
     """An iterator over the lines of a file that records whether it was exhausted."""
 
     def __init__(self, texts: Iterator[str]) -> None:
         self.ended = False
         self._texts = texts
 
-    def __iter__(self) -> "_Texts":
+    def __iter__(self) -> "_ExhaustibleLines":
         return self
 
     def __next__(self) -> str:
@@ -176,30 +176,30 @@ class _Texts:
             raise
 
 
-def _texts(url: str, end: str) -> Iterator[str]:
+def _decoded_lines(url: str, end: str) -> Iterator[str]:
     """Yield the lines of a file, with their ends; lines end with ``end``, or anyhow if it is ""."""
     number = 0
-    for block in blocks(url):
+    for block in read_blocks(url):
         try:
             text = block.decode()
         except UnicodeDecodeError as error:
             at = number + block.count(b"\n", 0, error.start) + 1
-            raise InputError(f"{url}:{at}: is not UTF-8 ({short(error)})") from None
+            raise InputError(f"{url}:{at}: is not UTF-8 ({shorten_error(error)})") from None
         yield from io.StringIO(text, newline=end)  # keeps the ends of lines as they are
         number += block.count(b"\n")
 
 
-def _mark(line: bytes) -> str:
-    return next((mark for mark in _MARKS if mark.encode() in line), "")
+def _separator(line: bytes) -> str:
+    return next((mark for mark in _SEPARATORS if mark.encode() in line), "")
 
 
-def head_of(url: str, line: bytes) -> list[str]:
+def header_names(url: str, line: bytes) -> list[str]:
     """Return the names of the columns in a header; an empty list if it has no separator.
 
     Raises:
         InputError: lines end with carriage returns alone, or the header cannot be parsed.
     """
-    mark, text = _mark(line), line.decode("utf-8", "replace")
+    mark, text = _separator(line), line.decode("utf-8", "replace")
     if not mark:
         return []
     if "\r" in text:
@@ -210,5 +210,5 @@ def head_of(url: str, line: bytes) -> list[str]:
         reader = csv.reader([text], delimiter=mark, skipinitialspace=True)
         cells = split_tabs(text) if mark == TAB else next(reader, [])
     except csv.Error as error:
-        raise UnreadableFile(f"{url}: cannot be read ({short(error)})") from None
+        raise UnreadableFile(f"{url}: cannot be read ({shorten_error(error)})") from None
     return [cell.strip() for cell in cells]

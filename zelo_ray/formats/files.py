@@ -14,11 +14,11 @@ import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError, UnreadableFile
-from zelo_ray.formats.pools import PACKED, UNREADABLE, open_plain, short
-from zelo_ray.formats.wording import is_utf8, no_utf8
+from zelo_ray.formats.pools import PACKED_ENDINGS, READ_ERRORS, open_unpacked, shorten_error
+from zelo_ray.formats.wording import is_utf8, not_utf8_message
 
 _BLOCK_BYTES = 2**23
-_ANEW = "move it away and run the command again, which writes it anew without new calls"
+_WRITE_AGAIN = "move it away and run the command again, which writes it anew without new calls"
 _BOM = b"\xef\xbb\xbf"
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 _PARTIAL = ".partial"
@@ -28,47 +28,47 @@ PART = re.compile(rf"part-(?P<number>\d{{5,}})\.({'|'.join(_PARTED)})")
 
 
 @contextlib.contextmanager
-def reading(url: str) -> Iterator[Any]:
+def open_for_reading(url: str) -> Iterator[Any]:
     """Open a file for reading its decompressed bytes.
 
     Raises:
         InputError: it does not exist, cannot be read, or is truncated.
     """
     if not is_utf8(url):
-        raise InputError(no_utf8(url))
+        raise InputError(not_utf8_message(url))
     try:
-        with open_plain(url) as stream:
+        with open_unpacked(url) as stream:
             yield stream
     except FileNotFoundError:
         raise InputError(f"{url}: no such file") from None
-    except UNREADABLE as error:
-        raise UnreadableFile(f"{url}: cannot be read ({short(error)})") from None
+    except READ_ERRORS as error:
+        raise UnreadableFile(f"{url}: cannot be read ({shorten_error(error)})") from None
 
 
-def blocks(url: str) -> Iterator[bytes]:
+def read_blocks(url: str) -> Iterator[bytes]:
     """Yield a text file in blocks of some megabytes, each of whole lines."""
-    with reading(url) as stream:
+    with open_for_reading(url) as stream:
         piece = stream.read(_BLOCK_BYTES).removeprefix(_BOM)
         while piece:
             yield piece + stream.readline()
             piece = stream.read(_BLOCK_BYTES)
 
 
-def lines(url: str) -> Iterator[tuple[str, bytes]]:
+def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:
     """Yield the place (``file:number``) and the bytes of each line that is not blank.
 
     If the file does not exist, its parts are read (`pieces`).
     """
-    for place in pieces(url) or [url]:
+    for place in part_files(url) or [url]:
         number = 0
-        for block in blocks(place):
+        for block in read_blocks(place):
             for at, line in enumerate(block.split(b"\n"), number + 1):
                 if line.strip():
                     yield f"{place}:{at}", line.rstrip(b"\r")
             number += block.count(b"\n")
 
 
-def text_of(place: str, line: bytes) -> str:
+def decode_line(place: str, line: bytes) -> str:
     """Decode a line as UTF-8.
 
     Raises:
@@ -77,41 +77,41 @@ def text_of(place: str, line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{place}: is not UTF-8 ({short(error)})") from None
+        raise InputError(f"{place}: is not UTF-8 ({shorten_error(error)})") from None
 
 
-def record(url: str) -> dict[str, Any]:
+def read_record(url: str) -> dict[str, Any]:
     """Read the record of a run, such as ``run.json``, and check its options and summary.
 
     Raises:
         InputError: it is not a record, or cannot be read.
     """
-    content = json_object(url)
+    content = read_json_object(url)
     for name in ("options", "summary"):
         if not isinstance(content.get(name, {}), dict):
-            raise InputError(f"{url}: its {name} are not a JSON object; {_ANEW}")
+            raise InputError(f"{url}: its {name} are not a JSON object; {_WRITE_AGAIN}")
     return content
 
 
-def json_object(url: str) -> dict[str, Any]:
+def read_json_object(url: str) -> dict[str, Any]:
     """Read a small JSON file of a command.
 
     Raises:
         InputError: it is not a JSON object, or cannot be read.
     """
-    with reading(url) as file:
+    with open_for_reading(url) as file:
         data = file.read()
-    do = f"; {_ANEW}" if url.endswith("/run.json") else ""
+    do = f"; {_WRITE_AGAIN}" if url.endswith("/run.json") else ""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{url}: is not valid JSON ({short(error)}){do}") from None
+        raise InputError(f"{url}: is not valid JSON ({shorten_error(error)}){do}") from None
     if not isinstance(value, dict):
         raise InputError(f"{url}: is not a JSON object{do}")
     return value
 
 
-def pieces(url: str) -> list[str]:
+def part_files(url: str) -> list[str]:
     """Return the files of a table: the file itself, or where it is missing, its parts in order.
 
     The parts of ``out/votes.parquet`` are ``out/votes/part-00000.parquet`` and so on. If both
@@ -128,7 +128,7 @@ def pieces(url: str) -> list[str]:
         folder = path.removesuffix(f"{dot}{ending}")
         inside = fs.ls(folder, detail=False) if ending in _PARTED and fs.isdir(folder) else []
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise InputError(f"{url}: cannot be reached ({short(error)})") from None
+        raise InputError(f"{url}: cannot be reached ({shorten_error(error)})") from None
     names = {name.rsplit("/", 1)[-1] for name in inside}
     parts = [name for name in names if PART.fullmatch(name) and name.endswith(ending)]
     parts.sort(key=lambda name: (len(name), name))
@@ -143,7 +143,7 @@ def part_name(number: int, ending: str) -> str:
     return f"part-{number:05}.{ending}"
 
 
-def listing(url: str) -> list[str] | None:
+def list_directory(url: str) -> list[str] | None:
     """Return the sorted names in a directory; None if it is not a directory.
 
     A folder of parts is listed as the file that they form: ``votes`` as ``votes.parquet``.
@@ -162,19 +162,19 @@ def listing(url: str) -> list[str] | None:
             names.add(name.rsplit("/", 1)[-1] + (f".{held[0]}" if held else ""))
         return sorted(names)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise InputError(f"{url}: cannot be reached ({short(error)})") from None
+        raise InputError(f"{url}: cannot be reached ({shorten_error(error)})") from None
 
 
-def stem(url: str) -> str:
+def file_stem(url: str) -> str:
     """Return a file's name without folder and endings: ``a/bm25.v2.run.gz`` is ``bm25.v2``."""
     name = url.rstrip("/").rsplit("/", 1)[-1]
-    for packed in PACKED:
+    for packed in PACKED_ENDINGS:
         name = name.removesuffix(packed)
     return name.rsplit(".", 1)[0] or name
 
 
 @contextlib.contextmanager
-def named(url: str) -> Iterator[None]:
+def name_file_in_errors(url: str) -> Iterator[None]:
     """Add the name of a file to an OSError of the block that names none."""
     try:
         yield
@@ -185,7 +185,7 @@ def named(url: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def writing(url: str) -> Iterator[Any]:
+def open_for_writing(url: str) -> Iterator[Any]:
     """Open a file for writing bytes, packed if it ends in .gz or .zst; it appears when complete."""
     fs, path = fsspec.url_to_fs(url)
     if local := "file" in fs.protocol:
@@ -200,7 +200,7 @@ def writing(url: str) -> Iterator[Any]:
     codec = next((codec for ending, codec in _CODECS.items() if path.endswith(ending)), None)
     try:
         with (
-            named(url),
+            name_file_in_errors(url),
             place.open("wb") as raw,
             pa.CompressedOutputStream(raw, codec) if codec else raw as file,
         ):

@@ -7,11 +7,11 @@ _FORMULA = re.compile("'*(?:[\t\r\n]|\\s*[=+\\-@\uff0b\uff0d\uff1d\uff20])")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
-def guard(text: str) -> str:
+def guard_formula(text: str) -> str:
     """Put an apostrophe before a text that a spreadsheet may run, unless it is a number."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
-def unguard(text: str) -> str:
+def unguard_formula(text: str) -> str:
     """Undo `guard`."""
-    return text[1:] if text.startswith("'") and guard(text[1:]) == text else text
+    return text[1:] if text.startswith("'") and guard_formula(text[1:]) == text else text

@@ -10,21 +10,30 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import ANSWERS, Pair, PersonsAnswer, Standing, read_answers, standing
-from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.interchange.cells import typed
-from zelo_ray.formats.interchange.truth import look, read_truth
-from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.answers import (
+    ANSWERS,
+    CurrentAnswers,
+    Pair,
+    PersonsAnswer,
+    current_answers,
+    read_answers,
+)
+from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.interchange.cells import read_typed_columns
+from zelo_ray.formats.interchange.truth import probe_truth, read_truth
+from zelo_ray.formats.stored import StoredTable
 
-ROWS = pa.schema(
+LABEL_COLUMNS = pa.schema(
     [
         *((name, pa.string()) for name in ("query_id", "doc_id", "person")),
         *((name, pa.float64()) for name in ("grade", "probability")),
     ]
 )
 _GRADES = ("grade", "relevance", "score", "label")
-LABEL, DOCUMENTS = "label.json", "documents.parquet"
-FRAME = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("size", pa.float64())])
+SAMPLE_RECORD, DOCUMENTS = "label.json", "documents.parquet"
+FRAME_COLUMNS = pa.schema(
+    [("query_id", pa.string()), ("doc_id", pa.string()), ("size", pa.float64())]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +45,19 @@ class PeoplesLabels:
     """
 
     rows: pa.Table
-    drawn: bool
+    is_random_sample: bool
     """whether all of the documents were drawn at random"""
-    top: float
+    highest_grade: float
     """the highest grade of the scale"""
     frame: pa.Table | None = None
     """the columns of ``FRAME``, if known: all documents that could be drawn"""
     stages: int = 1
     """how often the sample was drawn or enlarged"""
-    unsure: int = 0
+    cannot_say: int = 0
     """documents on which everyone asked answered "cannot say\""""
-    blank: int = 0
+    ungraded_rows: int = 0
     """rows of a table that have no grade"""
-    ahead: int = 0
+    out_of_turn: int = 0
     """documents answered out of turn, which count only when all before them are answered"""
     measure: str = ""
     """the measure that the documents were drawn for, if known"""
@@ -56,13 +65,13 @@ class PeoplesLabels:
     """the path or URL of the labels"""
     truth: str = ""
     """the digest of the judgments that they are to correct, if known"""
-    drawn_so_far: int = 0
+    sample_size: int = 0
     """documents in the sample, answered or not; 0 if unknown"""
 
     @property
     def documents(self) -> int:
         """Count the documents that have a grade."""
-        return len({*frame_pairs(self.rows)})
+        return len({*pairs_in_table(self.rows)})
 
 
 def read_labels(place: str) -> PeoplesLabels:
@@ -74,24 +83,30 @@ def read_labels(place: str) -> PeoplesLabels:
     Raises:
         InputError: it cannot be read, is of no known kind, or holds no label.
     """
-    if LABEL in (listing(place) or ()):
-        return _of_sample(place.rstrip("/"))
-    labels = read_rows(place)
+    if SAMPLE_RECORD in (list_directory(place) or ()):
+        return _read_sample(place.rstrip("/"))
+    labels = read_label_table(place)
     if labels is None:
         qrels = read_truth(place)
         blank = {"person": pa.array([""] * len(qrels)), "probability": pa.nulls(len(qrels))}
         columns = {"query_id": qrels["query_id"], "doc_id": qrels["doc_id"]}
         grades = {"grade": qrels["relevance"]}
-        labels = pa.table({**columns, **grades, **blank}).select(ROWS.names).cast(ROWS), 0, 0
+        labels = (
+            pa.table({**columns, **grades, **blank})
+            .select(LABEL_COLUMNS.names)
+            .cast(LABEL_COLUMNS),
+            0,
+            0,
+        )
     rows, unsure, blanks = labels
     if not len(rows):
         raise InputError(f"{place}: holds no label")
     drawn = rows["probability"].null_count == 0
     top = float(np.max(rows["grade"].to_numpy()))
-    return PeoplesLabels(rows, drawn, top, unsure=unsure, blank=blanks, place=place)
+    return PeoplesLabels(rows, drawn, top, cannot_say=unsure, ungraded_rows=blanks, place=place)
 
 
-def read_rows(url: str) -> tuple[pa.Table, int, int] | None:
+def read_label_table(url: str) -> tuple[pa.Table, int, int] | None:
     """Read the labels of a table.
 
     Returns:
@@ -101,13 +116,15 @@ def read_rows(url: str) -> tuple[pa.Table, int, int] | None:
     Raises:
         InputError: it cannot be read, or a row is invalid.
     """
-    names = look(url).columns
+    names = probe_truth(url).columns
     column = next((name for name in _GRADES if name in names), None)
     if column is None or not {"query_id", "doc_id"} <= names or "documents" in names:
         return None
-    wanted = {column if field.name == "grade" else field.name: field.type for field in ROWS}
-    table, place = typed(url, wanted)
-    table = table.rename_columns(ROWS.names)
+    wanted = {
+        column if field.name == "grade" else field.name: field.type for field in LABEL_COLUMNS
+    }
+    table, place = read_typed_columns(url, wanted)
+    table = table.rename_columns(LABEL_COLUMNS.names)
     graded = np.flatnonzero(pc.is_finite(pc.fill_null(table["grade"], np.nan)).to_numpy())
     every, ungraded = _documents(table), len(table) - len(graded)
     table = table.take(pa.array(graded))
@@ -130,7 +147,7 @@ def read_rows(url: str) -> tuple[pa.Table, int, int] | None:
     person = pc.fill_null(table["person"], "")
     table = table.set_column(table.schema.get_field_index("person"), "person", person)
     _refuse_repeated(table, lambda row: place(graded[row]))
-    return table.cast(ROWS), unsure, ungraded
+    return table.cast(LABEL_COLUMNS), unsure, ungraded
 
 
 def _documents(table: pa.Table) -> set[tuple[str, str]]:
@@ -149,7 +166,7 @@ def _refuse_repeated(table: pa.Table, place: Callable[[int], str]) -> None:
             )
 
 
-def by_person(place: str) -> tuple[pa.Table, int] | None:
+def read_grades_by_person(place: str) -> tuple[pa.Table, int] | None:
     """Read all grades by person, whether or not they already count in a correction.
 
     Returns:
@@ -159,55 +176,55 @@ def by_person(place: str) -> tuple[pa.Table, int] | None:
     Raises:
         InputError: it cannot be read, or contains no grade.
     """
-    names = listing(place)
+    names = list_directory(place)
     if names is None:
-        columns = look(place).columns
+        columns = probe_truth(place).columns
         if not {"query_id", "doc_id", "person"} <= columns or {"judge", "preference"} & columns:
             return None
         labels = read_labels(place)
-        rows, blank = labels.rows, labels.blank
-    elif LABEL not in names:
+        rows, blank = labels.rows, labels.ungraded_rows
+    elif SAMPLE_RECORD not in names:
         return None
     else:
-        answers = standing(_answers(place, names))
-        rows = grades_of(answers)
+        answers = current_answers(_answers(place, names))
+        rows = grades_table(answers)
         blank = sum(map(len, answers.values())) - len(rows)
     if not len(rows):
         raise InputError(f"{place}: holds no grade of a person")
     return rows.select(["query_id", "doc_id", "person", "grade"]), blank
 
 
-def grades_of(said: Standing) -> pa.Table:
+def grades_table(said: CurrentAnswers) -> pa.Table:
     """Return all valid grades in the columns of ``ROWS``, without probabilities."""
     return _table(
         [
             (*pair, answer.person, answer.grade, None)
             for pair, by in sorted(said.items())
-            for answer in _graded(by)
+            for answer in _answers_with_grade(by)
         ]
     )
 
 
 def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    columns: Any = zip(*rows, strict=True) if rows else [()] * len(ROWS)
-    return pa.table(dict(zip(ROWS.names, columns, strict=True)), schema=ROWS)
+    columns: Any = zip(*rows, strict=True) if rows else [()] * len(LABEL_COLUMNS)
+    return pa.table(dict(zip(LABEL_COLUMNS.names, columns, strict=True)), schema=LABEL_COLUMNS)
 
 
 def _answers(place: str, files: Collection[str]) -> list[PersonsAnswer]:
     return read_answers(f"{place.rstrip('/')}/{ANSWERS}")[0] if ANSWERS in files else []
 
 
-def frame_pairs(table: pa.Table) -> list[Pair]:
+def pairs_in_table(table: pa.Table) -> list[Pair]:
     """Return the ids of queries and documents of a table, in its order."""
     return list(zip(table["query_id"].to_pylist(), table["doc_id"].to_pylist(), strict=True))
 
 
-def _of_sample(place: str) -> PeoplesLabels:
-    about = record(f"{place}/{LABEL}")
-    columns = (*FRAME.names, "priority")
-    documents = Stored(f"{place}/{DOCUMENTS}", FRAME).read(columns)
-    pairs = frame_pairs(documents)
-    answers = standing(_answers(place, listing(place) or ()))
+def _read_sample(place: str) -> PeoplesLabels:
+    about = read_record(f"{place}/{SAMPLE_RECORD}")
+    columns = (*FRAME_COLUMNS.names, "priority")
+    documents = StoredTable(f"{place}/{DOCUMENTS}", FRAME_COLUMNS).read(columns)
+    pairs = pairs_in_table(documents)
+    answers = current_answers(_answers(place, list_directory(place) or ()))
     if strange := answers.keys() - set(pairs):
         query_id, doc_id = min(strange)
         raise InputError(
@@ -217,8 +234,8 @@ def _of_sample(place: str) -> PeoplesLabels:
     stages = about.get("stages", ())
     done = next((row for row, pair in enumerate(pairs) if pair not in answers), len(pairs))
     sizes, priorities = (documents[name].to_numpy() for name in ("size", "priority"))
-    graded = [_graded(answers[pair]) for pair in pairs[:done]]
-    chances = _chances(sizes, priorities, done, sum(map(bool, graded)))
+    graded = [_answers_with_grade(answers[pair]) for pair in pairs[:done]]
+    chances = _inclusion_probabilities(sizes, priorities, done, sum(map(bool, graded)))
     rows = [
         (*pair, answer.person, answer.grade, chance)
         for pair, grades, chance in zip(pairs[:done], graded, chances, strict=True)
@@ -226,25 +243,25 @@ def _of_sample(place: str) -> PeoplesLabels:
     ]
     return PeoplesLabels(
         _table(rows),
-        drawn=True,
-        top=float(about.get("top", 3)),
-        frame=documents.select(FRAME.names),
+        is_random_sample=True,
+        highest_grade=float(about.get("top", 3)),
+        frame=documents.select(FRAME_COLUMNS.names),
         stages=len(stages),
-        unsure=sum(not grades for grades in graded),
-        ahead=len(answers) - done,
+        cannot_say=sum(not grades for grades in graded),
+        out_of_turn=len(answers) - done,
         measure=str(about.get("measure") or ""),
         truth=str((about.get("truth") or {}).get("digest") or ""),
         place=place,
-        drawn_so_far=int(stages[-1]["labels"]) if stages else 0,
+        sample_size=int(stages[-1]["labels"]) if stages else 0,
     )
 
 
-def _graded(by_person: dict[str, PersonsAnswer]) -> list[PersonsAnswer]:
+def _answers_with_grade(by_person: dict[str, PersonsAnswer]) -> list[PersonsAnswer]:
     """Return the answers that have a grade, sorted by person."""
     return [by_person[who] for who in sorted(by_person) if by_person[who].grade is not None]
 
 
-def _chances(
+def _inclusion_probabilities(
     sizes: NDArray[np.float64], priorities: NDArray[np.float64], done: int, answered: int
 ) -> list[float]:
     """Return the probabilities of the first documents by priority to be drawn and get a grade.

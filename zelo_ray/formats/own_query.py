@@ -35,7 +35,7 @@ class OwnQueries:
     by_text: list[str] = field(default_factory=list)
     """with another id"""
 
-    def meet(self, query_id: str, query: str, document: Document) -> bool:
+    def check_candidate(self, query_id: str, query: str, document: Document) -> bool:
         """Record a candidate that is like its query; return whether it is the query itself."""
         if document.id == query_id:
             if is_same_text(query, document):
@@ -70,7 +70,7 @@ class OwnQueries:
         return lines
 
 
-def without_own(
+def drop_own_queries(
     pools: Iterator[dict[str, Any]], notes: dict[str, None]
 ) -> Iterator[dict[str, Any]]:
     """Yield pools in the form of lines, without the queries themselves.
@@ -91,17 +91,17 @@ def without_own(
         if len(candidates) == len(documents):
             yield pool
         elif candidates:
-            yield {**pool, "documents": candidates, **mark_of(id_, (id_,))}
+            yield {**pool, "documents": candidates, **left_out_field(id_, (id_,))}
     notes |= dict.fromkeys(own_queries.notes())
 
 
-def left_out_of(line: bytes) -> list[str]:
+def queries_left_out(line: bytes) -> list[str]:
     """Return the ids of candidates that a pool's line says were left out as the query itself."""
     ids = json.loads(line).get(_KEY) if _KEY.encode() in line else None
     return [id_ for id_ in ids if isinstance(id_, str)] if isinstance(ids, list) else []
 
 
-def mark_of(query_id: str, own: Collection[str]) -> dict[str, list[str]]:
+def left_out_field(query_id: str, own: Collection[str]) -> dict[str, list[str]]:
     """Return the field that says that a query was left out of its own candidates."""
     return {_KEY: [query_id]} if query_id in own else {}
 
@@ -116,7 +116,7 @@ def _is_own(own_queries: OwnQueries, query_id: str, query: str, row: object) -> 
         return False
     metadata = row.get("metadata")
     fields = metadata if isinstance(metadata, Mapping) else {}
-    return own_queries.meet(query_id, query, Document(id_, content, fields))
+    return own_queries.check_candidate(query_id, query, Document(id_, content, fields))
 
 
 def _of(ids: list[str]) -> str:

@@ -35,19 +35,19 @@ from pydantic import (
 from typing_extensions import TypedDict  # of pydantic, which takes no other on Python 3.11
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.wording import is_utf8, no_utf8
+from zelo_ray.formats.wording import is_utf8, not_utf8_message
 from zelo_ray.records import Document, Pool, first_error
 
-PACKED = (".gz", ".zst", ".bz2", ".xz", ".zip")
+PACKED_ENDINGS = (".gz", ".zst", ".bz2", ".xz", ".zip")
 _LINES = (".jsonl", ".ndjson")
 _DATA = (
     *(*_LINES, ".json", ".csv", ".tsv", ".tab", ".txt", ".dat", ".parquet", ".pq"),
     *(".run", ".res", ".trec", ".qrels"),
 )
 _BOM = b"\xef\xbb\xbf"
-UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _BUFFER_BYTES = 2**16
-OF_THE_LINE = frozenset({"id", "query", "session_id"})
+LINE_FIELDS = frozenset({"id", "query", "session_id"})
 """The fields of a query that are not part of ``Pool.about``."""
 
 
@@ -87,38 +87,38 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
             fs, path = fsspec.url_to_fs(pattern)
             if fs.isdir(path):
                 root = path.rstrip("/")
-                names = [n for n in fs.find(path) if is_lines(n) and "/." not in n[len(root) :]]
+                names = [n for n in fs.find(path) if is_jsonl(n) and "/." not in n[len(root) :]]
             else:
                 names = [path] if fs.exists(path) else fs.glob(path)
             prefix = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
         except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise InputError(f"{pattern}: cannot be reached ({short(error)})") from None
+            raise InputError(f"{pattern}: cannot be reached ({shorten_error(error)})") from None
         if out and names != [path]:
             names = [name for name in names if not name.startswith(prefix)]
         if not names:
             raise InputError(f"{pattern}: no such file, and no {' or '.join(_LINES)} file there")
         if odd := next((name for name in names if not is_utf8(name)), ""):
-            raise InputError(no_utf8(odd))
+            raise InputError(not_utf8_message(odd))
         local = "file" in fs.protocol
         files.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in sorted(names)))
     return list(files)
 
 
-def plain_name(url: str) -> str:
+def unpacked_name(url: str) -> str:
     """Return a file's name in lower case, without its folder and without .gz and the like."""
     name = url.rstrip("/").rpartition("/")[2].lower()
-    packed = next((ending for ending in PACKED if name.endswith(ending)), "")
+    packed = next((ending for ending in PACKED_ENDINGS if name.endswith(ending)), "")
     return name.removesuffix(packed)
 
 
-def is_lines(url: str) -> bool:
+def is_jsonl(url: str) -> bool:
     """Return whether a file is JSON lines by its name, packed or not."""
-    return plain_name(url).endswith(_LINES)
+    return unpacked_name(url).endswith(_LINES)
 
 
-def is_data(url: str) -> bool:
+def has_data_ending(url: str) -> bool:
     """Return whether a file is some kind of input by its name."""
-    return plain_name(url).endswith(_DATA)
+    return unpacked_name(url).endswith(_DATA)
 
 
 def read_lines(file: str, limits: LineLimits, number: int = 1, offset: int = 0) -> Iterator[Line]:
@@ -134,7 +134,7 @@ def read_lines(file: str, limits: LineLimits, number: int = 1, offset: int = 0) 
     """
     number -= 1
     try:
-        with open_plain(file, offset) as stream:
+        with open_unpacked(file, offset) as stream:
             while raw := stream.readline(limits.line + 1):
                 number, at, offset = number + 1, offset, offset + len(raw)
                 if number == 1:
@@ -149,11 +149,13 @@ def read_lines(file: str, limits: LineLimits, number: int = 1, offset: int = 0) 
                 elif raw.strip():
                     line = parse_line(file, number, raw.rstrip(b"\r\n"), limits)
                     yield replace(line, offset=at)
-    except UNREADABLE as error:
-        yield Line(file, number + 1, b"", reason=f"the file cannot be read further: {short(error)}")
+    except READ_ERRORS as error:
+        yield Line(
+            file, number + 1, b"", reason=f"the file cannot be read further: {shorten_error(error)}"
+        )
 
 
-def is_plain(file: str) -> bool:
+def is_unpacked(file: str) -> bool:
     """Return whether a file is not packed, so that reading can begin at any offset."""
     return not file.lower().endswith(".zst") and infer_compression(file) is None
 
@@ -174,7 +176,7 @@ def refuse_pipe(file: str) -> None:
 
 
 @contextlib.contextmanager
-def open_plain(file: str, offset: int = 0) -> Iterator[Any]:
+def open_unpacked(file: str, offset: int = 0) -> Iterator[Any]:
     """Open a file at an offset of its decompressed bytes, as a stream that reads lines.
 
     Raises:
@@ -206,7 +208,7 @@ def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
         parsed = read_input(raw)
         _refuse_odd_numbers(raw)
     except ValidationError as error:
-        return Line(file, number, raw, reason=_told(error))
+        return Line(file, number, raw, reason=_describe_error(error))
     except ValueError as error:
         return Line(file, number, raw, reason=f"Invalid JSON: {error}")
     query, rows = parsed["query"], parsed.get("documents", [])
@@ -223,11 +225,11 @@ def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
             return Line(file, number, raw, reason=reason)
     documents = tuple(Document(d["id"], d["content"], d.get("metadata") or {}) for d in rows)
     session = _session(parsed.get("session_id"), query.get("session_id"))
-    about = {name: value for name, value in query.items() if name not in OF_THE_LINE}
+    about = {name: value for name, value in query.items() if name not in LINE_FIELDS}
     return Line(file, number, raw, Pool(query["id"], query["query"], documents, session, about))
 
 
-def _told(error: ValidationError) -> str:
+def _describe_error(error: ValidationError) -> str:
     """Describe the error in a line; for an id that is a number, also how to write it."""
     first, message = error.errors(include_url=False)[0], first_error(error)
     if first["type"] != "string_type" or first["loc"][-1] != "id":
@@ -292,12 +294,12 @@ def annotate_line(raw: bytes, scores: Mapping[str, Mapping[str, float]], *names:
     return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def short(error: BaseException) -> str:
+def shorten_error(error: BaseException) -> str:
     """Format an error as the end of a one-line message."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
-def _text(value: str) -> str:
+def _check_text(value: str) -> str:
     if not value.strip():
         raise ValueError("is empty")
     if "\0" in value:
@@ -305,7 +307,7 @@ def _text(value: str) -> str:
     return value
 
 
-_Text = Annotated[str, AfterValidator(_text)]
+_Text = Annotated[str, AfterValidator(_check_text)]
 
 
 class _Strict(BaseModel):

@@ -25,9 +25,9 @@ from pydantic import (
 )
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, pieces, reading, stem
-from zelo_ray.formats.pools import is_lines
-from zelo_ray.formats.stored import rows
+from zelo_ray.formats.files import file_stem, list_directory, open_for_reading, part_files
+from zelo_ray.formats.pools import is_jsonl
+from zelo_ray.formats.stored import read_table_rows
 from zelo_ray.records import first_error
 
 _HIGHEST = 3
@@ -63,7 +63,7 @@ class Opinion(BaseModel):
         return self
 
     @property
-    def about(self) -> tuple[str, ...]:
+    def doc_ids(self) -> tuple[str, ...]:
         """Return the ids of the documents that the opinion is about: one."""
         return (self.doc_id,)
 
@@ -73,12 +73,12 @@ class Opinion(BaseModel):
         return self.worth if self.worth is not None else float(self.grade or 0)
 
     @property
-    def degree(self) -> int:
+    def rounded_grade(self) -> int:
         """Return the grade, or the worth rounded to a grade; halves round up."""
         return self.grade if self.grade is not None else math.floor(self.value + 0.5)
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """Return the opinion as a line of text that names the document."""
         return f"{self.doc_id}, worth {self.value:g} of {_HIGHEST}: {self.rationale}".rstrip(": ")
 
@@ -95,13 +95,13 @@ class RecordedComparison(BaseModel):
     swapped: bool = False
 
     @property
-    def about(self) -> tuple[str, ...]:
+    def doc_ids(self) -> tuple[str, ...]:
         """Return the ids of the two documents in the order in which the judge saw them."""
         pair = self.doc_id_a, self.doc_id_b
         return pair[::-1] if self.swapped else pair
 
     @property
-    def lean(self) -> float:
+    def shown_preference(self) -> float:
         """Return the preference for the document shown second; below 0: for the first."""
         return -self.preference if self.swapped else self.preference
 
@@ -120,25 +120,25 @@ Opinions = dict[tuple[str, ...], list[Opinion | RecordedComparison]]
 """One judge's opinions by query and document ids; several where it was asked repeatedly."""
 
 
-def sources(where: str) -> list[str]:
+def list_recordings(where: str) -> list[str]:
     """List the recordings of a folder; a file, or the results of a run, are one.
 
     Raises:
         InputError: there is no such file, or the folder has none. The messages of all functions
             here begin with the place.
     """
-    names = _inside(where)
-    if names is None and not where.startswith(_WEB) and not pieces(where):
-        raise InputError(f"{where}: no such file{_near(where)}")
+    names = _names_in_folder(where)
+    if names is None and not where.startswith(_WEB) and not part_files(where):
+        raise InputError(f"{where}: no such file{_suggest_file(where)}")
     if names is None or "run.json" in names:
         return [where]
-    recordings = [f"{where.rstrip('/')}/{name}" for name in names if is_lines(name)]
+    recordings = [f"{where.rstrip('/')}/{name}" for name in names if is_jsonl(name)]
     if not recordings:
         raise InputError(f"{where}: this folder holds no recording (.jsonl or .ndjson)")
     return recordings
 
 
-def digest_of(source: str) -> str:
+def hash_recording(source: str) -> str:
     """Hash the unpacked content of a recording.
 
     Raises:
@@ -146,8 +146,8 @@ def digest_of(source: str) -> str:
     """
     digest = hashlib.sha256()
     for table in _tables(source):
-        for piece in pieces(table) or [table]:
-            with reading(piece) as stream:
+        for piece in part_files(table) or [table]:
+            with open_for_reading(piece) as stream:
                 while block := stream.read(2**20):
                     digest.update(block)
     return digest.hexdigest()[:16]
@@ -160,15 +160,15 @@ def read_recording(source: str, digest: str) -> dict[str, Opinions]:
     Raises:
         InputError: it cannot be read, a row is invalid, or the digest differs.
     """
-    if digest_of(source) != digest:
+    if hash_recording(source) != digest:
         raise InputError(f"{source}: has changed since the run began")
     opinions, first = defaultdict[str, Opinions](dict), dict[tuple[str, ...], str]()
     for table in _tables(source):
-        for place, row in rows(table):
+        for place, row in read_table_rows(table):
             of, opinion = _row(place, row)
-            about = (of.query_id, *opinion.about)
+            about = (of.query_id, *opinion.doc_ids)
             if not of.key and first.setdefault((of.judge, *about), place) != place:
-                what = f"{' and '.join(opinion.about)} of query {of.query_id}"
+                what = f"{' and '.join(opinion.doc_ids)} of query {of.query_id}"
                 earlier = first[of.judge, *about]
                 raise InputError(f"{place}: a second opinion on {what}; the first is {earlier}")
             opinions[of.judge].setdefault(about, []).append(opinion)
@@ -177,7 +177,7 @@ def read_recording(source: str, digest: str) -> dict[str, Opinions]:
     return dict(opinions)
 
 
-def whole_place(source: str) -> str:
+def absolute_source(source: str) -> str:
     """Return the absolute path of a recording; a URL as it is."""
     local = "://" not in source
     return os.path.abspath(os.path.expanduser(source)) if local else source  # noqa: PTH100, PTH111 - or a URL
@@ -185,7 +185,7 @@ def whole_place(source: str) -> str:
 
 def _tables(source: str) -> list[str]:
     """Return the files of one recording."""
-    names = _inside(source)
+    names = _names_in_folder(source)
     if names is None:
         return [source]
     if tables := [f"{source.rstrip('/')}/{name}" for name in _TABLES if name in names]:
@@ -193,21 +193,21 @@ def _tables(source: str) -> list[str]:
     raise InputError(f"{source}: this run has neither {' nor '.join(_TABLES)}")
 
 
-def _near(where: str) -> str:
+def _suggest_file(where: str) -> str:
     """Suggest a file with a similar name, as the end of a message; "" if there is none."""
     folder, slash, name = where.rstrip("/").rpartition("/")
     try:
-        siblings = listing(folder or slash or ".") or []
+        siblings = list_directory(folder or slash or ".") or []
     except InputError:
         return ""
-    places = {stem(sibling): f"{folder}{slash}{sibling}" for sibling in siblings}
-    near = difflib.get_close_matches(stem(name), places, 1)
+    places = {file_stem(sibling): f"{folder}{slash}{sibling}" for sibling in siblings}
+    near = difflib.get_close_matches(file_stem(name), places, 1)
     return f" (did you mean {places[near[0]]!r}?)" if near else ""
 
 
-def _inside(place: str) -> list[str] | None:
+def _names_in_folder(place: str) -> list[str] | None:
     """Return the names in a folder; None for a file. No request is made to web servers."""
-    return None if is_lines(place) or place.endswith(".parquet") else listing(place)
+    return None if is_jsonl(place) or place.endswith(".parquet") else list_directory(place)
 
 
 def _row(place: str, row: Mapping[str, Any]) -> tuple[_Row, Opinion | RecordedComparison]:

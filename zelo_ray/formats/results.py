@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import PART, named, part_name, pieces
-from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.files import PART, name_file_in_errors, part_files, part_name
+from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.tables import schema_of
 
 _ROWS = 50_000
@@ -54,7 +54,7 @@ class ResultsWriter:
                 self._files[name] = self._fs.open(self._path(name), "wb")
             for name, schema in tables.items():
                 file = f"{name}.parquet"
-                with named(self._place(file)):
+                with name_file_in_errors(self._place(file)):
                     self._writers[name] = pq.ParquetWriter(
                         self._files[file], schema, compression="zstd"
                     )
@@ -77,14 +77,14 @@ class ResultsWriter:
         if sum(part.num_rows for part in self._pending[name]) >= self._rows:
             pending = pa.concat_tables(self._pending[name])
             while pending.num_rows >= self._rows:
-                with named(self._place(f"{name}.parquet")):
+                with name_file_in_errors(self._place(f"{name}.parquet")):
                     self._writers[name].write_table(pending.slice(0, self._rows).combine_chunks())
                 pending = pending.slice(self._rows)
             self._pending[name] = [pending]
 
     def add_line(self, name: str, line: bytes) -> None:
         """Append a line to a text file."""
-        with named(self._place(name)):
+        with name_file_in_errors(self._place(name)):
             self._files[name].write(line + b"\n")
 
     def __enter__(self) -> Self:
@@ -103,12 +103,12 @@ class ResultsWriter:
     def _finish(self) -> None:
         for name, writer in self._writers.items():
             pending = pa.concat_tables(self._pending[name] or [writer.schema.empty_table()])
-            with named(self._place(f"{name}.parquet")):
+            with name_file_in_errors(self._place(f"{name}.parquet")):
                 if pending.num_rows:
                     writer.write_table(pending.combine_chunks())
                 writer.close()
         for name, file in self._files.items():
-            with named(self._place(name)):
+            with name_file_in_errors(self._place(name)):
                 file.close()
             if self._local:
                 self._fs.mv(self._path(name), self._place(name))
@@ -140,7 +140,7 @@ def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> p
     Raises:
         InputError: it cannot be read, or is of none of these types.
     """
-    return Stored(f"{out.rstrip('/')}/{name}.parquet", *map(schema_of, records)).read(columns)
+    return StoredTable(f"{out.rstrip('/')}/{name}.parquet", *map(schema_of, records)).read(columns)
 
 
 def remove_tables(out: str, names: Iterable[str]) -> None:
@@ -177,14 +177,14 @@ def remove_parts(out: str, names: Iterable[str], keep: int = 0) -> None:
             fs.rmdir(folder)
 
 
-def drop_scores(out: str, schema: pa.Schema) -> None:
+def remove_foreign_scores(out: str, schema: pa.Schema) -> None:
     """Remove scores, and the annotated lines, if their columns are those of another protocol."""
     fs, root = fsspec.url_to_fs(out)
     url = f"{out.rstrip('/')}/scores.parquet"
     try:
-        if not pieces(url):
+        if not part_files(url):
             return
-        columns = Stored(url).names
+        columns = StoredTable(url).names
     except InputError:  # it is damaged
         columns = []
     if columns != schema.names:

@@ -24,7 +24,7 @@ _NAMES = frozenset(column.name for column in _COLUMNS)
 _DEFAULTS = {column.name: column.default for column in _COLUMNS if column.default is not MISSING}
 
 
-def line_of(reply: Reply) -> bytes:
+def reply_to_line(reply: Reply) -> bytes:
     """Return a reply as a JSON line with a checksum."""
     row = {column.name: getattr(reply, column.name) for column in _COLUMNS}
     for name in (
@@ -37,7 +37,7 @@ def line_of(reply: Reply) -> bytes:
     return body + _CHECKSUM % zlib.crc32(body)
 
 
-def row_of(line: bytes) -> dict[str, Any] | None:
+def parse_row(line: bytes) -> dict[str, Any] | None:
     """Parse a line to a row with at least all columns of a reply; return None if it is damaged.
 
     Columns that were added later get their default, so that paid replies stay readable. Nothing is
@@ -54,12 +54,12 @@ def row_of(line: bytes) -> dict[str, Any] | None:
         return None
 
 
-def reply_of(row: Mapping[str, Any]) -> Reply:
+def reply_from_row(row: Mapping[str, Any]) -> Reply:
     """Build a reply from a row of `row_of`, without unknown columns."""
     return Reply(*_VALUES(row))
 
 
-def whole_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+def complete_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the offset and bytes of each line, without a last line that a crash cut short."""
     start = 0
     while end := data.find(b"\n", start) + 1:

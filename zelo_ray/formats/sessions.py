@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.conversations import conversation
+from zelo_ray.formats.conversations import join_turns
 from zelo_ray.formats.pools import Line, LineLimits, parse_line, read_lines, session_in
 from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.tables import Rejected, schema_of, table_of
@@ -20,7 +20,7 @@ _TORN = "one of its turns was rejected; mend that line"
 
 
 @dataclass(slots=True)
-class Joined:
+class JoinedSessions:
     """The result of joining turns to sessions."""
 
     path: str
@@ -32,7 +32,7 @@ class Joined:
     first_rejection: str = ""
 
 
-def join_sessions(shards: Sequence[str], out: str) -> Joined:
+def join_sessions(shards: Sequence[str], out: str) -> JoinedSessions:
     """Join the pools of each session to one pool, and write these to ``sessions.jsonl``.
 
     Turns are in the order of the input, also across shards. Only assistants (document ids) that
@@ -47,7 +47,7 @@ def join_sessions(shards: Sequence[str], out: str) -> Joined:
     Raises:
         InputError: no line of it is a turn of a session.
     """
-    joined = Joined(f"{out.rstrip('/')}/{FILE}")
+    joined = JoinedSessions(f"{out.rstrip('/')}/{FILE}")
     with ResultsWriter(out, {"rejected": schema_of(Rejected)}, [FILE], rows=1000) as results:
 
         def reject(line: Line, reason: str) -> None:
@@ -133,7 +133,7 @@ def _line(turns: Sequence[Pool]) -> bytes:
     """Return a session as an input line."""
     session_id, contestants = turns[0].session_id, _contestants(turns)
     answers = [[_answer(turn, first.id) for turn in turns] for first in contestants]
-    question, led = conversation([turn.query for turn in turns], answers)
+    question, led = join_turns([turn.query for turn in turns], answers)
     documents = [
         {"id": first.id, "content": content, "metadata": first.metadata}
         for first, content in zip(contestants, led, strict=True)

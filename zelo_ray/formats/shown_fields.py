@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from zelo_ray.errors import OptionError
-from zelo_ray.formats.pools import OF_THE_LINE
-from zelo_ray.formats.wording import counted, shown_text
-from zelo_ray.options.command import meant
+from zelo_ray.formats.pools import LINE_FIELDS
+from zelo_ray.formats.wording import counted, text_for_judges
+from zelo_ray.options.command import did_you_mean
 from zelo_ray.records import Pool
 
 
@@ -22,21 +22,21 @@ class ShownFields:
     def __init__(self, names: Sequence[str], of: Literal["query", "document"] = "query") -> None:
         self._names = tuple(names)
         self._noun, self._option = of, "--show-query" if of == "query" else "--show-metadata"
-        self._there = Counter[str]()
-        self._seen = 0
+        self._having = Counter[str]()
+        self._total = 0
 
-    def see(self, about: Mapping[str, Any]) -> None:
+    def count_fields(self, about: Mapping[str, Any]) -> None:
         """Count the fields of one query or document."""
         if self._names:
-            self._seen += 1
-            self._there.update(name for name, value in about.items() if shown_text(value))
+            self._total += 1
+            self._having.update(name for name, value in about.items() if text_for_judges(value))
 
-    def see_documents(self, pool: Pool) -> None:
+    def count_documents(self, pool: Pool) -> None:
         """Count the fields of a pool's documents."""
         for document in pool.documents if self._names else ():
-            self.see({name: str(value) for name, value in document.metadata.items()})
+            self.count_fields({name: str(value) for name, value in document.metadata.items()})
 
-    def watched(
+    def count_passing(
         self, pools: Iterable[dict[str, Any]], source: str, beside: Collection[str]
     ) -> Iterator[dict[str, Any]]:
         """Yield pools unchanged, count the fields of each query, and at the end `refuse_unknown`.
@@ -46,7 +46,7 @@ class ShownFields:
         """
         for pool in pools:
             query = pool.get("query")  # of any type in an invalid pool
-            self.see(query if isinstance(query, Mapping) else {})
+            self.count_fields(query if isinstance(query, Mapping) else {})
             yield pool
         self.refuse_unknown(source, beside)
 
@@ -60,23 +60,23 @@ class ShownFields:
         Raises:
             OptionError: there is one.
         """
-        for name in (field for field in self._names if self._seen and not self._there[field]):
-            fields = [e for e in dict.fromkeys([*self._there, *also]) if e not in OF_THE_LINE]
+        for name in (field for field in self._names if self._total and not self._having[field]):
+            fields = [e for e in dict.fromkeys([*self._having, *also]) if e not in LINE_FIELDS]
             nothing = "they have no field but their text"
             if self._noun == "document":
                 nothing += " (in a table, such fields are in a column metadata)"
             has = f"fields are {', '.join(fields)}" if fields else nothing
             raise OptionError(
                 f"{source}: no {self._noun} has the field {name!r} of {self._option}; {has}"
-                f"{meant(name, fields)}"
+                f"{did_you_mean(name, fields)}"
             )
 
-    def told(self) -> list[str]:
+    def describe_missing(self) -> list[str]:
         """Describe the fields that only some queries or documents have."""
         plural = "queries have" if self._noun == "query" else "documents have"
-        every = counted(self._seen, f"{self._noun} has", plural)
+        every = counted(self._total, f"{self._noun} has", plural)
         return [
-            f"{self._there[name]:,} of {every} the field {name!r} of {self._option}"
+            f"{self._having[name]:,} of {every} the field {name!r} of {self._option}"
             for name in self._names
-            if self._there[name] < self._seen
+            if self._having[name] < self._total
         ]

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError, UnreadableFile
-from zelo_ray.formats.delimited import text_columns, text_rows
-from zelo_ray.formats.files import pieces, reading
-from zelo_ray.formats.pools import short
+from zelo_ray.formats.delimited import read_text_rows, text_columns
+from zelo_ray.formats.files import open_for_reading, part_files
+from zelo_ray.formats.pools import shorten_error
 
 _DAMAGED = (pa.ArrowException, UnicodeDecodeError)
 _QUERY = "query_id"
@@ -21,7 +21,7 @@ _ROWS = 2**14
 _MANY = 100_000  # rows that take long enough to be worth threads
 
 
-class Stored:
+class StoredTable:
     """A stored table, of which each method opens one file after another.
 
     Args:
@@ -34,8 +34,8 @@ class Stored:
 
     def __init__(self, url: str, *schemas: pa.Schema) -> None:
         self._schemas = schemas
-        self.places = pieces(url) or [url]
-        with _opened(self.places[0], schemas) as file:
+        self.files = part_files(url) or [url]
+        with _opened(self.files[0], schemas) as file:
             self.schema: pa.Schema = file.schema_arrow
 
     @property
@@ -44,18 +44,18 @@ class Stored:
         return list(self.schema.names)
 
     @property
-    def rows(self) -> int:
+    def row_count(self) -> int:
         """Count the rows."""
         count = 0
-        for place in self.places:
+        for place in self.files:
             with self._open(place) as file:
                 count += file.metadata.num_rows
         return count
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Read all rows, with those of the columns that the table has; with all columns if None."""
-        wanted, tables = self._known(columns), []
-        for place in self.places:
+        wanted, tables = self._existing(columns), []
+        for place in self.files:
             with self._open(place) as file:
                 # With threads, Arrow may close the file after Python has shut down, which aborts.
                 is_large = file.metadata.num_rows > _MANY
@@ -66,8 +66,8 @@ class Stored:
         self, size: int, columns: Sequence[str] | None = None, every: int = 1
     ) -> Iterator[pa.Table]:
         """Yield rows in tables of at most ``size``; with ``every`` = 5 only each 5th row group."""
-        wanted, offset = self._known(columns), 0
-        for place in self.places:
+        wanted, offset = self._existing(columns), 0
+        for place in self.files:
             with self._open(place) as file:
                 groups = [n for n in range(file.num_row_groups) if (offset + n) % every == 0]
                 offset += file.num_row_groups
@@ -89,14 +89,14 @@ class Stored:
         tables = [batch.filter(condition) for batch in self.batches(_ROWS)]
         return pa.concat_tables([self.schema.empty_table(), *tables])
 
-    def of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
+    def rows_of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries, in the order of the table.
 
         Of row groups without these queries only the ids are read, which are tiny (dictionaries and
         run lengths). Arrow's own filters would import pandas.
         """
         wanted = frozenset(query_ids)
-        for place in self.places:
+        for place in self.files:
             with self._open(place, read_dictionary=[_QUERY]) as file:
                 for group in range(file.num_row_groups):
                     ids = file.read_row_group(group, [_QUERY], use_threads=False)[_QUERY]
@@ -108,7 +108,7 @@ class Stored:
     def query_ids(self) -> list[str]:
         """Return the ids of the queries, each once, in the order of their first rows."""
         query_ids = dict[str, None]()
-        for place in self.places:
+        for place in self.files:
             with self._open(place, read_dictionary=[_QUERY]) as file:
                 for group in range(file.num_row_groups):
                     ids = file.read_row_group(group, [_QUERY], use_threads=False)[_QUERY]
@@ -119,7 +119,7 @@ class Stored:
     def _open(self, place: str, **options: Any) -> AbstractContextManager[pq.ParquetFile]:
         return _opened(place, self._schemas, **options)
 
-    def _known(self, columns: Sequence[str] | None) -> list[str] | None:
+    def _existing(self, columns: Sequence[str] | None) -> list[str] | None:
         return None if columns is None else [name for name in columns if name in self.names]
 
 
@@ -139,18 +139,18 @@ def _spans(ids: pa.ChunkedArray, wanted: Collection[str]) -> Iterator[tuple[int,
 @contextlib.contextmanager
 def _opened(url: str, schemas: Sequence[pa.Schema], **options: Any) -> Iterator[pq.ParquetFile]:
     """Open one Parquet file to read it."""
-    with reading(url) as file:
+    with open_for_reading(url) as file:
         try:
             opened = pq.ParquetFile(file, **options)
-            _refuse_others(url, opened.schema_arrow, schemas)
+            _refuse_other_columns(url, opened.schema_arrow, schemas)
             yield opened
         except _DAMAGED as error:
             raise InputError(
-                f"{url}: is not a Parquet file, or is damaged ({short(error)})"
+                f"{url}: is not a Parquet file, or is damaged ({shorten_error(error)})"
             ) from None
 
 
-def _refuse_others(url: str, found: pa.Schema, schemas: Sequence[pa.Schema]) -> None:
+def _refuse_other_columns(url: str, found: pa.Schema, schemas: Sequence[pa.Schema]) -> None:
     kinds = {field.name: _kind(field.type) for field in found}
     lacks = [[e for e in schema if kinds.get(e.name) != _kind(e.type)] for schema in schemas]
     if lacks and all(lacks):
@@ -177,30 +177,30 @@ def parquet_table(url: str, columns: Sequence[str] | None = None) -> pa.Table:
     Raises:
         InputError: it is not Parquet, or damaged, or a text in it is not UTF-8.
     """
-    return _whole(url, Stored(url).read(columns))
+    return _check_values(url, StoredTable(url).read(columns))
 
 
-def _whole(url: str, table: pa.Table) -> pa.Table:
+def _check_values(url: str, table: pa.Table) -> pa.Table:
     """Return a table after checking its values, which Arrow does not do on reading."""
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise UnreadableFile(f"{url}: cannot be read ({short(error)})") from None
+        raise UnreadableFile(f"{url}: cannot be read ({shorten_error(error)})") from None
     return table
 
 
-def rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_table_rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place and the content of each row of a Parquet file, or of one for `text_rows`.
 
     Raises:
         InputError: the file, or a row, cannot be read.
     """
-    return parquet_rows(url) if url.endswith(".parquet") else text_rows(url)
+    return parquet_rows(url) if url.endswith(".parquet") else read_text_rows(url)
 
 
-def names_of(url: str) -> list[str]:
+def read_column_names(url: str) -> list[str]:
     """Return the names of the columns of a file for `rows`, as far as its first row shows them."""
-    return Stored(url).names if url.endswith(".parquet") else text_columns(url)
+    return StoredTable(url).names if url.endswith(".parquet") else text_columns(url)
 
 
 def parquet_rows(
@@ -208,7 +208,7 @@ def parquet_rows(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place and the content of each row of a Parquet file; all columns if None."""
     number = 0
-    for batch in Stored(url).batches(_ROWS, columns):
-        for row in _whole(url, batch).to_pylist():
+    for batch in StoredTable(url).batches(_ROWS, columns):
+        for row in _check_values(url, batch).to_pylist():
             number += 1
             yield f"{url}: row {number}", row

@@ -25,13 +25,13 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-def no_utf8(name: str) -> str:
+def not_utf8_message(name: str) -> str:
     """Return the message about a file name or argument that is not UTF-8."""
     shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return f"{shown}: holds bytes that are not UTF-8: rename the file, or write it in UTF-8"
 
 
-def shown_text(value: Any) -> str:
+def text_for_judges(value: Any) -> str:
     """Return a text, number or list of texts as it is shown to judges; "" for anything else."""
     if isinstance(value, float) and value.is_integer():  # such as a whole number beside a null
         value = int(value)
@@ -50,25 +50,25 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     pieces = _JOINED.split(text)  # alternately a text, and what precedes a joiner
-    shown = ["".join(map(_seen, piece)) for piece in pieces]
+    shown = ["".join(map(_escape_unseen, piece)) for piece in pieces]
     return "".join(piece + ("\u200d" if n % 2 else "") for n, piece in enumerate(shown))
 
 
-def _seen(char: str) -> str:
+def _escape_unseen(char: str) -> str:
     if unicodedata.category(char) not in _UNSEEN:
         return char
     return char.encode("unicode_escape").decode()
 
 
-def middle_out(text: str, width: int) -> str:
+def shorten_middle(text: str, width: int) -> str:
     """Shorten a text to a width in terminal cells, keeping its beginning and its end."""
     if _cells(text) <= width:
         return text
     tail = (width - 1) // 3
-    return beginning(text, width - tail) + beginning(text[::-1], tail + 1)[-2::-1]
+    return shorten_end(text, width - tail) + shorten_end(text[::-1], tail + 1)[-2::-1]
 
 
-def beginning(text: str, width: int) -> str:
+def shorten_end(text: str, width: int) -> str:
     """Shorten a text to a width in terminal cells, with … in place of its end."""
     if _cells(text) <= width:
         return text

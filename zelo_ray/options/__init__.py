@@ -9,7 +9,7 @@ from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.options.annotate import AnnotateOptions
 from zelo_ray.options.asking import AskingOptions, Limit, Price
 from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.command import CommandOptions, OptionGroup, meant
+from zelo_ray.options.command import CommandOptions, OptionGroup, did_you_mean
 from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
@@ -49,6 +49,6 @@ __all__ = [
     "Price",
     "ReportOptions",
     "SizeOptions",
+    "did_you_mean",
     "load_options",
-    "meant",
 ]

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place, check_url, split_name
-from zelo_ray.options.scales import Scale, scales_of
+from zelo_ray.options.scales import Scale, parse_scales
 
 _SCALE = OptionGroup("scale")
 _MEASURING = OptionGroup("measuring")
@@ -83,14 +83,14 @@ class AgreeOptions(CommandOptions):
     seed: Annotated[int, _MEASURING] = Field(0, description="determines every random choice")
 
     @property
-    def cuts(self) -> tuple[int, ...]:
+    def positive_thresholds(self) -> tuple[int, ...]:
         """Return the lowest positive grades of the binary scales."""
         return tuple(range(1, self.levels)) if self.thresholds is None else self.thresholds
 
     @property
     def scales(self) -> dict[str, Scale]:
         """Return the scales of judges that have one of their own, by judge."""
-        return scales_of(self.scale)
+        return parse_scales(self.scale)
 
     @property
     def lenient(self) -> bool:
@@ -98,7 +98,7 @@ class AgreeOptions(CommandOptions):
         return self.both_orders == "lenient"
 
     @property
-    def chance(self) -> dict[str, int]:
+    def interval_settings(self) -> dict[str, int]:
         """Return the settings of intervals, as keywords."""
         return {"resamples": self.resamples, "seed": self.seed}
 
@@ -120,7 +120,9 @@ class AgreeOptions(CommandOptions):
     @classmethod
     def _scales_make_sense(cls, scale: tuple[str, ...]) -> tuple[str, ...]:
         if any(
-            judge_scale.ranks for name, judge_scale in scales_of(scale).items() if name == "human"
+            judge_scale.ranks
+            for name, judge_scale in parse_scales(scale).items()
+            if name == "human"
         ):
             raise ValueError(
                 "human: cannot have ranks, as judges are compared with it on the common scale"
@@ -138,6 +140,6 @@ class AgreeOptions(CommandOptions):
     def _go_together(self) -> "AgreeOptions":
         if self.people and not self.human:
             raise ValueError("people: needs human, whose raters it selects")
-        if not all(1 <= cut < self.levels for cut in self.cuts):
+        if not all(1 <= cut < self.levels for cut in self.positive_thresholds):
             raise ValueError(f"thresholds: must be from 1 to {self.levels - 1}")
         return self

@@ -31,7 +31,7 @@ MONEY = OptionGroup("money and limits")
 RUNNING = OptionGroup("running")
 
 
-_OTHERWISE = dict.fromkeys(("depth", "top_k", "k", "limit"), "document_limit")
+_SYNONYMS = dict.fromkeys(("depth", "top_k", "k", "limit"), "document_limit")
 """By a name that other tools use, the name of the option here."""
 
 
@@ -39,15 +39,15 @@ def _plain(word: str) -> str:
     return word.lstrip("-").replace("-", "_")
 
 
-def meant(word: str, words: Iterable[str]) -> str:
+def did_you_mean(word: str, words: Iterable[str]) -> str:
     """Suggest a similar known word, as the end of a message; "" if there is none."""
-    words, name = list(words), _OTHERWISE.get(_plain(word))
+    words, name = list(words), _SYNONYMS.get(_plain(word))
     near = [option for option in words if _plain(option) == name]
     near = near or difflib.get_close_matches(word, words, 1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def holds(annotation: Any, kind: type) -> bool:
+def is_collection_of(annotation: Any, kind: type) -> bool:
     """Return whether the type of an option is ``kind`` (tuple or dict), or a union with it."""
     return kind in {get_origin(annotation), *map(get_origin, get_args(annotation))}
 
@@ -85,11 +85,11 @@ class CommandOptions(Numbers):
     """options without a flag, in the order of the command line"""
 
     @classmethod
-    def takes(cls, given: Mapping[str, Any]) -> Collection[str]:  # noqa: ARG003 - see ConvertOptions
+    def applicable_options(cls, given: Mapping[str, Any]) -> Collection[str]:  # noqa: ARG003 - see ConvertOptions
         """Return the options that apply with the given ones; variables of others are ignored."""
         return cls.model_fields
 
-    def typed(self, *first: str) -> str:
+    def command_line(self, *first: str) -> str:
         """Return the command line that gives these options, beginning with the options ``first``.
 
         Mappings, which have no flag, are left out.
@@ -110,7 +110,7 @@ class CommandOptions(Numbers):
     @field_validator("*", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: Any, info: ValidationInfo) -> Any:
-        is_list = holds(cls.model_fields[info.field_name or ""].annotation, tuple)
+        is_list = is_collection_of(cls.model_fields[info.field_name or ""].annotation, tuple)
         if info.field_name == "columns" and isinstance(value, Mapping):
             return tuple(f"{role}={name}" for role, name in value.items())
         return (value,) if is_list and isinstance(value, str) else value

@@ -9,7 +9,7 @@ from zelo_ray.options.command import CommandOptions
 from zelo_ray.options.places import Place
 
 _FROM = "the --out of annotate, annotated.jsonl, or BEIR or MTEB data"
-TAKES: Mapping[str, tuple[str, ...]] = {
+OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
     "pool": ("source", "corpus", "queries", "runs", "depth", "qrels"),
     "holes": ("truth", "runs", "depth", "pools", "corpus", "queries", "all"),
     "qrels": ("source", "grades", "cut", "without_ambiguous", "decimals"),
@@ -21,7 +21,7 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     "llamahub": ("source", "pairs", "seed", "labels_out"),
 }
 """By output format, the options that it takes besides ``what`` and ``out``."""
-_NEEDS: Mapping[str, tuple[str, ...]] = {
+_REQUIRED: Mapping[str, tuple[str, ...]] = {
     "pool": (),
     "holes": ("truth", "runs"),
     "fastchat": ("what", "source", "answers"),
@@ -96,15 +96,17 @@ class ConvertOptions(CommandOptions):
     out: Place = Field(description="where to write, a path or URL; .gz and .zst are compressed")
 
     @classmethod
-    def takes(cls, given: Mapping[str, Any]) -> Collection[str]:
+    def applicable_options(cls, given: Mapping[str, Any]) -> Collection[str]:
         """Return the options that the output format takes."""
-        return ["what", "out", *TAKES.get(str(given.get("what")), ())]
+        return ["what", "out", *OPTIONS_OF_FORMAT.get(str(given.get("what")), ())]
 
     @model_validator(mode="after")
     def _fit_together(self) -> "ConvertOptions":
-        if strange := sorted(self.model_fields_set - {*self.takes({"what": self.what})}):
+        if strange := sorted(
+            self.model_fields_set - {*self.applicable_options({"what": self.what})}
+        ):
             raise ValueError(f"{strange[0]}: is not an option of convert {self.what}")
-        for name in _NEEDS.get(self.what, ("source",)):
+        for name in _REQUIRED.get(self.what, ("source",)):
             if not getattr(self, name):
                 raise ValueError(f"{name}: is required by convert {self.what}")
         if self.cut and self.grades:

@@ -68,7 +68,7 @@ class FitOptions(CommandOptions):
     )
 
     @property
-    def named(self) -> dict[str, str]:
+    def columns_by_role(self) -> dict[str, str]:
         """Return the columns with other names, by role."""
         return {role: name for role, _, name in (column.partition("=") for column in self.columns)}
 
@@ -83,7 +83,7 @@ class FitOptions(CommandOptions):
     @field_validator("out")
     @classmethod
     def _can_be_written(cls, out: str | None) -> str | None:
-        if out is not None and not kind_of_file(out):
+        if out is not None and not format_of_file(out):
             raise ValueError(f"{out}: must end in one of {_KINDS}")
         return out
 
@@ -98,7 +98,7 @@ class FitOptions(CommandOptions):
         return self
 
 
-def kind_of_file(url: str) -> str:
+def format_of_file(url: str) -> str:
     """Return the ending of a file's name that determines its format; "" if none does."""
     text = next((url.removesuffix(end) for end in _PACKED if url.endswith(end)), url)
     return next((kind for kind in _TEXT if text.endswith(kind)), "") or (

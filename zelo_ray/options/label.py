@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
-from zelo_ray.options.places import Place, Words, text_at
+from zelo_ray.options.places import Place, Words, read_text_or_literal
 
 _SAMPLE = OptionGroup("the sample")
 _PAGE = OptionGroup("the page")
@@ -80,7 +80,7 @@ class LabelOptions(CommandOptions):
     @field_validator("rubric")
     @classmethod
     def _is_read(cls, rubric: str | None) -> str | None:
-        text = rubric and text_at(rubric)
+        text = rubric and read_text_or_literal(rubric)
         if text is not None and (not text.strip() or (text == rubric and "\n" not in text)):
             raise ValueError(f"{rubric}: no such file, or an empty one")
         return text

@@ -9,7 +9,7 @@ from zelo_ray.errors import OptionError, UnknownOption
 from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.options.annotate import AnnotateOptions
 from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.command import CommandOptions, holds, meant
+from zelo_ray.options.command import CommandOptions, did_you_mean, is_collection_of
 from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
@@ -17,7 +17,7 @@ from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.options.drift import DriftOptions
 from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.label import LabelOptions
-from zelo_ray.options.places import GIVEN
+from zelo_ray.options.places import FROM_USER
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
 from zelo_ray.options.strict_yaml import read_yaml
@@ -80,7 +80,7 @@ def load_options(
         kind = refined(merged)
         merged |= _from_variables(kind, environ, merged) | dict(values)
     try:
-        return kind.model_validate(merged, context=GIVEN)
+        return kind.model_validate(merged, context=FROM_USER)
     except ValidationError as error:
         how = f"zelo-ray {kind.usage}, or --help"
         if unknown := _unknown(kind, error):
@@ -100,7 +100,9 @@ def _refuse_unknown_variables(
         variables |= _variables(more())
     for name in names:
         if name not in variables:
-            raise OptionError(f"{name}: is not an option of any command{meant(name, variables)}")
+            raise OptionError(
+                f"{name}: is not an option of any command{did_you_mean(name, variables)}"
+            )
 
 
 def _variables(kinds: Iterable[type[CommandOptions]]) -> set[str]:
@@ -110,14 +112,18 @@ def _variables(kinds: Iterable[type[CommandOptions]]) -> set[str]:
 def _from_variables(
     kind: type[CommandOptions], environ: Mapping[str, str], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    texts = {name: environ.get(f"{_PREFIX}{name.upper()}") for name in kind.takes(values)}
+    texts = {
+        name: environ.get(f"{_PREFIX}{name.upper()}") for name in kind.applicable_options(values)
+    }
     return {name: _from_variable(kind, name, text) for name, text in texts.items() if text}
 
 
 def _from_variable(kind: type[CommandOptions], name: str, text: str) -> Any:
     """Parse a mapping or a bracketed list as YAML; pydantic parses everything else."""
     annotation = kind.model_fields[name].annotation
-    if holds(annotation, dict) or (holds(annotation, tuple) and text.lstrip().startswith("[")):
+    if is_collection_of(annotation, dict) or (
+        is_collection_of(annotation, tuple) and text.lstrip().startswith("[")
+    ):
         try:
             return next(iter(read_yaml(text, f"{_PREFIX}{name.upper()}")), None)
         except ValueError as error:
@@ -134,5 +140,5 @@ def _unknown(kind: type[CommandOptions], error: ValidationError) -> tuple[str, s
     model: Any = kind
     if path:  # such as limits.JUDGE.rmp, where limits is a mapping to models
         _, model = get_args(kind.model_fields[path[0]].annotation)
-    what = f"{'.'.join([*path, name])}: no such option{meant(name, model.model_fields)}"
+    what = f"{'.'.join([*path, name])}: no such option{did_you_mean(name, model.model_fields)}"
     return what, name

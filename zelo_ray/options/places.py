@@ -7,7 +7,7 @@ from typing import Annotated
 import fsspec
 from pydantic import AfterValidator, Field, ValidationInfo
 
-GIVEN = "given"
+FROM_USER = "given"
 """The context of validation of options from a user. Options from a record already have the texts,
 which must not be taken for names of files."""
 _A_URL = re.compile(r"(file://.+|[\w+.-]+:(:|//)\S+)$")
@@ -38,7 +38,7 @@ Place = Annotated[str, Field(min_length=1), AfterValidator(check_url)]
 """A path or a URL of a kind that can be opened."""
 
 
-def text_at(place: str) -> str:
+def read_text_or_literal(place: str) -> str:
     """Return the text of a file or URL, or the argument itself if it names neither.
 
     Raises:
@@ -72,13 +72,13 @@ def read_text(place: str) -> str:
         raise ValueError(f"{place}: cannot be read ({why})") from None
 
 
-def words_at(place: str) -> str:
+def read_words(place: str) -> str:
     """Return a text as `text_at` does, but refuse a single word, which must be a file name.
 
     Raises:
         ValueError: there is no such file, it cannot be read, or it is empty or too long.
     """
-    text = text_at(place).strip()
+    text = read_text_or_literal(place).strip()
     if not text:
         raise ValueError(f"{place[:80]!r} is empty")
     if "\0" in text:
@@ -92,18 +92,18 @@ def words_at(place: str) -> str:
     return text
 
 
-def _once(read: Callable[[str], str]) -> AfterValidator:
+def _only_from_user(read: Callable[[str], str]) -> AfterValidator:
     """Return a validator that applies ``read`` to options from a user, not to those of a record."""
 
     def text(given: str, info: ValidationInfo) -> str:
-        return read(given) if info.context == GIVEN else given
+        return read(given) if info.context == FROM_USER else given
 
     return AfterValidator(text)
 
 
-FileText = Annotated[str, _once(text_at)]
+FileText = Annotated[str, _only_from_user(read_text_or_literal)]
 """A text, or the file or URL that holds it."""
-Words = Annotated[str, _once(words_at)]
+Words = Annotated[str, _only_from_user(read_words)]
 """A text of several words for judges or people, or the file or URL that holds it."""
 _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 

@@ -3,9 +3,7 @@
 import re
 from dataclasses import dataclass
 
-_WRITTEN = re.compile(
-    r"(?P<name>.+)=(?P<low>-?\d{1,6})-(?P<high>-?\d{1,6})(?P<ranks>:ranks)?", re.S
-)
+_SCALE = re.compile(r"(?P<name>.+)=(?P<low>-?\d{1,6})-(?P<high>-?\d{1,6})(?P<ranks>:ranks)?", re.S)
 _MOST = 100
 
 
@@ -22,7 +20,7 @@ class Scale:
         return f"{self.low}-{self.high}"
 
 
-def scales_of(written: tuple[str, ...]) -> dict[str, Scale]:
+def parse_scales(written: tuple[str, ...]) -> dict[str, Scale]:
     """Parse scales; return them by judge.
 
     Raises:
@@ -30,7 +28,7 @@ def scales_of(written: tuple[str, ...]) -> dict[str, Scale]:
     """
     scales: dict[str, Scale] = {}
     for text in written:
-        match = _WRITTEN.fullmatch(text)
+        match = _SCALE.fullmatch(text)
         if match is None:
             raise ValueError(f"{text!r} is not of the form NAME=0-5, or NAME=0-5:ranks")
         name = match["name"]

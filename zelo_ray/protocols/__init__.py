@@ -22,46 +22,46 @@ from zelo_ray.options import (
     CompareProtocolsOptions,
     Kind,
     OptionGroup,
+    did_you_mean,
     load_options,
-    meant,
 )
-from zelo_ray.own import find_own, is_own
-from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance
+from zelo_ray.plugins import is_plugin_name, load_plugin
+from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
 from zelo_ray.protocols.protocol import (
     KEPT,
     RECORDED,
-    Held,
     Judgments,
     Learned,
     Protocol,
+    QueryResults,
     Ranker,
     ScoreKind,
-    guarded,
+    guard_user_protocol,
 )
 
 __all__ = [
     "KEPT",
     "PROTOCOLS",
     "RANKERS",
-    "Apart",
-    "Held",
     "Judgments",
     "Learned",
+    "Parallel",
     "Progress",
     "Protocol",
+    "QueryResults",
     "Ranker",
     "Replies",
     "Rounds",
     "ScoreKind",
     "Step",
     "advance",
-    "find",
-    "load",
+    "find_protocol",
     "load_annotate",
     "load_compare",
-    "of_record",
+    "load_protocol",
+    "options_with_all_protocols",
+    "protocol_of_record",
     "recorded_options",
-    "united",
 ]
 
 PROTOCOLS = {
@@ -84,7 +84,7 @@ RANKERS = {
 """Ways of ordering a pool, by one judge: each module has a ``RANKER``."""
 
 
-def load(name: str) -> Protocol:
+def load_protocol(name: str) -> Protocol:
     """Load a protocol by its name, or one of the user's own; imported when first used.
 
     Raises:
@@ -93,15 +93,16 @@ def load(name: str) -> Protocol:
     if name in PROTOCOLS:
         protocol: Protocol = import_module(PROTOCOLS[name]).PROTOCOL
         return protocol
-    if is_own(name):
-        return guarded(find_own(name, Protocol, UnknownProtocol))
+    if is_plugin_name(name):
+        return guard_user_protocol(load_plugin(name, Protocol, UnknownProtocol))
     raise UnknownProtocol(
-        f"unknown protocol {name!r}{meant(name, PROTOCOLS)}; there are {', '.join(PROTOCOLS)}, "
+        f"unknown protocol {name!r}{did_you_mean(name, PROTOCOLS)}; "
+        f"there are {', '.join(PROTOCOLS)}, "
         "and your own as my_module:PROTOCOL"
     )
 
 
-def find(name: str) -> Ranker:
+def find_protocol(name: str) -> Ranker:
     """Load a protocol or a ranker by its name, as one object that can ask judges.
 
     Raises:
@@ -110,10 +111,10 @@ def find(name: str) -> Ranker:
     if name in RANKERS:
         ranker: Ranker = import_module(RANKERS[name]).RANKER
         return ranker
-    return load(name)
+    return load_protocol(name)
 
 
-def of_record(record: Mapping[str, Any]) -> Protocol:
+def protocol_of_record(record: Mapping[str, Any]) -> Protocol:
     """Return the protocol of a run, by its record.
 
     A protocol that no longer exists is replaced by one that only says that results have scores.
@@ -121,11 +122,11 @@ def of_record(record: Mapping[str, Any]) -> Protocol:
     options = record.get("options")
     name = str(options.get("protocol", "zelo") if isinstance(options, Mapping) else "zelo")
     try:
-        return load(name)
+        return load_protocol(name)
     except UnknownProtocol:
         return Protocol(
             name=name,
-            rounds=_gone,
+            rounds=_refuse_unknown_options,
             count=lambda *_: {},
             response_models=(),
             judgments={},
@@ -140,14 +141,14 @@ def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
     Raises:
         KeyError, TypeError, ValidationError: the record holds none.
     """
-    kind, options = of_record(record).options, record["options"]
+    kind, options = protocol_of_record(record).options, record["options"]
     if not isinstance(options, Mapping):
         raise TypeError("options are no mapping")
     fields = {name: value for name, value in options.items() if name in kind.model_fields}
     return kind.model_validate(fields, context=RECORDED)
 
 
-def _gone(*_: object) -> Rounds:
+def _refuse_unknown_options(*_: object) -> Rounds:
     raise UnknownProtocol("this protocol is gone")
 
 
@@ -164,12 +165,12 @@ def load_annotate(
     def refined(merged: Mapping[str, Any]) -> type[AnnotateOptions]:
         nonlocal name
         name = str(merged.get("protocol", name))
-        return load(name).options
+        return load_protocol(name).options
 
     try:
         return load_options(AnnotateOptions, values, environ, config, refined=refined, more=_all)
     except UnknownOption as error:
-        if users := [user for user in PROTOCOLS if error.name in load(user).own_options]:
+        if users := [user for user in PROTOCOLS if error.name in load_protocol(user).own_options]:
             flag = error.name.replace("_", "-")
             whose = f"--{flag} is of --protocol {', '.join(users)}, and not of {name}"
             raise OptionError(f"{whose}; zelo-ray annotate --help") from None
@@ -187,14 +188,16 @@ def load_compare(
 
     def refined(merged: Mapping[str, Any]) -> type[CompareProtocolsOptions]:
         names = merged.get("protocols") or ()
-        return united(CompareProtocolsOptions, [names] if isinstance(names, str) else names)
+        return options_with_all_protocols(
+            CompareProtocolsOptions, [names] if isinstance(names, str) else names
+        )
 
     return load_options(
         CompareProtocolsOptions, values, environ, config, refined=refined, more=_all
     )
 
 
-def united(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
+def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
     """Combine the options of a command with those of all protocols, in groups by protocol.
 
     Args:
@@ -203,7 +206,7 @@ def united(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
     """
     infos, owners = dict[str, FieldInfo](), dict[str, list[str]]()
     for name in dict.fromkeys((*PROTOCOLS, *names)):
-        protocol = load(name)
+        protocol = load_protocol(name)
         for field in protocol.own_options - kind.model_fields.keys():
             infos.setdefault(field, protocol.options.model_fields[field])
             owners.setdefault(field, []).append(name)
@@ -219,4 +222,4 @@ def united(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
 
 
 def _all() -> list[type[AnnotateOptions]]:
-    return [load(name).options for name in PROTOCOLS]
+    return [load_protocol(name).options for name in PROTOCOLS]

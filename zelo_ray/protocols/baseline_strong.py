@@ -15,7 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from zelo_ray.protocols import Protocol, Rounds, pairings, samre, shared_error
 from zelo_ray.protocols.judgments import VERDICTS
-from zelo_ray.protocols.pairings import NUMBER, Pairing, RoundsOptions, exact, failures_in, plain
+from zelo_ray.protocols.pairings import (
+    NUMBER,
+    Pairing,
+    RoundsOptions,
+    exact_score,
+    failures_in,
+    score_text,
+)
 from zelo_ray.protocols.protocol import always
 from zelo_ray.records import Failure, Judge, Pool, Request, SyntheticFeatures
 
@@ -53,7 +60,7 @@ class Analysed(BaseModel):
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
-        first, second = pairings.points(seen.lean, 1, 10)
+        first, second = pairings.free_judge_scores(seen.preference, 1, 10)
         analysis = Analysis(analysis=seen.words, answer_1=first, answer_2=second)
         return cls(**dict.fromkeys(cls.model_fields, analysis))
 
@@ -105,8 +112,8 @@ class Tagged(Analysed):
         """Return the analyses as text, between tags."""
         return "\n".join(
             f"<{name}>\n<analysis>{assessment.analysis}</analysis>\n"
-            f"<answer_1>{plain(assessment.answer_1)}</answer_1>\n"
-            f"<answer_2>{plain(assessment.answer_2)}</answer_2>\n</{name}>"
+            f"<answer_1>{score_text(assessment.answer_1)}</answer_1>\n"
+            f"<answer_2>{score_text(assessment.answer_2)}</answer_2>\n</{name}>"
             for name, assessment in self
         )
 
@@ -143,7 +150,7 @@ def _score(pairing: Pairing, options: StrongOptions) -> Rounds:
     if times == "samre":
         (outcome, *more) = yield from samre.debate(pairing, options)
         if isinstance(outcome, Failure):
-            return [_undebated(failure) for failure in (outcome, *more)]
+            return [_without_debate(failure) for failure in (outcome, *more)]
         times = outcome.rounds
     requests = [_request(pairing, options, repeat) for repeat in range(times)]
     replies = yield from pairing.ask(requests)
@@ -159,7 +166,7 @@ def _score(pairing: Pairing, options: StrongOptions) -> Rounds:
         "baseline-strong",
         [_mean(answer) for _, answer in good],
         [key for key, _ in good],
-        reasoning=[_told(answer) for _, answer in good],
+        reasoning=[_describe_analyses(answer) for _, answer in good],
     )
     return [verdict, *failures]
 
@@ -169,7 +176,7 @@ def _request(pairing: Pairing, options: StrongOptions, repeat: int) -> Request:
     return pairing.request(prompt, model, repeat=repeat)
 
 
-def _undebated(failure: Failure) -> Failure:
+def _without_debate(failure: Failure) -> Failure:
     reason = f"no debate tells how often to ask: {failure.reason}"
     return replace(failure, reason=reason)
 
@@ -177,12 +184,12 @@ def _undebated(failure: Failure) -> Failure:
 def _mean(analyses: Analysed) -> tuple[Fraction, Fraction]:
     """Return the means over the criteria, for Answer 1 and Answer 2."""
     assessments = [assessment for _, assessment in analyses]
-    first = sum((exact(assessment.answer_1) for assessment in assessments), Fraction())
-    second = sum((exact(assessment.answer_2) for assessment in assessments), Fraction())
+    first = sum((exact_score(assessment.answer_1) for assessment in assessments), Fraction())
+    second = sum((exact_score(assessment.answer_2) for assessment in assessments), Fraction())
     return first / len(assessments), second / len(assessments)
 
 
-def _told(analyses: Analysed) -> str:
+def _describe_analyses(analyses: Analysed) -> str:
     return "\n".join(f"{name}: {assessment.analysis}" for name, assessment in analyses)
 
 
@@ -193,12 +200,12 @@ PROTOCOL = Protocol(
     count=count,
     response_models=(Tagged, Analysed, *samre.PROTOCOL.response_models),
     max_rounds=None,  # one, after those of a debate if it tells how often to ask
-    alone=always,
+    judges_are_independent=always,
     min_documents=pairings.FEWEST,
     judgments={"verdicts": VERDICTS},
     fit=pairings.fit,
     score=pairings.SCORE,
     options=StrongOptions,
     **shared_error.LEARNING,
-    coverage_key=pairings.covered,
+    coverage_key=pairings.coverage_key,
 )

@@ -13,9 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from zelo_ray.protocols import Protocol, Rounds, pairings, shared_error
 from zelo_ray.protocols.judgments import VERDICTS
-from zelo_ray.protocols.pairings import NUMBER, Pairing, PairingOptions, exact, failures_in, plain
+from zelo_ray.protocols.pairings import (
+    NUMBER,
+    Pairing,
+    PairingOptions,
+    exact_score,
+    failures_in,
+    score_text,
+)
 from zelo_ray.protocols.protocol import always
-from zelo_ray.protocols.texts import request_for
+from zelo_ray.protocols.texts import build_request
 from zelo_ray.records import Judge, Pool, Request, SyntheticFeatures
 
 PROMPT, PROMPT_PLAIN = "baseline-weak", "baseline-weak-plain"
@@ -48,7 +55,7 @@ class FinalScores(BaseModel):
     @property
     def sums(self) -> tuple[Fraction, Fraction]:
         """Return the sums of Answer 1 and Answer 2."""
-        return exact(self.answer_1), exact(self.answer_2)
+        return exact_score(self.answer_1), exact_score(self.answer_2)
 
     @classmethod
     def read(cls, text: str) -> "FinalScores":
@@ -67,12 +74,12 @@ class FinalScores(BaseModel):
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
-        first, second = pairings.points(seen.lean, 6, 120)
+        first, second = pairings.free_judge_scores(seen.preference, 6, 120)
         return cls(explanation=seen.words, answer_1=first, answer_2=second)
 
     def write(self) -> str:
         """Return the explanation as text, with a last line such as (95, 87)."""
-        return f"{self.explanation}\n({plain(self.answer_1)}, {plain(self.answer_2)})"
+        return f"{self.explanation}\n({score_text(self.answer_1)}, {score_text(self.answer_2)})"
 
 
 class ListedScores(BaseModel):
@@ -97,7 +104,7 @@ class ListedScores(BaseModel):
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
-        more = round(19 / 4 * seen.lean)
+        more = round(19 / 4 * seen.preference)
         scores = {name: [10 - more, 10 + more] for name in [*cls.model_fields][:-1]}
         return cls.model_validate({**scores, "explanation": seen.words})
 
@@ -125,7 +132,7 @@ def _score(pairing: Pairing, options: WeakOptions) -> Rounds:
 def _plain(pairing: Pairing, options: WeakOptions) -> Request:
     """Build the request with the published prompt, which puts no markers around the texts."""
     first, second = pairing.shown
-    return request_for(
+    return build_request(
         PROMPT_PLAIN,
         pairing.pool,
         pairing.judge,
@@ -143,12 +150,12 @@ PROTOCOL = Protocol(
     count=count,
     response_models=(FinalScores, ListedScores),
     max_rounds=1,
-    alone=always,
+    judges_are_independent=always,
     min_documents=pairings.FEWEST,
     judgments={"verdicts": VERDICTS},
     fit=pairings.fit,
     score=pairings.SCORE,
     options=WeakOptions,
     **shared_error.LEARNING,
-    coverage_key=pairings.covered,
+    coverage_key=pairings.coverage_key,
 )

@@ -15,9 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.options import FileText
-from zelo_ray.protocols import Apart, Learned, Protocol, Rounds, ScoreKind, shared_error, zelo
+from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
-from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in, told_by
+from zelo_ray.protocols.texts import (
+    build_failure,
+    build_request,
+    criteria_block,
+    read_verdict,
+    shown_document,
+)
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import (
     PANEL,
@@ -86,12 +92,12 @@ class Choice(BaseModel):
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge: a tie if its preference is small."""
-        tie = abs(seen.lean) < _TIE
+        tie = abs(seen.preference) < _TIE
         return cls(
             reasoning=seen.words,
             verdict=seen.words,
-            winner="tie" if tie else "2" if seen.lean > 0 else "1",
-            confidence=(1 + abs(seen.lean)) / 2,
+            winner="tie" if tie else "2" if seen.preference > 0 else "1",
+            confidence=(1 + abs(seen.preference)) / 2,
         )
 
 
@@ -108,10 +114,10 @@ class _Challenge:
 
     def read(self, reply: Reply) -> Contest | Failure:
         """Turn a reply into the judge's decision, or into a failure; the king is set later."""
-        choice = response_in(reply, Choice)
+        choice = read_verdict(reply, Choice)
         pool, name, (king, challenger) = self.pool, self.request.judge.name, self.pair
         if isinstance(choice, str):
-            return failure_of(pool.query_id, self.pair, name, reply, choice)
+            return build_failure(pool.query_id, self.pair, name, reply, choice)
         winner = TIE if choice.winner == TIE else self.pair[(choice.winner == "2") != self.swapped]
         return Contest(
             session_id=pool.session_id,
@@ -139,7 +145,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds
     if TIE in (document.id for document in limited):
         why = "an answer whose id is 'tie' cannot be told from a tie"
         return [Failure(pool.query_id, (TIE,), j.name, "failed", why, 0, "") for j in panel]
-    contestants = [as_shown(document, pool, options) for document in limited]
+    contestants = [shown_document(document, pool, options) for document in limited]
     battles = list[Vote | Failure]()
     if options.order == "zelo":
         battles = yield from zelo.rounds(pool, panel, options)
@@ -153,7 +159,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds
         for court in courts
         for repeat in range(options.repeats)
     ]
-    ended = yield Apart(tournaments)
+    ended = yield Parallel(tournaments)
     return [*battles, *(row for rows in ended for row in rows)]
 
 
@@ -165,7 +171,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> dict[st
     return {judge.name: contests + battles.get(judge.name, 0) for judge in panel}
 
 
-def _fought(row: Contest | Winner | Vote | Failure) -> str | None:
+def _contest_key(row: Contest | Winner | Vote | Failure) -> str | None:
     """Return the key of a contest, a battle or a failure; None for a winner."""
     return None if isinstance(row, Winner) else row.key
 
@@ -183,9 +189,9 @@ def fit(
     """
     contests = [[row for row in pool if isinstance(row, Contest)] for pool in judgments]
     votes = [[_vote(contest) for contest in pool] for pool in contests]
-    fits = score_votes(votes, options.prior_sd, shared_error.share_of(learned))
+    fits = score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
     kings = [[row.winner_id for row in pool if isinstance(row, Winner)] for pool in judgments]
-    return [_crowned(*pair) for pair in zip(fits, kings, strict=True)]
+    return [_with_crowns(*pair) for pair in zip(fits, kings, strict=True)]
 
 
 def _ranks(battles: Iterable[Vote | Failure], options: BestOfOptions) -> dict[str, int]:
@@ -269,7 +275,7 @@ def _challenge(
     key = (options.seed, pool.query_id, *ids, judge.name, repeat)
     swapped = Random(":".join(map(str, key))).random() < 0.5
     first, second = reversed(pair) if swapped else pair
-    request = request_for(
+    request = build_request(
         PROMPT,
         pool,
         judge,
@@ -286,7 +292,7 @@ def _challenge(
 def _criteria(options: BestOfOptions) -> str:
     """Return the criteria of the prompt; the user's own between markers."""
     criteria = options.instructions or options.criteria
-    return CRITERIA if criteria is None else told_by("criteria", criteria)
+    return CRITERIA if criteria is None else criteria_block("criteria", criteria)
 
 
 def _vote(contest: Contest) -> Vote:
@@ -302,7 +308,7 @@ def _vote(contest: Contest) -> Vote:
     )
 
 
-def _crowned(fitted: Fit, kings: Sequence[str]) -> Fit:
+def _with_crowns(fitted: Fit, kings: Sequence[str]) -> Fit:
     if fitted.reason or not kings:
         return Fit(reason=fitted.reason or Unscored.because(UnscoredReason.NO_TOURNAMENT))
     return Fit(
@@ -319,7 +325,9 @@ PROTOCOL = Protocol(
     rounds=rounds,
     count=count,
     response_models=(Choice, *zelo.PROTOCOL.response_models),
-    alone=lambda options: bool(options.decide == "each" and options.order != "zelo"),
+    judges_are_independent=lambda options: bool(
+        options.decide == "each" and options.order != "zelo"
+    ),
     max_rounds=None,  # as many as contests
     min_documents=_FEWEST,
     judgments={"winners": WINNERS, "contests": CONTESTS},
@@ -334,5 +342,5 @@ PROTOCOL = Protocol(
     ),
     options=BestOfOptions,
     **shared_error.LEARNING,
-    coverage_key=_fought,
+    coverage_key=_contest_key,
 )

@@ -19,22 +19,22 @@ from pydantic import Field
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.fitting.effective import given_people
-from zelo_ray.fitting.truth_error import GRADES as USUAL
-from zelo_ray.fitting.truth_error import MEDIANS, learn_grades
+from zelo_ray.fitting.effective_judges import effective_number_by_people
+from zelo_ray.fitting.truth_error import GRADE_SD as USUAL
+from zelo_ray.fitting.truth_error import MEDIAN_SD, learn_grades
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols import (
     Learned,
     Protocol,
     Rounds,
     ScoreKind,
-    order,
+    anchor_order,
     shared_error,
     with_people,
 )
-from zelo_ray.protocols.grading import Grading, GradingOptions, sheets
+from zelo_ray.protocols.grading import Grading, GradingOptions, grade_requests
 from zelo_ray.protocols.judgments import GRADES
-from zelo_ray.protocols.protocol import always, both_errors
+from zelo_ray.protocols.protocol import always, describe_errors
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
 
@@ -69,7 +69,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Rounds
         sheet
         for document in documents
         for judge in panel
-        for sheet in sheets(pool, document, judge, options, options.repeats)
+        for sheet in grade_requests(pool, document, judge, options, options.repeats)
     ]
     if not questions:
         return []
@@ -113,7 +113,11 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     judges = tuple(sorted(pc.unique(grades["judge"]).to_pylist()))
     people = tables.get("human")
     unit, query, everyone, drawn = _units(grades, people)
-    human = everyone if people is None else _units(grades, with_people.unseen(people, options))[2]
+    human = (
+        everyone
+        if people is None
+        else _units(grades, with_people.without_example_queries(people, options))[2]
+    )
     ratings = calibration.Ratings(
         unit=unit,
         judge=pc.index_in(grades["judge"], pa.array(judges)).to_numpy().astype(np.int64),
@@ -145,23 +149,32 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
         raters=raters,
         notes=tuple(notes),
     )
-    score, error, grade = _pooled(measured.model, ratings, options)
-    usual = USUAL if measured.model else MEDIANS
+    score, error, grade = _pool_grades(measured.model, ratings, options)
+    usual = USUAL if measured.model else MEDIAN_SD
     shared = learn_grades(query, score, np.nan_to_num(error), human, usual)
     if shared.queries:
         detail = counted(shared.queries, "query", "queries")
         word = f"what judges get wrong together is {shared.found:.2f} grades by {detail}"
         notes.append(f"{word}; {shared.value:.2f} is taken ({usual:g} without human grades)")
-        if labels >= ANCHORS and not math.isnan(worth := given_people(ratings, human)):
+        if labels >= ANCHORS and not math.isnan(
+            worth := effective_number_by_people(ratings, human)
+        ):
             notes.append(f"given people's grades, {len(judges)} judges err like {worth:.1f} apart")
         measured = replace(measured, shared=shared.value, notes=tuple(notes))
-    sure = calibration.judge(measured.model, ratings).at_least if measured.model else None
+    sure = (
+        calibration.compute_posterior(measured.model, ratings).at_least if measured.model else None
+    )
     panel = score if measured.model else grade.astype(np.float64)
     framed = people is not None and "frame" in people.column_names and len(people)
     frame = people["frame"][0].as_py() if people is not None and framed else None
-    shares, lines = with_people.set_right(panel, sure, everyone, query, drawn, frame=frame)
-    trusted = with_people.consensus(ratings, human, query)
-    lines = (*measured.notes, *lines, *with_people.told(trusted), *order.told(grades, options))
+    shares, lines = with_people.correct_means(panel, sure, everyone, query, drawn, frame=frame)
+    trusted = with_people.measure_consensus(ratings, human, query)
+    lines = (
+        *measured.notes,
+        *lines,
+        *with_people.describe_consensus(trusted),
+        *anchor_order.describe_shift(grades, options),
+    )
     return replace(measured, shares=shares, consensus=trusted, notes=lines)
 
 
@@ -256,8 +269,8 @@ def fit(
     ]
     unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     ratings = calibration.Ratings(unit, judge, grade, len(items), learned.judges)
-    score, error, calibrated = _pooled(learned.model, ratings, options)
-    usual = USUAL if learned.model else MEDIANS
+    score, error, calibrated = _pool_grades(learned.model, ratings, options)
+    usual = USUAL if learned.model else MEDIAN_SD
     shared = usual if learned.shared is None else learned.shared
     columns = (
         *(score, error, np.hypot(np.nan_to_num(error), shared)),
@@ -267,18 +280,18 @@ def fit(
         calibration.majority(ratings),
         calibration.disagreement(ratings),
     )
-    words = list[list[_Word]]([] for _ in judgments)
+    words = list[list[_PooledGrade]]([] for _ in judgments)
     for (number, doc_id), *word in zip(
         items, *(column.tolist() for column in columns), strict=True
     ):
-        words[number].append(_Word(doc_id, *word))
+        words[number].append(_PooledGrade(doc_id, *word))
     return [
         Fit(_ranked(grades[0].query_id, entries, options)) if grades else Fit(reason=_UNGRADED)
         for grades, entries in zip(judgments, words, strict=True)
     ]
 
 
-class _Word(NamedTuple):
+class _PooledGrade(NamedTuple):
     """The pooled grades of one document."""
 
     doc_id: str
@@ -292,12 +305,12 @@ class _Word(NamedTuple):
     disagreement: float
 
 
-def _pooled(
+def _pool_grades(
     model: calibration.Model | None, ratings: calibration.Ratings, options: GradedOptions
 ) -> tuple[Floats, Floats, Ints]:
     """Return score, standard error and grade of each document; a median of 1.5 is grade 1."""
     if model:
-        posterior = calibration.judge(model, ratings)
+        posterior = calibration.compute_posterior(model, ratings)
         return posterior.grade_mean, posterior.grade_sd, posterior.grade
     pool = _PLAIN.get(options.pooling or "", calibration.median)
     score = pool(ratings).astype(np.float64)
@@ -305,7 +318,7 @@ def _pooled(
 
 
 def _ranked(
-    query_id: str, words: Sequence[_Word], options: GradedOptions
+    query_id: str, words: Sequence[_PooledGrade], options: GradedOptions
 ) -> tuple[GradedScore, ...]:
     """Rank documents, the best first; equal scores by document ID."""
     ordered = sorted(words, key=lambda word: (-word.score, word.doc_id))
@@ -343,7 +356,7 @@ def _explained(options: Mapping[str, Any]) -> str:
 def _headline(score: GradedScore, documents: int, noun: str) -> str:
     split = " The judges are split." if score.ambiguous else ""
     return (
-        f"{score.doc_id}: grade {score.grade} (score {score.score:.2f}{both_errors(score)}), "
+        f"{score.doc_id}: grade {score.grade} (score {score.score:.2f}{describe_errors(score)}), "
         f"rank {score.rank} of {documents}, from {score.comparisons} {noun}s: median "
         f"{score.median:g}, majority {score.majority}.{split}"
     )
@@ -365,7 +378,7 @@ PROTOCOL = Protocol(
         headline=_headline,
     ),
     options=GradedOptions,
-    alone=always,
+    judges_are_independent=always,
     per_document=True,
     learn=learn,
     fits_from=("grades",),

@@ -18,7 +18,7 @@ from zelo_ray.options.command import FILES
 from zelo_ray.options.places import Place
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.protocol import RECORDED, Repeats
-from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in
+from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
     Document,
     Failure,
@@ -55,7 +55,7 @@ class AnchoredOptions(AnnotateOptions):
     @field_validator("anchors")
     @classmethod
     def _can_be_used(cls, text: str) -> str:
-        anchors.load(text)
+        anchors.load_anchors(text)
         return text
 
     @model_validator(mode="after")
@@ -100,7 +100,7 @@ class Grading(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class GradeRequest:
     """A request to one judge to grade one document, which can read its reply."""
 
     query_id: str
@@ -109,9 +109,9 @@ class Sheet:
 
     def read(self, reply: Reply) -> Grade | Failure:
         """Turn a reply into a grade, or into a failure."""
-        judge, verdict = self.request.judge.name, response_in(reply, Grading)
+        judge, verdict = self.request.judge.name, read_verdict(reply, Grading)
         if isinstance(verdict, str):
-            return failure_of(self.query_id, [self.doc_id], judge, reply, verdict)
+            return build_failure(self.query_id, [self.doc_id], judge, reply, verdict)
         return Grade(
             *(self.query_id, self.doc_id, judge, verdict.grade),
             *(tuple(verdict.facets_covered), tuple(verdict.facets_missing)),
@@ -119,21 +119,23 @@ class Sheet:
         )
 
 
-def sheets(
+def grade_requests(
     pool: Pool, document: Document, judge: Judge, options: AnchoredOptions, repeats: int = 1
-) -> list[Sheet]:
+) -> list[GradeRequest]:
     """Build the requests for one document and one judge, one for each repeat.
 
     All documents of a query are graded beside the same examples, in one order for each judge and
     repeat, so that requests share that text.
     """
-    shown = as_shown(document, pool, options)
+    shown = shown_document(document, pool, options)
     # Drawn for the query, so that its documents are graded alike.
-    anchor = random.Random(f"{options.seed}:{pool.query_id}").choice(anchors.load(options.anchors))
+    anchor = random.Random(f"{options.seed}:{pool.query_id}").choice(
+        anchors.load_anchors(options.anchors)
+    )
     questions = []
     for repeat in range(repeats):
-        order = order_of(pool.query_id, judge.name, repeat, options)
-        request = request_for(
+        order = example_order(pool.query_id, judge.name, repeat, options)
+        request = build_request(
             PROMPT,
             pool,
             judge,
@@ -141,13 +143,15 @@ def sheets(
             Grading,
             documents=[shown],
             texts={"document": shown.content},
-            fields={"examples": anchors.draw(anchor, order), "grades": "\n".join(GRADES)},
+            fields={"examples": anchors.write_examples(anchor, order), "grades": "\n".join(GRADES)},
             repeat=repeat,
         )
-        questions.append(Sheet(pool.query_id, document.id, request))
+        questions.append(GradeRequest(pool.query_id, document.id, request))
     return questions
 
 
-def order_of(query_id: str, judge: str, repeat: int, options: AnchoredOptions) -> random.Random:
+def example_order(
+    query_id: str, judge: str, repeat: int, options: AnchoredOptions
+) -> random.Random:
     """Return the random generator that orders the examples of a question."""
     return random.Random(f"{options.seed}:{query_id}:{judge}:{repeat}")

@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.protocols import course
+from zelo_ray.protocols import narrative
 from zelo_ray.protocols.protocol import Judgments
 from zelo_ray.records import Contest, Grade, Verdict, Vote, Winner
 
@@ -76,7 +76,7 @@ VOTES = Judgments(
     words=lambda vote: str(vote.reasoning),
     as_votes=lambda votes: votes,
     columns=("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped"),
-    course=course.of_votes,
+    narrative=narrative.of_votes,
 )
 GRADES = Judgments(
     record=Grade,
@@ -84,7 +84,7 @@ GRADES = Judgments(
     words=lambda grade: str(grade.rationale),
     as_grades=lambda grades: grades,
     columns=("query_id", "doc_id", "judge", "grade"),
-    course=course.of_grades,
+    narrative=narrative.of_grades,
 )
 CONTESTS = Judgments(
     record=Contest,
@@ -93,13 +93,13 @@ CONTESTS = Judgments(
     words=_of_contest,
     as_votes=_contests,
     columns=("query_id", "judge", "left_id", "right_id", "winner_id", "swapped"),
-    course=course.of_contests,
+    narrative=narrative.of_contests,
 )
 WINNERS = Judgments(
     record=Winner,
     noun="tournament",
     documents=("winner_id",),
-    course=course.of_winners,
+    narrative=narrative.of_winners,
     counts=False,
 )
 VERDICTS = Judgments(
@@ -109,5 +109,5 @@ VERDICTS = Judgments(
     words=_of_verdict,
     as_votes=_verdicts,
     columns=("query_id", "doc_id_a", "doc_id_b", "judge", "average_scores", "swapped"),
-    course=course.of_verdicts,
+    narrative=narrative.of_verdicts,
 )

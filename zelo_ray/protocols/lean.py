@@ -48,7 +48,7 @@ def learn(tables: Mapping[str, pa.Table], options: LeanOptions) -> LearnedJudges
     else:
         votes, grades = _some(tables, tables["votes"]["query_id"])
         battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
-        model = judged.learn(battles, judged.grades_of(battles, grades)).of(names)
+        model = judged.learn(battles, judged.grades_of(battles, grades)).for_judges(names)
     knowledge = LearnedJudges(model=model, notes=model.notes, kept=model.to_json())
     human = tables.get("human")
     if human is None:
@@ -101,8 +101,8 @@ def _fitted(
     pools: list[list[Vote | Grade]] = [[*v, *g] for v, g in zip(votes, grades, strict=True)]
     ids = [next((row.query_id for row in pool), "") for pool in pools]
     marks = judged.grades_of(battles, grades)
-    model = judges.model.of(battles.judges)
-    return judged.fit(battles, marks, model, ids, shared_error.share_of(judges))
+    model = judges.model.for_judges(battles.judges)
+    return judged.fit(battles, marks, model, ids, shared_error.shared_error(judges))
 
 
 PROTOCOL = Protocol(

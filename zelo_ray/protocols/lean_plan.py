@@ -17,8 +17,8 @@ from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.pairs import Pair, audit_share, count_pairs, first_turn, ring_pairs
 from zelo_ray.options.places import read_text
 from zelo_ray.protocols import KEPT, Rounds, shared_error
-from zelo_ray.protocols.grading import AnchoredOptions, Sheet, sheets
-from zelo_ray.protocols.zelo import Ballot, ballot_of, in_turn, shown_of
+from zelo_ray.protocols.grading import AnchoredOptions, GradeRequest, grade_requests
+from zelo_ray.protocols.zelo import VoteRequest, judge_in_turn, shown_documents, vote_request
 from zelo_ray.records import Failure, Grade, Judge, Pool, Vote
 
 _LARGE = 50  # documents from which a second later round pays
@@ -77,23 +77,25 @@ class LeanOptions(AnchoredOptions):
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> Rounds:
     """Grade every document once, let it battle others, then ask more about the top ranks."""
-    first: list[Sheet | Ballot] = [
-        *_first_sheets(pool, panel, options),
-        *_first_ballots(pool, panel, options),
+    first: list[GradeRequest | VoteRequest] = [
+        *_first_grades(pool, panel, options),
+        *_first_votes(pool, panel, options),
     ]
     if not first:
         return []
     replies = yield [item.request for item in first]
     rows: list[Any] = [item.read(reply) for item, reply in zip(first, replies, strict=True)]
-    present = _present(panel, rows)
+    present = _answering_judges(panel, rows)
     room, before, total = _room(pool, options, len(first)), float("inf"), 0
     for rounds_left in range(_later_rounds(pool, options), 0, -1):
-        pairs, loss = _unsure(pool, options, rows, room // rounds_left)
+        pairs, loss = _most_uncertain_pairs(pool, options, rows, room // rounds_left)
         if not pairs or loss > (1 - _LEAST_GAIN) * before:
             break
-        shown = shown_of(pool, options)
+        shown = shown_documents(pool, options)
         ballots = [
-            ballot_of(pool, (shown[a], shown[b]), _later_judge(pool, present, options, at), options)
+            vote_request(
+                pool, (shown[a], shown[b]), _later_judge(pool, present, options, at), options
+            )
             for at, (a, b) in enumerate(pairs, total)
         ]
         replies = yield [ballot.request for ballot in ballots]
@@ -109,7 +111,9 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> Rounds:
 def count(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> dict[str, int]:
     """Count the requests of the first round, and a judge's share of all possible later ones."""
     doc_ids = _ids(pool, options)
-    counts = Counter(in_turn(panel, _grade_turn(pool, doc_id, options)).name for doc_id in doc_ids)
+    counts = Counter(
+        judge_in_turn(panel, _grade_turn(pool, doc_id, options)).name for doc_id in doc_ids
+    )
     for _, judge, times in _plan(pool, panel, options):
         counts[judge.name] += times
     room = _room(pool, options, counts.total()) if _later_rounds(pool, options) else 0
@@ -118,19 +122,19 @@ def count(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> dict[str,
     return {judge.name: counts[judge.name] for judge in panel}
 
 
-def _first_sheets(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> list[Sheet]:
+def _first_grades(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> list[GradeRequest]:
     return [
         sheet
         for document in pool.documents[: options.document_limit]
-        for judge in [in_turn(panel, _grade_turn(pool, document.id, options))]
-        for sheet in sheets(pool, document, judge, options)
+        for judge in [judge_in_turn(panel, _grade_turn(pool, document.id, options))]
+        for sheet in grade_requests(pool, document, judge, options)
     ]
 
 
-def _first_ballots(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> list[Ballot]:
-    shown = shown_of(pool, options)
+def _first_votes(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> list[VoteRequest]:
+    shown = shown_documents(pool, options)
     return [
-        ballot_of(pool, (shown[pair.a], shown[pair.b]), judge, options, repeat)
+        vote_request(pool, (shown[pair.a], shown[pair.b]), judge, options, repeat)
         for pair, judge, times in _plan(pool, panel, options)
         for repeat in range(times)
     ]
@@ -152,11 +156,11 @@ def _plan(
         if pair.draw in audits:
             assignments += [(pair, judge, 2) for judge in panel]
         else:
-            assignments.append((pair, in_turn(panel, pair.turn), 1))
+            assignments.append((pair, judge_in_turn(panel, pair.turn), 1))
     return assignments
 
 
-def _unsure(
+def _most_uncertain_pairs(
     pool: Pool, options: LeanOptions, heard: Sequence[Any], pairs: int
 ) -> tuple[list[tuple[str, str]], float]:
     """Return the pairs to ask in a later round, and the expected loss without it.
@@ -191,7 +195,7 @@ def _unsure(
     return [(doc_ids[a], doc_ids[b]) for a, b in chosen], loss
 
 
-def _present(panel: Sequence[Judge], votes: Sequence[Any]) -> list[Judge]:
+def _answering_judges(panel: Sequence[Judge], votes: Sequence[Any]) -> list[Judge]:
     """Return the judges, except those who were asked and gave no judgment."""
     failed = {row.judge for row in votes if isinstance(row, Failure)}
     silent = failed - {row.judge for row in votes if not isinstance(row, Failure)}
@@ -208,7 +212,7 @@ def _grade_turn(pool: Pool, doc_id: str, options: LeanOptions) -> int:
 
 
 def _later_judge(pool: Pool, panel: Sequence[Judge], options: LeanOptions, number: int) -> Judge:
-    return in_turn(panel, first_turn(options.seed, pool.query_id, "") + number)
+    return judge_in_turn(panel, first_turn(options.seed, pool.query_id, "") + number)
 
 
 def _later_rounds(pool: Pool, options: LeanOptions) -> int:
@@ -230,4 +234,4 @@ def given_model(options: LeanOptions, judges: Sequence[str]) -> judged.PanelMode
     """Return the model of the judges that is known before a run."""
     if options.judges_from is None:
         return judged.default_model(judges)
-    return judged.PanelModel.from_json(json.loads(options.judges_from)).of(judges)
+    return judged.PanelModel.from_json(json.loads(options.judges_from)).for_judges(judges)

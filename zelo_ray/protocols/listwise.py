@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Ranker, Rounds
-from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in
+from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
 
 PROMPT = "listwise"
@@ -35,13 +35,15 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
     """Let one judge order the pool; a window that it does not order fails the whole pool."""
     (judge,) = panel
     limited = pool.documents[: options.document_limit]
-    ranked = [as_shown(document, pool, options) for document in limited]
+    ranked = [shown_document(document, pool, options) for document in limited]
     for start, end in _windows(len(ranked)):
         window = ranked[start:end]
         (reply,) = yield [_request(pool, window, judge, options)]
-        answer = response_in(reply, order_of(len(window)))
+        answer = read_verdict(reply, order_of(len(window)))
         if isinstance(answer, str):
-            return [failure_of(pool.query_id, [d.id for d in window], reply.judge, reply, answer)]
+            return [
+                build_failure(pool.query_id, [d.id for d in window], reply.judge, reply, answer)
+            ]
         ranked[start:end] = [window[number - 1] for number in answer.order]
     scores = {document.id: float(len(ranked) - rank) for rank, document in enumerate(ranked, 1)}
     return [Ranked(pool.query_id, d.id, scores[d.id]) for d in limited]
@@ -81,7 +83,7 @@ def _request(
     count = len(documents)
     blocks = {f"document {n}": document.content for n, document in enumerate(documents, 1)}
     verdict, fields = order_of(count), {"count": count}
-    return request_for(
+    return build_request(
         PROMPT,
         pool,
         judge,

@@ -14,9 +14,9 @@ from pydantic import BaseModel, Field, field_validator
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Apart, Learned, Rounds, ScoreKind, shared_error, zelo
+from zelo_ray.protocols import Learned, Parallel, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.protocol import Cycles, PriorSd
-from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in
+from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
     Document,
     Failure,
@@ -94,9 +94,9 @@ class Pairing:
     @property
     def shown(self) -> tuple[Document, Document]:
         """Return Answer 1 and Answer 2, as the judge sees them."""
-        return self.turned(self.pair)
+        return self.swap_if_turned(self.pair)
 
-    def turned(self, two: tuple[T, T]) -> tuple[T, T]:
+    def swap_if_turned(self, two: tuple[T, T]) -> tuple[T, T]:
         """Swap two values between the orders of A and B and of Answer 1 and 2, if they differ."""
         return two[::-1] if self.swapped else two
 
@@ -122,7 +122,7 @@ class Pairing:
         """
         first, second = (self.shown[place] for place in answers)
         statements = more or {}
-        return request_for(
+        return build_request(
             prompt,
             self.pool,
             self.judge,
@@ -142,9 +142,9 @@ class Pairing:
         ids = [document.id for document in self.pair]
         verdicts = list[Any]()
         for request, reply in zip(requests, replies, strict=True):
-            verdict: Any = response_in(reply, request.response_model)
+            verdict: Any = read_verdict(reply, request.response_model)
             if isinstance(verdict, str):
-                verdict = failure_of(self.query_id, ids, self.judge.name, reply, verdict)
+                verdict = build_failure(self.query_id, ids, self.judge.name, reply, verdict)
             verdicts.append(verdict)
         return verdicts
 
@@ -162,7 +162,7 @@ class Pairing:
 
         Means are compared exactly, so that equal scores are a tie in whatever order they came.
         """
-        history = [self.turned(pair) for pair in scores]
+        history = [self.swap_if_turned(pair) for pair in scores]
         a, b = (sum(column, Fraction()) / len(history) for column in zip(*history, strict=True))
         winner: Side = "tie" if a == b else "model_a" if a > b else "model_b"
         return Verdict(
@@ -175,7 +175,7 @@ class Pairing:
             average_scores=(float(a), float(b)),
             rounds=len(history),
             score_history=tuple((float(first), float(second)) for first, second in history),
-            arguments=tuple(self.turned(pair) for pair in arguments),
+            arguments=tuple(self.swap_if_turned(pair) for pair in arguments),
             feedback=tuple(feedback),
             reasoning=tuple(reasoning),
             swapped=self.swapped,
@@ -191,7 +191,7 @@ Method = Callable[[Pairing, Any], Rounds]
 def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions, method: Method) -> Rounds:
     """Let every judge judge every pair of the plan."""
     limited = pool.documents[: options.document_limit]
-    shown = {document.id: as_shown(document, pool, options) for document in limited}
+    shown = {document.id: shown_document(document, pool, options) for document in limited}
     order = {doc_id: place for place, doc_id in enumerate(shown)}
     parts = [
         _orders(pool, (shown[a], shown[b]), judge, options, method)
@@ -201,7 +201,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions, method: 
     ]
     if not parts:
         return []
-    groups = yield Apart(parts)
+    groups = yield Parallel(parts)
     return [row for group in groups for row in group]
 
 
@@ -212,7 +212,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: PairingOptions, most: int
     return {judge.name: pairs * orders * most for judge in panel}
 
 
-def covered(row: Verdict | Failure) -> tuple[str, ...]:
+def coverage_key(row: Verdict | Failure) -> tuple[str, ...]:
     """Return the pair and the judge, which count once for coverage, however often asked."""
     pair = (row.doc_id_a, row.doc_id_b) if isinstance(row, Verdict) else row.doc_ids
     return (*pair, row.judge)
@@ -225,7 +225,7 @@ def fit(
 ) -> list[Fit]:
     """Fit Bradley-Terry scores; a judge's verdicts on a pair in both orders are one vote."""
     votes = [_votes(verdicts) for verdicts in judgments]
-    return score_votes(votes, options.prior_sd, shared_error.share_of(learned))
+    return score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
 
 
 def failures_in(judgments: Sequence[Any]) -> list[Failure]:
@@ -233,18 +233,18 @@ def failures_in(judgments: Sequence[Any]) -> list[Failure]:
     return [row for row in judgments if isinstance(row, Failure)]
 
 
-def points(lean: float, low: int, high: int) -> tuple[float, float]:
+def free_judge_scores(lean: float, low: int, high: int) -> tuple[float, float]:
     """Return a free judge's scores of Answer 1 and Answer 2, on a scale, from its preference."""
     middle, more = (low + high) / 2, (high - low) / 4 * lean
     return round(middle - more, 2), round(middle + more, 2)
 
 
-def exact(score: float) -> Fraction:
+def exact_score(score: float) -> Fraction:
     """Return a score exactly as it was written, such as 7.1, which no float can hold."""
     return Fraction(repr(score))
 
 
-def plain(score: float) -> str:
+def score_text(score: float) -> str:
     """Return a score as text in the form of `NUMBER`."""
     return repr(float(score)).removesuffix(".0")
 
@@ -264,11 +264,11 @@ def _orders(
     turned = Random(f"{options.seed}:{pool.query_id}:{low}:{high}:{judge.name}").random() < 0.5
     orders = (False, True) if options.both_orders else (turned != (pair[0].id == high),)
     pairings = [Pairing(pool, pair, judge, swapped, options) for swapped in orders]
-    outcomes = yield Apart([method(pairing, options) for pairing in pairings])
-    return _agreed(outcomes)
+    outcomes = yield Parallel([method(pairing, options) for pairing in pairings])
+    return _combine_orders(outcomes)
 
 
-def _agreed(judgments: Sequence[Sequence[Verdict | Failure]]) -> list[Verdict | Failure]:
+def _combine_orders(judgments: Sequence[Sequence[Verdict | Failure]]) -> list[Verdict | Failure]:
     """Combine all orders: no verdict unless each order gave one, and a tie if they differ.
 
     Failures are kept.

@@ -43,12 +43,12 @@ _held = OrderedDict[bytes, str]()
 """What was chosen last, at most so many bytes; by digests, as texts may be large."""
 
 
-def unforged(text: str) -> str:
+def strip_passage_numbers(text: str) -> str:
     """Return a text without anything that looks like a passage number."""
     return _FORGED.sub("(", text)
 
 
-def by_passages(text: str, query: str, size: int, budget: int) -> str:
+def select_passages(text: str, query: str, size: int, budget: int) -> str:
     """Return the passages of a text that share most with a query, in order, with numbers.
 
     The last that is taken is cut to what room there is. Once chosen, they are kept for the other
@@ -70,8 +70,8 @@ def by_passages(text: str, query: str, size: int, budget: int) -> str:
 
 
 def _chosen(text: str, query: str, size: int, budget: int) -> str:
-    passages = split(text, size - _NUMBER)
-    overlaps = [0.0, *scores(query, passages), 0.0]
+    passages = split_passages(text, size - _NUMBER)
+    overlaps = [0.0, *score_passages(query, passages), 0.0]
     worth = [
         b + _NEIGHBOUR * max(a, c)
         for a, b, c in zip(overlaps, overlaps[1:], overlaps[2:], strict=False)
@@ -84,13 +84,13 @@ def _chosen(text: str, query: str, size: int, budget: int) -> str:
         if room < len(title) + len(CUT.encode()) + _LEAST:
             break
         # Only line breaks are taken off: the first line of code begins with its indentation.
-        body = shortened(passages[number].strip("\r\n"), room - len(title))
+        body = truncate_text(passages[number].strip("\r\n"), room - len(title))
         shown[number] = title + body
         room -= len(shown[number].encode()) + len("\n\n")
     return "\n\n".join(shown[number] for number in sorted(shown))
 
 
-def shortened(text: str, size: int) -> str:
+def truncate_text(text: str, size: int) -> str:
     """Return the beginning of a text in so many bytes, cut between words if possible."""
     data = text.encode()
     if len(data) <= size:
@@ -100,7 +100,7 @@ def shortened(text: str, size: int) -> str:
     return (words if len(words) > ceil(0.9 * len(head)) else head) + CUT
 
 
-def split(text: str, size: int) -> list[str]:
+def split_passages(text: str, size: int) -> list[str]:
     """Split a text into passages of so many bytes: at paragraphs, lines, sentences or words.
 
     Nothing is lost: joined they are the text.
@@ -122,11 +122,11 @@ def _end(window: str) -> int:
     return len(window)
 
 
-def scores(query: str, passages: Sequence[str]) -> list[float]:
+def score_passages(query: str, passages: Sequence[str]) -> list[float]:
     """Score each passage by BM25 over the passages (Robertson & Zaragoza 2009, 3.15)."""
-    counts = [Counter(terms(passage)) for passage in passages]
+    counts = [Counter(index_terms(passage)) for passage in passages]
     mean = max(1.0, sum(count.total() for count in counts) / max(1, len(counts)))
-    wanted = {term: sum(term in count for count in counts) for term in terms(query)}
+    wanted = {term: sum(term in count for count in counts) for term in index_terms(query)}
     weights = {t: log(1 + (len(counts) - n + 0.5) / (n + 0.5)) for t, n in wanted.items() if n}
     return [
         sum(
@@ -140,7 +140,7 @@ def scores(query: str, passages: Sequence[str]) -> list[float]:
     ]
 
 
-def terms(text: str) -> list[str]:
+def index_terms(text: str) -> list[str]:
     """Return the terms that represent the words of a text."""
     stems = list[str]()
     for word in _WORD.findall(normalize("NFKC", text).casefold().replace("_", " ")):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Ranker, Rounds
-from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in
+from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
 
 PROMPT = "pointwise"
@@ -29,15 +29,15 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
     """Let one judge score every document; one that it does not score fails the whole pool."""
     (judge,) = panel
     limited = pool.documents[: options.document_limit]
-    shown = [as_shown(document, pool, options) for document in limited]
+    shown = [shown_document(document, pool, options) for document in limited]
     if not shown:
         return []
     replies = yield [_request(pool, document, judge, options) for document in shown]
     ranked = []
     for document, reply in zip(limited, replies, strict=True):
-        answer = response_in(reply, Relevance)
+        answer = read_verdict(reply, Relevance)
         if isinstance(answer, str):
-            return [failure_of(pool.query_id, [document.id], reply.judge, reply, answer)]
+            return [build_failure(pool.query_id, [document.id], reply.judge, reply, answer)]
         ranked.append(Ranked(pool.query_id, document.id, float(answer.relevance)))
     return ranked
 
@@ -49,7 +49,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[
 
 def _request(pool: Pool, document: Document, judge: Judge, options: AnnotateOptions) -> Request:
     texts = {"document": document.content}
-    return request_for(PROMPT, pool, judge, options, Relevance, documents=[document], texts=texts)
+    return build_request(PROMPT, pool, judge, options, Relevance, documents=[document], texts=texts)
 
 
 RANKER = Ranker(

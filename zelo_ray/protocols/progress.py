@@ -13,7 +13,7 @@ from zelo_ray.records import Failure, Reply, Request
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class Parallel:
     """Parts of a protocol that run in parallel: each goes on as soon as its own replies are there.
 
     What they return is sent back as a list, when all have come to their end.
@@ -22,7 +22,7 @@ class Apart:
     parts: Sequence["Rounds"]
 
 
-Rounds = Generator[list[Request] | Apart, list[Any], Any]
+Rounds = Generator[list[Request] | Parallel, list[Any], Any]
 """Yields requests, is sent their replies in the same order, returns judgments and `Failure`.
 
 A part of a protocol returns whatever its protocol takes.
@@ -32,7 +32,7 @@ A part of a protocol returns whatever its protocol takes.
 class Replies(Protocol):
     """A source of replies: the ledger, or anything with these two methods."""
 
-    def there(self, keys: Sequence[str]) -> list[bool]:
+    def contains(self, keys: Sequence[str]) -> list[bool]:
         """Return whether there is a reply for each of these keys."""
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
@@ -45,10 +45,10 @@ class Step:
 
     judgments: tuple[Any, ...] = ()
     failures: tuple[Failure, ...] = ()
-    unheard: tuple[Failure, ...] = ()
+    failures_so_far: tuple[Failure, ...] = ()
     """failures so far, of requests without a reply that are not waited for"""
     missing: tuple[Request, ...] = ()
-    heard: Mapping[str, int] = field(default_factory=dict)
+    reply_counts: Mapping[str, int] = field(default_factory=dict)
     """recorded replies by judge, also in rounds that still wait for other judges"""
 
 
@@ -74,14 +74,14 @@ class Progress:
     @property
     def asked(self) -> list[Request]:
         """Return the requests with replies; those of completed rounds only if it remembers them."""
-        return [*self._taken, *self._part.there()]
+        return [*self._taken, *self._part.open_rounds()]
 
-    def heard(self) -> dict[str, list[str]]:
+    def answered_keys(self) -> dict[str, list[str]]:
         """Return, by judge, the keys of the requests with replies.
 
         Replies count also in a round that still waits for another judge.
         """
-        return _sort(self._part.there(), {name: [*keys] for name, keys in self._keys.items()})
+        return _sort(self._part.open_rounds(), {name: [*keys] for name, keys in self._keys.items()})
 
     def step(self, replies: Replies, disabled: Mapping[str, Disabled] | None = None) -> Step:
         """Advance as far as the present replies allow.
@@ -91,14 +91,14 @@ class Progress:
             disabled: judges that are asked nothing more, with the reason; what they have not
                 answered counts as failed.
         """
-        missing = {request.key: request for request in self._part.go(replies, disabled or {})}
-        reply_counts = dict(Counter(r.judge.name for r in self._part.there()) + self._counts)
+        missing = {request.key: request for request in self._part.advance(replies, disabled or {})}
+        reply_counts = dict(Counter(r.judge.name for r in self._part.open_rounds()) + self._counts)
         if missing:
-            return Step(missing=tuple(missing.values()), heard=reply_counts)
+            return Step(missing=tuple(missing.values()), reply_counts=reply_counts)
         return Step(
             judgments=tuple(row for row in self._part.result if not isinstance(row, Failure)),
             failures=tuple(row for row in self._part.result if isinstance(row, Failure)),
-            heard=reply_counts,
+            reply_counts=reply_counts,
         )
 
 
@@ -109,46 +109,46 @@ class _Part:
         self._rounds, self._note = rounds, note
         self._begun = self._ended = False
         self._requests: list[Request] = []
-        self._there: list[Request] = []
+        self._present: list[Request] = []
         self._parts: list[_Part] | None = None
         self.result: Any = ()
 
-    def go(self, replies: Replies, disabled: Mapping[str, Disabled]) -> Sequence[Request]:
+    def advance(self, replies: Replies, disabled: Mapping[str, Disabled]) -> Sequence[Request]:
         """Advance as far as possible; return the requests it then waits for, none at the end."""
         if not self._begun:  # what takes long is not done before it is asked for
             self._begun = True
             self._send(None)
         while not self._ended:
             if self._parts is not None:
-                if missing := [r for part in self._parts for r in part.go(replies, disabled)]:
+                if missing := [r for part in self._parts for r in part.advance(replies, disabled)]:
                     return missing
                 self._send([part.result for part in self._parts])
                 continue
-            flags = replies.there([request.key for request in self._requests])
+            flags = replies.contains([request.key for request in self._requests])
             pairs = [*zip(self._requests, flags, strict=True)]
             missing = [request for request, is_there in pairs if not is_there]
-            self._there = [request for request, is_there in pairs if is_there]
+            self._present = [request for request, is_there in pairs if is_there]
             if any(request.judge.name not in disabled for request in missing):
                 return missing
-            self._note(self._there)
-            answers = iter(replies.read([request.key for request in self._there]))
+            self._note(self._present)
+            answers = iter(replies.read([request.key for request in self._present]))
             self._send([next(answers) if ready else _unasked(r, disabled) for r, ready in pairs])
         return ()
 
-    def there(self) -> Iterator[Request]:
+    def open_rounds(self) -> Iterator[Request]:
         """Yield the requests with replies in rounds that are not complete."""
-        yield from self._there
+        yield from self._present
         for part in self._parts or ():
-            yield from part.there()
+            yield from part.open_rounds()
 
     def _send(self, answers: list[Any] | None) -> None:
-        self._requests, self._there, self._parts = [], [], None
+        self._requests, self._present, self._parts = [], [], None
         try:
             wanted = next(self._rounds) if answers is None else self._rounds.send(answers)
         except StopIteration as ended:
             self._ended, self.result = True, ended.value
             return
-        if isinstance(wanted, Apart):
+        if isinstance(wanted, Parallel):
             self._parts = [_Part(part, self._note) for part in wanted.parts]
         else:
             self._requests = wanted

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import BaseModel, Field
 
-from zelo_ray.errors import ProtocolError, in_a_line
+from zelo_ray.errors import ProtocolError, format_error
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
@@ -55,7 +55,7 @@ def _never(options: Any) -> bool:
     return False
 
 
-def guarded(protocol: "Protocol") -> "Protocol":
+def guard_user_protocol(protocol: "Protocol") -> "Protocol":
     """Return the user's protocol with functions whose errors are reported in one line."""
 
     def each(what: Any, *names: str) -> Any:
@@ -76,13 +76,13 @@ def _guarded(protocol: str, name: str, call: Callable[..., Any]) -> Callable[...
         try:
             return call(*given)
         except Exception as error:  # noqa: BLE001 - whatever the user's own function raises
-            raise ProtocolError(f"protocol {protocol}: {name}: {in_a_line(error)}") from None
+            raise ProtocolError(f"protocol {protocol}: {name}: {format_error(error)}") from None
 
     return told
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class QueryResults:
     """The results of a run for one query."""
 
     scores: Mapping[str, Score]
@@ -117,7 +117,7 @@ class Judgments:
     """the rows as grades: query_id, doc_id, judge, grade (a number); None: they grade nothing"""
     columns: tuple[str, ...] = ()
     """the columns that these two read; () for all"""
-    course: Callable[[Held, str | None], Iterable[Paragraph]] | None = None
+    narrative: Callable[[QueryResults, str | None], Iterable[Paragraph]] | None = None
     """all rows of a query (None), or those of a document, in paragraphs; None: one after another"""
     counts: bool = True
     """whether a row is a judgment, and no summary of others"""
@@ -127,14 +127,14 @@ class Judgments:
         """Return the names of the columns."""
         return tuple(field.name for field in fields(self.record))
 
-    def told(self, row: Any) -> str:
+    def describe(self, row: Any) -> str:
         """Return what the judge said in a row, as text."""
         if self.words:
             return self.words(row)
         shown = [name for name in self.fields if name not in {*_IDS, *self.documents}]
         return "\n".join(f"{name}: {getattr(row, name)}" for name in shown)
 
-    def about(self, row: Any) -> tuple[str, ...]:
+    def documents_of(self, row: Any) -> tuple[str, ...]:
         """Return the IDs of the documents that a row is about."""
         return tuple(getattr(row, name) for name in self.documents)
 
@@ -155,7 +155,7 @@ class ScoreKind:
     headline: Callable[[Any, int, str], str] | None = None
     """a score in one line, by the number of scored documents and the noun of the judgments"""
 
-    def told(self, score: Score, documents: int, noun: str) -> str:
+    def describe(self, score: Score, documents: int, noun: str) -> str:
         """Return a score in one line."""
         if self.headline:
             return self.headline(score, documents, noun)
@@ -165,12 +165,12 @@ class ScoreKind:
 def plain_headline(score: Score, documents: int, noun: str, form: str = "+.2f") -> str:
     """Return a score in one line: its rank, and how many judgments it is based on."""
     return (
-        f"{score.doc_id}: score {score.score:{form}}{both_errors(score)}, "
+        f"{score.doc_id}: score {score.score:{form}}{describe_errors(score)}, "
         f"rank {score.rank} of {documents}, from {counted(score.comparisons, noun)}"
     )
 
 
-def both_errors(score: Score) -> str:
+def describe_errors(score: Score) -> str:
     """Return a score's known errors as text: by the panel's own error, and about people."""
     panel_error = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
     return panel_error + (
@@ -216,15 +216,15 @@ class Ranker:
     """how many rounds of requests a pool takes at most, one after another; None: it depends"""
     min_documents: int = 1
     """smaller pools are reported, and nothing is asked about them"""
-    alone: Callable[[Any], bool] = _never
+    judges_are_independent: Callable[[Any], bool] = _never
     """whether, under these options, a judge is asked the same whoever else is on the panel, also in
     later rounds: then nobody plans for others"""
 
-    def heeded(
+    def judges_in_scope(
         self, judges: Sequence[Judge], panel: Sequence[Judge], options: Any
     ) -> tuple[Judge, ...]:
         """Return the judges of the panel whose answers affect what these judges are asked."""
-        names = {judge.name for judge in judges} if self.alone(options) else None
+        names = {judge.name for judge in judges} if self.judges_are_independent(options) else None
         return tuple(judge for judge in panel if names is None or judge.name in names)
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Ranker, Rounds
-from zelo_ray.protocols.texts import as_shown, failure_of, response_in
+from zelo_ray.protocols.texts import build_failure, read_verdict, shown_document
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request, SyntheticFeatures
 
 
@@ -40,18 +40,20 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
     """Ask one reranker for the scores of all documents; without one of them there are none."""
     (judge,) = panel
     limited = pool.documents[: options.document_limit]
-    shown = [as_shown(document, pool, options) for document in limited]
+    shown = [shown_document(document, pool, options) for document in limited]
     chunks = _chunks(shown, judge)
     if not chunks:
         return []
     replies = yield [_request(pool, chunk, judge) for chunk in chunks]
     scores: list[float] = []
     for chunk, reply in zip(chunks, replies, strict=True):
-        answer = response_in(reply, Scores)
+        answer = read_verdict(reply, Scores)
         if isinstance(answer, Scores) and len(answer.scores) != len(chunk):
             answer = f"{len(answer.scores)} scores for {len(chunk)} documents"
         if isinstance(answer, str):
-            return [failure_of(pool.query_id, [d.id for d in limited], reply.judge, reply, answer)]
+            return [
+                build_failure(pool.query_id, [d.id for d in limited], reply.judge, reply, answer)
+            ]
         scores += answer.scores
     return [Ranked(pool.query_id, d.id, s) for d, s in zip(limited, scores, strict=True)]
 

@@ -88,7 +88,7 @@ class RoundScores(BaseModel):
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
-        more = round(19 / 4 * seen.lean)
+        more = round(19 / 4 * seen.preference)
         points = Points(justification=seen.words, answer_1=10 - more, answer_2=10 + more)
         return cls(**dict.fromkeys(cls.model_fields, points))
 
@@ -213,12 +213,12 @@ PROTOCOL = Protocol(
     count=count,
     response_models=(Defence, Feedback, RoundScores),
     max_rounds=None,  # two for each round of a debate
-    alone=always,
+    judges_are_independent=always,
     min_documents=pairings.FEWEST,
     judgments={"verdicts": VERDICTS},
     fit=pairings.fit,
     score=pairings.SCORE,
     options=RoundsOptions,
     **shared_error.LEARNING,
-    coverage_key=pairings.covered,
+    coverage_key=pairings.coverage_key,
 )

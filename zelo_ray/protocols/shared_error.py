@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from zelo_ray.fitting.truth_error import SHARE, Shared, learn_share
+from zelo_ray.fitting.truth_error import SHARE, SharedError, learn_share
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import Place
 from zelo_ray.protocols.protocol import Learned
-from zelo_ray.protocols.with_people import unseen
+from zelo_ray.protocols.with_people import without_example_queries
 
 Human = Annotated[
     Place | None,
@@ -27,12 +27,12 @@ Human = Annotated[
 """An option of protocols whose errors can be learned."""
 
 
-def given(options: Any) -> bool:
+def has_human_grades(options: Any) -> bool:
     """Return whether there are human grades to learn from."""
     return getattr(options, "human", None) is not None
 
 
-def share_of(learned: Learned | None) -> float:
+def shared_error(learned: Learned | None) -> float:
     """Return the judges' common error, as a share of the spread of a query's scores."""
     return SHARE if learned is None or learned.shared is None else learned.shared
 
@@ -47,7 +47,7 @@ def learn(tables: Mapping[str, pa.Table], options: Any) -> Learned:
     """
     if "human" not in tables:
         return Learned()
-    human = unseen(tables["human"], options)
+    human = without_example_queries(tables["human"], options)
     ids = ["query_id", "doc_id"]
     joined = (
         tables["scores"]
@@ -59,14 +59,18 @@ def learn(tables: Mapping[str, pa.Table], options: Any) -> Learned:
     names = ("score", "std_error", "relevance")
     columns = (pc.fill_null(joined[name], np.nan).to_numpy() for name in names)
     shared = learn_share(query, *columns)
-    return Learned(shared=shared.value, notes=(_told(shared),))
+    return Learned(shared=shared.value, notes=(_describe_share(shared),))
 
 
-LEARNING: Final[dict[str, Any]] = {"learn": learn, "fits_from": ("scores",), "learns": given}
+LEARNING: Final[dict[str, Any]] = {
+    "learn": learn,
+    "fits_from": ("scores",),
+    "learns": has_human_grades,
+}
 """What a protocol that scores by votes says of this."""
 
 
-def _told(shared: Shared) -> str:
+def _describe_share(shared: SharedError) -> str:
     if not shared.queries:
         return "no query has human grades that order its documents: the usual error stands"
     queries = counted(shared.queries, "query", "queries")

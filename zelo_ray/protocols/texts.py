@@ -12,12 +12,12 @@ from string import Template
 
 from pydantic import BaseModel
 
-from zelo_ray.formats.wording import shown_text
+from zelo_ray.formats.wording import text_for_judges
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.judging import JudgingOptions
-from zelo_ray.protocols.passages import by_passages, shortened, unforged
+from zelo_ray.protocols.passages import select_passages, strip_passage_numbers, truncate_text
 from zelo_ray.records import (
-    CODE,
+    CODE_PLACEHOLDER,
     Document,
     Failure,
     Judge,
@@ -25,23 +25,23 @@ from zelo_ray.records import (
     Reply,
     Request,
     V,
-    code_for,
+    delimiter_code,
     read_response,
 )
-from zelo_ray.wrapping import harmless
+from zelo_ray.wrapping import break_special_tokens
 
 __all__ = [
     "BYTES_PER_TOKEN",
-    "as_shown",
-    "code_for",
-    "cut",
-    "failure_of",
-    "fenced",
+    "build_failure",
+    "build_request",
+    "criteria_block",
+    "delimit",
+    "delimiter_code",
     "load_prompt",
-    "query_shown",
-    "request_for",
-    "response_in",
-    "told_by",
+    "read_verdict",
+    "shorten_document",
+    "shown_document",
+    "shown_query",
 ]
 
 BYTES_PER_TOKEN = 4
@@ -102,17 +102,17 @@ def load_prompt(name: str) -> tuple[Prompt, tuple[Prompt, ...]]:
     return Prompt(system.strip()), tuple(Prompt(p.strip()) for p in user.split("=== then ===\n"))
 
 
-def fenced(name: str, text: str, code: str = CODE) -> str:
+def delimit(name: str, text: str, code: str = CODE_PLACEHOLDER) -> str:
     """Put a text between markers that it cannot forge."""
     return f"[{name} {code}]\n{text}\n[end of {name} {code}]"
 
 
-def told_by(name: str, words: str) -> str:
+def criteria_block(name: str, words: str) -> str:
     """Write the user's own criteria for the prompt; `CODE` is in their markers."""
-    return _OWN_WORDS.format(fenced(name, harmless(words)))
+    return _OWN_WORDS.format(delimit(name, break_special_tokens(words)))
 
 
-def request_for(
+def build_request(
     prompt: str,
     pool: Pool,
     judge: Judge,
@@ -141,9 +141,9 @@ def request_for(
         written: those of the texts that judges wrote, who may have seen another code.
         repeat: how often it was asked before.
     """
-    query = query_shown(pool, options.show_query)
+    query = shown_query(pool, options.show_query)
     instructions = options.instructions
-    block = f"\n{told_by('instructions', instructions)}\n" if instructions else ""
+    block = f"\n{criteria_block('instructions', instructions)}\n" if instructions else ""
     system, user, starts = _rendered(
         prompt,
         query,
@@ -163,11 +163,11 @@ def request_for(
         documents=tuple(documents),
         repeat=repeat,
         marks=(prompt, query, *written),
-        starts=starts,
+        prefix_ends=starts,
     )
 
 
-def query_shown(pool: Pool, names: Sequence[str]) -> str:
+def shown_query(pool: Pool, names: Sequence[str]) -> str:
     """Return the query as judges and people see it, with those other fields that it has."""
     fields = _fields(pool, names)
     return "\n".join([pool.query, *(f"{name}: {text}" for name, text in fields.items())])
@@ -175,7 +175,7 @@ def query_shown(pool: Pool, names: Sequence[str]) -> str:
 
 def _fields(pool: Pool, names: Sequence[str]) -> dict[str, str]:
     """Return those of some fields of a query that are not empty, as texts."""
-    texts = {name: shown_text(pool.about.get(name)) for name in names}
+    texts = {name: text_for_judges(pool.about.get(name)) for name in names}
     return {name: text for name, text in texts.items() if text}
 
 
@@ -188,42 +188,45 @@ def _rendered(
     fields: tuple[tuple[str, object], ...],
 ) -> tuple[str, str, tuple[int, ...]]:
     """Render the system and user prompts, and where the user's shared parts end."""
-    places = {**dict(fields), "code": CODE, "query": _kept_in(query)}
-    places |= {name: _kept_in(text) for name, text in texts}
-    places["material"] = "\n\n".join(fenced(name, _kept_in(text)) for name, text in blocks)
+    places = {**dict(fields), "code": CODE_PLACEHOLDER, "query": _neutralize(query)}
+    places |= {name: _neutralize(text) for name, text in texts}
+    places["material"] = "\n\n".join(delimit(name, _neutralize(text)) for name, text in blocks)
     system, parts = load_prompt(file)
     filled = [part.substitute(places) for part in parts]
     ends = accumulate(len(part) + len(_BETWEEN) for part in filled)
     return system.substitute(places), _BETWEEN.join(filled), (0, *ends)[:-1]
 
 
-def _kept_in(text: str) -> str:
+def _neutralize(text: str) -> str:
     """Return a text that cannot leave its markers, by their code or by a token of a model."""
-    return harmless(text.replace(CODE, ""))
+    return break_special_tokens(text.replace(CODE_PLACEHOLDER, ""))
 
 
-def as_shown(document: Document, pool: Pool, options: JudgingOptions) -> Document:
+def shown_document(document: Document, pool: Pool, options: JudgingOptions) -> Document:
     """Return the document as judges of this query see it: whole, cut, or its best passages."""
     tokens, fields = options.document_tokens, options.show_metadata
     if options.passages is None:
-        return cut(document, tokens, fields)
-    about, text = unforged(_about(document, fields)), unforged(document.content)
+        return shorten_document(document, tokens, fields)
+    about, text = (
+        strip_passage_numbers(_about(document, fields)),
+        strip_passage_numbers(document.content),
+    )
     room = tokens * BYTES_PER_TOKEN - len(about.encode())
     if len(text.encode()) > room:
         # By what its fields say: their names are words of no query.
         query = "\n".join([pool.query, *_fields(pool, options.show_query).values()])
         # Nothing, where the metadata leaves no room.
-        text = by_passages(text, query, options.passages * BYTES_PER_TOKEN, room) or text
-    return cut(replace(document, content=about + text), tokens)
+        text = select_passages(text, query, options.passages * BYTES_PER_TOKEN, room) or text
+    return shorten_document(replace(document, content=about + text), tokens)
 
 
-def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document:
+def shorten_document(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document:
     """Return the document as a judge sees it: requested metadata, then text up to a budget.
 
     The text is cut between words where it can be, and says so where it was.
     """
     text = _about(document, fields) + document.content
-    return replace(document, content=shortened(text, tokens * BYTES_PER_TOKEN))
+    return replace(document, content=truncate_text(text, tokens * BYTES_PER_TOKEN))
 
 
 def _about(document: Document, fields: Sequence[str]) -> str:
@@ -232,7 +235,7 @@ def _about(document: Document, fields: Sequence[str]) -> str:
     return "".join(f"{name}: {metadata[name]}\n" for name in fields if name in metadata)
 
 
-def response_in(reply: Reply, verdict: type[V]) -> V | str:
+def read_verdict(reply: Reply, verdict: type[V]) -> V | str:
     """Return the verdict that a reply holds, or why it holds none."""
     if reply.status != "ok":
         return reply.reason
@@ -242,7 +245,7 @@ def response_in(reply: Reply, verdict: type[V]) -> V | str:
         return f"its reader raised {type(error).__name__}"
 
 
-def failure_of(
+def build_failure(
     query_id: str, doc_ids: Sequence[str], judge: str, reply: Reply, why: str
 ) -> Failure:
     """Build the failure of a judge's question about these documents from an unusable reply."""

@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.calibration.ratings import Floats, Ints
-from zelo_ray.protocols.anchors import held_out
+from zelo_ray.protocols.anchors import example_query_ids
 from zelo_ray.records import Consensus, Share
 
 
-def unseen(people: pa.Table, options: Any) -> pa.Table:
+def without_example_queries(people: pa.Table, options: Any) -> pa.Table:
     """Return human grades without those of a query used in the judges' worked examples."""
-    shown = held_out(options.anchors) if hasattr(options, "anchors") else ()
+    shown = example_query_ids(options.anchors) if hasattr(options, "anchors") else ()
     return people.filter(pc.invert(pc.is_in(people["query_id"], pa.array([*shown], pa.string()))))
 
 
-def set_right(
+def correct_means(
     word: Floats,
     sure: Floats | None,
     human: Floats,
@@ -46,16 +46,20 @@ def set_right(
         probability: with which a labelled document was drawn, [documents]; None: as any other.
         frame: how many documents could be drawn; None: that is not known.
     """
-    sample = calibration.drawn(word, human, query, probability, frame)
+    sample = calibration.check_sampling(word, human, query, probability, frame)
     if probability is not None and (probability[np.isfinite(human)] == 1).all():
         probability = None  # as of all documents, or of whole queries
-    shares = calibration.shares(word, human, at_least=sure, query=query, probability=probability)
+    shares = calibration.estimate_shares(
+        word, human, at_least=sure, query=query, probability=probability
+    )
     if not sample.sound:
         shares = tuple(replace(share, mean=nan, low=nan, high=nan) for share in shares)
     return shares, (sample.note,) if sample.note else ()
 
 
-def consensus(ratings: calibration.Ratings, human: Floats, query: Ints) -> tuple[Consensus, ...]:
+def measure_consensus(
+    ratings: calibration.Ratings, human: Floats, query: Ints
+) -> tuple[Consensus, ...]:
     """Measure how often people say what the panel says, by how far its judges agree.
 
     Args:
@@ -66,13 +70,13 @@ def consensus(ratings: calibration.Ratings, human: Floats, query: Ints) -> tuple
     (indices,) = np.isfinite(human).nonzero()
     if not indices.size:
         return ()
-    grades = calibration.by_judge(ratings)[:, indices]
+    grades = calibration.grade_matrix(ratings)[:, indices]
     cuts = range(1, ratings.levels)
     people = human[indices].astype(np.int16)
-    return tuple(calibration.of_grades(grades, people, query[indices], ratings.levels, cuts))
+    return tuple(calibration.grade_consensus(grades, people, query[indices], ratings.levels, cuts))
 
 
-def told(found: Iterable[Consensus]) -> Iterator[str]:
+def describe_consensus(found: Iterable[Consensus]) -> Iterator[str]:
     """Yield a line on how often people order two documents as all judges do."""
     for row in found:
         if (row.about, row.level) == (calibration.ORDERS, calibration.LEVELS[0]) and row.items:

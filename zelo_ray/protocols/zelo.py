@@ -18,7 +18,7 @@ from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
-from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in
+from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, SyntheticFeatures, Vote
 
 PROMPT = "pairwise"
@@ -59,11 +59,11 @@ class Preference(BaseModel):
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
-        return cls(reasoning=seen.words, preference=seen.lean)
+        return cls(reasoning=seen.words, preference=seen.preference)
 
 
 @dataclass(frozen=True, slots=True)
-class Ballot:
+class VoteRequest:
     """A request to one judge for a battle, which can read its reply."""
 
     query_id: str
@@ -73,9 +73,9 @@ class Ballot:
 
     def read(self, reply: Reply) -> Vote | Failure:
         """Turn a reply into a vote, or into a failure."""
-        judge, verdict = self.request.judge.name, response_in(reply, Preference)
+        judge, verdict = self.request.judge.name, read_verdict(reply, Preference)
         if isinstance(verdict, str):
-            return failure_of(self.query_id, self.pair, judge, reply, verdict)
+            return build_failure(self.query_id, self.pair, judge, reply, verdict)
         preference = -verdict.preference if self.swapped else verdict.preference
         return Vote(
             *(self.query_id, *self.pair, judge),
@@ -85,9 +85,9 @@ class Ballot:
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Rounds:
     """Let judges vote on every pair of the plan."""
-    shown = shown_of(pool, options)
+    shown = shown_documents(pool, options)
     ballots = [
-        ballot_of(pool, (shown[pair.a], shown[pair.b]), judge, options, repeat)
+        vote_request(pool, (shown[pair.a], shown[pair.b]), judge, options, repeat)
         for pair in ring_pairs(options.seed, pool.query_id, shown, options.cycles)
         for judge in _voters(pair, panel, options)
         for repeat in range(options.repeats)
@@ -113,18 +113,18 @@ def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str,
 
 
 def _voters(pair: Pair, panel: Sequence[Judge], options: ZeloOptions) -> Sequence[Judge]:
-    return panel if options.votes == "all" else [in_turn(panel, pair.turn)]
+    return panel if options.votes == "all" else [judge_in_turn(panel, pair.turn)]
 
 
-def in_turn(panel: Sequence[Judge], turn: int) -> Judge:
+def judge_in_turn(panel: Sequence[Judge], turn: int) -> Judge:
     """Return the judge whose turn it is, whatever the order of the panel."""
     return sorted(panel, key=lambda judge: judge.name)[turn % len(panel)]
 
 
-def shown_of(pool: Pool, options: AnnotateOptions) -> dict[str, Document]:
+def shown_documents(pool: Pool, options: AnnotateOptions) -> dict[str, Document]:
     """Return the documents that take part, as judges see them, by ID."""
     return {
-        document.id: as_shown(document, pool, options)
+        document.id: shown_document(document, pool, options)
         for document in pool.documents[: options.document_limit]
     }
 
@@ -133,16 +133,16 @@ def fit(
     judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: Learned | None = None
 ) -> list[Fit]:
     """Fit Bradley-Terry scores, many queries at once."""
-    return score_votes(judgments, options.prior_sd, shared_error.share_of(learned))
+    return score_votes(judgments, options.prior_sd, shared_error.shared_error(learned))
 
 
-def ballot_of(
+def vote_request(
     pool: Pool,
     pair: tuple[Document, Document],
     judge: Judge,
     options: AnnotateOptions,
     repeat: int = 0,
-) -> Ballot:
+) -> VoteRequest:
     """Build one judge's battle of two documents, given as shown, in ascending order of IDs.
 
     The order in which the judge sees them is drawn; every other repeat has the other one.
@@ -151,7 +151,7 @@ def ballot_of(
     order = random.Random(f"{options.seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
     swapped = (order.random() < 0.5) != (repeat % 2 == 1)
     first, second = (pair[1], pair[0]) if swapped else pair
-    request = request_for(
+    request = build_request(
         PROMPT,
         pool,
         judge,
@@ -161,7 +161,7 @@ def ballot_of(
         texts={"a": first.content, "b": second.content},
         repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
     )
-    return Ballot(pool.query_id, ids, swapped, request)
+    return VoteRequest(pool.query_id, ids, swapped, request)
 
 
 PROTOCOL = Protocol(
@@ -174,6 +174,6 @@ PROTOCOL = Protocol(
     fit=fit,
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
     options=ZeloOptions,
-    alone=lambda options: bool(options.votes == "all"),
+    judges_are_independent=lambda options: bool(options.votes == "all"),
     **shared_error.LEARNING,
 )

@@ -21,7 +21,7 @@ from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, shared_error, zelo
 from zelo_ray.protocols.graded import Measured
-from zelo_ray.protocols.grading import GradingOptions, sheets
+from zelo_ray.protocols.grading import GradingOptions, grade_requests
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.protocol import plain_headline
 from zelo_ray.records import AbsoluteScore, Failure, Grade, Judge, Pool, Score, Vote
@@ -47,7 +47,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> Ro
     questions = [
         sheet
         for score, judge in zip(chosen, judges, strict=False)
-        for sheet in sheets(pool, documents[score.doc_id], judge, options, options.repeats)
+        for sheet in grade_requests(pool, documents[score.doc_id], judge, options, options.repeats)
     ]
     if not questions:
         return votes
@@ -177,7 +177,7 @@ def _shifts(
     ratings = calibration.Ratings(
         *(unit, judge, grade, len(fits), model.judges), offset=offset, item=item
     )
-    posterior = calibration.judge(model, ratings)
+    posterior = calibration.compute_posterior(model, ratings)
     return list(zip(posterior.mean.tolist(), posterior.sd.tolist(), strict=True))
 
 

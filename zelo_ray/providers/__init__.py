@@ -15,12 +15,17 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, ValidationError
 
-from zelo_ray.errors import PanelError, in_a_line
-from zelo_ray.options import JudgingOptions, meant
-from zelo_ray.own import is_own
-from zelo_ray.providers.added import TIERS, dearer_in, refuse_ours, sets_temperature
-from zelo_ray.providers.addresses import lacks_scheme, wrong_in
-from zelo_ray.providers.pricing import unpriced
+from zelo_ray.errors import PanelError, format_error
+from zelo_ray.options import JudgingOptions, did_you_mean
+from zelo_ray.plugins import is_plugin_name
+from zelo_ray.providers.addresses import find_url_error, lacks_scheme
+from zelo_ray.providers.extra_body import (
+    TIERS,
+    find_costly_field,
+    refuse_reserved,
+    sets_temperature,
+)
+from zelo_ray.providers.pricing import find_unpriced
 from zelo_ray.providers.provider import (
     Batch,
     Batches,
@@ -55,12 +60,12 @@ __all__ = [
     "connect",
     "find_key",
     "fingerprint",
-    "leaves_sampling",
     "load_provider",
     "panel_of",
     "parse_judge",
-    "refuse_strangers",
+    "refuse_unknown_names",
     "refuse_unlimited",
+    "server_chooses_sampling",
     "with_options",
 ]
 
@@ -81,9 +86,9 @@ def connect(judge: Judge, settings: Settings) -> Connection:
     except (Fatal, PanelError) as error:
         raise PanelError(str(error)) from None
     except (Exception, SystemExit) as error:
-        if not is_own(judge.provider):
+        if not is_plugin_name(judge.provider):
             raise
-        raise PanelError(f"{judge.name}: cannot be connected: {in_a_line(error)}") from None
+        raise PanelError(f"{judge.name}: cannot be connected: {format_error(error)}") from None
 
 
 def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str]) -> str:
@@ -123,7 +128,7 @@ def build_panel(
     Raises:
         PanelError: a name or an option is unknown, a judge is named twice, or no key is set.
     """
-    judges = [parse_judge(name) for name in names] or _with_keys(environ)
+    judges = [parse_judge(name) for name in names] or _judges_with_keys(environ)
     if not judges:
         raise PanelError(
             "no judge: name a panel, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY "
@@ -140,7 +145,7 @@ def build_panel(
             if member.name in panel:
                 raise PanelError(f"judge {member.name} is named twice")
             panel[member.name] = with_options(member, options.get(member.name, {}))
-    refuse_strangers("judge", list(panel), {"judge_options": options})
+    refuse_unknown_names("judge", list(panel), {"judge_options": options})
     return tuple(panel.values())
 
 
@@ -153,16 +158,16 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     provider = load_provider(judge.provider)
     _check_url(judge, provider)
     if provider.closed and judge.model not in provider.models:
-        near = meant(judge.model, provider.models)
+        near = did_you_mean(judge.model, provider.models)
         raise PanelError(
             f"unknown judge {judge.name}{near}; there are {', '.join(provider.models)}"
         )
     if unknown := set(own) - set(provider.options):
-        what = f"unknown option {min(unknown)!r}{meant(min(unknown), provider.options)}"
+        what = f"unknown option {min(unknown)!r}{did_you_mean(min(unknown), provider.options)}"
         allowed = ", ".join(sorted(provider.options)) or "none"
         raise PanelError(f"{judge.name}: {what}; known: {allowed}")
     options, transport = (
-        {**provider.options, **own, **_found(judge, provider)},
+        {**provider.options, **own, **_fixed_options(judge, provider)},
         dict(provider.transport),
     )
     for name in (
@@ -175,7 +180,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     if body := options.get("extra_body"):
         hint = "; there is the option response_format" if "response_format" in options else ""
         if judge.provider not in RERANKERS:
-            refuse_ours(judge.name, body, form=hint)
+            refuse_reserved(judge.name, body, form=hint)
         fields = {name: value for name, value in body.items() if name not in TIERS}
         transport |= {"extra_body": fields} if fields != body else {}
     return replace(judge, options=options, transport=transport)
@@ -197,12 +202,12 @@ def panel_of(
     """
     panel = build_panel(options.judges, options.judge_options, environ)
     by_judge = {name: getattr(options, name) for name in ("limits", "prices", "api_key_env")}
-    refuse_strangers("judge", [judge.name for judge in panel], by_judge)
+    refuse_unknown_names("judge", [judge.name for judge in panel], by_judge)
     for judge in panel if keys else ():
         find_key(judge, options.api_key_env, environ)
         if not load_provider(judge.provider).key_variables:
             connect(judge, Settings())
-    if options.max_usd is not None and (unknown := unpriced(panel, options.prices)):
+    if options.max_usd is not None and (unknown := find_unpriced(panel, options.prices)):
         raise PanelError(
             f"--max-usd needs prices, and that of {', '.join(unknown)} is unknown; give it as "
             f"prices: {{'{unknown[0]}': {{input: X, output: X}}}}, dollars for a million tokens"
@@ -220,14 +225,14 @@ def refuse_unlimited(judge: Judge, name: str) -> None:
     """
     if judge.options.get("max_output_tokens", 1) is None:
         raise PanelError(f"--max-usd needs a limit of output: {name}, max_output_tokens")
-    if dearer := dearer_in(judge.options.get("extra_body", {})):
+    if dearer := find_costly_field(judge.options.get("extra_body", {})):
         raise PanelError(
             f"{name}: --max-usd cannot be kept with {dearer} in extra_body; leave it out (how long "
             "answers may be says max_output_tokens)"
         )
 
 
-def leaves_sampling(judge: Judge) -> bool:
+def server_chooses_sampling(judge: Judge) -> bool:
     """Return whether no temperature is set for a server named by its URL, so that it chooses."""
     unset = "temperature" in judge.options and judge.options["temperature"] is None
     return (
@@ -235,7 +240,7 @@ def leaves_sampling(judge: Judge) -> bool:
     )
 
 
-def refuse_strangers(
+def refuse_unknown_names(
     what: str, names: Collection[str], options: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Refuse options for judges that are not on the panel, since the name may be mistyped.
@@ -252,7 +257,7 @@ def refuse_strangers(
     for option, by_judge in options.items():
         for stranger in (name for name in by_judge if name not in names):
             group = [name for name in names if name.startswith(f"{stranger}:")]
-            near = "" if group else meant(stranger, names)
+            near = "" if group else did_you_mean(stranger, names)
             suggestion = near or f"; there are {', '.join(group or names) or 'none'}"
             raise PanelError(f"{option}: no {what} {stranger!r}{where}{suggestion}")
 
@@ -271,11 +276,11 @@ def _check_url(judge: Judge, provider: Provider) -> None:
             f"{name}: {judge.provider} judges run inside the job; a server that speaks OpenAI's "
             "protocol is openai:MODEL@URL"
         )
-    if wrong := wrong_in(judge.base_url or ""):
+    if wrong := find_url_error(judge.base_url or ""):
         raise PanelError(f"{name}: {wrong}")
 
 
-def _found(judge: Judge, provider: Provider) -> Mapping[str, Any]:
+def _fixed_options(judge: Judge, provider: Provider) -> Mapping[str, Any]:
     """Return the options of a judge that its provider sets, such as the digest of a recording."""
     if provider.judges_in is None:
         return {}
@@ -286,7 +291,7 @@ def _found(judge: Judge, provider: Provider) -> Mapping[str, Any]:
     return judges[judge.model]
 
 
-def _with_keys(environ: Mapping[str, str]) -> list[Judge]:
+def _judges_with_keys(environ: Mapping[str, str]) -> list[Judge]:
     judges = []
     for name in PROVIDERS:
         provider = load_provider(name)
@@ -295,7 +300,7 @@ def _with_keys(environ: Mapping[str, str]) -> list[Judge]:
     return judges
 
 
-class _Known(BaseModel):
+class _OptionValues(BaseModel):
     """The values of all options of built-in judges; each module's PROVIDER lists its own."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
@@ -330,6 +335,6 @@ def refuse_wrong_options(judge: Judge, options: Mapping[str, Any]) -> None:
     """
     try:
         if judge.provider in _CHECKED:
-            _Known.model_validate(dict(options))
+            _OptionValues.model_validate(dict(options))
     except ValidationError as error:
         raise PanelError(f"{judge.name}: judge_options: {first_error(error)}") from None

@@ -31,7 +31,7 @@ SERVERS = {
 """Servers that speak OpenAI's protocol, by names that users may mistake for a provider."""
 
 
-def wrong_in(url: str) -> str:
+def find_url_error(url: str) -> str:
     """Return what is wrong with a base URL and what to write instead; empty if it is right.
 
     Parts that may hold a key are never shown.
@@ -57,7 +57,7 @@ def lacks_scheme(model: str) -> bool:
     return bool(_NO_SCHEME.search(model))
 
 
-def keep_apart(variable: str, url: str, key: str) -> tuple[str, str]:
+def store_url_for_key(variable: str, url: str, key: str) -> tuple[str, str]:
     """Return the variable and its value that store a base URL for one key only."""
     return _KEPT_APART + variable, f"{_digest(key)} {url}"
 
@@ -84,7 +84,7 @@ def key_variable(
     return next((name for name in names if environ.get(name)), "")
 
 
-def elsewhere(judge: Judge, provider: Provider, key: str, environ: Mapping[str, str]) -> str:
+def foreign_address(judge: Judge, provider: Provider, key: str, environ: Mapping[str, str]) -> str:
     """Return the address that a judge's key is sent to; empty for the provider's own."""
     variable = provider.url_variable
     address = judge.base_url or (url_for(variable, key, environ) if variable else "")

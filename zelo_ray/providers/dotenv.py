@@ -17,9 +17,9 @@ from dotenv import dotenv_values
 
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import CommandOptions
-from zelo_ray.own import is_own
+from zelo_ray.plugins import is_plugin_name
 from zelo_ray.protocols import RANKERS
-from zelo_ray.providers.addresses import elsewhere, keep_apart, key_variable
+from zelo_ray.providers.addresses import foreign_address, key_variable, store_url_for_key
 from zelo_ray.providers.provider import Provider
 from zelo_ray.providers.registry import PROVIDERS, RERANKERS, load_provider, parse_judge
 from zelo_ray.records import Judge
@@ -63,14 +63,14 @@ class DotenvFile:
             self.path = str(path)
             self._values = {name: value for name, value in values.items() if value}
 
-    def take(self) -> None:
+    def take_all(self) -> None:
         """Take the keys of all providers, their base URLs, and options."""
         if not self._values:
             return
         providers = [load_provider(name) for name in (*PROVIDERS, *RERANKERS)]
         self.take_names(name for provider in providers for name in provider.key_variables)
         self.take_names(
-            name for name in self._values if name.startswith(_OPTION) and self._plain(name)
+            name for name in self._values if name.startswith(_OPTION) and self._is_harmless(name)
         )
         for provider in providers:
             self._take_url(provider)
@@ -83,10 +83,10 @@ class DotenvFile:
         for name in judges if self._values else ():
             with contextlib.suppress(PanelError):
                 provider = parse_judge(name).provider
-                if is_own(provider):
+                if is_plugin_name(provider):
                     self.take_names(load_provider(provider).key_variables)
 
-    def left_out(self) -> Iterator[str]:
+    def describe_skipped(self) -> Iterator[str]:
         """Yield lines on the variables that were not taken, by name and without values."""
         if self.refused:
             yield self.refused
@@ -97,7 +97,7 @@ class DotenvFile:
                 f"key, and ZELO_RAY_... that name no code or address: set others in the shell"
             )
 
-    def holds(self, name: str, value: str) -> bool:
+    def has_value(self, name: str, value: str) -> bool:
         """Return whether a variable has this value in the file."""
         return self._values.get(name) == value
 
@@ -108,7 +108,7 @@ class DotenvFile:
             if value and self._environ.setdefault(name, value) == value:
                 self.taken.add(name)
 
-    def _plain(self, name: str) -> bool:
+    def _is_harmless(self, name: str) -> bool:
         """Return whether an option names neither code nor an address for keys or prompts."""
         if name == _WHERE_KEYS_GO:
             return False
@@ -125,7 +125,7 @@ class DotenvFile:
         url = self._values.get(variable, "")
         used = next((name for name in keys if self._environ.get(name)), "")
         if url and used in self.taken and not self._environ.get(variable):
-            apart, value = keep_apart(variable, url, self._values[used])
+            apart, value = store_url_for_key(variable, url, self._values[used])
             self._environ[apart] = value
             self.taken.add(variable)
 
@@ -138,7 +138,7 @@ def _judges_in(options: CommandOptions) -> Iterator[str]:
             yield judge
 
 
-def where_keys_go(
+def describe_keys(
     judges: Mapping[str, Judge], variables: Mapping[str, str], environ: MutableMapping[str, str]
 ) -> list[str]:
     """List the keys from ``.env``, and those sent to another address than their provider's.
@@ -158,9 +158,9 @@ def where_keys_go(
         by_judge = {judge.name: variables[name]} if name in variables else {}
         variable = key_variable(judge, provider, by_judge, environ)
         key = environ.get(variable, "")
-        if key and file.holds(variable, key):
+        if key and file.has_value(variable, key):
             from_file[variable] = None
-        if key and (url := elsewhere(judge, provider, key, environ)):
+        if key and (url := foreign_address(judge, provider, key, environ)):
             lines[f"{variable} goes to {url}"] = None
     read = [f"{file.path}: {', '.join(from_file)} read from it"] if from_file else []
     return [*read, *lines]

@@ -22,7 +22,7 @@ _WORDS: dict[Ending, str] = {
 _ENDINGS = {word: ending for ending, words in _WORDS.items() for word in words.split()}
 
 
-def ending_of(word: object) -> Ending | None:
+def classify_ending(word: object) -> Ending | None:
     """Return how an answer ended; None if the word is unknown.
 
     Case, punctuation and the prefixes of Google's enumerations are ignored. Without a word, as with

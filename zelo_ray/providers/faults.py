@@ -127,10 +127,10 @@ def fault_in(body: Any) -> Fault | None:
     if not isinstance(body, dict):
         return None
     kinds = (str(body.get(name)).lower() for name in ("object", "type"))
-    return read_fault(body) if "error" in kinds or _is_told(body.get("error")) else None
+    return read_fault(body) if "error" in kinds or _is_error(body.get("error")) else None
 
 
-def status_of(words: Iterable[str]) -> int:
+def find_status(words: Iterable[str]) -> int:
     """Return the HTTP status for some words; 0 if none is known."""
     squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
     for status, keywords in _STATUS_WORDS.items():
@@ -139,7 +139,7 @@ def status_of(words: Iterable[str]) -> int:
     return 0
 
 
-def is_of_context(words: Iterable[str]) -> bool:
+def is_context_error(words: Iterable[str]) -> bool:
     """Return whether some words say that a prompt is longer than the model can read."""
     squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
     return any(word in phrase for word in _OF_CONTEXT for phrase in squeezed)
@@ -154,7 +154,7 @@ def refused_field(fault: Fault, text: str, fields: Collection[str]) -> str:
         fields: of all requests: a refused one would be refused in the next request as well.
     """
     words = [*map(str, fault.codes), text]
-    if is_of_context(words):
+    if is_context_error(words):
         return ""
     if fault.flaw != "value":
         return fault.place[0]
@@ -171,7 +171,7 @@ def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _is_told(error: Any) -> bool:
+def _is_error(error: Any) -> bool:
     """Return whether a field holds an error, and not a value that means none."""
     if not isinstance(error, dict):
         return bool(error) and str(error).lower() not in _NO_CODES

@@ -19,7 +19,7 @@ from typing import Any
 
 from zelo_ray.errors import PanelError
 from zelo_ray.providers import Connection, Provider, Refused, Settings
-from zelo_ray.records import Answer, Request, SyntheticFeatures, Usage, written
+from zelo_ray.records import Answer, Request, SyntheticFeatures, Usage, synthesize_answer
 
 _NEEDED = ("sklearn", "snowballstemmer", "wordfreq")
 """Packages that are imported where they are used, since the first takes seconds."""
@@ -44,7 +44,7 @@ class Offline:
         """Compare two documents, grade one, or score some."""
         judge, texts = request.judge.model, [document.content for document in request.documents]
         try:  # not in a thread: the stemmer is not thread-safe
-            text = written(request, _seen(judge, request.query, texts))
+            text = synthesize_answer(request, _features(judge, request.query, texts))
         except ValueError:
             raise Refused(
                 "offline judges compare, grade or score documents, and cannot argue"
@@ -55,7 +55,7 @@ class Offline:
         """Do nothing, as no resource is held."""
 
 
-def _seen(judge: str, query: str, texts: Sequence[str]) -> SyntheticFeatures:
+def _features(judge: str, query: str, texts: Sequence[str]) -> SyntheticFeatures:
     """Return the features of documents: of one its grade, of two the preference, and scores."""
     if not texts:
         return SyntheticFeatures()
@@ -68,7 +68,7 @@ def _seen(judge: str, query: str, texts: Sequence[str]) -> SyntheticFeatures:
             a, b = scores
             words = f"{judge} scores A {a:.3f} and B {b:.3f}"
             return SyntheticFeatures(
-                of_two=round(math.tanh((b - a) * slope), 4), scores=scores, words=words
+                pair_preference=round(math.tanh((b - a) * slope), 4), scores=scores, words=words
             )
     return SyntheticFeatures(scores=scores)
 
@@ -78,7 +78,7 @@ def _graded(judge: str, query: str, document: str, scores: tuple[float, ...]) ->
     telling = set(_telling(query))
     facets = [(word, stem in stems) for stem, word in _query_words(query) if word in telling]
     return SyntheticFeatures(
-        of_one=bisect_right(_STEPS, share),
+        document_grade=bisect_right(_STEPS, share),
         scores=scores,
         words=f"{judge} finds {share:.0%} of the query covered",
         covered=tuple(word for word, covered in facets if covered),

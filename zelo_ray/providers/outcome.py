@@ -18,17 +18,17 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from zelo_ray.providers import Fatal, Outcome, Refused, Retry, RetryKind, Settings
-from zelo_ray.providers.addresses import url_for, wrong_in
+from zelo_ray.providers.addresses import find_url_error, url_for
 from zelo_ray.providers.faults import (
     Fault,
     fault_in,
-    is_of_context,
+    find_status,
+    is_context_error,
     read_fault,
     refused_field,
-    status_of,
 )
 from zelo_ray.providers.headers import server_delay
-from zelo_ray.providers.silence import PROXIES, is_local, proxy_of, silence
+from zelo_ray.providers.no_response import PROXIES, explain_no_response, is_local, proxy_of
 from zelo_ray.records import Answer, Usage
 
 T = TypeVar("T")
@@ -109,13 +109,13 @@ class Caller:
     prompts: Iterable[str] | None = ()
     """texts that errors must not quote; None if they are unknown, so that all messages of the
     server are left out"""
-    existing: bool = False
+    is_existing_batch: bool = False
     """whether the call is about existing batches, so that no error means a refused request"""
-    gone: Mapping[int, str] = field(default_factory=dict)
+    gone_messages: Mapping[int, str] = field(default_factory=dict)
     """statuses that mean that the resource no longer exists, with the message"""
-    passing: Collection[int] = ()
+    retry_statuses: Collection[int] = ()
     """further statuses after which to retry, for this kind of server"""
-    filtered: Collection[int] = ()
+    filter_statuses: Collection[int] = ()
     """statuses that mean that a content filter refused the text"""
     fields: Mapping[str, str] = field(default_factory=dict)
     """fields of all its requests, each with advice if a server does not accept it"""
@@ -131,17 +131,17 @@ class Reading:
     usage: Callable[[Any], Usage]
 
 
-def merged(fields: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def merge_fields(fields: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Merge more fields into those of a request, nested fields included."""
     body = dict(fields)
     for name, value in more.items():
         current = body.get(name)
         nested = isinstance(current, Mapping) and isinstance(value, Mapping)
-        body[name] = merged(current, value) if nested else value  # type: ignore[arg-type] # they are
+        body[name] = merge_fields(current, value) if nested else value  # type: ignore[arg-type] # they are
     return body
 
 
-def of_request(body: Mapping[str, Any], fields: Mapping[str, str]) -> Mapping[str, str]:
+def advise_fields(body: Mapping[str, Any], fields: Mapping[str, str]) -> Mapping[str, str]:
     """Return the fields of a request besides the question, with advice for each if refused.
 
     Args:
@@ -151,7 +151,7 @@ def of_request(body: Mapping[str, Any], fields: Mapping[str, str]) -> Mapping[st
     return {name: fields.get(name, _FIELD) for name in body if name not in _QUESTION}
 
 
-def resolved(
+def resolve_settings(
     settings: Settings, provider: str, variables: Sequence[str], base_url: str, variable: str
 ) -> Settings:
     """Complete the settings: a base URL, and a key that can be sent.
@@ -166,7 +166,7 @@ def resolved(
     key = settings.key.strip()
     url = settings.base_url or url_for(variable, key, os.environ) or base_url
     names = " or ".join(variables)
-    if wrong := wrong_in(url):
+    if wrong := find_url_error(url):
         raise Fatal(f"{variable}: {wrong}", name=provider)
     if not key and url == base_url:
         raise Fatal(f"no key; set {names}", name=provider)
@@ -176,7 +176,7 @@ def resolved(
     return replace(settings, key=key, base_url=url)
 
 
-async def guarded(call: Awaitable[T], caller: Caller, seconds: float | None = None) -> T:
+async def guard_call(call: Awaitable[T], caller: Caller, seconds: float | None = None) -> T:
     """Await an SDK's call, and turn whatever it raises into one of the three errors.
 
     Args:
@@ -203,7 +203,7 @@ async def guarded(call: Awaitable[T], caller: Caller, seconds: float | None = No
     raise failure
 
 
-async def attempt(
+async def attempt_call(
     call: Awaitable[tuple[str, Mapping[str, str]]],
     caller: Caller,
     reading: Reading,
@@ -220,15 +220,15 @@ async def attempt(
     Raises:
         Retry, Refused, Fatal: as `guarded`; Retry also if the response has no answer.
     """
-    text, headers = await guarded(call, caller)
-    outcome = answered(text, caller, reading, headers)
+    text, headers = await guard_call(call, caller)
+    outcome = read_response(text, caller, reading, headers)
     if not isinstance(outcome, Answer):
         raise outcome
     limits = rates(headers) if rates else None
     return replace(outcome, rates=limits) if limits else outcome
 
 
-def answered(
+def read_response(
     response: Any, caller: Caller, reading: Reading, headers: Mapping[str, str] | None = None
 ) -> Outcome:
     """Read the answer in a successful response, or the error that it contains instead.
@@ -254,7 +254,7 @@ def answered(
     fault = read or read_fault(body)
     if fault.delay is None:
         fault = replace(fault, delay=server_delay(headers or {}))
-    outcome = judged(fault, caller, lacking=read is None)
+    outcome = classify_fault(fault, caller, lacking=read is None)
     if isinstance(outcome, Retry):
         outcome.billed = None if usage == Usage() else usage
         # A refused request is not billed.
@@ -265,7 +265,9 @@ def answered(
     return outcome
 
 
-def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Refused | Fatal:
+def classify_fault(
+    fault: Fault, caller: Caller, *, lacking: bool = False
+) -> Retry | Refused | Fatal:
     """Decide whether to retry after a fault, to give up the request, or to stop the judge.
 
     Args:
@@ -279,24 +281,24 @@ def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Re
     name, keys = caller.name, (caller.settings.key,)
     words = [str(code) for code in fault.codes if code]
     codes = " ".join(dict.fromkeys(word for word in words if _CODE.fullmatch(word)))
-    marks, status, text = codes.lower(), fault.status or status_of(words), ""
+    marks, status, text = codes.lower(), fault.status or find_status(words), ""
     of_key = "api_key" in marks or (status == 401 and not fault.page)
     if caller.prompts is not None and not of_key:
-        text = sayable(fault.message, caller.prompts, keys)
-    status = status or status_of([text])
-    if status >= 500 and is_of_context([*words, text]):
+        text = redact(fault.message, caller.prompts, keys)
+    status = status or find_status([text])
+    if status >= 500 and is_context_error([*words, text]):
         status = 400
     if status == 401 and not fault.page:  # such messages may contain part of the key
         text = ""
-    detail = _detail(fault, sayable(codes, caller.prompts or (), keys), text)
-    detail += _proxied(caller, always=fault.page or status == _PROXY_LOGIN)
+    detail = _detail(fault, redact(codes, caller.prompts or (), keys), text)
+    detail += _proxy_note(caller, always=fault.page or status == _PROXY_LOGIN)
     if lacking:
         detail = f"{_NO_ANSWER}{detail and ': '}{detail}"
-    if status in caller.gone:
-        return Refused(f"{caller.gone[status]} ({detail})", name=name)
+    if status in caller.gone_messages:
+        return Refused(f"{caller.gone_messages[status]} ({detail})", name=name)
     if advice := _advice(fault, caller, status, marks, text):
         return Fatal(f"{advice} ({detail})", name=name)
-    if status == 0 or status in _RETRY or status in caller.passing or status >= 500:
+    if status == 0 or status in _RETRY or status in caller.retry_statuses or status >= 500:
         if not (fault.status or lacking):
             detail = f"no answer ({detail})" if detail else "no answer"
         return Retry(
@@ -306,12 +308,12 @@ def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Re
             kind=_KINDS.get(status, RetryKind.OTHER),
             status=fault.ends,
         )
-    refused = status in _REFUSED or status in caller.filtered
+    refused = status in _REFUSED or status in caller.filter_statuses
     if not refused:
         detail = f"not a response of such a server; check the base URL ({detail})"
-    if not refused or caller.existing:
+    if not refused or caller.is_existing_batch:
         return Fatal(detail, name=name)
-    filtered = status in caller.filtered or any(code in marks for code in _FILTERED)
+    filtered = status in caller.filter_statuses or any(code in marks for code in _FILTERED)
     return Refused(detail, "filtered" if filtered else "failed", name=name)
 
 
@@ -326,7 +328,7 @@ def _detail(fault: Fault, codes: str, text: str) -> str:
 def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) -> str:
     """Return what a person has to do about a fault; empty if nothing."""
     settings = caller.settings
-    if status in _BETWEEN and is_local(settings.base_url) and _proxied(caller):
+    if status in _BETWEEN and is_local(settings.base_url) and _proxy_note(caller):
         return "a proxy answered in place of the server"
     if fault.page and status in _BETWEEN - {404}:
         return _FIREWALL
@@ -337,14 +339,14 @@ def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) ->
             )
         return f"the server does not accept the field {name}; {caller.fields.get(name, _FIELD)}"
     candidates = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
-    absent = _ABSENT_BATCH if caller.existing else _ABSENT
+    absent = _ABSENT_BATCH if caller.is_existing_batch else _ABSENT
     advice = next(candidates, absent if status == 404 else _STATUS_ADVICE.get(status)) or ""
     if advice is _KEY and not settings.key:
         return _NO_KEY
     return advice.format(variables=" or ".join(caller.variables))
 
 
-def _proxied(caller: Caller, *, always: bool = False) -> str:
+def _proxy_note(caller: Caller, *, always: bool = False) -> str:
     """Return a note on the proxy that a call goes through; by default only for a local server."""
     url = caller.settings.base_url or ""
     local, proxy = is_local(url), proxy_of(url, caller.proxies)
@@ -357,9 +359,9 @@ def _proxied(caller: Caller, *, always: bool = False) -> str:
 def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refused | Fatal:
     try:
         if fault := caller.fault(error):
-            return judged(fault, caller)
-        if why := silence(error, seconds):
-            detail = f"{why.reason}{_proxied(caller, always=True)}"
+            return classify_fault(fault, caller)
+        if why := explain_no_response(error, seconds):
+            detail = f"{why.reason}{_proxy_note(caller, always=True)}"
             kind = RetryKind.UNREACHED if why.unreached else RetryKind.OTHER
             return Retry(detail, name=caller.name, kind=kind, unsettled=not why.unreached)
     except Exception as another:  # noqa: BLE001 - an error in a form that no server should give it
@@ -367,10 +369,10 @@ def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refuse
     at = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(at.filename).name}:{at.lineno}"
     detail = f"unexpected {type(error).__name__} at {place}"
-    return (Fatal if caller.existing else Refused)(detail, name=caller.name)
+    return (Fatal if caller.is_existing_batch else Refused)(detail, name=caller.name)
 
 
-def sayable(message: str, prompts: Iterable[str], keys: Iterable[str]) -> str:
+def redact(message: str, prompts: Iterable[str], keys: Iterable[str]) -> str:
     """Return a message as one short line without keys; empty if it quotes a prompt or is HTML."""
     for key in keys:
         if len(key) >= _ECHO_LENGTH // 2:  # a shorter one is a placeholder such as "none"

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from zelo_ray.options import Price
-from zelo_ray.providers.added import asked_tier, tier_of
+from zelo_ray.providers.extra_body import asked_tier, tier_of
 from zelo_ray.providers.registry import load_provider
 from zelo_ray.records import Judge, Usage
 
@@ -94,7 +94,7 @@ def price(
     )
 
 
-def dearest(
+def highest_price(
     judge: Judge, most: Usage, prices: Mapping[str, Price] = {}, *, batch: bool = False
 ) -> float:
     """Return an upper bound of the cost of a call, in US dollars; 0 if unknown.
@@ -109,7 +109,7 @@ def dearest(
     return max(price(judge, usage, prices, batch=batch) or 0.0 for usage in usages)
 
 
-def unpriced(panel: Sequence[Judge], prices: Mapping[str, Price] = {}) -> list[str]:
+def find_unpriced(panel: Sequence[Judge], prices: Mapping[str, Price] = {}) -> list[str]:
     """Return the names of the judges whose price is unknown."""
     return [judge.name for judge in panel if price(judge, _PROBE, prices) is None]
 

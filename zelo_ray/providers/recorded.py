@@ -17,19 +17,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from zelo_ray.errors import InputError, PanelError
-from zelo_ray.formats.files import stem
+from zelo_ray.formats.files import file_stem
 from zelo_ray.formats.recordings import (
     Opinion,
     Opinions,
     RecordedComparison,
-    digest_of,
+    absolute_source,
+    hash_recording,
+    list_recordings,
     read_recording,
-    sources,
-    whole_place,
 )
-from zelo_ray.options import meant
+from zelo_ray.options import did_you_mean
 from zelo_ray.providers import Fatal, Provider, Refused
-from zelo_ray.records import RECORDING, Answer, Request, SyntheticFeatures, Usage, written
+from zelo_ray.records import RECORDING, Answer, Request, SyntheticFeatures, Usage, synthesize_answer
 
 _WHOSE, _PLACE = "#", "file"
 _NAMED = 10  # most judges listed when a name is unknown
@@ -52,7 +52,9 @@ class Recorded:
                 name=judge.name,
             ) from None
         try:
-            text = written(request, _seen(request, held[judge.model.partition(_WHOSE)[2]]))
+            text = synthesize_answer(
+                request, _features(request, held[judge.model.partition(_WHOSE)[2]])
+            )
         except ValueError:
             raise Refused(
                 "recorded opinions compare two documents, grade one or score some, and cannot "
@@ -76,9 +78,9 @@ def judges_in(model: str) -> dict[str, dict[str, Any]]:
         raise PanelError("write recorded:FILE, or recorded:FOLDER for all recordings in it")
     judges = dict[str, dict[str, Any]]()
     try:
-        for source in sources(where):
-            digest = digest_of(source)
-            options = {RECORDING: digest, _PLACE: whole_place(source)}
+        for source in list_recordings(where):
+            digest = hash_recording(source)
+            options = {RECORDING: digest, _PLACE: absolute_source(source)}
             for name in read_recording(source, digest):
                 judges[f"{source}{_WHOSE}{name}" if name else source] = options
     except InputError as error:  # its message begins with the path
@@ -94,15 +96,15 @@ def _others(where: str, whose: str, found: Sequence[str]) -> str:
     """Return the end of a line that lists the judges; short if all are of one file."""
     if all(name.startswith(f"{where}{_WHOSE}") for name in found):
         names = [name.removeprefix(f"{where}{_WHOSE}") for name in found]
-        return f"{meant(whose, names)}; has {', '.join(names)}"
-    ends = {name.partition(_WHOSE)[2] or stem(name): name for name in found}
+        return f"{did_you_mean(whose, names)}; has {', '.join(names)}"
+    ends = {name.partition(_WHOSE)[2] or file_stem(name): name for name in found}
     near = difflib.get_close_matches(whose, ends, 1)
     likely = f" (did you mean 'recorded:{ends[near[0]]}'?)" if near else ""
     few = ", ".join(f"recorded:{name}" for name in found[:_NAMED])
     return f"{likely}; there are {few}{' …' if len(found) > _NAMED else ''}"
 
 
-def _seen(request: Request, held: Opinions) -> SyntheticFeatures:
+def _features(request: Request, held: Opinions) -> SyntheticFeatures:
     """Return the features that a recorded judge has for a request's documents.
 
     Raises:
@@ -111,25 +113,27 @@ def _seen(request: Request, held: Opinions) -> SyntheticFeatures:
     ids = [document.id for document in request.documents]
     if len(ids) == 2 and (compared := _compared(request, held, *ids)):
         return compared
-    opinions = [_on(request, held, doc_id) for doc_id in ids]
+    opinions = [_find_opinion(request, held, doc_id) for doc_id in ids]
     if None in opinions:
         what = f"document {ids[opinions.index(None)]!r} of query {request.query_id!r}"
         raise Refused(f"the recording has no opinion on {what}", name=request.judge.name)
     scores = tuple(opinion.value for opinion in opinions)
-    words = " ".join(opinion.said for opinion in opinions)
+    words = " ".join(opinion.summary for opinion in opinions)
     match opinions:
         case [Opinion() as one]:
             return SyntheticFeatures(
-                of_one=one.degree,
+                document_grade=one.rounded_grade,
                 scores=scores,
-                words=one.rationale or one.said,
-                argument=one.said,
+                words=one.rationale or one.summary,
+                argument=one.summary,
                 covered=tuple(one.covered),
                 missing=tuple(one.missing),
             )
         case [_, _]:
             lean = round(math.tanh(scores[1] - scores[0]), 4)
-            return SyntheticFeatures(of_two=lean, scores=scores, words=words, argument=words)
+            return SyntheticFeatures(
+                pair_preference=lean, scores=scores, words=words, argument=words
+            )
     return SyntheticFeatures(scores=scores)
 
 
@@ -138,15 +142,19 @@ def _compared(
 ) -> SyntheticFeatures | None:
     """Return the opinion on this very pair, if there is one."""
     comparison: RecordedComparison | None
-    if comparison := _on(request, held, first, second):
-        return SyntheticFeatures(of_two=comparison.lean, words=comparison.reasoning)
-    if comparison := _on(request, held, second, first):
+    if comparison := _find_opinion(request, held, first, second):
+        return SyntheticFeatures(
+            pair_preference=comparison.shown_preference, words=comparison.reasoning
+        )
+    if comparison := _find_opinion(request, held, second, first):
         turned = f"(Recorded with these two in the other order.) {comparison.reasoning}"
-        return SyntheticFeatures(of_two=-comparison.lean, words=turned.rstrip())
+        return SyntheticFeatures(
+            pair_preference=-comparison.shown_preference, words=turned.rstrip()
+        )
     return None
 
 
-def _on(request: Request, held: Opinions, *doc_ids: str) -> Any:
+def _find_opinion(request: Request, held: Opinions, *doc_ids: str) -> Any:
     """Return the opinion that a request asks for; None if there is none."""
     opinions = held.get((request.query_id, *doc_ids))
     return opinions[request.repeat % len(opinions)] if opinions else None

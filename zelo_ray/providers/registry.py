@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from zelo_ray.errors import PanelError
-from zelo_ray.options import meant
-from zelo_ray.own import find_own, is_own
+from zelo_ray.options import did_you_mean
+from zelo_ray.plugins import is_plugin_name, load_plugin
 from zelo_ray.providers.addresses import SERVERS
 from zelo_ray.providers.provider import Provider
 from zelo_ray.records import Judge
@@ -21,7 +21,7 @@ PROVIDERS = {
     "vllm": "zelo_ray.providers.vllm.judges",
 }
 
-NO_READERS = frozenset({"offline", "simulated", "recorded"})
+PROMPTLESS_PROVIDERS = frozenset({"offline", "simulated", "recorded"})
 """Providers whose judges get query and documents, and do not read the prompt."""
 
 RERANKERS = {
@@ -37,9 +37,9 @@ RERANKERS = {
 """Providers of rerankers, which cannot be on a panel."""
 
 
-def heedless(judges: Iterable[str]) -> list[str]:
+def judges_without_prompt(judges: Iterable[str]) -> list[str]:
     """Return the names of the judges that do not read the prompt."""
-    return [name for name in judges if name.partition(":")[0] in NO_READERS]
+    return [name for name in judges if name.partition(":")[0] in PROMPTLESS_PROVIDERS]
 
 
 def parse_judge(text: str) -> Judge:
@@ -68,12 +68,12 @@ def load_provider(name: str) -> Provider:
         return provider
     where = name.partition(":")[0]
     server = SERVERS.get(re.sub(r"[-._]", "", where.lower()))
-    near = "" if server else meant(where, PROVIDERS)
+    near = "" if server else did_you_mean(where, PROVIDERS)
     such = f" (here openai:MODEL@{server})" if server else ""
     unknown = (
         f"unknown provider {where!r}{near}; there are {', '.join(PROVIDERS)}, openai:MODEL@URL for "
         f"a server that speaks OpenAI's protocol{such}, and your own as my_module:PROVIDER"
     )
-    if not is_own(name):
+    if not is_plugin_name(name):
         raise PanelError(unknown)
-    return find_own(name, Provider, PanelError, unknown)
+    return load_plugin(name, Provider, PanelError, unknown)

@@ -44,7 +44,7 @@ from zelo_ray.records import (
     SyntheticFeatures,
     Usage,
     first_error,
-    written,
+    synthesize_answer,
 )
 
 _LARGEST = 1e9
@@ -106,7 +106,7 @@ class Simulated:
         text = _text(request, traits)
         luck = random.Random(f"{request.key}:{self._calls[request.key]}")
         self._calls[request.key] += 1
-        fails, status = luck.random() < traits.failures, _end(luck.random(), traits)
+        fails, status = luck.random() < traits.failures, _draw_status(luck.random(), traits)
         if traits.latency:  # drawn last, so that the latency changes no answer
             spread = luck.lognormvariate(-(_LATENCY_SPREAD**2) / 2, _LATENCY_SPREAD)
             await self._sleep(traits.latency * spread)
@@ -135,7 +135,7 @@ def _traits(judge: Judge) -> Traits:
         raise Fatal(f"judge_options: {first_error(error)}", name=judge.name) from None
 
 
-def _end(chance: float, traits: Traits) -> Status:
+def _draw_status(chance: float, traits: Traits) -> Status:
     """Return how an answer ends, for a draw from [0, 1), by the chances of bad endings."""
     ends: dict[Status, float] = {
         "refused": traits.refusals,
@@ -163,7 +163,7 @@ def _text(request: Request, traits: Traits) -> str:
         case [first, second]:
             view = _compared(request, traits, (_truth(request, first), _truth(request, second)))
     try:
-        return written(request, view)
+        return synthesize_answer(request, view)
     except ValueError:
         raise Refused("simulated judges compare two documents or grade one, and no more") from None
 
@@ -187,7 +187,7 @@ def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> 
         + traits.noise * _logistic(random.Random(request.key))
     )
     words = f"A is worth {first:g} and B {second:g}; seen as {logits:+.2f} logits for B"
-    return SyntheticFeatures(of_two=math.tanh(logits / 2), words=words, argument=words)
+    return SyntheticFeatures(pair_preference=math.tanh(logits / 2), words=words, argument=words)
 
 
 def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures:
@@ -202,7 +202,7 @@ def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures
     )
     words = f"It is worth {truth:g}; seen as {raw_grade:.2f}"
     return SyntheticFeatures(
-        of_one=min(max(math.floor(raw_grade + 0.5), 0), 3), words=words, argument=words
+        document_grade=min(max(math.floor(raw_grade + 0.5), 0), 3), words=words, argument=words
     )
 
 

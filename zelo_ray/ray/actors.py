@@ -12,18 +12,18 @@ import pyarrow as pa
 import ray
 from ray.exceptions import RayError
 
-from zelo_ray.engine.batch import Batcher
-from zelo_ray.engine.bookkeeping import ledger_of, name_of
-from zelo_ray.engine.online import Asker
+from zelo_ray.engine.batch import BatchClient
+from zelo_ray.engine.bookkeeping import name_error, open_ledger
+from zelo_ray.engine.online import OnlineClient
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.ray.coordinator import CoordinatorBudget
-from zelo_ray.ray.dataset import Job, parsed, pools_of
+from zelo_ray.ray.dataset import Job, parse_lines, read_pools
 from zelo_ray.ray.limits_actor import ClusterQuota
-from zelo_ray.reasons import Disabled, StopReason, without_name
+from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Judge
 
 
-class Ask:
+class OnlineActor:
     """Actor that asks one provider's judges online, on an event loop in a thread of its own.
 
     Ray Data's own asynchronous functions freeze their loop under back-pressure, and lose rows of an
@@ -32,11 +32,11 @@ class Ask:
     """
 
     def __init__(self, job: Job, judges: Sequence[Judge], coordinator: Any) -> None:
-        self._job, self._judges, self._desk = job, judges, coordinator
+        self._job, self._judges, self._coordinator = job, judges, coordinator
         self._name = uuid.uuid4().hex
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        self._asker: Asker | None = None
+        self._client: OnlineClient | None = None
         self._run(self._open())
 
     def __call__(self, block: pa.Table) -> pa.Table:
@@ -49,12 +49,12 @@ class Ask:
 
     async def _open(self) -> None:
         options = self._job.options
-        if not await self._desk.born.remote(self._names(), options.actors):
+        if not await self._coordinator.register_actor.remote(self._names(), options.actors):
             await self._give_up(StopReason.ERROR, "its process died again and again")
             return
         try:
-            self._ledger = ledger_of(options, self._judges, self._job.run_id)
-            self._asker = Asker(
+            self._ledger = open_ledger(options, self._judges, self._job.run_id)
+            self._client = OnlineClient(
                 options,
                 self._job.panel,
                 self._judges,
@@ -62,110 +62,114 @@ class Ask:
                 environ=os.environ,
                 run_id=self._job.run_id,
                 quota=ClusterQuota(self._job.run_id),
-                shared_budget=CoordinatorBudget(self._desk)
+                shared_budget=CoordinatorBudget(self._coordinator)
                 if options.max_usd is not None
                 else None,
                 disabled=self._job.disabled,
                 again=self._job.sweep > 1,
             )
         except LedgerError as error:
-            await self._desk.stop.remote(str(error))
+            await self._coordinator.stop.remote(str(error))
         except PanelError as error:
             names = (name for judge in self._judges for name in (judge.name, judge.provider))
-            await self._give_up(StopReason.FATAL, without_name(str(error), *names))
+            await self._give_up(StopReason.FATAL, strip_name(str(error), *names))
         except Exception as error:  # noqa: BLE001 - an actor that cannot start would start for ever
-            await self._give_up(StopReason.ERROR, f"unexpected {name_of(error)}")
+            await self._give_up(StopReason.ERROR, f"unexpected {name_error(error)}")
         else:
             self._reporting = asyncio.create_task(
-                _keep_exchanging(self._desk, self._name, self._asker, self._job)
+                _keep_exchanging(self._coordinator, self._name, self._client, self._job)
             )
 
     def _names(self) -> list[str]:
-        return [self._job.called(judge.name) for judge in self._judges]
+        return [self._job.display_name(judge.name) for judge in self._judges]
 
     async def _give_up(self, code: StopReason, message: str) -> None:
         """Give up these judges; stop the run, unless it may go on without them."""
         names, reason = self._names(), Disabled(code, message)
         if self._job.options.allow_missing_judges:
-            await self._desk.report.remote(self._name, {}, "", dict.fromkeys(names, reason))
+            await self._coordinator.report.remote(self._name, {}, "", dict.fromkeys(names, reason))
         else:
-            await self._desk.stop.remote(reason.of(*names))
+            await self._coordinator.stop.remote(reason.message_for(*names))
 
     async def _fill(self, block: pa.Table) -> None:
-        if self._asker is None:
+        if self._client is None:
             return
         fills = list[asyncio.Task[None]]()
         try:
             await asyncio.to_thread(self._ledger.refresh)
-            pools = [line.pool for line in parsed(block) if line.pool]
-            fills = [asyncio.create_task(self._asker.fill(pool)) for pool in pools]
+            pools = [line.pool for line in parse_lines(block) if line.pool]
+            fills = [asyncio.create_task(self._client.ask_about(pool)) for pool in pools]
             await asyncio.gather(*fills)
         except LedgerError as error:
-            self._asker.stop(str(error))
+            self._client.stop(str(error))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
             for judge in self._judges:
-                reason = Disabled(StopReason.ERROR, f"unexpected {name_of(error)}")
-                self._asker.disable_judge(judge.name, reason)
+                reason = Disabled(StopReason.ERROR, f"unexpected {name_error(error)}")
+                self._client.disable_judge(judge.name, reason)
         await asyncio.gather(*fills, return_exceptions=True)  # calls in flight are still answered
-        await _exchange(self._desk, self._name, self._asker, self._job)
+        await _exchange(self._coordinator, self._name, self._client, self._job)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD")
-class Send:
+class BatchActor:
     """Actor that asks one judge through its provider's batch API: plan, submit, wait, collect."""
 
     def __init__(self, job: Job, judges: Sequence[Judge], coordinator: Any) -> None:
-        self._job, self._judges, self._desk = job, judges, coordinator
+        self._job, self._judges, self._coordinator = job, judges, coordinator
         self._name = uuid.uuid4().hex
 
     async def run(self, shards: Sequence[str]) -> None:
         """Return when nothing is missing that these judges can answer, or the run is stopped."""
         options = self._job.options
         try:
-            ledger = ledger_of(options, self._judges, self._job.run_id)
-            batcher = Batcher(
+            ledger = open_ledger(options, self._judges, self._job.run_id)
+            batcher = BatchClient(
                 options,
                 self._job.panel,
                 self._judges,
                 ledger=ledger,
                 environ=os.environ,
                 run_id=self._job.run_id,
-                shared_budget=CoordinatorBudget(self._desk)
+                shared_budget=CoordinatorBudget(self._coordinator)
                 if options.max_usd is not None
                 else None,
                 disabled=self._job.disabled,
             )
         except (LedgerError, PanelError) as error:
-            await self._desk.stop.remote(str(error))
+            await self._coordinator.stop.remote(str(error))
             return
         reporting = asyncio.create_task(
-            _keep_exchanging(self._desk, self._name, batcher, self._job)
+            _keep_exchanging(self._coordinator, self._name, batcher, self._job)
         )
         try:
-            await batcher.run(lambda: pools_of(self._job, shards))
+            await batcher.run(lambda: read_pools(self._job, shards))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
-            batcher.stop(f"unexpected {name_of(error)}")
+            batcher.stop(f"unexpected {name_error(error)}")
         reporting.cancel()
-        await _exchange(self._desk, self._name, batcher, self._job)
+        await _exchange(self._coordinator, self._name, batcher, self._job)
         ledger.close()
 
 
-async def _keep_exchanging(coordinator: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
+async def _keep_exchanging(
+    coordinator: Any, name: str, filler: OnlineClient | BatchClient, job: Job
+) -> None:
     while True:
         await _exchange(coordinator, name, filler, job)
         await asyncio.sleep(0.5)
 
 
-async def _exchange(coordinator: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
+async def _exchange(
+    coordinator: Any, name: str, filler: OnlineClient | BatchClient, job: Job
+) -> None:
     """Report this actor's figures to the coordinator, and obey what it answers."""
     with contextlib.suppress(RayError):  # Ray is restarting the coordinator
-        await filler.tell()
-        tallies = {job.called(judge): tally for judge, tally in filler.tallies.items()}
-        reasons = {job.called(judge): why for judge, why in filler.disabled.items()}
+        await filler.report_spending()
+        tallies = {job.display_name(judge): tally for judge, tally in filler.tallies.items()}
+        reasons = {job.display_name(judge): why for judge, why in filler.disabled.items()}
         report = (name, tallies, filler.stopped, reasons, job.sweep)
         reason, disabled = await coordinator.report.remote(*report)
         if reason:
             filler.stop(reason)
         for judge in filler.tallies:
-            if job.called(judge) in disabled:
-                filler.disable_judge(judge, disabled[job.called(judge)])
+            if job.display_name(judge) in disabled:
+                filler.disable_judge(judge, disabled[job.display_name(judge)])

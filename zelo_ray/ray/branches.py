@@ -12,16 +12,16 @@ from ray.exceptions import RayError
 
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.job import POOLS_AT_ONCE, Watch
-from zelo_ray.ray.actors import Ask
-from zelo_ray.ray.dataset import Job, dataset_of
-from zelo_ray.ray.placement import gpus_of, of_asking
+from zelo_ray.ray.actors import OnlineActor
+from zelo_ray.ray.dataset import Job, lines_dataset
+from zelo_ray.ray.placement import asking_actor_options, gpus_for
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge
 
 _BLOCKS_AT_ONCE = 4
 
 
-def asking(
+def online_branch(
     job: Job, shards: Sequence[str], coordinator: Any, judges: Sequence[Judge], num_gpus: float = 0
 ) -> Any:
     """Return the branch of judges that share an actor pool, and are asked online.
@@ -30,13 +30,13 @@ def asking(
     """
     from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
 
-    return dataset_of(job, shards).map_batches(
-        Ask,
+    return lines_dataset(job, shards).map_batches(
+        OnlineActor,
         fn_constructor_args=(job, judges, coordinator),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
-        num_gpus=num_gpus or gpus_of(judges[0]),
-        **of_asking(),
+        num_gpus=num_gpus or gpus_for(judges[0]),
+        **asking_actor_options(),
         compute=ActorPoolStrategy(
             size=job.options.actors,
             max_concurrent_calls_per_actor=_BLOCKS_AT_ONCE,
@@ -45,7 +45,7 @@ def asking(
     )
 
 
-def ask_all(
+def run_branches(
     online: Sequence[Any],
     sent: Sequence[Any],
     coordinator: Any,
@@ -79,7 +79,7 @@ def ask_all(
             ray.get(ended)
     tallies: dict[str, Tally]
     disabled: dict[str, Disabled]
-    tallies, reason, disabled = ray.get(coordinator.look.remote())
+    tallies, reason, disabled = ray.get(coordinator.read_state.remote())
     watch.show(tallies, planned)
     return tallies, reason, disabled
 
@@ -113,7 +113,7 @@ def _watching(
             if interrupted.is_set():
                 coordinator.stop.remote("interrupted; the same command goes on from here")
             with contextlib.suppress(RayError, OSError):  # a terminal that was closed is no file
-                watch.show(ray.get(coordinator.look.remote())[0], planned)
+                watch.show(ray.get(coordinator.read_state.remote())[0], planned)
 
     main = threading.current_thread() is threading.main_thread()
     signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] if main else []

@@ -11,7 +11,7 @@ from ray.exceptions import RayError
 from ray.util.metrics import Gauge
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from zelo_ray.engine.bookkeeping import Tally, over_sweeps
+from zelo_ray.engine.bookkeeping import Tally, sum_over_sweeps
 from zelo_ray.engine.budget import Budget, Grant
 from zelo_ray.options import AskingOptions
 from zelo_ray.reasons import Disabled
@@ -28,12 +28,12 @@ class Coordinator:
 
     def __init__(self, cap: float | None, spent: float) -> None:
         self._tallies: dict[str, dict[str, Tally]] = {}
-        self._heard: dict[str, float] = {}
+        self._reported_at: dict[str, float] = {}
         self._sweeps: dict[str, int] = {}
         self._births: dict[tuple[str, ...], tuple[int, int]] = {}
         self._reason, self._disabled = "", dict[str, Disabled]()
         self._budget = Budget(cap, spent) if cap is not None else None
-        self._born, self._gauges = time.monotonic(), _Gauges()
+        self._registered, self._gauges = time.monotonic(), _Gauges()
         self._reborn = ray.get_runtime_context().was_current_actor_reconstructed
 
     def report(
@@ -45,13 +45,13 @@ class Coordinator:
         sweep: int = 1,
     ) -> tuple[str, dict[str, Disabled]]:
         """Take an actor's figures so far; return why all are to stop, and whom to ask no more."""
-        self._tallies[actor], self._heard[actor] = tallies, time.monotonic()
+        self._tallies[actor], self._reported_at[actor] = tallies, time.monotonic()
         self._sweeps[actor] = sweep
         self._disabled |= disabled
         self.stop(stopped)
         return self._reason, self._disabled
 
-    def born(self, judges: Sequence[str], actors: int) -> bool:
+    def register_actor(self, judges: Sequence[str], actors: int) -> bool:
         """Count a new actor of these judges; return false if too many began without an answer."""
         answered = sum(
             tally.answered
@@ -69,7 +69,7 @@ class Coordinator:
         now = time.monotonic()
         if self._budget is None:
             return Grant(len(wants), over=False)
-        if self._reborn and now - self._born < _REJOINING_SECONDS:
+        if self._reborn and now - self._registered < _REJOINING_SECONDS:
             wants = ()
         return self._budget.reserve(spender, settled, held, wants, now)
 
@@ -77,17 +77,17 @@ class Coordinator:
         """Let every actor finish what is in flight and start nothing new."""
         self._reason = self._reason or reason
 
-    def look(self) -> tuple[dict[str, Tally], str, dict[str, Disabled]]:
+    def read_state(self) -> tuple[dict[str, Tally], str, dict[str, Disabled]]:
         """Return figures by judge over all actors, why to stop, and which judges are disabled."""
         by_judge: dict[str, dict[int, Tally]] = {}
         for actor, tallies in self._tallies.items():
             for name, tally in tallies.items():
-                if time.monotonic() - self._heard[actor] > _SILENT_SECONDS:
+                if time.monotonic() - self._reported_at[actor] > _SILENT_SECONDS:
                     # it has died or is done
                     tally.in_flight = tally.waiting = tally.batched = 0
                 sweeps = by_judge.setdefault(name, {})
                 sweeps.setdefault(self._sweeps[actor], Tally()).add(tally)
-        summed = {name: over_sweeps(sweeps) for name, sweeps in by_judge.items()}
+        summed = {name: sum_over_sweeps(sweeps) for name, sweeps in by_judge.items()}
         for name, reason in self._disabled.items():
             summed.setdefault(name, Tally()).disabled = reason
         self._gauges.set(summed)
@@ -138,7 +138,7 @@ class CoordinatorBudget:
     """Client of the coordinator's budget, for the spenders of one actor."""
 
     def __init__(self, coordinator: Any) -> None:
-        self._desk = coordinator
+        self._coordinator = coordinator
 
     async def reserve(
         self, spender: str, settled: float, held: float, wants: Sequence[float]
@@ -146,7 +146,7 @@ class CoordinatorBudget:
         """See `Budget.reserve`. Without an answer nothing is spent."""
         while True:
             try:
-                grant: Grant = await self._desk.reserve.remote(spender, settled, held, wants)
+                grant: Grant = await self._coordinator.reserve.remote(spender, settled, held, wants)
             except RayError:
                 await asyncio.sleep(1.0)
             else:

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from zelo_ray.formats.pools import Line, LineLimits, parse_line, read_lines
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.own import OwnFolders
-from zelo_ray.protocols import load
-from zelo_ray.ray.placement import of_reading
+from zelo_ray.plugins import PluginFolders
+from zelo_ray.protocols import load_protocol
+from zelo_ray.ray.placement import reading_task_options
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool
 
@@ -44,23 +44,23 @@ class Job:
         plain = type(self.options) is AnnotateOptions  # as of what orders a pool
         protocol = "" if plain else self.options.protocol
         values["options"] = (protocol, dict(self.options), self.options.model_fields_set)
-        return _arrived, (OwnFolders(), values)
+        return _rebuild, (PluginFolders(), values)
 
-    def called(self, judge: str) -> str:
+    def display_name(self, judge: str) -> str:
         """Return the name of a judge where figures are shown."""
         return self.label or judge
 
-    def takes(self, line: Line) -> bool:
+    def includes(self, line: Line) -> bool:
         """Return whether a line is to be judged."""
         place = (line.file, line.number)
         chosen = self.only is None or place in self.only
         return line.pool is not None and place not in self.repeated and chosen
 
 
-def _arrived(_folders: None, fields: dict[str, Any]) -> Job:
+def _rebuild(_folders: None, fields: dict[str, Any]) -> Job:
     """Build the job in another process, which loads the protocol itself."""
     protocol, values, fields_set = fields["options"]
-    kind = load(protocol).options if protocol else AnnotateOptions
+    kind = load_protocol(protocol).options if protocol else AnnotateOptions
     return Job(**{**fields, "options": kind.model_construct(fields_set, **values)})
 
 
@@ -70,7 +70,7 @@ def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:
     size = 0
     for shard in block["file"].to_pylist():
         for line in read_lines(shard, LineLimits()):
-            if not job.takes(line):
+            if not job.includes(line):
                 continue
             rows.append((line.file, line.number, line.raw))
             size += len(line.raw)
@@ -86,7 +86,7 @@ def lines_table(rows: Sequence[tuple[str, int, bytes]]) -> pa.Table:
     return pa.table([list(column) for column in columns], schema=_LINES_SCHEMA)
 
 
-def ray_data(*, verbose: bool) -> Any:
+def set_up_ray_data(*, verbose: bool) -> Any:
     """Set up Ray Data to keep rows in order and, unless verbose, to print nothing."""
     import ray.data  # noqa: PLC0415 - two seconds, paid where it is used
 
@@ -104,18 +104,22 @@ def ray_data(*, verbose: bool) -> Any:
     return ray.data
 
 
-def dataset_of(job: Job, shards: Sequence[str]) -> Any:
+def lines_dataset(job: Job, shards: Sequence[str]) -> Any:
     """Return the lines that a job is to judge: columns file, number, raw."""
     rows = [{"file": shard} for shard in shards]
-    dataset: Any = ray_data(verbose=job.options.verbose).from_items(
+    dataset: Any = set_up_ray_data(verbose=job.options.verbose).from_items(
         rows, override_num_blocks=min(len(rows), 256)
     )
     return dataset.map_batches(
-        _read_shards, batch_size=None, batch_format="pyarrow", fn_args=(job,), **of_reading()
+        _read_shards,
+        batch_size=None,
+        batch_format="pyarrow",
+        fn_args=(job,),
+        **reading_task_options(),
     )
 
 
-def parsed(block: pa.Table) -> list[Line]:
+def parse_lines(block: pa.Table) -> list[Line]:
     """Parse the lines of a block again."""
     return [
         parse_line(row["file"], row["number"], row["raw"], LineLimits())
@@ -123,9 +127,9 @@ def parsed(block: pa.Table) -> list[Line]:
     ]
 
 
-def pools_of(job: Job, shards: Sequence[str]) -> Iterator[Pool]:
+def read_pools(job: Job, shards: Sequence[str]) -> Iterator[Pool]:
     """Read the pools of a job in this process."""
     for shard in shards:
         for line in read_lines(shard, LineLimits()):
-            if job.takes(line) and line.pool:
+            if job.includes(line) and line.pool:
                 yield line.pool

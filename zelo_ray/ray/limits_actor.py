@@ -71,10 +71,10 @@ class ClusterQuota:
             return 0.0
         return lasting
 
-    async def hear(self, account: Account) -> None:
+    async def record_answer(self, account: Account) -> None:
         """See `Quota`."""
         with contextlib.suppress(RayError, ValueError):
-            await self._find().hear.remote(account)
+            await self._find().record_answer.remote(account)
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ def nodes_alive() -> list[dict[str, Any]]:
     return [node for node in nodes if node["Alive"]]
 
 
-def of_asking() -> dict[str, Any]:
+def asking_actor_options() -> dict[str, Any]:
     """Return the options of an actor that asks."""
     if not _is_joined():
         return {"num_cpus": 0}
@@ -38,7 +38,7 @@ def of_asking() -> dict[str, Any]:
     return {"num_cpus": ASKING_CPUS, "memory": memory}
 
 
-def nodes_by_turns() -> Iterator[dict[str, Any]]:
+def actor_options_by_node() -> Iterator[dict[str, Any]]:
     """Yield options of actors that need no resources: each is to be on the next node.
 
     They declare a byte of memory, as Ray places an actor that needs nothing anywhere, whatever it
@@ -54,7 +54,7 @@ def nodes_by_turns() -> Iterator[dict[str, Any]]:
         yield {"scheduling_strategy": strategy, **byte}
 
 
-def of_reading() -> dict[str, Any]:
+def reading_task_options() -> dict[str, Any]:
     """Return the options of the tasks that read shards.
 
     On a cluster they take no processor: they would wait for ever for one where actors that ask,
@@ -66,18 +66,18 @@ def of_reading() -> dict[str, Any]:
     return {"num_cpus": 0, "concurrency": max(1, int(cpus))}
 
 
-def gpus_of(judge: Judge) -> int:
+def gpus_for(judge: Judge) -> int:
     """Return the GPUs that a judge's actor takes; a judge with any shares actors with no other."""
     needs = load_provider(judge.provider).gpus
     return needs(judge) if needs else 0
 
 
-def shared_by(judge: Judge) -> tuple[str, str]:
+def shared_actor_key(judge: Judge) -> tuple[str, str]:
     """Return the key that is equal for judges that share actors."""
-    return judge.provider, judge.name if gpus_of(judge) else ""
+    return judge.provider, judge.name if gpus_for(judge) else ""
 
 
-def short_of_gpus(who: str, wanted: float) -> str:
+def warn_of_missing_gpus(who: str, wanted: float) -> str:
     """Return a warning if there are too few GPUs, for which Ray would wait without a word.
 
     Raises:
@@ -92,14 +92,14 @@ def short_of_gpus(who: str, wanted: float) -> str:
     return f"{says}; the run waits until the cluster has grown"
 
 
-def engines(judges: Iterable[Judge], actors: int) -> Iterator[str]:
+def describe_local_engines(judges: Iterable[Judge], actors: int) -> Iterator[str]:
     """Yield a message about each judge that runs on GPUs here, before they are asked.
 
     Raises:
         OptionError: this machine has too few GPUs.
     """
-    needs = {judge.name: gpus_of(judge) * actors for judge in judges if gpus_of(judge)}
-    if says := short_of_gpus(f"{', '.join(needs)}", sum(needs.values())):
+    needs = {judge.name: gpus_for(judge) * actors for judge in judges if gpus_for(judge)}
+    if says := warn_of_missing_gpus(f"{', '.join(needs)}", sum(needs.values())):
         yield says
     for name, gpus in needs.items():
         yield f"{name} starts on {gpus} GPUs, which takes minutes"

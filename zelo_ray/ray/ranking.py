@@ -9,16 +9,16 @@ from zelo_ray.engine.job import POOLS_AT_ONCE
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.ray.dataset import Job, dataset_of, parsed
+from zelo_ray.ray.dataset import Job, lines_dataset, parse_lines
 from zelo_ray.reasons import Disabled
-from zelo_ray.rerankers import Arm
+from zelo_ray.rerankers import BakeoffRanker
 from zelo_ray.rerankers.ranking import rank_lines
 
-Arms = Mapping[str, tuple[Arm, AnnotateOptions]]
+Arms = Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]
 _ACTORS = 4  # each holds the ledger's index
 
 
-class Rank:
+class RankingActor:
     """Turns replies into rankings, for whole pools."""
 
     def __init__(
@@ -32,7 +32,7 @@ class Rank:
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Rank the pools of a block."""
-        lines = parsed(block)
+        lines = parse_lines(block)
         try:
             return rank_lines(lines, self._arms, self._ledger, self._disabled)
         except LedgerError:  # what was damaged since then counts as missing
@@ -51,9 +51,9 @@ def rank_pools(
         arms: the rerankers that were asked, with their options.
         disabled: rerankers that are asked nothing more, with the reason.
     """
-    dataset = dataset_of(job, shards).map_batches(
-        Rank,
-        fn_constructor_args=(arms, job.options.books, disabled),
+    dataset = lines_dataset(job, shards).map_batches(
+        RankingActor,
+        fn_constructor_args=(arms, job.options.ledger_place, disabled),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_cpus=0,

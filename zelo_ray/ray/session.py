@@ -26,12 +26,12 @@ import zelo_ray
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AskingOptions
 from zelo_ray.ray.placement import nodes_alive
-from zelo_ray.ray.trouble import (
-    in_one_line,
-    no_cluster,
-    no_package,
-    no_start,
-    refuse_deaf,
+from zelo_ray.ray.ray_errors import (
+    check_cluster_answers,
+    explain_failed_start,
+    explain_missing_package,
+    explain_no_cluster,
+    explain_ray_errors,
 )
 
 _PREFIX = "zelo-"
@@ -99,7 +99,7 @@ _GONE = (NodeDiedError, TaskUnschedulableError, WorkerCrashedError)
 
 
 @contextlib.contextmanager
-def on_ray(options: AskingOptions) -> Iterator[None]:
+def ray_session(options: AskingOptions) -> Iterator[None]:
     """Join the cluster that ``RAY_ADDRESS`` names, else start a private one on this machine.
 
     Where this process is on Ray already, it stays there.
@@ -110,7 +110,7 @@ def on_ray(options: AskingOptions) -> Iterator[None]:
         LedgerError: not every node sees the results.
     """
     with contextlib.ExitStack() as ending:
-        ending.enter_context(in_one_line(verbose=options.verbose))
+        ending.enter_context(explain_ray_errors(verbose=options.verbose))
         if not ray.is_initialized():
             if address := os.environ.get("RAY_ADDRESS"):
                 ending.callback(ray.shutdown)
@@ -122,13 +122,13 @@ def on_ray(options: AskingOptions) -> Iterator[None]:
 
 
 def _join(address: str, options: AskingOptions) -> None:
-    refuse_deaf(address)
+    check_cluster_answers(address)
     # Ray would hope for 13 minutes that a server which is no Ray becomes one; let it try once.
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
     try:
         _init(options)
     except Exception as error:
-        raise no_cluster(address, error) from error
+        raise explain_no_cluster(address, error) from error
 
 
 @contextlib.contextmanager
@@ -142,18 +142,18 @@ def _private(options: AskingOptions) -> Iterator[None]:
             _start(ending, options)
             again = False
         except RayError as error:  # waiting longer does not help
-            raise no_start(error) from error
+            raise explain_failed_start(error) from error
         except RuntimeError:  # the first server named no port in time: nothing has called it yet
             again = True
         except Exception as error:
-            raise no_start(error) from error
+            raise explain_failed_start(error) from error
         if again:
             os.environ.update(_MORE_PATIENCE)
             Config.initialize("")
             try:
                 _start(ending, options)
             except Exception as error:
-                raise no_start(error) from error
+                raise explain_failed_start(error) from error
         yield
 
 
@@ -168,7 +168,7 @@ def _start(ending: contextlib.ExitStack, options: AskingOptions) -> None:
         folder = failing.enter_context(folder_for_ray())
         failing.callback(_end_processes, folder)
         failing.callback(ray.shutdown)
-        with _deaf_to_hangups():
+        with _ignore_hangups():
             _init(
                 options,
                 address="local",
@@ -181,7 +181,7 @@ def _start(ending: contextlib.ExitStack, options: AskingOptions) -> None:
 
 
 @contextlib.contextmanager
-def _deaf_to_hangups() -> Iterator[None]:
+def _ignore_hangups() -> Iterator[None]:
     """Let processes that are started here ignore hang-ups, which a closing terminal sends to all.
 
     This process decides what it means; without them, calls in flight would be lost.
@@ -212,11 +212,11 @@ def _end_processes(folder: str) -> None:
 def _init(options: AskingOptions, **where: Any) -> None:
     job = JobConfig()
     job._py_driver_sys_path = _NoFolders()
-    with _libraries_alone():
+    with _hide_working_directory():
         if options.verbose:
             ray.init(**where, job_config=job)
             return
-        with _hushed():
+        with _silence_ray_core():
             ray.init(**where, job_config=job, log_to_driver=False, logging_level=logging.ERROR)
     # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
     # silences it so. Where there is no such flag any more, this does nothing.
@@ -234,7 +234,7 @@ class _NoFolders(list[str]):
 
 
 @contextlib.contextmanager
-def _libraries_alone() -> Iterator[None]:
+def _hide_working_directory() -> Iterator[None]:
     """Keep the working directory from the path of all processes that Ray starts meanwhile.
 
     It stands there where ``PYTHONPATH`` names it or has an empty entry, and before programs that
@@ -256,7 +256,7 @@ def _libraries_alone() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _hushed() -> Iterator[None]:
+def _silence_ray_core() -> Iterator[None]:
     """Keep what Ray's C++ core says while it starts from the user's terminal."""
     stderr = os.dup(2)
     with Path(os.devnull).open("wb") as nowhere:
@@ -277,7 +277,7 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
             node's disk is no place for a cluster's ledger.
     """
     nodes = nodes_alive()
-    places = [place for place in {options.out, options.books} if "://" not in place]
+    places = [place for place in {options.out, options.ledger_place} if "://" not in place]
     if len(nodes) == 1:
         return
 
@@ -301,7 +301,7 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
         except _GONE:
             continue  # a node that is dead lacks nothing
         if node_version != zelo_ray.__version__:
-            raise no_package(address, node_version, zelo_ray.__version__)
+            raise explain_missing_package(address, node_version, zelo_ray.__version__)
         for place, is_there in zip(places, visibility, strict=True):
             if not is_there:
                 raise LedgerError(

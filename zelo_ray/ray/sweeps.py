@@ -1,6 +1,7 @@
 """Run `annotate` on Ray: ask every judge and build results, until nothing is missing.
 
-Few pools take a short way: see `zelo_ray.ray.few`. No byte of the results depends on the way.
+Small jobs take a shorter way: see `zelo_ray.ray.small_jobs`. The results are the same, byte for
+byte.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,23 +12,33 @@ from typing import Any
 
 import pyarrow as pa
 
-from zelo_ray.engine.batch import in_batches
+from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.job import Timer, Watch
-from zelo_ray.engine.learning import with_scores
-from zelo_ray.engine.write_parts import in_parts
+from zelo_ray.engine.learning import learn_and_score
+from zelo_ray.engine.write_parts import needs_parts
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import Stopped
 from zelo_ray.protocols import Learned
-from zelo_ray.ray.actors import Send
-from zelo_ray.ray.branches import ask_all, asking
+from zelo_ray.ray.actors import BatchActor
+from zelo_ray.ray.branches import online_branch, run_branches
+from zelo_ray.ray.building_results import (
+    ResultsActor,
+    build_results_on_ray,
+    learns_first,
+    write_results_in_parts,
+)
 from zelo_ray.ray.coordinator import open_coordinator
 from zelo_ray.ray.dataset import Job
-from zelo_ray.ray.few import ask_few, blocks_of, few
 from zelo_ray.ray.limits_actor import limits_for
-from zelo_ray.ray.placement import engines, nodes_by_turns, of_asking, shared_by
-from zelo_ray.ray.settling import Settle, learns_first, settle_in_parts, settled_on_ray
+from zelo_ray.ray.placement import (
+    actor_options_by_node,
+    asking_actor_options,
+    describe_local_engines,
+    shared_actor_key,
+)
+from zelo_ray.ray.small_jobs import ask_small_job, blocks_of_lines, lines_if_few
 from zelo_ray.reasons import Disabled, describe_disabled
 
 Came = tuple[Job, Summary, Mapping[str, Tally]]
@@ -50,7 +61,7 @@ class Sweeps:
     ) -> None:
         self._job, self._shards, self._census = job, shards, census
         self._watch, self._timer = watch, timer
-        self._few = None if in_parts(census.pools) else few(census.held, census.planned)
+        self._few = None if needs_parts(census.pools) else lines_if_few(census.held, census.planned)
 
     def run(self, human: pa.Table | None, spent: float) -> Came:
         """Ask all judges, build results, learn the judges' errors, and score.
@@ -61,7 +72,9 @@ class Sweeps:
         """
         with limits_for(self._job.run_id):
             job, summary, tallies = self._sweep(spent)
-            summary = with_scores(summary, job.options, human, partial(self._settle, job))
+            summary = learn_and_score(
+                summary, job.options, human, partial(self._build_results, job)
+            )
             self._timer.lap("learn and score")
         return job, summary, tallies
 
@@ -74,7 +87,7 @@ class Sweeps:
             tallies, disabled = self._ask(job, coordinator)
             timer.lap("ask")
             job = replace(job, disabled=disabled, sweep=job.sweep + 1)
-            summary = self._settle(job)
+            summary = self._build_results(job)
             timer.lap("fit and write")
             summary.sweeps = sweeps = sweeps + 1
             if summary.queries != census.pools:
@@ -98,27 +111,27 @@ class Sweeps:
         """
         online, sent = list[Any](), list[Any]()
         handed, alive = list[Any](), list[Any]()  # actors live while they are held
-        places = nodes_by_turns()
+        places = actor_options_by_node()
         panel = [judge for judge in job.panel if judge.name not in job.disabled]
         if job.sweep == 1:
-            for line in engines(panel, job.options.actors):
+            for line in describe_local_engines(panel, job.options.actors):
                 self._watch.say(line)
-        for _, group in groupby(sorted(panel, key=shared_by), shared_by):
+        for _, group in groupby(sorted(panel, key=shared_actor_key), shared_actor_key):
             judges = list(group)
-            away = [judge for judge in judges if in_batches(judge, job.options)]
+            away = [judge for judge in judges if goes_in_batches(judge, job.options)]
             for judge in away:  # an actor each: one judge's full queue holds up no other
-                actor: Any = Send
-                placed = actor.options(**of_asking()).remote(job, [judge], coordinator)
+                actor: Any = BatchActor
+                placed = actor.options(**asking_actor_options()).remote(job, [judge], coordinator)
                 sent.append(placed.run.remote(self._shards))
             if not (online_judges := [judge for judge in judges if judge not in away]):
                 continue
             if self._few is None:
-                online.append(asking(job, self._shards, coordinator, online_judges))
+                online.append(online_branch(job, self._shards, coordinator, online_judges))
             else:
-                actors, refs = ask_few(job, self._few, coordinator, online_judges, places)
+                actors, refs = ask_small_job(job, self._few, coordinator, online_judges, places)
                 alive, handed = [*alive, *actors], [*handed, *refs]
         planned = self._census.planned
-        tallies, reason, disabled = ask_all(
+        tallies, reason, disabled = run_branches(
             online, sent, coordinator, planned, self._watch, handed=handed
         )
         over = any(entry.is_over_budget for entry in disabled.values())
@@ -129,14 +142,14 @@ class Sweeps:
             raise Stopped(f"{why} ({replies:,} replies of this run are kept)")
         return tallies, disabled
 
-    def _settle(self, job: Job, learned: Learned | None = None) -> Summary:
+    def _build_results(self, job: Job, learned: Learned | None = None) -> Summary:
         """Turn replies into results; into judgments only, where scores have to be learned first."""
-        if in_parts(self._census.pools):
-            return settle_in_parts(job, self._census, learned)
+        if needs_parts(self._census.pools):
+            return write_results_in_parts(job, self._census, learned)
         only = learns_first(job, learned)
         blocks: Iterable[Any]
         if self._few is None:
-            blocks = settled_on_ray(job, self._shards, learned)
+            blocks = build_results_on_ray(job, self._shards, learned)
         else:
-            blocks = map(Settle(job, learned), blocks_of(self._few))
+            blocks = map(ResultsActor(job, learned), blocks_of_lines(self._few))
         return write_results(blocks, job.options, judgments_only=only)

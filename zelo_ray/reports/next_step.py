@@ -20,7 +20,14 @@ from zelo_ray.options import (
     SizeOptions,
 )
 from zelo_ray.options.places import split_name
-from zelo_ray.reports.shell import again, beside, command_from_options, command_of, flag_of, typed
+from zelo_ray.reports.command_lines import (
+    command_from_options,
+    command_of,
+    flag_of,
+    repeat_command,
+    sibling_path,
+    typed_value,
+)
 
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 """User name and password in a URL."""
@@ -50,11 +57,11 @@ def after_annotate(
         fruitless: judges without any judgment, so that asking again is useless.
     """
     if summary.pilot_of:
-        return again(words, without=("--pilot",))
+        return repeat_command(words, without=("--pilot",))
     if summary.disabled or fruitless:
         return _without_judges(summary, options, words, fruitless)
     if summary.failures and not options.retry_failures:
-        return again(words, "--retry-failures")
+        return repeat_command(words, "--retry-failures")
     if not summary.scored:
         return command_of("doctor", *_judges(options.judges), "--out", options.out)
     return command_of("explain", options.out) if crowned else _bakeoff(options.out)
@@ -66,7 +73,9 @@ def _without_judges(
     """Return how to raise a used-up budget, or else how to check the judges that stopped."""
     reasons = summary.disabled.values()
     if options.max_usd and not fruitless and all(reason.is_over_budget for reason in reasons):
-        return again(words, "--max-usd", f"{2 * options.max_usd:g}", without=("--max-usd",))
+        return repeat_command(
+            words, "--max-usd", f"{2 * options.max_usd:g}", without=("--max-usd",)
+        )
     judges = dict.fromkeys((*summary.disabled, *fruitless))
     return command_of("doctor", "--judges", *judges, "--out", options.out)
 
@@ -75,16 +84,16 @@ def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
     """Return the run itself, with a cap of its highest estimated cost."""
     rounded = max(0.01, -(-high * 100 // 1) / 100)
     more = ["--max-usd", f"{rounded:.2f}"] if high and cap is None else []
-    return again(words, *more, without=("--dry-run",))
+    return repeat_command(words, *more, without=("--dry-run",))
 
 
 def after_bakeoff(options: BakeoffOptions, words: Sequence[str], *, failed: bool) -> str:
     """Return how to retry failed requests; else how to let people label what decides."""
     if failed and not options.retry_failures:
-        return again(words, "--retry-failures")
+        return repeat_command(words, "--retry-failures")
     if options.human:
         return command_of("label", "--out", options.human, "--more", "100")
-    labels = ("--labels", "200", "--out", beside(options.out, "labels"))
+    labels = ("--labels", "200", "--out", sibling_path(options.out, "labels"))
     return command_of("label", "--contest", options.out, *labels)
 
 
@@ -99,8 +108,8 @@ def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str
         words: the typed words, which may name files with texts.
     """
     texts = (name for name, value in best if isinstance(value, str))
-    files = {name: file for name in texts if (file := typed(words, flag_of(name)))}
-    updates = {"out": beside(out, best.protocol), "max_usd": None, "dry_run": True}
+    files = {name: file for name in texts if (file := typed_value(words, flag_of(name)))}
+    updates = {"out": sibling_path(out, best.protocol), "max_usd": None, "dry_run": True}
     return command_from_options("annotate", best.model_copy(update={**files, **updates}))
 
 
@@ -117,7 +126,7 @@ def after_compare_labels(options: CompareLabelsOptions) -> str:
     runs = options.runs or ([f"{options.bakeoff}/runs.parquet"] if options.bakeoff else [])
     if not runs:
         return command_of("agree", options.new, "--human", options.old)
-    out = beside(options.out or options.new, "bakeoff")
+    out = sibling_path(options.out or options.new, "bakeoff")
     return command_of("bakeoff", "--truth", options.new, "--runs", *runs, "--out", out)
 
 
@@ -128,7 +137,11 @@ def after_drift(options: DriftOptions) -> str:
 
 def after_fit(options: FitOptions, words: Sequence[str]) -> str | None:
     """Return how to write the ratings, if they were not written."""
-    return None if options.out else again(words, "--out", beside(options.source, "ratings.csv"))
+    return (
+        None
+        if options.out
+        else repeat_command(words, "--out", sibling_path(options.source, "ratings.csv"))
+    )
 
 
 def after_convert(options: ConvertOptions) -> str | None:
@@ -136,7 +149,7 @@ def after_convert(options: ConvertOptions) -> str | None:
     if options.what in ("pool", "holes", "fastchat", "llamahub"):
         answers = options.what in ("fastchat", "llamahub")
         protocol = ["--protocol", "best-of"] if answers else []
-        judged = beside(options.out, "judged")
+        judged = sibling_path(options.out, "judged")
         return command_of("annotate", options.out, *protocol, "--out", judged, "--dry-run")
     if options.what == "beir":
         return _bakeoff(options.out)
@@ -167,7 +180,7 @@ def after_doctor(options: DoctorOptions, *, wrong: bool, no_judge: bool) -> str:
 
 def _bakeoff(truth: str, *pools: str) -> str:
     """Return a bake-off of plain rerankers."""
-    out = ("--out", beside(truth, "bakeoff"))
+    out = ("--out", sibling_path(truth, "bakeoff"))
     return command_of("bakeoff", "--truth", truth, *pools, *_PLAIN, *out)
 
 

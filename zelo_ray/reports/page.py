@@ -14,8 +14,8 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from zelo_ray.formats.record import RUN
 from zelo_ray.formats.results import write_text
+from zelo_ray.formats.run_record import RUN
 from zelo_ray.reports.parts import Report
 
 _SCRIPTS = ("charts.js", "when.js", "take.js", "sort.js", "page.js")
@@ -27,7 +27,7 @@ def render_page(report: Report) -> str:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters["json"] = embedded
+    environment.filters["json"] = embed_json
     scripts = [Markup(asset(environment, name)) for name in _SCRIPTS]  # noqa: S704 - ours, not data
     return environment.get_template("page.html").render(
         report=report,
@@ -70,12 +70,12 @@ def digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def embedded(value: Any) -> Markup:
+def embed_json(value: Any) -> Markup:
     """Encode a value as JSON that is safe inside a script element; NaN becomes null."""
     text = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704 - nothing can close the element
 
 
-def packed(value: Any) -> str:
+def pack_json(value: Any) -> str:
     """Encode a value as JSON, gzip and base64, for data that the page unpacks on demand."""
     return base64.b64encode(gzip.compress(orjson.dumps(value), 9, mtime=0)).decode()

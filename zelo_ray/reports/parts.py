@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from zelo_ray.errors import Status
+from zelo_ray.errors import ExitStatus
 from zelo_ray.reports.warning import RankedWarnings
 
 Figure = Mapping[str, Any]
@@ -33,14 +33,14 @@ class TextCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Away:
+class PageLink:
     """A table's cell that links to another page; ``address`` is relative, or a trusted URL."""
 
     text: str
     address: str
 
 
-Cells = list[str | Link | TextCell | Away]
+Cells = list[str | Link | TextCell | PageLink]
 """A row of a table. Numbers are `zelo_ray.reports.wording.Quantity`, a subclass of str."""
 
 
@@ -197,11 +197,11 @@ class Report:
     next_step: Callable[[Sequence[str]], str | None] = _no_next_step
 
     @property
-    def status(self) -> Status:
+    def status(self) -> ExitStatus:
         """Return the exit status of the command."""
         if self.is_worse:
-            return Status.WORSE
-        return Status.COMPLETE if self.complete else Status.INCOMPLETE
+            return ExitStatus.WORSE
+        return ExitStatus.COMPLETE if self.complete else ExitStatus.INCOMPLETE
 
     @cached_property
     def warnings(self) -> RankedWarnings | None:

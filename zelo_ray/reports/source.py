@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.formats.files import lines, pieces, record
-from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.files import part_files, read_placed_lines, read_record
+from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.tables import schema_of
 
 _ROWS = 50_000
@@ -30,15 +30,15 @@ class Source:
 
     def record(self, name: str) -> dict[str, Any]:
         """Read a JSON file, such as ``run.json``."""
-        return record(self._url(name))
+        return read_record(self._url(name))
 
     def has(self, *names: str) -> bool:
         """Return whether all these files exist."""
-        return all(pieces(self._url(name)) for name in names)
+        return all(part_files(self._url(name)) for name in names)
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Yield the lines of a text file."""
-        for _, line in lines(self._url(name)):
+        for _, line in read_placed_lines(self._url(name)):
             yield line
 
     def table(self, name: str, where: Any = None) -> pa.Table:
@@ -53,7 +53,7 @@ class Source:
     def head(self, name: str, rows: int) -> tuple[list[dict[str, Any]], int]:
         """Return the first rows of a table, and the number of all its rows."""
         stored = self._stored(name)
-        return stored.head(rows).to_pylist(), stored.rows
+        return stored.head(rows).to_pylist(), stored.row_count
 
     def chunks(self, name: str, columns: Sequence[str], every: int = 1) -> Iterator[pa.Table]:
         """Yield a table in order, in parts of about ten thousand rows that do not split a query.
@@ -66,11 +66,13 @@ class Source:
     def of_queries(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries in order, in parts that do not split a query."""
         stored = self._stored(name)
-        parts = (part.cast(stored.schema) for part in stored.of_queries(query_ids))
+        parts = (part.cast(stored.schema) for part in stored.rows_of_queries(query_ids))
         yield from _undivided(parts, stored.names)
 
-    def _stored(self, name: str) -> Stored:
-        return Stored(self._url(f"{name}.parquet"), *map(schema_of, self._records.get(name, ())))
+    def _stored(self, name: str) -> StoredTable:
+        return StoredTable(
+            self._url(f"{name}.parquet"), *map(schema_of, self._records.get(name, ()))
+        )
 
     def _url(self, name: str) -> str:
         return f"{self.out.rstrip('/')}/{name}"
@@ -96,7 +98,7 @@ class MemorySource(Source):
         """Return the names of a table's columns."""
         return list(self._tables[name].column_names)
 
-    def _stored(self, name: str) -> Stored:
+    def _stored(self, name: str) -> StoredTable:
         raise NotImplementedError(f"{name} is in memory, and read as a whole")
 
 
@@ -105,14 +107,14 @@ def _undivided(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[p
     held: list[pa.Table] = []
     for part in tables:
         table = pa.concat_tables([*held, part.select(list(columns))])
-        boundary = int(starts(table)[-1])
+        boundary = int(query_starts(table)[-1])
         held = [table.slice(boundary)]
         if boundary:
             yield table.slice(0, boundary)
     yield from held
 
 
-def starts(table: pa.Table) -> np.ndarray:
+def query_starts(table: pa.Table) -> np.ndarray:
     """Return the rows of a table where another query begins, with the first row."""
     codes = codes_of(table["query_id"])[0]
     return np.flatnonzero(np.diff(codes, prepend=-1))
@@ -126,7 +128,7 @@ def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
 
 
-def bare(url: str) -> str:
+def without_credentials(url: str) -> str:
     """Return a path or URL without user name, password or token."""
     scheme, separator, remainder = url.partition("://")
     if not separator:

@@ -3,7 +3,7 @@
 from math import isnan, nan
 from typing import Self
 
-from zelo_ray.engine.bookkeeping import money
+from zelo_ray.engine.bookkeeping import format_dollars
 
 _DASH = "\N{EN DASH}"
 
@@ -34,7 +34,7 @@ class Quantity(str):
         return quantity
 
 
-def plain(text: str) -> str:
+def escape_markup(text: str) -> str:
     """Escape text for a chart, whose only markup is ``<br>`` and entities."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -44,36 +44,36 @@ def short(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def number(value: float | None, form: str = ".3f") -> Quantity:
+def format_number(value: float | None, form: str = ".3f") -> Quantity:
     """Format a number; return an en dash for NaN, which is null in JSON."""
     if value is None or isnan(value):
         return Quantity(_DASH, nan)
     return Quantity(f"{value:{form}}", value)
 
 
-def interval(low: float | None, high: float | None, form: str = ".3f") -> str:
+def format_interval(low: float | None, high: float | None, form: str = ".3f") -> str:
     """Format an interval, such as [0.700, 0.812]; return an en dash where there is none."""
     return _DASH if low is None or isnan(low) else f"[{low:{form}}, {high:{form}}]"
 
 
-def estimate(
+def format_estimate(
     value: float | None, low: float | None, high: float | None, form: str = ".3f"
 ) -> Quantity:
     """Format a number and its interval, as far as they are known."""
-    alone = number(value, form)
+    alone = format_number(value, form)
     if low is None or high is None or isnan(low):
         return alone
-    return Quantity(f"{alone} {interval(low, high, form)}", alone.value, (low, high), alone)
+    return Quantity(f"{alone} {format_interval(low, high, form)}", alone.value, (low, high), alone)
 
 
-def chance(value: float) -> Quantity:
+def format_probability(value: float) -> Quantity:
     """Format a probability in percent, never rounded to 0% or 100%."""
     if 0 < value < 0.001:
         return Quantity("<0.1%", value)
-    return Quantity(">99.9%", value) if 0.999 < value < 1 else number(value, ".1%")
+    return Quantity(">99.9%", value) if 0.999 < value < 1 else format_number(value, ".1%")
 
 
-def paid(dollars: float, unpriced: int = 0) -> str:
+def format_cost(dollars: float, unpriced: int = 0) -> str:
     """Format an amount; ``free`` where nothing was charged, ``?`` where no price is known.
 
     Args:
@@ -82,4 +82,4 @@ def paid(dollars: float, unpriced: int = 0) -> str:
     """
     if not dollars:
         return "?" if unpriced else "free"
-    return money(dollars) + (" + ?" if unpriced else "")
+    return format_dollars(dollars) + (" + ?" if unpriced else "")

@@ -23,11 +23,11 @@ from zelo_ray.providers import (
     find_key,
     load_provider,
     parse_judge,
-    refuse_strangers,
+    refuse_unknown_names,
     refuse_unlimited,
     with_options,
 )
-from zelo_ray.providers.pricing import unpriced
+from zelo_ray.providers.pricing import find_unpriced
 from zelo_ray.records import Judge, first_error
 from zelo_ray.rerankers import custom, local
 
@@ -54,7 +54,7 @@ _KNOWN = ", ".join(
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class BakeoffRanker:
     """A ranker of a bake-off: its name, its protocol, and the judge that the protocol asks.
 
     ``judge`` is None for the protocol "original", the pool's own order, which makes no calls.
@@ -65,7 +65,9 @@ class Arm:
     judge: Judge | None
 
 
-def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str) -> tuple[Arm, ...]:
+def build_rankers(
+    options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str
+) -> tuple[BakeoffRanker, ...]:
     """Build the rankers of a job, checked as far as possible without any call.
 
     Args:
@@ -89,19 +91,19 @@ def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str)
         specs[label] = spec
     names = ("reranker_options", "num_gpus")
     arm_options = {name: getattr(options, name) for name in names}
-    refuse_strangers("reranker", specs, {**_by_arm(options), **arm_options})
+    refuse_unknown_names("reranker", specs, {**_by_arm(options), **arm_options})
     arms = []
     for name, spec in specs.items():
         arm = _arm(name, spec, options.reranker_options.get(name, {}))
         if arm.judge is not None:
-            arm = replace(arm, judge=_ready(arm, arm.judge, options, environ, run_id))
+            arm = replace(arm, judge=_prepare_judge(arm, arm.judge, options, environ, run_id))
         arms.append(arm)
-    _refuse_equals(arms)
+    _refuse_duplicates(arms)
     _refuse_unpriced(arms, options)
     return tuple(arms)
 
 
-def asking_options(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
+def asking_options(arm: BakeoffRanker, options: BakeoffOptions) -> AnnotateOptions:
     """Return the options for asking one ranker, with the user's own under its judge's name."""
     judge = arm.judge.name if arm.judge else ""
     arm_options = {
@@ -125,12 +127,12 @@ def _by_arm(options: BakeoffOptions) -> dict[str, Mapping[str, Any]]:
     return {name: getattr(options, name) for name in names}
 
 
-def _arm(name: str, spec: str, options: Mapping[str, Any]) -> Arm:
+def _arm(name: str, spec: str, options: Mapping[str, Any]) -> BakeoffRanker:
     """Build the ranker that a specification names, with its options."""
     if spec == _ORIGINAL:
         if options:
             raise PanelError(f"{name}: the original order has no options")
-        return Arm(name, _ORIGINAL, None)
+        return BakeoffRanker(name, _ORIGINAL, None)
     head, _, tail = spec.partition(":")
     judge = parse_judge(f"offline:{spec}" if spec in _LEXICAL else spec)
     if head in _BY_MODEL:
@@ -138,16 +140,16 @@ def _arm(name: str, spec: str, options: Mapping[str, Any]) -> Arm:
         if judge.provider in {*RERANKERS, *_COMPUTING, ""}:
             judges = ", ".join(name for name in PROVIDERS if name not in _COMPUTING)
             raise PanelError(f"{spec}: write {head}:JUDGE, a language model of {judges}")
-        return Arm(name, head, with_options(_with_model(judge), options))
+        return BakeoffRanker(name, head, with_options(_with_model(judge), options))
     if judge.provider == "custom" or (tail and judge.provider not in {**PROVIDERS, **RERANKERS}):
         target = tail if judge.provider == "custom" else spec
         try:
             judge = Judge("custom", target, options={"arguments": dict(options)})
         except (TypeError, ValueError) as error:  # not serialisable
             raise PanelError(f"{target}: reranker_options: {error}") from None
-        return Arm(name, "rerank", judge)
+        return BakeoffRanker(name, "rerank", judge)
     if judge.provider in {*RERANKERS, "offline", "recorded"}:
-        return Arm(name, "rerank", with_options(_with_model(judge), options))
+        return BakeoffRanker(name, "rerank", with_options(_with_model(judge), options))
     if judge.provider in PROVIDERS:
         raise PanelError(
             f"{spec} is a judge; write {' or '.join(f'{n}:{spec}' for n in _BY_MODEL)}"
@@ -168,17 +170,21 @@ def _with_model(judge: Judge) -> Judge:
     return replace(judge, model=models[0])
 
 
-def _ready(
-    arm: Arm, judge: Judge, options: BakeoffOptions, environ: Mapping[str, str], run_id: str
+def _prepare_judge(
+    arm: BakeoffRanker,
+    judge: Judge,
+    options: BakeoffOptions,
+    environ: Mapping[str, str],
+    run_id: str,
 ) -> Judge:
     """Check that the judge can be asked, and return it with its version."""
     if judge.provider == "custom":
         try:
-            ranker = custom.found_at(judge)
+            ranker = custom.load_reranker(judge)
         except PanelError as error:
             raise PanelError(f"{error}; built in are {_KNOWN}") from None
-        custom.refuse_unfit(judge, ranker)
-        return custom.versioned(judge, ranker, run_id)
+        custom.check_reranker(judge, ranker)
+        return custom.with_version(judge, ranker, run_id)
     if arm.protocol == "rerank":
         refuse_wrong_options(arm.name, judge)
     key = find_key(judge, asking_options(arm, options).api_key_env, environ)
@@ -191,7 +197,7 @@ def _ready(
     return judge
 
 
-def _refuse_equals(arms: list[Arm]) -> None:
+def _refuse_duplicates(arms: list[BakeoffRanker]) -> None:
     """Refuse two rankers with the same requests, which would cost twice and be of no use."""
     names: dict[str, str] = {}
     for arm in arms:
@@ -200,13 +206,13 @@ def _refuse_equals(arms: list[Arm]) -> None:
             raise PanelError(f"{same} and {arm.name} are one reranker with the same options")
 
 
-def _refuse_unpriced(arms: list[Arm], options: BakeoffOptions) -> None:
+def _refuse_unpriced(arms: list[BakeoffRanker], options: BakeoffOptions) -> None:
     if options.max_usd is None:
         return
     for arm in arms:
         if arm.judge is None:
             continue
-        if unpriced([arm.judge], asking_options(arm, options).prices):
+        if find_unpriced([arm.judge], asking_options(arm, options).prices):
             raise PanelError(
                 f"--max-usd needs prices, and that of {arm.name} is unknown; give it as prices: "
                 f"{{'{arm.name}': {{input: X, output: X}}}}, dollars for a million tokens, or "
@@ -215,7 +221,7 @@ def _refuse_unpriced(arms: list[Arm], options: BakeoffOptions) -> None:
         refuse_unlimited(arm.judge, arm.name)
 
 
-class _Known(BaseModel):
+class _OptionValues(BaseModel):
     """The values of all options of built-in rerankers; each module's PROVIDER lists its own."""
 
     model_config = ConfigDict(strict=True)
@@ -244,6 +250,6 @@ def refuse_wrong_options(name: str, judge: Judge) -> None:
         PanelError: an option has a wrong value.
     """
     try:
-        _Known.model_validate(judge.options)
+        _OptionValues.model_validate(judge.options)
     except ValidationError as error:
         raise PanelError(f"{name}: reranker_options: {first_error(error)}") from None

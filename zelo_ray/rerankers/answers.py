@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from numbers import Real
 from typing import Any
 
-from zelo_ray.providers.outcome import sayable
+from zelo_ray.providers.outcome import redact
 from zelo_ray.records import Answer, Usage
 
 _REASON_LENGTH = 200
@@ -56,7 +56,7 @@ def _fault(scores: Sequence[Any], count: int) -> str:
     return f"a score of {infinite[0]}" if infinite else ""
 
 
-def placed(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any] | str:
+def order_scores(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any] | str:
     """Return scores in the order of the documents, since servers sort them.
 
     Args:
@@ -78,7 +78,7 @@ def placed(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any]
     return [scores.get(index) for index in range(count)]
 
 
-def failed(error: BaseException, texts: Sequence[str] = ()) -> Answer:
+def failed_answer(error: BaseException, texts: Sequence[str] = ()) -> Answer:
     """Build the answer of a local reranker that raised an error, in one short line.
 
     Args:
@@ -92,5 +92,5 @@ def failed(error: BaseException, texts: Sequence[str] = ()) -> Answer:
         if len(text) >= _TELLING:
             message = message.replace(text, "[text]")
     echoes = texts if len(message) >= _TELLING else ()  # a word or a number is no echo
-    reason = f"{type(error).__name__}: {sayable(message, echoes, keys)}"
+    reason = f"{type(error).__name__}: {redact(message, echoes, keys)}"
     return Answer("failed", "", Usage(), reason=reason.removesuffix(": ")[:_REASON_LENGTH])

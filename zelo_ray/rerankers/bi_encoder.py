@@ -30,4 +30,4 @@ def _load(judge: Judge) -> local.Scorer:
     return score
 
 
-PROVIDER = local.provider_of(_load)
+PROVIDER = local.encoder_provider(_load)

@@ -5,7 +5,7 @@ from typing import Any
 
 from zelo_ray.providers import Provider
 from zelo_ray.records import Judge
-from zelo_ray.rerankers.wire import Hosted, Shape, billed_units, by_results
+from zelo_ray.rerankers.hosted import Hosted, Shape, billed_units, result_rows
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -18,19 +18,19 @@ _SHAPE = Shape(
     provider="cohere",
     keys=("CO_API_KEY", "COHERE_API_KEY"),
     base_url="https://api.cohere.com",
-    variable="CO_API_URL",
+    url_variable="CO_API_URL",
     path="/v2/rerank",
-    body=_body,
-    rows=by_results,
+    build_body=_body,
+    read_rows=result_rows,
     score="relevance_score",
-    used=billed_units,
+    read_usage=billed_units,
 )
 
 PROVIDER = Provider(
     connect=partial(Hosted, shape=_SHAPE),
     models=("rerank-v5.0-pro",),
     key_variables=_SHAPE.keys,
-    url_variable=_SHAPE.variable,
+    url_variable=_SHAPE.url_variable,
     options={
         "documents": 1000,  # in one request
         "max_tokens_per_doc": None,  # longer documents are cut; None: the server's 4,096

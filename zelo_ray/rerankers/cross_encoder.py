@@ -32,4 +32,4 @@ def _load(judge: Judge) -> local.Scorer:
     return score
 
 
-PROVIDER = local.provider_of(_load)
+PROVIDER = local.encoder_provider(_load)

@@ -20,10 +20,10 @@ from typing import Any, Protocol
 import fsspec
 
 from zelo_ray.errors import PanelError
-from zelo_ray.own import load_own
+from zelo_ray.plugins import import_plugin
 from zelo_ray.providers import Fatal, Provider, Settings
 from zelo_ray.records import Answer, Judge, Request
-from zelo_ray.rerankers.answers import answer_of, failed
+from zelo_ray.rerankers.answers import answer_of, failed_answer
 
 PACKED = ".pkl"
 """The ending of the file of a pickled object, which is called ``NAME-HASH``."""
@@ -69,7 +69,7 @@ class Custom:
         judge = request.judge
         try:
             if judge.name not in self._made:  # on the loop, where it may open a client
-                self._made[judge.name] = scorer(judge, found_at(judge))
+                self._made[judge.name] = make_scorer(judge, load_reranker(judge))
         except PanelError as error:
             raise Fatal(str(error)) from None
         texts = [document.content for document in request.documents]
@@ -79,9 +79,9 @@ class Custom:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise  # the call itself is cancelled
-            return failed(error)
+            return failed_answer(error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a failure of this query
-            return failed(error, (request.query, *texts))
+            return failed_answer(error, (request.query, *texts))
 
     async def aclose(self) -> None:
         """Let the thread end."""
@@ -112,7 +112,7 @@ class Custom:
                 raise
 
 
-def scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
+def make_scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
     """Return a judge's reranker as a function of a query and documents.
 
     Raises:
@@ -122,7 +122,7 @@ def scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
     try:
         made = plugin(**arguments) if inspect.isclass(plugin) else plugin
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own code
-        raise PanelError(f"{judge.model} cannot be made: {failed(error).reason}") from None
+        raise PanelError(f"{judge.model} cannot be made: {failed_answer(error).reason}") from None
     score = getattr(made, "score", made)
     if not callable(score):
         raise PanelError(f"{judge.model} {_UNFIT}")
@@ -133,7 +133,7 @@ def scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
     return partial(score, **keywords)
 
 
-def refuse_unfit(judge: Judge, plugin: Any) -> None:
+def check_reranker(judge: Judge, plugin: Any) -> None:
     """Check a user's reranker as far as possible without creating it.
 
     A class may load weights that fit only into its actor, or open a client that needs an event
@@ -143,7 +143,7 @@ def refuse_unfit(judge: Judge, plugin: Any) -> None:
         PanelError: it takes other arguments, or has no ``score``.
     """
     if not inspect.isclass(plugin):
-        scorer(judge, plugin)
+        make_scorer(judge, plugin)
         return
     _bind(judge, plugin, **judge.options["arguments"])
     held = {name: value for base in reversed(plugin.__mro__) for name, value in vars(base).items()}
@@ -169,10 +169,10 @@ def _contained(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return call(*arguments)
     except (StopIteration, KeyboardInterrupt, GeneratorExit) as error:
-        raise RuntimeError(failed(error).reason) from None
+        raise RuntimeError(failed_answer(error).reason) from None
 
 
-def found_at(judge: Judge) -> Any:
+def load_reranker(judge: Judge) -> Any:
     """Load the class, function or object that a judge's name refers to.
 
     Raises:
@@ -183,12 +183,14 @@ def found_at(judge: Judge) -> Any:
         if place.endswith(PACKED):
             with fsspec.open(place, "rb") as file:
                 return pickle.load(file)  # noqa: S301 - this run wrote it
-        return load_own(place)
+        return import_plugin(place)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an import runs the user's own code
-        raise PanelError(f"{judge.model} cannot be imported: {failed(error).reason}") from None
+        raise PanelError(
+            f"{judge.model} cannot be imported: {failed_answer(error).reason}"
+        ) from None
 
 
-def versioned(judge: Judge, plugin: Any, run_id: str) -> Judge:
+def with_version(judge: Judge, plugin: Any, run_id: str) -> Judge:
     """Return the judge with its version, or else this run's id, so that no old score is reused."""
     version = getattr(plugin, "version", None)
     own_version = str(version) if isinstance(version, str | int | float) else ""

@@ -5,7 +5,7 @@ from typing import Any
 
 from zelo_ray.providers import Provider
 from zelo_ray.records import Judge
-from zelo_ray.rerankers.wire import Hosted, Shape, by_results, total_tokens
+from zelo_ray.rerankers.hosted import Hosted, Shape, result_rows, total_tokens
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -17,19 +17,19 @@ _SHAPE = Shape(
     provider="jina",
     keys=("JINA_API_KEY",),
     base_url="https://api.jina.ai/v1",
-    variable="JINA_BASE_URL",
+    url_variable="JINA_BASE_URL",
     path="/rerank",
-    body=_body,
-    rows=by_results,
+    build_body=_body,
+    read_rows=result_rows,
     score="relevance_score",
-    used=total_tokens,
+    read_usage=total_tokens,
 )
 
 PROVIDER = Provider(
     connect=partial(Hosted, shape=_SHAPE),
     models=("jina-reranker-v3",),
     key_variables=_SHAPE.keys,
-    url_variable=_SHAPE.variable,
+    url_variable=_SHAPE.url_variable,
     options={"documents": 1000},  # in one request
     concurrency=32,
     rates={"rpm": 100},

@@ -12,7 +12,7 @@ from typing import Any
 from zelo_ray.errors import PanelError
 from zelo_ray.providers import Connection, Fatal, Provider, Settings
 from zelo_ray.records import Answer, Judge, Request
-from zelo_ray.rerankers.answers import answer_of, failed
+from zelo_ray.rerankers.answers import answer_of, failed_answer
 
 Scorer = Callable[[str, list[str]], Any]
 """From a query and documents to their scores, as a list, an array or a tensor."""
@@ -72,16 +72,18 @@ class Local:
             if judge.name not in self._loaded:
                 self._loaded[judge.name] = self._load(judge)
         except Exception as error:  # noqa: BLE001 - whatever it is, no query can be answered
-            raise Fatal(f"cannot be loaded: {failed(error).reason}", name=judge.name) from None
+            raise Fatal(
+                f"cannot be loaded: {failed_answer(error).reason}", name=judge.name
+            ) from None
         texts = [document.content for document in request.documents]
         try:
             scores = self._loaded[judge.name](request.query, texts)
             return answer_of(scores, len(texts), model=judge.model)
         except Exception as error:  # noqa: BLE001 - a failure of this query, whatever it is
-            return failed(error, (request.query, *texts))
+            return failed_answer(error, (request.query, *texts))
 
 
-def provider_of(load: Callable[[Judge], Scorer]) -> Provider:
+def encoder_provider(load: Callable[[Judge], Scorer]) -> Provider:
     """Build a provider of encoders, whose models are loaded in a thread at the first request."""
 
     def connect(_: Settings) -> Connection:

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from zelo_ray.formats.pools import Line
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Replies, advance, find
-from zelo_ray.reasons import Disabled, without_name
+from zelo_ray.protocols import Replies, advance, find_protocol
+from zelo_ray.reasons import Disabled, strip_name
 from zelo_ray.records import Failure, Pool, Ranked
-from zelo_ray.rerankers import Arm
+from zelo_ray.rerankers import BakeoffRanker
 
 SCHEMA = pa.schema(
     [
@@ -33,7 +33,7 @@ SCHEMA = pa.schema(
 
 def rank_lines(
     lines: Sequence[Line],
-    arms: Mapping[str, tuple[Arm, AnnotateOptions]],
+    arms: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]],
     ledger: Replies,
     disabled: Mapping[str, Disabled],
 ) -> pa.Table:
@@ -59,17 +59,21 @@ def rank_lines(
 
 
 def _rank(
-    pool: Pool, arm: Arm, options: AnnotateOptions, ledger: Replies, disabled: Disabled | None
+    pool: Pool,
+    arm: BakeoffRanker,
+    options: AnnotateOptions,
+    ledger: Replies,
+    disabled: Disabled | None,
 ) -> Mapping[str, Any]:
     documents = pool.documents[: options.document_limit]
     if arm.judge is None:
         scores = [float(-position) for position in range(len(documents))]
         return _row([document.id for document in documents], scores)
-    rounds = find(arm.protocol).rounds(pool, (arm.judge,), options)
+    rounds = find_protocol(arm.protocol).rounds(pool, (arm.judge,), options)
     step = advance(rounds, ledger, {arm.judge.name: disabled} if disabled else {})
     failure: Failure
     for failure in step.failures:
-        why = without_name(failure.reason, arm.judge.name)
+        why = strip_name(failure.reason, arm.judge.name)
         return _row(status=failure.status, reason=why, attempts=failure.attempts)
     ranked: Sequence[Ranked] = step.judgments
     return _row([r.doc_id for r in ranked], [r.score for r in ranked], missing=len(step.missing))
@@ -82,7 +86,7 @@ def _row(
     return {"doc_ids": doc_ids, "scores": scores, **plain, **more}
 
 
-def fields_of(line: Line) -> dict[str, str]:
+def query_fields(line: Line) -> dict[str, str]:
     """Return the fields that describe a line's query: its own, and those of its metadata.
 
     A field of the documents' metadata is included if all documents have the same value.

@@ -10,7 +10,7 @@ from typing import Any
 
 from zelo_ray.providers import Provider
 from zelo_ray.records import Judge, Usage
-from zelo_ray.rerankers.wire import Hosted, Shape, billed_units, total_tokens
+from zelo_ray.rerankers.hosted import Hosted, Shape, billed_units, total_tokens
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -34,18 +34,18 @@ _SHAPE = Shape(
     provider="rerank",
     keys=(),
     base_url="",
-    variable="",
+    url_variable="",
     path="/rerank",
-    body=_body,
-    rows=_rows,
+    build_body=_body,
+    read_rows=_rows,
     score="score",
-    used=_used,
+    read_usage=_used,
 )
 
 PROVIDER = Provider(
     connect=partial(Hosted, shape=_SHAPE),
     key_variables=_SHAPE.keys,
-    url_variable=_SHAPE.variable,
+    url_variable=_SHAPE.url_variable,
     options={
         "documents": 1000,  # in one request
         "documents_field": "documents",

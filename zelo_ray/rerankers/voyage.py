@@ -5,7 +5,7 @@ from typing import Any
 
 from zelo_ray.providers import Provider
 from zelo_ray.records import Judge
-from zelo_ray.rerankers.wire import Hosted, Shape, total_tokens
+from zelo_ray.rerankers.hosted import Hosted, Shape, total_tokens
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -21,19 +21,19 @@ _SHAPE = Shape(
     provider="voyage",
     keys=("VOYAGE_API_KEY",),
     base_url="https://api.voyageai.com/v1",
-    variable="VOYAGE_BASE_URL",
+    url_variable="VOYAGE_BASE_URL",
     path="/rerank",
-    body=_body,
-    rows=_rows,
+    build_body=_body,
+    read_rows=_rows,
     score="relevance_score",
-    used=total_tokens,
+    read_usage=total_tokens,
 )
 
 PROVIDER = Provider(
     connect=partial(Hosted, shape=_SHAPE),
     models=("rerank-3",),
     key_variables=_SHAPE.keys,
-    url_variable=_SHAPE.variable,
+    url_variable=_SHAPE.url_variable,
     options={
         "documents": 1000,  # in one request
         "truncation": False,  # true: the server silently cuts long texts

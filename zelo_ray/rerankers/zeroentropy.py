@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any
 
 from zelo_ray.providers import Provider
-from zelo_ray.records import Judge, Usage, count_of, part_of
-from zelo_ray.rerankers.wire import Hosted, Shape, by_results
+from zelo_ray.records import Judge, Usage, nested_object, parse_count
+from zelo_ray.rerankers.hosted import Hosted, Shape, result_rows
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -15,26 +15,26 @@ def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
 
 
 def _used(body: Any) -> Usage:
-    return Usage(input_tokens=count_of(part_of(body).get("total_tokens")))
+    return Usage(input_tokens=parse_count(nested_object(body).get("total_tokens")))
 
 
 _SHAPE = Shape(
     provider="zeroentropy",
     keys=("ZEROENTROPY_API_KEY",),
     base_url="https://api.zeroentropy.dev/v1",
-    variable="ZEROENTROPY_BASE_URL",
+    url_variable="ZEROENTROPY_BASE_URL",
     path="/models/rerank",
-    body=_body,
-    rows=by_results,
+    build_body=_body,
+    read_rows=result_rows,
     score="relevance_score",
-    used=_used,
+    read_usage=_used,
 )
 
 PROVIDER = Provider(
     connect=partial(Hosted, shape=_SHAPE),
     models=("zerank-2",),
     key_variables=_SHAPE.keys,
-    url_variable=_SHAPE.variable,
+    url_variable=_SHAPE.url_variable,
     options={
         "documents": 1000,  # in one request
         "latency": None,  # "fast" or "slow", which have limits of their own

@@ -17,28 +17,28 @@ import pyarrow.parquet as pq
 
 from zelo_ray.commands.agree.consensus import measure_consensus
 from zelo_ray.commands.agree.grades import measure_grading
-from zelo_ray.commands.agree.heldout import seen_before, without_examples
+from zelo_ray.commands.agree.heldout import leave_out_examples, note_seen_labels
 from zelo_ray.commands.agree.leaderboards import measure_leaderboards
+from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.commands.agree.precision import measure_precision
 from zelo_ray.commands.agree.ranks import measure_ranks
 from zelo_ray.commands.agree.raters import measure_raters
-from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.commands.agree.verdicts import measure_verdicts
 from zelo_ray.commands.agree.voting import measure_voting
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.agreement import chosen
-from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.interchange.verdicts import Verdicts, read_verdicts
-from zelo_ray.formats.labels import by_person
-from zelo_ray.formats.record import RUN, refuse_unfinished
+from zelo_ray.evaluation.agreement import choose_coefficients
+from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.interchange.all_judgments import AllJudgments, read_all_judgments
+from zelo_ray.formats.labels import read_grades_by_person
 from zelo_ray.formats.results import ResultsWriter, write_json
+from zelo_ray.formats.run_record import RUN, refuse_unfinished
 from zelo_ray.formats.stored import parquet_table
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
-from zelo_ray.own import is_own
-from zelo_ray.protocols import Protocol, of_record
+from zelo_ray.plugins import is_plugin_name
+from zelo_ray.protocols import Protocol, protocol_of_record
 
-SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], MeasuredTables], ...] = (
+SECTIONS: tuple[Callable[[AllJudgments, AgreeOptions], MeasuredTables], ...] = (
     measure_raters,
     measure_verdicts,
     measure_consensus,
@@ -74,15 +74,17 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
         OptionError: a coefficient is unknown, or ``out`` holds other results.
         InputError: an input cannot be read, or there is nothing to compare.
     """
-    options = options.model_copy(update={"coefficients": tuple(chosen(options.coefficients))})
+    options = options.model_copy(
+        update={"coefficients": tuple(choose_coefficients(options.coefficients))}
+    )
     _refuse_taken(options)
     settings = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
     with TemporaryDirectory() as folder:
-        sources = readable(options.sources, folder)
-        settings["by_person"] = by_person(options.human) if options.human else None
-        verdicts = read_verdicts(sources, scales=options.scales, **settings)
-    verdicts = without_examples(verdicts, options)
-    notes = (*verdicts.notes, *seen_before(verdicts, options))
+        sources = convert_own_runs(options.sources, folder)
+        settings["by_person"] = read_grades_by_person(options.human) if options.human else None
+        verdicts = read_all_judgments(sources, scales=options.scales, **settings)
+    verdicts = leave_out_examples(verdicts, options)
+    notes = (*verdicts.notes, *note_seen_labels(verdicts, options))
     verdicts = replace(verdicts, notes=notes)
     sections = [section(verdicts, options) for section in SECTIONS]
     tables = {name: table for section in sections for name, table in section.tables.items()}
@@ -103,12 +105,12 @@ def _refuse_taken(options: AgreeOptions) -> None:
     """Refuse an ``out`` that holds judgments: the tables would replace or be taken for them."""
     out = options.out
     sources = {split_name(source)[1].rstrip("/") for source in options.sources}
-    if out and (out.rstrip("/") in sources or not _TAKEN.isdisjoint(listing(out) or ())):
+    if out and (out.rstrip("/") in sources or not _TAKEN.isdisjoint(list_directory(out) or ())):
         raise OptionError(f"{out} already holds judgments or results; name another --out")
 
 
 def _record(
-    options: AgreeOptions, verdicts: Verdicts, sections: Sequence[MeasuredTables]
+    options: AgreeOptions, verdicts: AllJudgments, sections: Sequence[MeasuredTables]
 ) -> dict[str, Any]:
     counts = {
         name: {"judgments": len(table), "queries": len(pc.unique(table["query_id"]))}
@@ -116,12 +118,15 @@ def _record(
             ("grades", verdicts.grades),
             ("votes", verdicts.votes),
             ("human", verdicts.human),
-            ("voices", verdicts.voices),
+            ("voices", verdicts.human_votes),
         )
     }
     return {
         "kind": "agree",
-        "options": {**options.model_dump(mode="json", exclude={"out"}), "thresholds": options.cuts},
+        "options": {
+            **options.model_dump(mode="json", exclude={"out"}),
+            "thresholds": options.positive_thresholds,
+        },
         "versions": {name: version(name) for name in ("zelo-ray", "numpy", "scipy", "pyarrow")},
         "judges": verdicts.judges,
         "voters": verdicts.voters,
@@ -132,7 +137,7 @@ def _record(
     }
 
 
-def readable(sources: Iterable[str], folder: str) -> Iterator[str]:
+def convert_own_runs(sources: Iterable[str], folder: str) -> Iterator[str]:
     """Yield the sources, with runs of the user's own protocols converted to judgment files.
 
     Args:
@@ -143,21 +148,23 @@ def readable(sources: Iterable[str], folder: str) -> Iterator[str]:
         InputError: a protocol produces neither grades nor votes.
     """
     for number, source in enumerate(sources):
-        protocol = _own(split_name(source)[1])
-        yield from [source] if protocol is None else _written(source, protocol, folder, number)
+        protocol = _own_protocol(split_name(source)[1])
+        yield from (
+            [source] if protocol is None else _write_judgments(source, protocol, folder, number)
+        )
 
 
-def _own(url: str) -> Protocol | None:
+def _own_protocol(url: str) -> Protocol | None:
     """Return the protocol of a run, if it is the user's own, else None."""
-    if RUN not in (listing(url) or ()):
+    if RUN not in (list_directory(url) or ()):
         return None
-    run_record = record(f"{url.rstrip('/')}/{RUN}")
+    run_record = read_record(f"{url.rstrip('/')}/{RUN}")
     options = run_record.get("options")
     name = options.get("protocol", "") if isinstance(options, dict) else ""
-    return of_record(run_record) if is_own(str(name)) else None
+    return protocol_of_record(run_record) if is_plugin_name(str(name)) else None
 
 
-def _written(url: str, protocol: Protocol, folder: str, number: int) -> Iterator[str]:
+def _write_judgments(url: str, protocol: Protocol, folder: str, number: int) -> Iterator[str]:
     refuse_unfinished(url)
     kinds = {name: kind.as_votes or kind.as_grades for name, kind in protocol.counted.items()}
     if not any(kinds.values()):

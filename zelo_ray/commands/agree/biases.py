@@ -25,7 +25,7 @@ class Bias:
     queries: int
 
 
-def bias_of(judge: str, bias: str, against: str, estimate: Estimate, items: int) -> Bias:
+def make_bias(judge: str, bias: str, against: str, estimate: Estimate, items: int) -> Bias:
     """Return the row of a bias from its estimate."""
     return Bias(
         judge, bias, against, estimate.value, estimate.low, estimate.high, items, estimate.queries

@@ -7,16 +7,16 @@ from math import nan
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.commands.agree.biases import Bias, bias_of
-from zelo_ray.commands.agree.section import MeasuredTables
+from zelo_ray.commands.agree.biases import Bias, make_bias
+from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.evaluation.agreement.counts import Floats
-from zelo_ray.evaluation.agreement.estimates import estimate, share
-from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
-from zelo_ray.evaluation.agreement.repeats import repeats
+from zelo_ray.evaluation.agreement.estimates import estimate, estimate_share
+from zelo_ray.evaluation.agreement.length_bias import length_slope, length_terms
+from zelo_ray.evaluation.agreement.repeats import measure_repeats
+from zelo_ray.formats.interchange.all_judgments import HUMAN, OTHERS, AllJudgments
 from zelo_ray.formats.interchange.pooling import columns
 from zelo_ray.formats.interchange.texts import read_texts
-from zelo_ray.formats.interchange.truth import KINDS, look
-from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, Verdicts
+from zelo_ray.formats.interchange.truth import TRUTH_FORMATS, probe_truth
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
@@ -26,12 +26,12 @@ from zelo_ray.records import Document
 _Item = tuple[str, str]
 
 
-def measure_grading(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
+def measure_grading(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:
     """Measure severity, length bias and self-consistency of every judge that graded."""
-    graded = _Graded(verdicts, options)
-    biases = [bias for judge in verdicts.judges for bias in graded.of(judge)]
-    missing, notes = [*graded.passed_over], list[str]()
-    if biases and graded.no_lengths:
+    graded = _GradeMatrix(verdicts, options)
+    biases = [bias for judge in verdicts.judges for bias in graded.biases_of(judge)]
+    missing, notes = [*graded.skipped_lines], list[str]()
+    if biases and graded.has_no_lengths:
         missing.insert(0, "--pools have no text of any graded document")
     elif biases and graded.without_length:
         documents = counted(graded.without_length, "document")
@@ -39,10 +39,10 @@ def measure_grading(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables
     return MeasuredTables({"grading": table_of(biases, Bias)}, missing, notes)
 
 
-class _Graded:
+class _GradeMatrix:
     """Grades by judge and document, with the reference grades of people and of the panel."""
 
-    def __init__(self, verdicts: Verdicts, options: AgreeOptions) -> None:
+    def __init__(self, verdicts: AllJudgments, options: AgreeOptions) -> None:
         self._options = options
         rows = pa.concat_tables([verdicts.human, verdicts.grades])
         pairs = [*columns(rows, "query_id", "doc_id")]
@@ -65,31 +65,35 @@ class _Graded:
         judges = np.array([self._means[name] for name in self._panel])
         judges = judges.reshape(len(self._panel), len(self._items))  # also for an empty panel
         self._sums, self._counts = np.nansum(judges, axis=0), (~np.isnan(judges)).sum(axis=0)
-        self.passed_over: list[str] = []
+        self.skipped_lines: list[str] = []
         self._lengths = self._known_lengths(options.pools)
         self.without_length = int(np.isnan(self._lengths).sum()) if options.pools else 0
-        self.no_lengths = bool(options.pools) and self.without_length == len(self._items)
+        self.has_no_lengths = bool(options.pools) and self.without_length == len(self._items)
 
-    def of(self, judge: str) -> Iterator[Bias]:
+    def biases_of(self, judge: str) -> Iterator[Bias]:
         """Yield all biases of a judge that can be estimated."""
         item, grade = self._rows[judge]
-        counts = repeats(self._query[item], item, grade, self._queries)
+        counts = measure_repeats(self._query[item], item, grade, self._queries)
         if counts[:, 0].any():
             items = int(counts[:, 0].sum())
             for name, part in (("repeats-equal", counts[:, 1]), ("repeats-apart", counts[:, 2])):
-                yield bias_of(
-                    judge, name, "", share(part, counts[:, 0], **self._options.chance), items
+                yield make_bias(
+                    judge,
+                    name,
+                    "",
+                    estimate_share(part, counts[:, 0], **self._options.interval_settings),
+                    items,
                 )
         means = self._means[judge]
         if self._people:
-            yield from self._against(judge, HUMAN, means, self._means[HUMAN], leveled=True)
+            yield from self._compare_with(judge, HUMAN, means, self._means[HUMAN], leveled=True)
         counted_in = ~np.isnan(means) & (judge in self._panel)
         others = self._counts - counted_in
         sums = self._sums - np.where(counted_in, means, 0.0)
         mean = np.divide(sums, others, out=np.full_like(sums, np.nan), where=others > 0)
-        yield from self._against(judge, OTHERS, means, mean, leveled=False)
+        yield from self._compare_with(judge, OTHERS, means, mean, leveled=False)
 
-    def _against(
+    def _compare_with(
         self, judge: str, whom: str, grades_a: Floats, grades_b: Floats, *, leveled: bool
     ) -> Iterator[Bias]:
         apart = grades_a - grades_b
@@ -98,8 +102,12 @@ class _Graded:
             return
         sums = np.bincount(self._query[items], apart[items], self._queries)
         counts = np.bincount(self._query[items], minlength=self._queries).astype(np.float64)
-        yield bias_of(
-            judge, "leniency", whom, share(sums, counts, **self._options.chance), len(items)
+        yield make_bias(
+            judge,
+            "leniency",
+            whom,
+            estimate_share(sums, counts, **self._options.interval_settings),
+            len(items),
         )
         items = items[~np.isnan(self._lengths[items])]
         if items.size:
@@ -107,8 +115,8 @@ class _Graded:
             query, length = self._query[items], self._lengths[items]
             terms = length_terms(query, length, apart[items], self._queries, level)
             mask = np.bincount(query, minlength=self._queries) > 0
-            slope = estimate(terms, mask, length_slope, **self._options.chance)
-            yield bias_of(judge, "length", whom, slope, len(items))
+            slope = estimate(terms, mask, length_slope, **self._options.interval_settings)
+            yield make_bias(judge, "length", whom, slope, len(items))
 
     def _mean(self, item: np.ndarray, grade: Floats) -> Floats:
         sums = np.bincount(item, grade, len(self._items))
@@ -119,22 +127,24 @@ class _Graded:
         wanted = {doc_id for _, doc_id in self._items}
         characters: dict[_Item, int] = {}
         bad: list[str] = []
-        for query_id, document in chain.from_iterable(_texts(url, wanted, bad) for url in places):
+        for query_id, document in chain.from_iterable(
+            _read_texts(url, wanted, bad) for url in places
+        ):
             characters.setdefault((query_id, document.id), len(document.content))
         if bad:
             lines = counted(len(bad), "invalid line")
-            self.passed_over = [f"--pools: skipped {lines}, the first: {bad[0]}"]
+            self.skipped_lines = [f"--pools: skipped {lines}, the first: {bad[0]}"]
         lengths = (characters.get(item) or characters.get(("", item[1])) for item in self._items)
         return np.array([length or nan for length in lengths])  # an empty text has no logarithm
 
 
-def _texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Document]]:
+def _read_texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Document]]:
     """Yield documents with the query id of their pool, or with "" if from a corpus."""
-    sight = look(url)
-    kind = next((kind for kind in KINDS.values() if kind.looks(sight)), None)
+    sight = probe_truth(url)
+    kind = next((kind for kind in TRUTH_FORMATS.values() if kind.matches(sight)), None)
     shards = sight.names and not any(name.split(".")[0] == "corpus" for name in sight.names)
     if {"query", "documents"} <= sight.columns or (shards and not kind):
-        yield from _pooled(url, bad)
+        yield from _read_pool_texts(url, bad)
     elif kind and kind.pools:
         for pool in kind.pools(url).pools:
             yield from ((pool.query_id, document) for document in pool.documents)
@@ -142,7 +152,7 @@ def _texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Do
         yield from (("", document) for document in read_texts(url, "corpus", wanted))
 
 
-def _pooled(url: str, bad: list[str]) -> Iterator[tuple[str, Document]]:
+def _read_pool_texts(url: str, bad: list[str]) -> Iterator[tuple[str, Document]]:
     """Yield the documents of input lines; add place and error of invalid lines to ``bad``."""
     for line in chain.from_iterable(read_lines(file, LineLimits()) for file in find_shards([url])):
         if line.pool is None:

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import AnchorError, InputError
-from zelo_ray.formats.files import listing, record
+from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.interchange.all_judgments import AllJudgments
 from zelo_ray.formats.interchange.truth import SCORES
-from zelo_ray.formats.interchange.verdicts import Verdicts
 from zelo_ray.formats.labels import read_labels
-from zelo_ray.formats.record import RUN, run_at
+from zelo_ray.formats.run_record import RUN, run_directory
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
-from zelo_ray.protocols.anchors import held_out
+from zelo_ray.protocols.anchors import example_query_ids
 
 _Item = tuple[str, str]
 _IDS = ("query_id", "doc_id")
@@ -27,14 +27,14 @@ _IDS = ("query_id", "doc_id")
 class _Run:
     """A run among the sources: its name, its path, and its options."""
 
-    called: str
+    name: str
     place: str
     pooled: bool
     """whether its scores are measured, not its judges"""
     options: Mapping[str, Any]
 
 
-def without_examples(verdicts: Verdicts, options: AgreeOptions) -> Verdicts:
+def leave_out_examples(verdicts: AllJudgments, options: AgreeOptions) -> AllJudgments:
     """Leave out people's judgments on queries of a run's worked examples, with a note.
 
     Without ``--human`` it is unknown which sources are people: then there is only a note, if a
@@ -44,12 +44,14 @@ def without_examples(verdicts: Verdicts, options: AgreeOptions) -> Verdicts:
         InputError: they have no judgments on other queries.
     """
     has_people = options.human is not None
-    words = [verdicts.human, verdicts.voices] if has_people else [verdicts.grades, verdicts.votes]
+    words = (
+        [verdicts.human, verdicts.human_votes] if has_people else [verdicts.grades, verdicts.votes]
+    )
     about = {query_id for table in words for query_id in table["query_id"].to_pylist()}
     shown, notes, runs = set[str](), list(verdicts.notes), [*_runs(options)]
     for run in runs if has_people or len(runs) < len(options.sources) else ():
         with contextlib.suppress(AnchorError):
-            for query_id in sorted(about & held_out(str(run.options.get("anchors", "")))):
+            for query_id in sorted(about & example_query_ids(str(run.options.get("anchors", "")))):
                 shown.add(query_id)
                 fact = f"{run.place}: its worked examples are of query {query_id!r}"
                 omission = "on which people's judgments are left out"
@@ -62,14 +64,14 @@ def without_examples(verdicts: Verdicts, options: AgreeOptions) -> Verdicts:
     if shown == about:
         raise InputError(f"{notes[-1]}, and {options.human} has no others")
     human, voices = (_without(table, shown) for table in words)
-    return replace(verdicts, notes=tuple(notes), human=human, voices=voices)
+    return replace(verdicts, notes=tuple(notes), human=human, human_votes=voices)
 
 
 def _without(table: pa.Table, query_ids: Iterable[str]) -> pa.Table:
     return table.filter(pc.invert(pc.is_in(table["query_id"], pa.array([*query_ids], pa.string()))))
 
 
-def seen_before(verdicts: Verdicts, options: AgreeOptions) -> Iterator[str]:
+def note_seen_labels(verdicts: AllJudgments, options: AgreeOptions) -> Iterator[str]:
     """Yield a note on each run that was calibrated with labels by which it is measured now.
 
     If the run's labels cannot be read any more, the note says so if the file names are equal.
@@ -79,7 +81,7 @@ def seen_before(verdicts: Verdicts, options: AgreeOptions) -> Iterator[str]:
     measuring = set(zip(*(verdicts.human[name].to_pylist() for name in _IDS), strict=True))
     for run in _runs(options):
         labels = str(run.options.get("human") or "")
-        overlap = _both(labels, options.human, measuring) if labels else 0
+        overlap = _count_overlap(labels, options.human, measuring) if labels else 0
         if overlap is None:
             yield (
                 f"{run.place}: unknown whether {options.human} calibrated that run: its --human "
@@ -88,7 +90,7 @@ def seen_before(verdicts: Verdicts, options: AgreeOptions) -> Iterator[str]:
         elif overlap:
             documents = counted(overlap, "document")
             consequence = (
-                f"{run.called} agrees too well with people here"
+                f"{run.name} agrees too well with people here"
                 if run.pooled
                 else "its judges' own grades have not seen them, its scores have"
             )
@@ -102,14 +104,14 @@ def seen_before(verdicts: Verdicts, options: AgreeOptions) -> Iterator[str]:
 def _runs(options: AgreeOptions) -> Iterator[_Run]:
     for source in options.sources:
         name, url = split_name(source)
-        place = run_at(url)
+        place = run_directory(url)
         pooled = url.rstrip("/").rpartition("/")[2] == SCORES
-        run = record(f"{place}/{RUN}") if RUN in (listing(place) or ()) else {}
+        run = read_record(f"{place}/{RUN}") if RUN in (list_directory(place) or ()) else {}
         if isinstance(run_options := run.get("options"), dict):
             yield _Run(name or url, place, pooled, run_options)
 
 
-def _both(labels: str, human: str, measuring: Iterable[_Item]) -> int | None:
+def _count_overlap(labels: str, human: str, measuring: Iterable[_Item]) -> int | None:
     """Count the documents in both; None if the labels cannot be read and may overlap."""
     items = set(measuring)
     try:

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zelo_ray.commands.agree.section import MeasuredTables
+from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.errors import MeasureError
-from zelo_ray.evaluation.agreement.intervals import draws
+from zelo_ray.evaluation.agreement.intervals import draw_samples
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
-from zelo_ray.evaluation.measures import Measure, Ranking, Truth, evaluate, parse_measure, rank
-from zelo_ray.evaluation.significance import compare
-from zelo_ray.formats.interchange.doubts import notes_on
+from zelo_ray.evaluation.measures import Measure, Ranking, Truth, evaluate, parse_measure, rank_run
+from zelo_ray.evaluation.significance import compare_pairs
+from zelo_ray.formats.interchange.all_judgments import HUMAN, OTHERS, PANEL, AllJudgments
 from zelo_ray.formats.interchange.runs import read_runs
-from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, PANEL, Verdicts
+from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
@@ -27,7 +27,7 @@ _SORTED = [(name, "ascending") for name in _ITEM]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class LeaderboardPlace:
     """A run on the leaderboard of a rater; equal means share the better rank."""
 
     rater: str
@@ -66,25 +66,30 @@ class OrderAgreement:
     apart: int
 
 
-def measure_leaderboards(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
+def measure_leaderboards(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:
     """Compare the leaderboard by each judge's labels with that by people's or other judges'."""
-    placed: list[Placed] = []
+    placed: list[LeaderboardPlace] = []
     orders: list[OrderAgreement] = []
     missing: list[str] = []
     notes: Sequence[str] = ()
     if options.runs:
         runs = read_runs(options.runs, ranks=True)
-        boards = _boards(verdicts, options, runs)
-        notes = notes_on(runs, parse_measure(options.measure).cutoff, ties=True)
-        placed = [line for board in boards.values() for line in board.placed()]
-        orders = [order for pair in _pairs(boards, verdicts) if (order := _order(*pair, options))]
+        boards = _build_leaderboards(verdicts, options, runs)
+        notes = describe_doubts(runs, parse_measure(options.measure).cutoff, ties=True)
+        placed = [line for board in boards.values() for line in board.rows()]
+        orders = [
+            order for pair in _pairs(boards, verdicts) if (order := _compare_orders(*pair, options))
+        ]
         if HUMAN in boards:
-            missing = [*_partial(orders, verdicts.judges, len(boards[HUMAN].labels))]
-    tables = {"leaderboards": table_of(placed, Placed), "systems": table_of(orders, OrderAgreement)}
+            missing = [*_note_partial_labels(orders, verdicts.judges, len(boards[HUMAN].labels))]
+    tables = {
+        "leaderboards": table_of(placed, LeaderboardPlace),
+        "systems": table_of(orders, OrderAgreement),
+    }
     return MeasuredTables(tables, missing, notes)
 
 
-class _Board:
+class _Leaderboard:
     """Runs measured by one rater's labels: ``values`` is [runs, queries]."""
 
     def __init__(
@@ -92,31 +97,31 @@ class _Board:
     ) -> None:
         self.rater, self.labels, self.runs, self.measure = rater, labels, runs, measure
         truth = Truth(labels)
-        rankings: list[Ranking] = [rank(truth, run) for run in runs.values()]
+        rankings: list[Ranking] = [rank_run(truth, run) for run in runs.values()]
         self.query_ids = truth.query_ids
         self._distinct: NDArray[np.bool_] | None = None
         self.values = np.stack([evaluate([measure], ranking)[0] for ranking in rankings])
         self.answered = np.stack([ranking.answered for ranking in rankings])
 
-    def of(self, items: pa.Table) -> "_Board":
+    def restricted_to(self, items: pa.Table) -> "_Leaderboard":
         """Return the leaderboard by the labels of some of the items only."""
         if len(items) == len(self.labels):
             return self
         labels = self.labels.join(items, _ITEM, join_type="left semi")
-        return _Board(self.rater, labels.sort_by(_SORTED), self.runs, self.measure)
+        return _Leaderboard(self.rater, labels.sort_by(_SORTED), self.runs, self.measure)
 
-    def placed(self) -> Iterator[Placed]:
+    def rows(self) -> Iterator[LeaderboardPlace]:
         """Yield the rows of the leaderboard, best first."""
         means = np.nan_to_num(self.values).mean(axis=1)
         for i in np.argsort(-means, kind="stable"):
             place = 1 + int((means > means[i]).sum())
             where = self.rater, [*self.runs][i], str(self.measure)
-            yield Placed(*where, float(means[i]), place, len(self.query_ids))
+            yield LeaderboardPlace(*where, float(means[i]), place, len(self.query_ids))
 
     def distinct(self, options: AgreeOptions) -> NDArray[np.bool_]:
         """Return which pairs of runs the labels tell apart, in `itertools.combinations` order."""
         if self._distinct is None:  # most often all judges graded the same, and meet the same board
-            comparisons = compare(
+            comparisons = compare_pairs(
                 {str(self.measure): np.where(self.answered, self.values, np.nan)},
                 [*self.runs],
                 resamples=max(100, options.resamples),
@@ -127,9 +132,9 @@ class _Board:
         return self._distinct
 
 
-def _boards(
-    verdicts: Verdicts, options: AgreeOptions, runs: Mapping[str, pa.Table]
-) -> dict[str, _Board]:
+def _build_leaderboards(
+    verdicts: AllJudgments, options: AgreeOptions, runs: Mapping[str, pa.Table]
+) -> dict[str, _Leaderboard]:
     """Return the leaderboards of people, of every judge, and of the panel."""
     measure = parse_measure(options.measure)
     if measure.of_labels:
@@ -142,10 +147,12 @@ def _boards(
     }
     if len(verdicts.panel) > 1:
         labels[PANEL] = _mean(pa.concat_tables([labels[judge] for judge in verdicts.panel]))
-    return {name: _Board(name, table, runs, measure) for name, table in labels.items()}
+    return {name: _Leaderboard(name, table, runs, measure) for name, table in labels.items()}
 
 
-def _pairs(boards: Mapping[str, _Board], verdicts: Verdicts) -> Iterator[tuple[_Board, _Board]]:
+def _pairs(
+    boards: Mapping[str, _Leaderboard], verdicts: AllJudgments
+) -> Iterator[tuple[_Leaderboard, _Leaderboard]]:
     """Yield the reference leaderboard (people's, else other judges') with each other one."""
     if HUMAN in boards:
         yield from ((boards[HUMAN], board) for name, board in boards.items() if name != HUMAN)
@@ -157,7 +164,7 @@ def _pairs(boards: Mapping[str, _Board], verdicts: Verdicts) -> Iterator[tuple[_
             yield others[0], judge_board
         elif others:
             labels = _mean(pa.concat_tables([board.labels for board in others]))
-            yield _Board(OTHERS, labels, judge_board.runs, judge_board.measure), judge_board
+            yield _Leaderboard(OTHERS, labels, judge_board.runs, judge_board.measure), judge_board
 
 
 def _mean(labels: pa.Table) -> pa.Table:
@@ -166,14 +173,16 @@ def _mean(labels: pa.Table) -> pa.Table:
     return table.rename_columns({"relevance_mean": "relevance"}).sort_by(_SORTED)
 
 
-def _order(first: _Board, second: _Board, options: AgreeOptions) -> OrderAgreement | None:
+def _compare_orders(
+    first: _Leaderboard, second: _Leaderboard, options: AgreeOptions
+) -> OrderAgreement | None:
     items = first.labels.select(_ITEM).join(second.labels, _ITEM, join_type="left semi")
     if not len(items) or len(first.runs) < 2:
         return None
-    first, second = first.of(items), second.of(items)
+    first, second = first.restricted_to(items), second.restricted_to(items)
     queries = len(first.query_ids)
     tables = [np.nan_to_num(board.values) for board in (first, second)]
-    weights = draws(queries, options.resamples, options.seed)
+    weights = draw_samples(queries, options.resamples, options.seed)
     means = [table.mean(axis=1) for table in tables]
     sampled = [weights @ table.T / queries for table in tables]
     taus = []
@@ -188,7 +197,7 @@ def _order(first: _Board, second: _Board, options: AgreeOptions) -> OrderAgreeme
     )
 
 
-def _partial(
+def _note_partial_labels(
     orders: Sequence[OrderAgreement], judges: Sequence[str], documents: int
 ) -> Iterator[str]:
     for order in orders:

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.evaluation.agreement.counts import Floats, RatingMatrix
-from zelo_ray.evaluation.agreement.pairs import first_named, word_ratings
-from zelo_ray.evaluation.agreement.single import once
-from zelo_ray.evaluation.agreement.votes import Ballots, ballots, words
-from zelo_ray.formats.interchange.verdicts import Verdicts
+from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
+from zelo_ray.evaluation.agreement.pairs import find_orientation, verdict_ratings
+from zelo_ray.evaluation.agreement.votes import Ballots, encode_votes, judge_verdicts
+from zelo_ray.formats.interchange.all_judgments import AllJudgments
 from zelo_ray.options import AgreeOptions
 
 
@@ -23,18 +23,18 @@ class PairVotes:
     """
 
     votes: pa.Table
-    cast: Ballots
-    single: Ballots
-    words: Floats
+    ballots: Ballots
+    without_repeats: Ballots
+    verdicts: Floats
     ratings: RatingMatrix
 
 
-def collect_pair_votes(verdicts: Verdicts, options: AgreeOptions) -> PairVotes:
+def collect_pair_votes(verdicts: AllJudgments, options: AgreeOptions) -> PairVotes:
     """Collect the votes and verdicts on the pairs that people voted on."""
-    votes = pa.concat_tables([verdicts.voices, verdicts.votes], promote_options="default")
-    cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
-    single = once(cast, lenient=options.lenient)
-    of_judges = words(single if options.lenient else cast)[1:]
-    pair_words = np.concatenate([words(single)[:1], of_judges])
-    ratings = word_ratings(cast, pair_words, first_named(cast, verdicts.voices))
+    votes = pa.concat_tables([verdicts.human_votes, verdicts.votes], promote_options="default")
+    cast = encode_votes(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
+    single = reduce_repeats(cast, lenient=options.lenient)
+    of_judges = judge_verdicts(single if options.lenient else cast)[1:]
+    pair_words = np.concatenate([judge_verdicts(single)[:1], of_judges])
+    ratings = verdict_ratings(cast, pair_words, find_orientation(cast, verdicts.human_votes))
     return PairVotes(votes, cast, single, pair_words, ratings)

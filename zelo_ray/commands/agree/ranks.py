@@ -6,17 +6,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.agree.section import MeasuredTables
+from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.evaluation.agreement import Agreement, ratings_of, scale_name
-from zelo_ray.evaluation.agreement.counts import RatingMatrix, of_pair
+from zelo_ray.evaluation.agreement.counts import RatingMatrix, count_pair
 from zelo_ray.evaluation.agreement.estimates import estimate
-from zelo_ray.evaluation.agreement.ranks import COEFFICIENTS
-from zelo_ray.formats.interchange.verdicts import HUMAN, Verdicts
+from zelo_ray.evaluation.agreement.rank_correlations import COEFFICIENTS
+from zelo_ray.formats.interchange.all_judgments import HUMAN, AllJudgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 
 
-def measure_ranks(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
+def measure_ranks(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:
     """Measure rank coefficients with people; without people, of judges with scales of their own."""
     table = pa.concat_tables([verdicts.human, verdicts.grades, verdicts.ranked])
     sizes = {name: (scale.high - scale.low + 1) for name, scale in options.scales.items()}
@@ -45,10 +45,10 @@ def _of_two(
     a, b = (ratings.raters[row] for row in rows)
     usual = levels[HUMAN]
     scale = ", ".join(scale_name(levels.get(name, usual)) for name in (a, b))
-    counts = of_pair(ratings, *rows)
+    counts = count_pair(ratings, *rows)
     confusion = counts.tables["confusion"]
     mask = np.ones(len(confusion), dtype=bool)
     for name, of in COEFFICIENTS.items():
-        coefficient = estimate(confusion, mask, of, **options.chance)
+        coefficient = estimate(confusion, mask, of, **options.interval_settings)
         ends = (coefficient.value, coefficient.low, coefficient.high)
         yield Agreement(a, b, scale, name, *ends, counts.items, coefficient.queries)

@@ -2,34 +2,34 @@
 
 import pyarrow as pa
 
-from zelo_ray.commands.agree.section import MeasuredTables
+from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.evaluation.agreement import (
     COEFFICIENTS,
     Agreement,
-    Confused,
-    agreements,
+    ConfusionCell,
+    measure_agreement,
     ratings_of,
 )
-from zelo_ray.formats.interchange.verdicts import HUMAN, PANEL, WITH_HUMAN, Verdicts
+from zelo_ray.formats.interchange.all_judgments import HUMAN, PANEL, WITH_HUMAN, AllJudgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 
 
-def measure_raters(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
+def measure_raters(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:
     """Measure the agreement of every two raters, and of the panel as a whole."""
     people = len(verdicts.human) > 0
     ratings = ratings_of(pa.concat_tables([verdicts.human, verdicts.grades]), verdicts.levels)
-    coefficients, confused = agreements(
+    coefficients, confused = measure_agreement(
         ratings,
         {PANEL: verdicts.panel, WITH_HUMAN: (HUMAN, *verdicts.panel) if people else ()},
         {name: COEFFICIENTS[name] for name in options.coefficients},
-        thresholds=options.cuts,
+        thresholds=options.positive_thresholds,
         resamples=options.resamples,
         seed=options.seed,
     )
     tables = {
         "agreement": table_of(coefficients, Agreement),
-        "confusion": table_of(confused, Confused),
+        "confusion": table_of(confused, ConfusionCell),
     }
     pairs = [row for row in coefficients if people and row.rater_a == HUMAN and not row.items]
     judges = dict.fromkeys(row.rater_b for row in pairs)

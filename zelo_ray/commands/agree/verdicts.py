@@ -5,20 +5,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.commands.agree.pair_votes import PairVotes, collect_pair_votes
-from zelo_ray.commands.agree.section import MeasuredTables
 from zelo_ray.evaluation.agreement import COEFFICIENTS, FEWEST, Agreement
 from zelo_ray.evaluation.agreement.differences import Difference
-from zelo_ray.evaluation.agreement.estimates import share
+from zelo_ray.evaluation.agreement.estimates import estimate_share
 from zelo_ray.evaluation.agreement.pairs import (
     VOTES,
     VOTES_DECIDED,
     WITH_TIES,
-    differ,
-    with_people,
+    agreement_with_people,
+    compare_raters,
 )
-from zelo_ray.evaluation.agreement.votes import Ballots, crossed
-from zelo_ray.formats.interchange.verdicts import HUMAN, Verdicts
+from zelo_ray.evaluation.agreement.votes import Ballots, cross_votes
+from zelo_ray.formats.interchange.all_judgments import HUMAN, AllJudgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 
@@ -45,23 +45,23 @@ class Win:
     queries: int
 
 
-def measure_verdicts(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
+def measure_verdicts(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:
     """Measure how far judges agree with people on pairs, and compare every two judges in that."""
     agreed: list[Agreement] = []
     apart: list[Difference] = []
     won: list[Win] = []
     missing: list[str] = []
-    if len(verdicts.voices):
+    if len(verdicts.human_votes):
         pair_votes = collect_pair_votes(verdicts, options)
         ratings = pair_votes.ratings
         agreed = [
-            *with_people(ratings, _NAMED, **options.chance),
-            *_by_votes(pair_votes.single, options),
+            *agreement_with_people(ratings, _NAMED, **options.interval_settings),
+            *_by_votes(pair_votes.without_repeats, options),
         ]
         judges = _best_first(agreed)
-        apart = differ(ratings, judges, _NAMED, **options.chance)
+        apart = compare_raters(ratings, judges, _NAMED, **options.interval_settings)
         won = [*_wins(pair_votes, options)]
-        missing = [*_alone(verdicts, agreed)]
+        missing = [*_note_unmatched(verdicts, agreed)]
     elif len(verdicts.votes) and len(verdicts.human):
         missing = [f"judges voted, but {HUMAN} graded both documents of each pair alike"]
     tables = {
@@ -75,10 +75,10 @@ def measure_verdicts(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTable
 def _by_votes(cast: Ballots, options: AgreeOptions) -> Iterator[Agreement]:
     """Yield each judge's agreement with the people, vote by vote."""
     for row, judge in enumerate(cast.judges[1:], 1):
-        table = crossed(cast, 0, row)
+        table = cross_votes(cast, 0, row)
         for scale, counts in ((VOTES, table), (VOTES_DECIDED, table[:, ::2, ::2])):
             same, totals = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
-            agreement = share(same, totals, **options.chance)
+            agreement = estimate_share(same, totals, **options.interval_settings)
             ends = (agreement.value, agreement.low, agreement.high)
             items = round(float(totals.sum()))
             yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, agreement.queries)
@@ -94,7 +94,7 @@ def _best_first(agreed: Sequence[Agreement]) -> list[str]:
     return sorted(leading, key=lambda judge: -leading[judge])
 
 
-def _alone(verdicts: Verdicts, agreed: Sequence[Agreement]) -> Iterator[str]:
+def _note_unmatched(verdicts: AllJudgments, agreed: Sequence[Agreement]) -> Iterator[str]:
     if not len(verdicts.votes):
         yield f"{HUMAN} voted on pairs, but no judge did"
     for row in agreed:
@@ -104,7 +104,7 @@ def _alone(verdicts: Verdicts, agreed: Sequence[Agreement]) -> Iterator[str]:
 
 def _wins(pair_votes: PairVotes, options: AgreeOptions) -> Iterator[Win]:
     """Yield win rates of each document that was compared in enough queries for an interval."""
-    cast, words, votes = pair_votes.cast, pair_votes.words, pair_votes.votes
+    cast, words, votes = pair_votes.ballots, pair_votes.verdicts, pair_votes.votes
     doc_ids = sorted({*votes["doc_id_a"].to_pylist(), *votes["doc_id_b"].to_pylist()})
     for row, judge in enumerate(cast.judges[1:], 1):
         pairs = np.flatnonzero(~np.isnan(words[[0, row]]).any(axis=0))
@@ -120,7 +120,9 @@ def _wins(pair_votes: PairVotes, options: AgreeOptions) -> Iterator[Win]:
             turn = np.where(first[mask], 1, -1)
             points = [(turn * words[rater, pairs[mask]] + 1) / 2 for rater in (row, 0)]
             by_judge, by_people = (
-                share(np.bincount(query[mask], won, len(totals)), totals, **options.chance)
+                estimate_share(
+                    np.bincount(query[mask], won, len(totals)), totals, **options.interval_settings
+                )
                 for won in points
             )
             ends = (

@@ -7,25 +7,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.agree.biases import Bias, bias_of
-from zelo_ray.commands.agree.section import MeasuredTables
+from zelo_ray.commands.agree.biases import Bias, make_bias
+from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.evaluation.agreement import Agreement, kappa
 from zelo_ray.evaluation.agreement.counts import Floats
-from zelo_ray.evaluation.agreement.estimates import estimate, share
+from zelo_ray.evaluation.agreement.estimates import estimate, estimate_share
+from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
 from zelo_ray.evaluation.agreement.pairs import DECIDED, VOTES, VOTES_DECIDED, WITH_TIES
-from zelo_ray.evaluation.agreement.single import once
 from zelo_ray.evaluation.agreement.votes import (
     Ballots,
-    ballots,
-    both_orders,
-    circles,
     confusion,
-    crossed,
-    first_shown,
-    majority,
-    words,
+    count_both_orders,
+    count_circular,
+    count_first_shown,
+    cross_votes,
+    encode_votes,
+    judge_verdicts,
+    panel_verdicts,
 )
-from zelo_ray.formats.interchange.verdicts import OTHERS, PANEL, Verdicts
+from zelo_ray.formats.interchange.all_judgments import OTHERS, PANEL, AllJudgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 
@@ -34,14 +34,14 @@ _ONE_WAY = 0.9
 """The share of pairs in one order, or of votes with the same side first, that is not chance."""
 
 
-def measure_voting(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
+def measure_voting(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:
     """Measure position bias, flips and cyclic triads of each judge, and agreement on pairs."""
     biases: list[Bias] = []
     agreed: list[Agreement] = []
     notes: list[str] = []
     if len(verdicts.votes):
-        cast = ballots(verdicts.votes)
-        pair_words = words(once(cast, lenient=True) if options.lenient else cast)
+        cast = encode_votes(verdicts.votes)
+        pair_words = judge_verdicts(reduce_repeats(cast, lenient=True) if options.lenient else cast)
         biases = [*_biases(cast, pair_words, options)]
         agreed = [*_agreements(cast, pair_words, options)]
         notes = [*_note_one_order(cast, verdicts.votes)]
@@ -50,7 +50,7 @@ def measure_voting(verdicts: Verdicts, options: AgreeOptions) -> MeasuredTables:
 
 
 def _biases(cast: Ballots, preferences: Floats, options: AgreeOptions) -> Iterator[Bias]:
-    first, orders = first_shown(cast), both_orders(cast)
+    first, orders = count_first_shown(cast), count_both_orders(cast)
     for i, judge in enumerate(cast.judges):
         lost, _, won = first[i].T
         yield _share(judge, "first", won, won + lost, options)
@@ -59,16 +59,18 @@ def _biases(cast: Ballots, preferences: Floats, options: AgreeOptions) -> Iterat
         yield _share(judge, "one-tie", tied, same + flipped + tied, options)
         yield _circles(judge, cast, preferences[i], options)
     if len(cast.judges) > 2:
-        yield _circles(PANEL, cast, majority(preferences), options)
+        yield _circles(PANEL, cast, panel_verdicts(preferences), options)
 
 
 def _circles(judge: str, cast: Ballots, preferences: Floats, options: AgreeOptions) -> Bias:
-    circular, clear, _ = circles(cast, preferences).T
+    circular, clear, _ = count_circular(cast, preferences).T
     return _share(judge, "circles", circular, circular + clear, options)
 
 
 def _share(judge: str, name: str, part: Floats, total: Floats, options: AgreeOptions) -> Bias:
-    return bias_of(judge, name, "", share(part, total, **options.chance), int(total.sum()))
+    return make_bias(
+        judge, name, "", estimate_share(part, total, **options.interval_settings), int(total.sum())
+    )
 
 
 def _agreements(cast: Ballots, preferences: Floats, options: AgreeOptions) -> Iterator[Agreement]:
@@ -79,9 +81,9 @@ def _agreements(cast: Ballots, preferences: Floats, options: AgreeOptions) -> It
         yield from _agreement(
             *names, _WORDS, confusion(cast, preferences[a], preferences[b]), options
         )
-        yield from _agreement(*names, (VOTES, VOTES_DECIDED), crossed(cast, a, b), options)
+        yield from _agreement(*names, (VOTES, VOTES_DECIDED), cross_votes(cast, a, b), options)
     for a in judges if len(cast.judges) > 2 else ():
-        others = majority(preferences[[b for b in judges if b != a]])
+        others = panel_verdicts(preferences[[b for b in judges if b != a]])
         table = confusion(cast, preferences[a], others)
         yield from _agreement(cast.judges[a], OTHERS, _WORDS, table, options)
 
@@ -96,7 +98,7 @@ def _agreement(
         items = counts.sum(axis=(1, 2))
         for coefficient in ("agreement", "kappa"):
             of = _equal if coefficient == "agreement" else _kappa
-            figure = estimate(counts, items > 0, of, **options.chance)
+            figure = estimate(counts, items > 0, of, **options.interval_settings)
             ends = (figure.value, figure.low, figure.high)
             total = round(float(items.sum()))
             yield Agreement(a, b, scale, coefficient, *ends, total, figure.queries)
@@ -117,7 +119,7 @@ def _note_one_order(cast: Ballots, votes: pa.Table) -> Iterator[str]:
     """Yield a note on each judge that seems to have seen all pairs in one order."""
     has_order = cast.shown != 0
     swapped = pc.fill_null(votes["swapped"], False).to_numpy().astype(np.float64)
-    repeats = both_orders(cast).sum(axis=(1, 2))
+    repeats = count_both_orders(cast).sum(axis=(1, 2))
     for i, judge in enumerate(cast.judges):
         judge_votes = has_order & (cast.judge == i)
         pairs = len(np.unique(cast.pair[judge_votes]))

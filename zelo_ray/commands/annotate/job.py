@@ -16,44 +16,51 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from zelo_ray.commands.annotate.record import add_up, begin_record, write_run
+from zelo_ray.commands.annotate.record import add_spending, begin_record, write_run
 from zelo_ray.commands.annotate.recorded_replies import (
-    WatchFrom,
-    all_known,
-    count_known,
-    settle_known,
-    tallies_of,
+    WatchWithRecorded,
+    count_by_judge,
+    count_recorded,
+    read_all_recorded,
+    write_recorded,
 )
-from zelo_ray.engine.anchoring import anchored
-from zelo_ray.engine.batch import in_batches
+from zelo_ray.engine.anchoring import with_chosen_examples
+from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.count_input import InputCount, count_input
-from zelo_ray.engine.job import Timer, Watch, absolute, claimed, new_run_id, placed
-from zelo_ray.engine.learning import human_grades, with_scores
+from zelo_ray.engine.job import (
+    Timer,
+    Watch,
+    absolute_place,
+    claim_output,
+    new_run_id,
+    with_absolute_places,
+)
+from zelo_ray.engine.learning import learn_and_score, read_human_grades
 from zelo_ray.engine.ledger import salt_of
 from zelo_ray.engine.preflight import (
-    counts_of,
-    joined,
-    look_before,
-    look_for_batches,
-    nothing_known,
+    check_spending,
+    files_to_judge,
+    refuse_pending_batches,
     refuse_small_cap,
-    warn,
+    request_counters,
+    warn_of_settings,
+    will_need_ray,
 )
 from zelo_ray.engine.replacement import (
     refuse_fewer_queries,
     refuse_other_options,
     warn_of_other_questions,
 )
+from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.sample_input import pilot_lines
-from zelo_ray.engine.standing import RunFingerprint
-from zelo_ray.engine.write_parts import in_parts
+from zelo_ray.engine.write_parts import needs_parts
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.errors import RayTrouble
-from zelo_ray.formats.input import brought
+from zelo_ray.errors import RayUnavailable
+from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import load
+from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of
 from zelo_ray.ray.dataset import Job
 from zelo_ray.records import Judge
@@ -75,40 +82,43 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer = Timer()
-    load(options.protocol)
-    options = placed(brought(options, absolute(options.out), watch.say))
+    load_protocol(options.protocol)
+    options = with_absolute_places(resolve_inputs(options, absolute_place(options.out), watch.say))
     shards = find_shards(options.inputs, options.out)
     panel = panel_of(options, os.environ)
-    human = human_grades(options)
-    with claimed(options, watch, "annotate"):
-        salt_of(options.books)  # fails early if the ledger cannot be used
-        options = anchored(options, shards, watch.say)
+    human = read_human_grades(options)
+    with claim_output(options, watch, "annotate"):
+        salt_of(options.ledger_place)  # fails early if the ledger cannot be used
+        options = with_chosen_examples(options, shards, watch.say)
         refuse_other_options(options, panel)
         for line in warn_of_other_questions(options):
             watch.say(line)
         standing = RunFingerprint(options, panel, shards)
-        if summary := standing.found():
+        if summary := standing.read_current_summary():
             timer.lap("look")
             summary.seconds = timer.laps
+            judgments = counted(summary.judgments, load_protocol(options.protocol).noun)
             watch.say(
-                f"Up to date: {counted(summary.judgments, load(options.protocol).noun)} on "
+                f"Up to date: {judgments} on "
                 f"{counted(summary.queries, 'query', 'queries')}, nothing to do."
             )
             return summary
-        shards, set_aside = joined(options, shards, watch)
-        look = partial(_look, options, panel, shards, spent=spent)
-        if nothing_known(options, shards):
-            plan, (job, summary, tallies) = _at_once(look, options, watch, timer, human)
+        shards, set_aside = files_to_judge(options, shards, watch)
+        look = partial(_make_plan, options, panel, shards, spent=spent)
+        if will_need_ray(options, shards):
+            plan, (job, summary, tallies) = _plan_while_ray_starts(
+                look, options, watch, timer, human
+            )
         else:
             plan = look(watch)
             timer.lap("read")
-            job, summary, tallies = _come_by(plan, watch, timer, human)
+            job, summary, tallies = _ask_if_needed(plan, watch, timer, human)
         summary.rejected, summary.disabled = set_aside + plan.census.rejected, dict(job.disabled)
         summary.pilot_of = plan.pilot_of
         summary.notes += plan.census.own
-        add_up(summary, job, tallies)
+        add_spending(summary, job, tallies)
         summary.seconds = timer.laps
-        write_run(job, summary, tallies, standing.told(summary))
+        write_run(job, summary, tallies, standing.to_record(summary))
     return summary
 
 
@@ -125,7 +135,7 @@ class _Plan:
     """the number of all pools, if only some are judged as a pilot; else 0"""
 
 
-def _look(
+def _make_plan(
     options: AnnotateOptions,
     panel: tuple[Judge, ...],
     shards: Sequence[str],
@@ -136,34 +146,34 @@ def _look(
 ) -> _Plan:
     """Count the input, and say what will be asked."""
     keep = options.blocks == "query"  # otherwise invalid lines were reported before
-    counts = counts_of(options, panel)
+    counts = request_counters(options, panel)
     count = partial(count_input, shards, counts, options.out, keep=keep, stopped=stopped)
     in_all = census = count(show=options.show_query, metadata=options.show_metadata)
     only = None
     if options.pilot is not None and options.pilot < census.pools:
         only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
-        census = count(only=Job(options, panel, "", frozenset(), only).takes)
+        census = count(only=Job(options, panel, "", frozenset(), only).includes)
     refuse_fewer_queries(options, (query_id for _, _, query_id in census.places))
-    prefix = "up to " if load(options.protocol).max_rounds != 1 else ""
+    prefix = "up to " if load_protocol(options.protocol).max_rounds != 1 else ""
     planned = f"{prefix}{counted(sum(census.planned.values()), 'request')}"
     watch.say(
         f"{counted(census.pools, 'query', 'queries')}, "
         f"{counted(census.documents, 'document')}: {planned} to "
         f"{', '.join(judge.name for judge in panel)}"
     )
-    for line in (*in_all.told, *in_all.own):
+    for line in (*in_all.reports, *in_all.own):
         watch.say(line)
-    look_for_batches(options, panel, watch)
-    warn(options, panel, watch)
-    away = {judge.name for judge in panel if in_batches(judge, options)}
-    paid = look_before(options, {judge.name: judge for judge in panel}, watch, away)
+    refuse_pending_batches(options, panel, watch)
+    warn_of_settings(options, panel, watch)
+    away = {judge.name for judge in panel if goes_in_batches(judge, options)}
+    paid = check_spending(options, {judge.name: judge for judge in panel}, watch, away)
     spent = paid.dollars if spent is None else spent + paid.of_damage
     refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
     job = Job(options, panel, new_run_id(), frozenset(census.repeated), only)
     return _Plan(job, shards, census, spent, in_all.pools if only else 0)
 
 
-def _at_once(
+def _plan_while_ray_starts(
     look: Callable[..., _Plan],
     options: AnnotateOptions,
     watch: Watch,
@@ -171,25 +181,25 @@ def _at_once(
     human: pa.Table | None,
 ) -> tuple[_Plan, "Came"]:
     """Start Ray, and meanwhile plan what to ask."""
-    ended, waiting = threading.Event(), _Waiting(watch)
+    ended, waiting = threading.Event(), _BufferedWatch(watch)
     with ThreadPoolExecutor(1) as aside:
         looking = aside.submit(look, waiting, stopped=ended.is_set)
         aside.submit(import_module, "zelo_ray.ray.sweeps")
         try:
             with _on_ray(options, timer):
                 plan = looking.result()
-                waiting.tell()
+                waiting.flush()
                 timer.lap("read")
                 return plan, _ask(plan, watch, timer, human)
-        except RayTrouble:
+        except RayUnavailable:
             looking.result()  # an error here is the more useful one
-            waiting.tell()
+            waiting.flush()
             raise
         finally:
             ended.set()
 
 
-class _Waiting:
+class _BufferedWatch:
     """Buffers messages while Ray starts, because Ray suppresses what is printed meanwhile."""
 
     def __init__(self, watch: Watch) -> None:
@@ -197,31 +207,31 @@ class _Waiting:
         self.say = self._lines.append
         self.budget, self.show, self._watch = watch.budget, watch.show, watch
 
-    def tell(self) -> None:
+    def flush(self) -> None:
         """Pass on the buffered messages."""
         while self._lines:
             self._watch.say(self._lines.pop(0))
 
 
-def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
+def _ask_if_needed(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
     """Ask, fit and write; without Ray if all replies are recorded."""
     job, census = plan.job, plan.census
-    by_parts = in_parts(census.pools)
-    steps = None if by_parts else all_known(job, plan.shards, census.planned)
+    by_parts = needs_parts(census.pools)
+    steps = None if by_parts else read_all_recorded(job, plan.shards, census.planned)
     timer.lap("look for replies")
     if steps and len(steps) == census.pools:
         begin_record(job)
-        tallies = tallies_of(job, steps)
+        tallies = count_by_judge(job, steps)
         replies = sum(tally.known for tally in tallies.values())
         watch.say(f"All {replies:,} responses are already in the ledger.")
-        summary = settle_known(job, steps)
-        summary = with_scores(summary, job.options, human, partial(settle_known, job, steps))
+        summary = write_recorded(job, steps)
+        summary = learn_and_score(summary, job.options, human, partial(write_recorded, job, steps))
         timer.lap("fit and write")
         return job, summary, tallies
-    known_replies = count_known(job, plan.shards, census.planned)
+    known_replies = count_recorded(job, plan.shards, census.planned)
     if says := known_replies.describe(census.planned):
         watch.say(says)
-        watch = WatchFrom(watch, known_replies.by_judge if known_replies.is_exact else {})
+        watch = WatchWithRecorded(watch, known_replies.by_judge if known_replies.is_exact else {})
         watch.show({}, census.planned)
     with _on_ray(job.options, timer):
         return _ask(plan, watch, timer, human)
@@ -229,9 +239,9 @@ def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) ->
 
 @contextmanager
 def _on_ray(options: AnnotateOptions, timer: Timer) -> Iterator[None]:
-    from zelo_ray.ray.session import on_ray  # noqa: PLC0415 - a second, paid where it is used
+    from zelo_ray.ray.session import ray_session  # noqa: PLC0415 - a second, paid where it is used
 
-    with on_ray(options):
+    with ray_session(options):
         timer.lap("start Ray")
         yield
     timer.lap("end Ray")

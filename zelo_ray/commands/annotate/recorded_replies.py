@@ -5,51 +5,53 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zelo_ray.engine.batch.parts import Parts
-from zelo_ray.engine.bookkeeping import Tally, ledger_of
+from zelo_ray.engine.bookkeeping import Tally, open_ledger
+from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.job import POOLS_AT_ONCE, Watch
-from zelo_ray.engine.ledger import Ledger, paid_in
-from zelo_ray.engine.settle import settled
+from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, Step, advance, load
+from zelo_ray.protocols import Learned, Step, advance, load_protocol
 from zelo_ray.ray.dataset import Job
 from zelo_ray.records import Judge, Reply
 
 _MOST = 20_000  # planned requests; reading more takes longer than starting Ray
-Known = Sequence[tuple[Line, Step]]
+RecordedSteps = Sequence[tuple[Line, Step]]
 """Each valid line, with the protocol's last step."""
 
 
-class Answered:
+class UsableReplies:
     """The ledger as the clients see it: replies that will be asked for again are missing.
 
     Replies that are present are read as for building judgments.
     """
 
     def __init__(self, options: AnnotateOptions, panel: Sequence[Judge]) -> None:
-        self._there = ledger_of(options, panel)
-        self._all = Ledger(options.books)
+        self._there = open_ledger(options, panel)
+        self._all = Ledger(options.ledger_place)
 
     def __len__(self) -> int:
         return len(self._there)
 
-    def there(self, keys: Sequence[str]) -> list[bool]:
+    def contains(self, keys: Sequence[str]) -> list[bool]:
         """Return, by key, whether its reply is recorded."""
-        return self._there.there(keys)
+        return self._there.contains(keys)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
         """Read the replies of these keys."""
         return self._all.read(keys)
 
 
-def may_be_known(ledger_dir: str, planned: Mapping[str, int]) -> bool:
+def is_worth_reading(ledger_dir: str, planned: Mapping[str, int]) -> bool:
     """Return whether reading the ledger is worth it: a small job without open batches."""
     lying = any(part.is_open and part.judge in planned for part in Parts(ledger_dir))
     return sum(planned.values()) <= _MOST and not lying
 
 
-def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Known | None:
+def read_all_recorded(
+    job: Job, shards: Sequence[str], planned: Mapping[str, int]
+) -> RecordedSteps | None:
     """Return the results of the whole job; None if a reply is missing.
 
     Args:
@@ -57,14 +59,14 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
         shards: the files of the input.
         planned: requests by judge.
     """
-    if not may_be_known(job.options.books, planned):
+    if not is_worth_reading(job.options.ledger_place, planned):
         return None
-    replies = Answered(job.options, job.panel)
+    replies = UsableReplies(job.options, job.panel)
     if not len(replies):
         return None
-    protocol, steps = load(job.options.protocol), list[tuple[Line, Step]]()
+    protocol, steps = load_protocol(job.options.protocol), list[tuple[Line, Step]]()
     for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
-        if line.pool and job.takes(line):
+        if line.pool and job.includes(line):
             step = advance(protocol.rounds(line.pool, job.panel, job.options), replies)
             if step.missing:
                 return None
@@ -73,7 +75,7 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
 
 
 @dataclass(frozen=True, slots=True)
-class KnownReplies:
+class RecordedCount:
     """Number of requests of a job whose replies are recorded.
 
     Attributes:
@@ -93,7 +95,7 @@ class KnownReplies:
         return f"{about}{answers:,} answers recorded, {about}{requests:,} to ask" if answers else ""
 
 
-def count_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> KnownReplies:
+def count_recorded(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> RecordedCount:
     """Count the requests whose replies are recorded, before anything is asked.
 
     Args:
@@ -103,21 +105,21 @@ def count_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> 
     """
     if sum(planned.values()) > _MOST:
         rows = Counter[str]()
-        for (_, name), total in paid_in(job.options.books).totals.items():
+        for (_, name), total in sum_paid(job.options.ledger_place).totals.items():
             rows[name] += total.rows
         by_judge = {name: min(rows[name], limit) for name, limit in planned.items()}
-        return KnownReplies(by_judge, is_exact=False)
-    replies, counts = Answered(job.options, job.panel), Counter[str]()
-    rounds = load(job.options.protocol).rounds
+        return RecordedCount(by_judge, is_exact=False)
+    replies, counts = UsableReplies(job.options, job.panel), Counter[str]()
+    rounds = load_protocol(job.options.protocol).rounds
     held = shards if len(replies) else ()
     for line in (line for shard in held for line in read_lines(shard, LineLimits())):
-        if line.pool and job.takes(line):
+        if line.pool and job.includes(line):
             step = advance(rounds(line.pool, job.panel, job.options), replies)
-            counts.update(step.heard)
-    return KnownReplies(dict(counts), is_exact=True)
+            counts.update(step.reply_counts)
+    return RecordedCount(dict(counts), is_exact=True)
 
 
-class WatchFrom:
+class WatchWithRecorded:
     """Shows progress that starts at the recorded replies, which actors only find one by one.
 
     Args:
@@ -139,23 +141,25 @@ class WatchFrom:
         self._watch.show(tallies, planned)
 
 
-def settle_known(job: Job, recorded: Known, learned: Learned | None = None) -> Summary:
+def write_recorded(job: Job, recorded: RecordedSteps, learned: Learned | None = None) -> Summary:
     """Write the results, the same bytes as a run on Ray."""
-    only = bool(load(job.options.protocol).learned_from(job.options)) and learned is None
+    only = bool(load_protocol(job.options.protocol).learned_from(job.options)) and learned is None
     parts = (recorded[at : at + POOLS_AT_ONCE] for at in range(0, len(recorded), POOLS_AT_ONCE))
     blocks = (
-        settled([line for line, _ in part], [step for _, step in part], job.options, learned)
+        build_results_from_steps(
+            [line for line, _ in part], [step for _, step in part], job.options, learned
+        )
         for part in parts
     )
     return write_results(blocks, job.options, judgments_only=only)
 
 
-def tallies_of(job: Job, recorded: Known) -> dict[str, Tally]:
+def count_by_judge(job: Job, recorded: RecordedSteps) -> dict[str, Tally]:
     """Count the recorded replies by judge."""
     tallies = {judge.name: Tally() for judge in job.panel}
-    count = load(job.options.protocol).count
+    count = load_protocol(job.options.protocol).count
     for line, step in recorded:
         planned = count(line.pool, job.panel, job.options) if line.pool else {}
         for name, tally in tallies.items():
-            tally.pass_over(name, planned[name], 0, step)
+            tally.count_skipped(name, planned[name], 0, step)
     return tallies

@@ -6,11 +6,11 @@ from functools import partial
 
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.engine.job import Watch
-from zelo_ray.engine.lock import leaving_no_trace
+from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.engine.trial import find_fruitless_judges
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import load
+from zelo_ray.protocols import load_protocol
 from zelo_ray.records import CrownedScore
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
@@ -25,7 +25,7 @@ def run(options: AnnotateOptions, watch: Watch) -> Report:
     """
     from zelo_ray.commands.annotate.job import judge_pools  # noqa: PLC0415 - it takes a second
 
-    with leaving_no_trace(options.out, options.books):
+    with remove_folders_if_refused(options.out, options.ledger_place):
         summary = judge_pools(options, watch)
     figures = asdict(summary)
     if summary.stands:  # the record of the previous run is still valid
@@ -38,6 +38,6 @@ def run(options: AnnotateOptions, watch: Watch) -> Report:
 
 
 def _next_step(summary: Summary, options: AnnotateOptions, words: Sequence[str]) -> str:
-    crowned = issubclass(load(options.protocol).score.record, CrownedScore)
+    crowned = issubclass(load_protocol(options.protocol).score.record, CrownedScore)
     fruitless = find_fruitless_judges(options.out) if summary.failures else []
     return next_step.after_annotate(summary, options, words, crowned=crowned, fruitless=fruitless)

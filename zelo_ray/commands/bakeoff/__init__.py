@@ -8,19 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff.contrasts import contrasting, contrasts
-from zelo_ray.commands.bakeoff.files import describe, write_annotated, write_outcome
-from zelo_ray.commands.bakeoff.gate import gated
+from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
+from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write_outcome
+from zelo_ray.commands.bakeoff.gate import decide_gates
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
     Caution,
     Floats,
-    Hole,
     MeasuredRanker,
+    UnjudgedDocument,
     Unranked,
 )
-from zelo_ray.commands.bakeoff.people import corrections
-from zelo_ray.commands.bakeoff.slices import slices_of
+from zelo_ray.commands.bakeoff.people import correct_by_people
+from zelo_ray.commands.bakeoff.slices import compute_slices
 from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.measures import (
     Measure,
@@ -29,10 +29,10 @@ from zelo_ray.evaluation.measures import (
     default_measures,
     evaluate,
     parse_measures,
-    rank,
+    rank_run,
 )
-from zelo_ray.evaluation.significance import contest, label_draws
-from zelo_ray.formats.interchange.doubts import doubts_of
+from zelo_ray.evaluation.significance import evaluate_rankers, label_draws
+from zelo_ray.formats.interchange.suspicious_scores import find_doubts
 from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
 
@@ -40,9 +40,9 @@ __all__ = [
     "BakeoffOutcome",
     "MeasuredRanker",
     "Unranked",
-    "contrasting",
-    "contrasts",
-    "describe",
+    "build_contrasts",
+    "build_record",
+    "contrasting_queries",
     "measure",
     "write_annotated",
     "write_outcome",
@@ -53,7 +53,7 @@ _DRAWN_CELLS = 4 * 10**7
 _LABEL_CELLS = 2**22
 """Resampled labels that are in memory at once: 32 MB."""
 _CURVE = (1, 2, 3, 5, 10, 20, 50, 100)
-_HOLES_TO = 10
+_UNJUDGED_DEPTH = 10
 
 
 def measure(
@@ -85,7 +85,7 @@ def measure(
         Stopped: no ranker ranked any query, or the baseline ranked none.
     """
     measures = parse_measures(options.measures) or default_measures(truth)
-    rankings = {entry.name: rank(truth, entry.run, ties=options.ties) for entry in entries}
+    rankings = {entry.name: rank_run(truth, entry.run, ties=options.ties) for entry in entries}
     rankers = [name for name, ranking in rankings.items() if ranking.answered.any()]
     for entry in entries:
         query_ids = {failure.query_id for failure in entry.failures}
@@ -102,8 +102,8 @@ def measure(
     rankings = {name: rankings[name] for name in rankers}
     answered = np.array([ranking.answered for ranking in rankings.values()])
     values = _values(measures, rankings.values())
-    drawn = _drawn(measures, truth, rankings.values(), options)
-    means, comparisons = contest(
+    drawn = _evaluate_label_draws(measures, truth, rankings.values(), options)
+    means, comparisons = evaluate_rankers(
         values,
         answered,
         rankers,
@@ -116,34 +116,38 @@ def measure(
     outcome = BakeoffOutcome(
         measures=measures,
         truth=truth,
-        entries=entries,
-        arms=rankers,
+        rankers=entries,
+        ranker_names=rankers,
         values=values,
         answered=answered,
         rankings=rankings,
         means=means,
         comparisons=comparisons,
         slices=[],
-        holes=[hole for name in rankers for hole in _holes(name, rankings[name], _HOLES_TO)],
+        unjudged=[
+            hole
+            for name in rankers
+            for hole in _find_unjudged(name, rankings[name], _UNJUDGED_DEPTH)
+        ],
         curves=_curves(truth, measures, rankings),
-        draws=len(next(iter(drawn.values()))) if drawn else 0,
+        label_draws=len(next(iter(drawn.values()))) if drawn else 0,
         confidence=options.confidence,
     )
-    outcome.cautions = [*_cautions(outcome, options), *cautions]
-    outcome.slices = list(slices_of(outcome, options, fields))
-    outcome.people = corrections(outcome, labels, options) if labels else None
+    outcome.cautions = [*_find_cautions(outcome, options), *cautions]
+    outcome.slices = list(compute_slices(outcome, options, fields))
+    outcome.people = correct_by_people(outcome, labels, options) if labels else None
     if options.baseline:
-        outcome.gate = [*gated(outcome, options, drawn.get(outcome.leading))]
+        outcome.gate = [*decide_gates(outcome, options, drawn.get(outcome.leading))]
     return outcome
 
 
-def _cautions(outcome: BakeoffOutcome, options: BakeoffOptions) -> Iterator[Caution]:
+def _find_cautions(outcome: BakeoffOutcome, options: BakeoffOptions) -> Iterator[Caution]:
     """Yield reasons why the rankers' scores, or the truth's grades, may mislead."""
     truth, depth = outcome.truth, outcome.measures[0].cutoff
     ties = options.ties == "trec"  # other settings do not depend on the order of equal scores
-    for entry in (entry for entry in outcome.entries if entry.name in outcome.arms):
+    for entry in (entry for entry in outcome.rankers if entry.name in outcome.ranker_names):
         run = entry.run.filter(pc.is_in(entry.run["query_id"], pa.array(truth.query_ids)))
-        for doubt in doubts_of(run, depth, ties=ties):
+        for doubt in find_doubts(run, depth, ties=ties):
             yield Caution(run=entry.name, depth=depth, **asdict(doubt))
     below = int((truth.relevance < 0).sum())
     if below and truth.kind != "scores":
@@ -160,7 +164,7 @@ def _values(measures: Sequence[Measure], rankings: Iterable[Ranking]) -> dict[st
     return {str(measure): by_arm[:, m] for m, measure in enumerate(measures)}
 
 
-def _drawn(
+def _evaluate_label_draws(
     measures: Sequence[Measure],
     truth: Truth,
     rankings: Iterable[Ranking],
@@ -204,5 +208,5 @@ def _curves(
     return {str(replace(recall, cutoff=None)): curves}
 
 
-def _holes(name: str, ranking: Ranking, depth: int) -> list[Hole]:
-    return [Hole(name, *hole) for hole in ranking.unjudged(depth)]
+def _find_unjudged(name: str, ranking: Ranking, depth: int) -> list[UnjudgedDocument]:
+    return [UnjudgedDocument(name, *hole) for hole in ranking.unjudged(depth)]

@@ -12,7 +12,7 @@ from zelo_ray.records import Pool
 _RIVALS, _CONTRASTS, _SHOWN, _SNIPPET = 5, 5, 10, 280
 
 
-def contrasts(outcome: BakeoffOutcome, pools: Mapping[str, Pool]) -> list[dict[str, Any]]:
+def build_contrasts(outcome: BakeoffOutcome, pools: Mapping[str, Pool]) -> list[dict[str, Any]]:
     """Return the queries where the best ranker and its rivals differ most, with their documents.
 
     Args:
@@ -20,7 +20,7 @@ def contrasts(outcome: BakeoffOutcome, pools: Mapping[str, Pool]) -> list[dict[s
         pools: by query id, those of the queries that `contrasting` names, where there are any.
     """
     records = []
-    for run_a, run_b, q in _contrasting(outcome):
+    for run_a, run_b, q in _find_contrasts(outcome):
         query_id = outcome.truth.query_ids[q]
         pool = pools.get(query_id)
         texts = {d.id: d.content for d in pool.documents} if pool else {}
@@ -35,8 +35,8 @@ def contrasts(outcome: BakeoffOutcome, pools: Mapping[str, Pool]) -> list[dict[s
                 "query": pool.query if pool else "",
                 "run_a": run_a,
                 "run_b": run_b,
-                "value_a": float(values[outcome.arms.index(run_a), q]),
-                "value_b": float(values[outcome.arms.index(run_b), q]),
+                "value_a": float(values[outcome.ranker_names.index(run_a), q]),
+                "value_b": float(values[outcome.ranker_names.index(run_b), q]),
                 "documents": [
                     {
                         "doc_id": doc_id,
@@ -52,16 +52,16 @@ def contrasts(outcome: BakeoffOutcome, pools: Mapping[str, Pool]) -> list[dict[s
     return records
 
 
-def contrasting(outcome: BakeoffOutcome) -> set[str]:
+def contrasting_queries(outcome: BakeoffOutcome) -> set[str]:
     """Return the ids of the queries that `contrasts` shows."""
-    return {outcome.truth.query_ids[q] for _, _, q in _contrasting(outcome)}
+    return {outcome.truth.query_ids[q] for _, _, q in _find_contrasts(outcome)}
 
 
-def _contrasting(outcome: BakeoffOutcome) -> list[tuple[str, str, int]]:
-    best, *others = outcome.standing
+def _find_contrasts(outcome: BakeoffOutcome) -> list[tuple[str, str, int]]:
+    best, *others = outcome.leaderboard
     values, triples = outcome.values[outcome.leading], list[tuple[str, str, int]]()
     for rival in others[:_RIVALS]:
-        a, b = outcome.arms.index(best), outcome.arms.index(rival)
+        a, b = outcome.ranker_names.index(best), outcome.ranker_names.index(rival)
         answered = outcome.answered[a] & outcome.answered[b]
         apart = np.where(answered, np.abs(np.nan_to_num(values[a] - values[b])), 0.0)
         widest = np.argsort(-apart, kind="stable")[:_CONTRASTS]

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
-    Hole,
-    Kin,
-    LeftOut,
+    MeanWithoutFamily,
     MeasuredRanker,
+    SelfPreference,
     Slice,
+    UnjudgedDocument,
     Unranked,
 )
-from zelo_ray.formats.files import writing
+from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.tables import schema_of, table_of
@@ -26,7 +26,7 @@ from zelo_ray.records import Comparison, Mean, Metric, Ranked
 _ODD = re.compile(r"[^\w.+-]+")
 
 
-def describe(
+def build_record(
     outcome: BakeoffOutcome, shown: Sequence[Mapping[str, Any]], seconds: Mapping[str, float]
 ) -> dict[str, Any]:
     """Return what ``run.json`` says of a bake-off: summary, recall curves, and `contrasts`."""
@@ -35,32 +35,32 @@ def describe(
         "queries": queries,
         "documents": len(outcome.truth.relevance),
         "kind": outcome.truth.kind,
-        "digest": outcome.digest,
+        "digest": outcome.truth_digest,
     }
     rankers = [
         {
             "name": entry.name,
-            "answered": outcome.answered_by(entry.name),
-            "missing": queries - outcome.answered_by(entry.name),
+            "answered": outcome.count_answered(entry.name),
+            "missing": queries - outcome.count_answered(entry.name),
             "failed": len(entry.failures),
             "dollars": entry.dollars,
             "unpriced": entry.unpriced,
             "note": entry.note,
         }
-        for entry in outcome.entries
+        for entry in outcome.rankers
     ]
     summary = {
         "truth": truth,
         "arms": rankers,
-        "standing": outcome.standing,
+        "standing": outcome.leaderboard,
         "measures": [str(measure) for measure in outcome.measures],
         "leading": outcome.leading,
-        "label_draws": outcome.draws,
+        "label_draws": outcome.label_draws,
         "damaged": len(outcome.damaged),
-        "maybe_dollars": outcome.maybe_dollars,
+        "maybe_dollars": outcome.possibly_billed,
         "uncounted": dict(outcome.uncounted),
         "seconds": dict(seconds),
-        "kin": _kin(outcome.kin) if outcome.kin else None,
+        "kin": _describe_families(outcome.self_preference) if outcome.self_preference else None,
         "gate": [asdict(candidate) for candidate in outcome.gate],
         "warnings": [asdict(caution) for caution in outcome.cautions],
     }
@@ -79,9 +79,12 @@ def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
             [*outcome.comparisons, *(outcome.people.comparisons if outcome.people else ())],
         ),
         "slices": (Slice, outcome.slices),
-        "holes": (Hole, outcome.holes),
-        "kin": (LeftOut, outcome.kin.left_out if outcome.kin else []),
-        "failures": (Unranked, [f for entry in outcome.entries for f in entry.failures]),
+        "holes": (UnjudgedDocument, outcome.unjudged),
+        "kin": (
+            MeanWithoutFamily,
+            outcome.self_preference.left_out if outcome.self_preference else [],
+        ),
+        "failures": (Unranked, [f for entry in outcome.rankers for f in entry.failures]),
     }
     tables = {name: schema_of(record) for name, (record, _) in records.items()}
     runs = pa.schema([("run", pa.string()), *schema_of(Ranked)])
@@ -90,7 +93,7 @@ def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
             results.add(name, table_of(rows, record))
         for table in _metrics(outcome):
             results.add("metrics", table)
-        for entry in outcome.entries:
+        for entry in outcome.rankers:
             column = pa.array([entry.name] * len(entry.run), pa.string())
             results.add(
                 "runs", entry.run.select(schema_of(Ranked).names).add_column(0, "run", column)
@@ -116,7 +119,7 @@ def write_annotated(
     scores = [_scores(entry.run) for entry in entries]
     places = [f"{out.rstrip('/')}/annotated/{name}.jsonl" for name in names]
     with ExitStack() as stack:
-        files = [stack.enter_context(writing(place)) for place in places]
+        files = [stack.enter_context(open_for_writing(place)) for place in places]
         for line in lines:
             query_id = line.pool.query_id if line.pool else ""
             for file, by_query in zip(files, scores, strict=True):
@@ -147,22 +150,22 @@ def _scores(run: pa.Table) -> dict[str, dict[str, dict[str, float]]]:
     return by_query
 
 
-def _kin(kin: Kin) -> dict[str, Any]:
+def _describe_families(kin: SelfPreference) -> dict[str, Any]:
     """Describe for ``run.json`` the families of judges and rankers, and what was not refitted."""
-    kinship = kin.kinship
+    kinship = kin.overlap
     return {
         "judges": {judge: sorted(names) for judge, names in kinship.judges.items()},
         "arms": {
-            ranker: {"families": sorted(kinship.shared(ranker)), "judges": sorted(judges)}
-            for ranker, judges in kinship.of_arms.items()
+            ranker: {"families": sorted(kinship.shared_families(ranker)), "judges": sorted(judges)}
+            for ranker, judges in kinship.judges_by_ranker.items()
         },
-        "untold": kin.untold,
+        "untold": kin.not_refitted,
     }
 
 
 def _metrics(outcome: BakeoffOutcome) -> Iterable[pa.Table]:
     ids = pa.array(outcome.truth.query_ids, pa.string())
     for name, values in outcome.values.items():
-        for ranker, row in zip(outcome.arms, values, strict=True):
+        for ranker, row in zip(outcome.ranker_names, values, strict=True):
             columns = [pa.array([text] * len(ids), pa.string()) for text in (ranker, name)]
             yield pa.table([columns[0], ids, columns[1], pa.array(row)], schema=schema_of(Metric))

@@ -7,13 +7,13 @@ from typing import Any
 
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Corrections, Floats
 from zelo_ray.errors import Stopped
-from zelo_ray.evaluation.gate import Gated, gate
+from zelo_ray.evaluation.regression_gate import GateDecision, decide_gate
 from zelo_ray.options import BakeoffOptions
 
 
-def gated(
+def decide_gates(
     outcome: BakeoffOutcome, options: BakeoffOptions, drawn: Floats | None
-) -> Iterator[Gated]:
+) -> Iterator[GateDecision]:
     """Yield the gate of each other ranker against ``options.baseline``, by the leading measure.
 
     Args:
@@ -25,7 +25,7 @@ def gated(
         Stopped: the baseline ranked nothing.
     """
     baseline, people = options.baseline or "", outcome.people
-    if baseline not in outcome.arms:
+    if baseline not in outcome.ranker_names:
         raise Stopped(f"--baseline: {baseline} ranked no query of the truth")
     about: dict[str, Any] = {
         "baseline": baseline,
@@ -36,19 +36,19 @@ def gated(
     if people is None:
         values = outcome.values[outcome.leading]
         about |= {"measure": outcome.leading, "drawn": drawn}
-        yield from gate(values, outcome.answered, outcome.arms, **about)
+        yield from decide_gate(values, outcome.answered, outcome.ranker_names, **about)
     elif people.values is not None and people.telling is not None and not why:
-        labelled = people.telling[outcome.arms.index(baseline)].tolist()
+        labelled = people.telling[outcome.ranker_names.index(baseline)].tolist()
         about |= {"measure": people.measures[0], "labelled": labelled}
         about |= {"estimate": "corrected"}
-        yield from gate(people.values, outcome.answered, outcome.arms, **about)
+        yield from decide_gate(people.values, outcome.answered, outcome.ranker_names, **about)
     else:
         why = why or f"people's labels correct nothing: {people.refused}"
-        others = (ranker for ranker in outcome.arms if ranker != baseline)
-        yield from (_open(ranker, why, outcome, options) for ranker in others)
-    for entry in outcome.entries:
-        if entry.name not in outcome.arms:
-            yield _open(entry.name, "it ranked no query of the truth", outcome, options)
+        others = (ranker for ranker in outcome.ranker_names if ranker != baseline)
+        yield from (_undecided(ranker, why, outcome, options) for ranker in others)
+    for entry in outcome.rankers:
+        if entry.name not in outcome.ranker_names:
+            yield _undecided(entry.name, "it ranked no query of the truth", outcome, options)
 
 
 def _other_measure(people: Corrections, outcome: BakeoffOutcome) -> str:
@@ -62,9 +62,11 @@ def _other_measure(people: Corrections, outcome: BakeoffOutcome) -> str:
     return f"people's labels correct {corrected}, not {leading}: name it first in --measures"
 
 
-def _open(run: str, why: str, outcome: BakeoffOutcome, options: BakeoffOptions) -> Gated:
+def _undecided(
+    run: str, why: str, outcome: BakeoffOutcome, options: BakeoffOptions
+) -> GateDecision:
     """Return the gate of a ranker for which there is not enough data."""
-    return Gated(
+    return GateDecision(
         run=run,
         baseline=options.baseline or "",
         measure=outcome.leading,

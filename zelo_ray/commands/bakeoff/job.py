@@ -19,79 +19,86 @@ from zelo_ray.commands.bakeoff import (
     BakeoffOutcome,
     MeasuredRanker,
     Unranked,
-    contrasting,
-    contrasts,
-    describe,
+    build_contrasts,
+    build_record,
+    contrasting_queries,
     measure,
     write_annotated,
     write_outcome,
 )
-from zelo_ray.commands.bakeoff.kin import guard
-from zelo_ray.commands.bakeoff.kinship import Kinship, kinship_of
+from zelo_ray.commands.bakeoff.model_families import FamilyOverlap, find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import Caution
-from zelo_ray.commands.bakeoff.own_queries import TextPlaces, without_own_queries
-from zelo_ray.commands.bakeoff.rest import annotated
-from zelo_ray.engine.batch.parts import in_doubt
+from zelo_ray.commands.bakeoff.own_queries import TextSources, remove_own_queries
+from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
+from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
+from zelo_ray.engine.batch.parts import sum_possibly_billed
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import Count, InputCount, count_input
-from zelo_ray.engine.exposure import uncounted
-from zelo_ray.engine.job import Timer, Watch, absolute, claimed, new_run_id, placed
+from zelo_ray.engine.exposure import sum_uncounted
+from zelo_ray.engine.job import (
+    Timer,
+    Watch,
+    absolute_place,
+    claim_output,
+    new_run_id,
+    with_absolute_places,
+)
 from zelo_ray.engine.ledger import Damaged, salt_of
-from zelo_ray.engine.preflight import look_before, refuse_small_cap
+from zelo_ray.engine.preflight import check_spending, refuse_small_cap
 from zelo_ray.errors import InputError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
-from zelo_ray.formats.input import brought
-from zelo_ray.formats.input.keeping import noted
+from zelo_ray.formats.input import resolve_inputs
+from zelo_ray.formats.input.stored_inputs import read_notes
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import (
     digest_judgments,
     holds_texts,
-    pools_of_truth,
+    pools_file_of_truth,
     read_truth,
 )
 from zelo_ray.formats.labels import PeoplesLabels, read_labels
 from zelo_ray.formats.pools import Line, LineLimits, find_shards, read_lines
-from zelo_ray.formats.record import RUN, begin, last_record
 from zelo_ray.formats.results import write_json
+from zelo_ray.formats.run_record import RUN, last_record, record_start
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import AnnotateOptions, BakeoffOptions, meant
-from zelo_ray.protocols import find
+from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
+from zelo_ray.protocols import find_protocol
 from zelo_ray.providers.pricing import table_version
-from zelo_ray.ray.branches import ask_all, asking
+from zelo_ray.ray.branches import online_branch, run_branches
 from zelo_ray.ray.coordinator import open_coordinator
 from zelo_ray.ray.dataset import Job
 from zelo_ray.ray.limits_actor import limits_for
-from zelo_ray.ray.placement import gpus_of, short_of_gpus
+from zelo_ray.ray.placement import gpus_for, warn_of_missing_gpus
 from zelo_ray.ray.ranking import rank_pools
-from zelo_ray.ray.session import on_ray
+from zelo_ray.ray.session import ray_session
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Pool, Ranked
-from zelo_ray.rerankers import Arm, arms_of, asking_options
-from zelo_ray.rerankers.ranking import fields_of
+from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
+from zelo_ray.rerankers.ranking import query_fields
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class _AskedRankers:
     """The rankers that are asked, each with its options, and the pools that they order."""
 
-    arms: Mapping[str, tuple[Arm, AnnotateOptions]]
+    rankers: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]
     shards: Sequence[str]
     places: frozenset[tuple[str, int]]
     run_id: str
 
     def job(self, name: str) -> Job:
         """Return the job of one ranker."""
-        ranker, options = self.arms[name]
+        ranker, options = self.rankers[name]
         panel = (ranker.judge,) if ranker.judge else ()
         return Job(options, panel, self.run_id, frozenset(), self.places, label=name)
 
 
 @dataclass(slots=True)
-class _Ranked:
+class _AskedResults:
     """Results of asking the rankers."""
 
-    entries: list[MeasuredRanker]
+    rankers: list[MeasuredRanker]
     tallies: dict[str, Tally] = field(default_factory=dict)
     damaged: list[Damaged] = field(default_factory=list)
 
@@ -104,16 +111,18 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer, run_id, raw_options = Timer(), new_run_id(), options
-    options = brought(_with_pools(options), absolute(options.out), watch.say, "pools")
-    options = placed(options)
+    options = resolve_inputs(
+        _use_truth_as_pools(options), absolute_place(options.out), watch.say, "pools"
+    )
+    options = with_absolute_places(options)
     parse_measures(options.measures)
-    rankers = {ranker.name: ranker for ranker in arms_of(options, os.environ, run_id=run_id)}
+    rankers = {ranker.name: ranker for ranker in build_rankers(options, os.environ, run_id=run_id)}
     if not rankers and not options.runs:
         raise OptionError("no rankers: name --rerankers, such as original bm25, or --runs FILE")
-    with claimed(options, watch, "bakeoff"):
+    with claim_output(options, watch, "bakeoff"):
         table = read_truth(options.truth)
         labels = read_labels(options.human) if options.human else None
-        digest, changed = _changes(options, table, labels)
+        digest, changed = _check_truth_changes(options, table, labels)
         runs = [
             MeasuredRanker(name, run) for name, run in read_runs(options.runs, ranks=True).items()
         ]
@@ -123,68 +132,75 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         )
         runs.extend(baseline)
         baseline_name = baseline[0].name if baseline else baseline_name
-        _refuse_twins([*rankers], [entry.name for entry in runs])
-        judged = annotated(options.truth)
-        kinship = _kinship(judged.judges if judged else (), rankers, runs, options)
+        _refuse_duplicate_names([*rankers], [entry.name for entry in runs])
+        judged = find_truth_run(options.truth)
+        kinship = _find_families(judged.judges if judged else (), rankers, runs, options)
         wants_pools = rankers or options.pools or options.slices or options.write_annotated
         shards = _shards(options) if wants_pools else []
-        arm_options = {name: (ranker, _asked(ranker, options)) for name, ranker in rankers.items()}
+        arm_options = {
+            name: (ranker, _options_to_ask(ranker, options)) for name, ranker in rankers.items()
+        }
         fields: dict[str, dict[str, str]] = {}
-        census = _census(table, shards, arm_options, options, fields) if shards else InputCount()
+        census = (
+            _count_pools(table, shards, arm_options, options, fields) if shards else InputCount()
+        )
         timer.lap("read")
         if shards:
-            table = _among(table, census, watch)
+            table = _truth_with_pools(table, census, watch)
         if rankers:
-            salt_of(options.books)  # fails early if the ledger cannot be used
-            begin(options.out, RUN, _record(options, run_id))
+            salt_of(options.ledger_place)  # fails early if the ledger cannot be used
+            record_start(options.out, RUN, _record(options, run_id))
             places = frozenset((file, number) for file, number, _ in census.places)
-            contestants = _Field(arm_options, shards, places, run_id)
+            contestants = _AskedRankers(arm_options, shards, places, run_id)
             ranked = _rank_all(contestants, options, census.planned, watch, timer)
         else:
-            ranked = _Ranked([])
-        ranked.entries.extend(runs)
+            ranked = _AskedResults([])
+        ranked.rankers.extend(runs)
         measured = options.model_copy(update={"baseline": baseline_name})
-        table, own_cautions = _without_own(
-            table, ranked.entries, (raw_options, options), shards, watch
+        table, own_cautions = _remove_own(
+            table, ranked.rankers, (raw_options, options), shards, watch
         )
         cautions = own_cautions + changed
-        outcome = measure(Truth(table), ranked.entries, measured, fields, labels, cautions=cautions)
-        guard(outcome, kinship, judged, measured)
-        outcome.digest, outcome.damaged = digest, ranked.damaged
-        outcome.maybe_dollars, outcome.uncounted = in_doubt(options.books), uncounted(options.books)
+        outcome = measure(Truth(table), ranked.rankers, measured, fields, labels, cautions=cautions)
+        guard_against_self_preference(outcome, kinship, judged, measured)
+        outcome.truth_digest, outcome.damaged = digest, ranked.damaged
+        outcome.possibly_billed, outcome.uncounted = (
+            sum_possibly_billed(options.ledger_place),
+            sum_uncounted(options.ledger_place),
+        )
         timer.lap("measure")
         write_outcome(options.out, outcome)
         if options.write_annotated:
-            write_annotated(options.out, _good_lines(shards, census), outcome.entries)
-        contrasted = contrasts(outcome, _pools(options, shards, contrasting(outcome)))
+            write_annotated(options.out, _ranked_lines(shards, census), outcome.rankers)
+        contrasted = build_contrasts(outcome, _pools(options, shards, contrasting_queries(outcome)))
         timer.lap("write")
-        _write_run(options, run_id, describe(outcome, contrasted, timer.laps), ranked.tallies)
+        _write_run(options, run_id, build_record(outcome, contrasted, timer.laps), ranked.tallies)
     return outcome
 
 
-_OWN: Mapping[str, str] = {
+_OWN_QUERY_MESSAGES: Mapping[str, str] = {
     "own_query": "removed the query itself (same id and text) from runs and truth, as in BEIR's "
     "evaluation: of {}",
     "own_id": "kept a document with the id of its query, whose text differs or is unknown: of {}",
 }
 
 
-def _kinship(
+def _find_families(
     judges: Iterable[str],
-    rankers: Mapping[str, Arm],
+    rankers: Mapping[str, BakeoffRanker],
     runs: Sequence[MeasuredRanker],
     options: BakeoffOptions,
-) -> Kinship:
+) -> FamilyOverlap:
     """Return the model families of rankers and of the truth's judges."""
     who = {
         name: ranker.judge.name if ranker.judge else ranker.protocol
         for name, ranker in rankers.items()
     }
     who |= {entry.name: entry.name for entry in runs}
-    return kinship_of(judges, who, options.families)
+    return find_family_overlap(judges, who, options.families)
 
 
-def _changes(
+def _check_truth_changes(
     options: BakeoffOptions, table: pa.Table, labels: PeoplesLabels | None
 ) -> tuple[str, list[Caution]]:
     """Warn if the truth has changed since the last bake-off here, or since labels were drawn.
@@ -199,7 +215,7 @@ def _changes(
     return digest, [Caution("new_truth")] * new + [Caution("old_labels")] * old
 
 
-def _without_own(
+def _remove_own(
     table: pa.Table,
     entries: Sequence[MeasuredRanker],
     options: tuple[BakeoffOptions, BakeoffOptions],
@@ -216,28 +232,33 @@ def _without_own(
         watch: gets messages.
     """
     raw_options, read = options
-    texts = TextPlaces(
+    texts = TextSources(
         partial(_any_shards, read, shards), raw_options.corpus, raw_options.queries, read.truth
     )
-    table, cautions = without_own_queries(table, entries, texts)
+    table, cautions = remove_own_queries(table, entries, texts)
     for caution in cautions:
-        watch.say(_OWN[caution.code].format(counted(caution.queries, "query", "queries")))
+        watch.say(
+            _OWN_QUERY_MESSAGES[caution.code].format(counted(caution.queries, "query", "queries"))
+        )
     return table, cautions
 
 
-def _asked(ranker: Arm, options: BakeoffOptions) -> AnnotateOptions:
+def _options_to_ask(ranker: BakeoffRanker, options: BakeoffOptions) -> AnnotateOptions:
     """Return the options to ask a ranker with; if one has to stop, the others go on."""
     return asking_options(ranker, options).model_copy(update={"allow_missing_judges": True})
 
 
-def _with_pools(options: BakeoffOptions) -> BakeoffOptions:
+def _use_truth_as_pools(options: BakeoffOptions) -> BakeoffOptions:
     """Use the truth as pools, if pools are needed and it holds texts in another format.
 
     Raises:
         OptionError: an option says how to read pools, and there are none.
     """
     wanted = options.rerankers or options.slices or options.write_annotated
-    pools, texts = options.pools, wanted and not options.pools and not pools_of_truth(options.truth)
+    pools, texts = (
+        options.pools,
+        wanted and not options.pools and not pools_file_of_truth(options.truth),
+    )
     if texts and holds_texts(options.truth):
         pools = (options.truth,)
     for name in ("columns", "corpus", "queries"):
@@ -248,7 +269,7 @@ def _with_pools(options: BakeoffOptions) -> BakeoffOptions:
 
 def _shards(options: BakeoffOptions) -> list[str]:
     """Return the files of the pools, which may be next to the truth."""
-    truth_pools = () if options.pools else (pools_of_truth(options.truth) or "",)
+    truth_pools = () if options.pools else (pools_file_of_truth(options.truth) or "",)
     if truth_pools == ("",):
         raise OptionError(f"--pools: name the documents to rank; {options.truth} has none")
     return find_shards(options.pools or truth_pools)
@@ -269,7 +290,7 @@ def _baseline(options: BakeoffOptions, rankers: Sequence[str]) -> list[MeasuredR
     try:
         runs = read_runs([name], ranks=True)
     except InputError as error:
-        hint = f"there are {', '.join(rankers)}{meant(name, rankers)}"
+        hint = f"there are {', '.join(rankers)}{did_you_mean(name, rankers)}"
         raise OptionError(
             f"--baseline: {name} is not a ranker ({hint}) nor a run: {error}"
         ) from None
@@ -278,17 +299,17 @@ def _baseline(options: BakeoffOptions, rankers: Sequence[str]) -> list[MeasuredR
     return [MeasuredRanker(*pair) for pair in runs.items()]
 
 
-def _refuse_twins(rankers: Sequence[str], runs: Sequence[str]) -> None:
+def _refuse_duplicate_names(rankers: Sequence[str], runs: Sequence[str]) -> None:
     names = [*rankers, *runs]
     if twins := sorted({name for name in names if names.count(name) > 1}):
         do = "--runs NAME=FILE" if twins[0] in runs else "--rerankers NAME=RERANKER"
         raise OptionError(f"two rankers are named {twins[0]}; name one of them, as {do}")
 
 
-def _census(
+def _count_pools(
     table: pa.Table,
     shards: Sequence[str],
-    rankers: Mapping[str, tuple[Arm, AnnotateOptions]],
+    rankers: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]],
     options: BakeoffOptions,
     fields: dict[str, dict[str, str]],
 ) -> InputCount:
@@ -303,7 +324,7 @@ def _census(
         if line.pool is None or line.pool.query_id not in query_ids:
             return False
         if options.slices:
-            fields[line.pool.query_id] = fields_of(line)
+            fields[line.pool.query_id] = query_fields(line)
         return True
 
     try:
@@ -323,12 +344,12 @@ def _census(
     return census
 
 
-def _count(ranker: Arm, options: AnnotateOptions) -> Count:
-    protocol, panel = find(ranker.protocol), (ranker.judge,) if ranker.judge else ()
+def _count(ranker: BakeoffRanker, options: AnnotateOptions) -> Count:
+    protocol, panel = find_protocol(ranker.protocol), (ranker.judge,) if ranker.judge else ()
     return lambda pool: sum(protocol.count(pool, panel, options).values())
 
 
-def _among(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
+def _truth_with_pools(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
     """Return the rows of the truth for queries that have pools."""
     held = len(pc.unique(table["query_id"]))
     watch.say(
@@ -336,7 +357,7 @@ def _among(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
         f"{counted(census.documents, 'document')}; requests: "
         + (", ".join(f"{name} {n:,}" for name, n in census.planned.items()) or "none")
     )
-    for line in (*census.told, *census.own):
+    for line in (*census.reports, *census.own):
         watch.say(line)
     if census.rejected:
         bad = counted(census.rejected, "invalid input line")
@@ -348,37 +369,39 @@ def _among(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
 
 
 def _rank_all(
-    field: _Field,
+    field: _AskedRankers,
     options: BakeoffOptions,
     planned: Mapping[str, int],
     watch: Watch,
     timer: Timer,
-) -> _Ranked:
+) -> _AskedResults:
     """Ask every ranker, then collect how each ranked every pool."""
-    with on_ray(options), limits_for(field.run_id):
+    with ray_session(options), limits_for(field.run_id):
         timer.lap("start Ray")
         _look_for_gpus(field, options, watch)
-        judges = {name: ranker.judge for name, (ranker, _) in field.arms.items() if ranker.judge}
-        paid = look_before(options, judges, watch)
+        judges = {name: ranker.judge for name, (ranker, _) in field.rankers.items() if ranker.judge}
+        paid = check_spending(options, judges, watch)
         panels = [
             (arm_options, (ranker.judge,))
-            for ranker, arm_options in field.arms.values()
+            for ranker, arm_options in field.rankers.values()
             if ranker.judge
         ]
         refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
         desk = open_coordinator(options, paid.dollars, watch.budget)
         online = [
-            asking(field.job(name), field.shards, desk, [judge], options.num_gpus.get(name, 0))
+            online_branch(
+                field.job(name), field.shards, desk, [judge], options.num_gpus.get(name, 0)
+            )
             for name, judge in judges.items()
         ]
-        tallies, reason, disabled = ask_all(online, (), desk, planned, watch)
+        tallies, reason, disabled = run_branches(online, (), desk, planned, watch)
         timer.lap("ask")
         if reason:
             replies = sum(tally.answered for tally in tallies.values())
             raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
-        ranked = _gather(field, disabled)
+        ranked = _collect_rankings(field, disabled)
         timer.lap("gather")
-    for entry in ranked.entries:
+    for entry in ranked.rankers:
         tally = tallies.get(entry.name, Tally())
         entry.dollars, entry.unpriced = tally.dollars, tally.unpriced
         if entry.name in disabled:
@@ -387,38 +410,38 @@ def _rank_all(
     return ranked
 
 
-def _look_for_gpus(field: _Field, options: BakeoffOptions, watch: Watch) -> None:
+def _look_for_gpus(field: _AskedRankers, options: BakeoffOptions, watch: Watch) -> None:
     """Check that there are enough GPUs; Ray would wait for them silently.
 
     Raises:
         OptionError: this machine has too few; a cluster may still grow.
     """
-    judges = {name: ranker.judge for name, (ranker, _) in field.arms.items() if ranker.judge}
-    needs = {name: gpus_of(judge) for name, judge in judges.items()} | dict(options.num_gpus)
+    judges = {name: ranker.judge for name, (ranker, _) in field.rankers.items() if ranker.judge}
+    needs = {name: gpus_for(judge) for name, judge in judges.items()} | dict(options.num_gpus)
     wanted = options.actors * sum(needs.values())
-    if says := short_of_gpus("num_gpus: the rankers", wanted):
+    if says := warn_of_missing_gpus("num_gpus: the rankers", wanted):
         watch.say(says)
 
 
-def _gather(field: _Field, disabled: Mapping[str, Disabled]) -> _Ranked:
+def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) -> _AskedResults:
     """Collect how each ranker ranked every pool.
 
     Raises:
         Stopped: replies are missing that no reranker will give.
     """
-    job = field.job(next(iter(field.arms)))
-    ranked = _Ranked([])
-    parts: dict[str, list[pa.Table]] = {name: [] for name in field.arms}
-    failures: dict[str, list[Unranked]] = {name: [] for name in field.arms}
-    for block in rank_pools(job, field.shards, field.arms, disabled):
+    job = field.job(next(iter(field.rankers)))
+    ranked = _AskedResults([])
+    parts: dict[str, list[pa.Table]] = {name: [] for name in field.rankers}
+    failures: dict[str, list[Unranked]] = {name: [] for name in field.rankers}
+    for block in rank_pools(job, field.shards, field.rankers, disabled):
         if missing := pc.sum(block["missing"]).as_py():
             raise Stopped(f"{missing:,} replies could not be obtained from any reranker")
-        for name in field.arms:
+        for name in field.rankers:
             rows = block.filter(pc.equal(block["run"], name))
             parts[name].append(_lines_of(rows))
             failures[name].extend(_failures_of(rows))
-    for name in field.arms:
-        ranked.entries.append(MeasuredRanker(name, pa.concat_tables(parts[name]), failures[name]))
+    for name in field.rankers:
+        ranked.rankers.append(MeasuredRanker(name, pa.concat_tables(parts[name]), failures[name]))
     return ranked
 
 
@@ -436,7 +459,7 @@ def _failures_of(rows: pa.Table) -> Iterator[Unranked]:
         yield Unranked(**row)
 
 
-def _good_lines(shards: Sequence[str], census: InputCount) -> Iterator[Line]:
+def _ranked_lines(shards: Sequence[str], census: InputCount) -> Iterator[Line]:
     """Yield the lines of the pools that were ranked."""
     places = {(file, number) for file, number, _ in census.places}
     for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
@@ -446,7 +469,7 @@ def _good_lines(shards: Sequence[str], census: InputCount) -> Iterator[Line]:
 
 def _any_shards(options: BakeoffOptions, shards: Sequence[str]) -> Sequence[str]:
     """Return the files of the pools, if there are any, also where nothing needed them yet."""
-    if not shards and (options.pools or pools_of_truth(options.truth)):
+    if not shards and (options.pools or pools_file_of_truth(options.truth)):
         return _shards(options)
     return shards
 
@@ -473,7 +496,7 @@ def _write_run(
         "finished": True,
         "versions": versions | {"prices": table_version(options.prices)},
         "judges": {name: asdict(tally) for name, tally in tallies.items()},
-        "notes": noted(options.pools, options.out),
+        "notes": read_notes(options.pools, options.out),
         **told,
     }
     write_json(options.out, RUN, record)

@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zelo_ray.commands.bakeoff.kinship import Kinship
+from zelo_ray.commands.bakeoff.model_families import FamilyOverlap
 from zelo_ray.engine.ledger import Damaged
-from zelo_ray.evaluation.gate import Gated
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth
+from zelo_ray.evaluation.people.error_forecast import ErrorForecast
 from zelo_ray.evaluation.people.frame import Ints
-from zelo_ray.evaluation.people.outlook import Outlook
-from zelo_ray.formats.interchange.doubts import Doubted
+from zelo_ray.evaluation.regression_gate import GateDecision
+from zelo_ray.formats.interchange.suspicious_scores import Doubted
 from zelo_ray.records import Comparison, Mean, Status
 
 Floats = NDArray[np.float64]
-Way = Literal["drawn", "complete", "queries"]
+SampleDesign = Literal["drawn", "complete", "queries"]
 """How the labelled documents were chosen: at random with known probabilities; completely; or
 completely for some queries, which are treated as a random sample."""
 
@@ -55,7 +55,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
+class UnjudgedDocument:
     """An unjudged document among the first of a run."""
 
     run: str
@@ -83,7 +83,7 @@ class Caution:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class MeanWithoutFamily:
     """The mean of a ranker, and its place, by the truth without the judges of one family."""
 
     without: str
@@ -100,12 +100,12 @@ class LeftOut:
 
 
 @dataclass(slots=True)
-class Kin:
+class SelfPreference:
     """Model families of rankers and judges, and the leaderboard without each of them."""
 
-    kinship: Kinship
-    left_out: list[LeftOut] = field(default_factory=list)
-    untold: dict[str, str] = field(default_factory=dict)
+    overlap: FamilyOverlap
+    left_out: list[MeanWithoutFamily] = field(default_factory=list)
+    not_refitted: dict[str, str] = field(default_factory=dict)
     """by family, why there is no leaderboard without it"""
 
 
@@ -132,7 +132,7 @@ class LabelForecast:
     run_a: str
     run_b: str
     measure: str
-    outlook: Outlook
+    outlook: ErrorForecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Corrections:
     """documents that were drawn and have no label yet"""
     between: Sequence[str] = ()
     """sentences on how far two people agree who labelled the same documents"""
-    way: Way | None = None
+    way: SampleDesign | None = None
     queries: int = 0
     """that have labels"""
     refused: str = ""
@@ -185,8 +185,8 @@ class BakeoffOutcome:
 
     measures: tuple[Measure, ...]
     truth: Truth
-    entries: list[MeasuredRanker]
-    arms: list[str]
+    rankers: list[MeasuredRanker]
+    ranker_names: list[str]
     """names of those that answered a query; only these are measured"""
     values: dict[str, Floats]
     answered: NDArray[np.bool_]
@@ -194,9 +194,9 @@ class BakeoffOutcome:
     means: list[Mean]
     comparisons: list[Comparison]
     slices: list[Slice]
-    holes: list[Hole]
+    unjudged: list[UnjudgedDocument]
     curves: dict[str, dict[str, list[tuple[int, float]]]]
-    draws: int
+    label_draws: int
     """of the labels, under their standard errors; 0 if the labels are exact"""
     confidence: float
     """of all intervals"""
@@ -204,16 +204,16 @@ class BakeoffOutcome:
     """damaged lines of the ledger, which are ignored"""
     people: Corrections | None = None
     """corrections by people's labels, if there are any"""
-    gate: list[Gated] = field(default_factory=list)
+    gate: list[GateDecision] = field(default_factory=list)
     """the other rankers against the baseline, if there is one"""
-    maybe_dollars: float = 0.0
+    possibly_billed: float = 0.0
     """at most what may have been billed besides, for interrupted calls"""
     uncounted: Mapping[str, float] = field(default_factory=dict)
     """the part of it for answers that reported no tokens, by reranker"""
-    kin: Kin | None = None
+    self_preference: SelfPreference | None = None
     """model families; None before they are checked"""
     cautions: list[Caution] = field(default_factory=list)
-    digest: str = ""
+    truth_digest: str = ""
     """of all judgments of the truth; see `digest_judgments`"""
 
     @property
@@ -222,22 +222,26 @@ class BakeoffOutcome:
         return str(self.measures[0])
 
     @property
-    def standing(self) -> list[str]:
+    def leaderboard(self) -> list[str]:
         """Return the names of rankers, best first by the leading measure; ties by name."""
         means = {row.run: row.mean for row in self.means if row.measure == self.leading}
-        return standing({ranker: means[ranker] for ranker in self.arms})
+        return sort_by_mean({ranker: means[ranker] for ranker in self.ranker_names})
 
-    def answered_by(self, ranker: str) -> int:
+    def count_answered(self, ranker: str) -> int:
         """Count the queries of the truth that a ranker ranked."""
-        return int(self.answered[self.arms.index(ranker)].sum()) if ranker in self.arms else 0
+        return (
+            int(self.answered[self.ranker_names.index(ranker)].sum())
+            if ranker in self.ranker_names
+            else 0
+        )
 
     @property
     def complete(self) -> bool:
         """Return whether every ranker answered every query."""
-        return len(self.arms) == len(self.entries) and bool(self.answered.all())
+        return len(self.ranker_names) == len(self.rankers) and bool(self.answered.all())
 
 
-def standing(means: Mapping[str, float]) -> list[str]:
+def sort_by_mean(means: Mapping[str, float]) -> list[str]:
     """Sort rankers by their mean, best first; ties by name, those without a mean last."""
     values = {ranker: -inf if isnan(mean) else mean for ranker, mean in means.items()}
     return sorted(values, key=lambda ranker: (-values[ranker], ranker))

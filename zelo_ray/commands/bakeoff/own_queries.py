@@ -8,14 +8,14 @@ import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff.outcome import Caution, MeasuredRanker
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input.collection import collection_at
-from zelo_ray.formats.interchange.texts import by_id, read_texts
-from zelo_ray.formats.own_query import is_same_text, left_out_of
+from zelo_ray.formats.input.collection import find_collection
+from zelo_ray.formats.interchange.texts import index_by_id, read_texts
+from zelo_ray.formats.own_query import is_same_text, queries_left_out
 from zelo_ray.formats.pools import LineLimits, read_lines
 
 
 @dataclass(frozen=True, slots=True)
-class TextPlaces:
+class TextSources:
     """Places where the texts of documents and queries may be found."""
 
     shards: Callable[[], Sequence[str]]
@@ -25,8 +25,8 @@ class TextPlaces:
     truth: str = ""
 
 
-def without_own_queries(
-    truth: pa.Table, entries: Sequence[MeasuredRanker], texts: TextPlaces
+def remove_own_queries(
+    truth: pa.Table, entries: Sequence[MeasuredRanker], texts: TextSources
 ) -> tuple[pa.Table, list[Caution]]:
     """Remove each query's own document from the truth and from all runs, which are changed.
 
@@ -49,7 +49,7 @@ def without_own_queries(
     own_ids = {name for table in tables for name in _own_ids(table, query_ids)}
     if not own_ids:
         return truth, []
-    same = _same(own_ids, texts)
+    same = _find_same_texts(own_ids, texts)
     for entry in entries:
         entry.run = _without(entry.run, same)
     cautions = [Caution("own_query", queries=len(same), of_queries=len(query_ids))] if same else []
@@ -71,14 +71,14 @@ def _without(table: pa.Table, ids: set[str]) -> pa.Table:
     )
 
 
-def _same(wanted: set[str], texts: TextPlaces) -> set[str]:
+def _find_same_texts(wanted: set[str], texts: TextSources) -> set[str]:
     """Return the queries whose text is that of the document of the same id, where known."""
     same, pending_ids = set[str](), set(wanted)
     for line in (line for shard in texts.shards() for line in read_lines(shard, LineLimits())):
         if line.pool is None or (name := line.pool.query_id) not in pending_ids:
             continue
         documents = [document for document in line.pool.documents if document.id == name]
-        if documents or name in left_out_of(line.raw):
+        if documents or name in queries_left_out(line.raw):
             pending_ids.discard(name)
             same |= (
                 {name} if not documents or is_same_text(line.pool.query, documents[0]) else set()
@@ -87,8 +87,8 @@ def _same(wanted: set[str], texts: TextPlaces) -> set[str]:
     if not (corpus and queries):
         corpus = queries = _collection(texts.truth)
     if pending_ids and corpus and queries:
-        query_texts = by_id(read_texts(queries, "queries", pending_ids))
-        held = by_id(read_texts(corpus, "corpus", query_texts))
+        query_texts = index_by_id(read_texts(queries, "queries", pending_ids))
+        held = index_by_id(read_texts(corpus, "corpus", query_texts))
         same |= {
             name
             for name, document in held.items()
@@ -102,7 +102,7 @@ def _collection(truth: str) -> str | None:
     place = truth.rstrip("/")
     for _ in range(3):
         try:
-            if place and (collection := collection_at(place)):
+            if place and (collection := find_collection(place)):
                 return collection.url
         except InputError:
             return None

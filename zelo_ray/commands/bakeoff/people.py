@@ -13,18 +13,23 @@ from zelo_ray.commands.bakeoff.outcome import (
     Corrections,
     Floats,
     LabelForecast,
-    Way,
+    SampleDesign,
 )
-from zelo_ray.commands.bakeoff.significance import SURE
-from zelo_ray.commands.label.between import between_people, told
+from zelo_ray.commands.bakeoff.significance import ALPHA
+from zelo_ray.commands.label.people_agreement import compare_people, describe_agreement
 from zelo_ray.evaluation.measures import Measure, Truth
+from zelo_ray.evaluation.people.correctable_measures import select_correctable
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
-from zelo_ray.evaluation.people.corrected import by_panel, corrected, foretold, people_alone
-from zelo_ray.evaluation.people.frame import TOP, Frame, Ints, frame_of, sizes
-from zelo_ray.evaluation.people.measures import for_people
-from zelo_ray.evaluation.people.outlook import outlook
-from zelo_ray.evaluation.people.tested import compared
-from zelo_ray.evaluation.significance import FEWEST, compare
+from zelo_ray.evaluation.people.corrected import (
+    correct_metrics,
+    metrics_by_panel,
+    metrics_by_people,
+    predict_gains,
+)
+from zelo_ray.evaluation.people.error_forecast import forecast_error
+from zelo_ray.evaluation.people.frame import TOP, Frame, Ints, build_frame, label_sizes
+from zelo_ray.evaluation.people.student_tests import compare_with_labels
+from zelo_ray.evaluation.significance import FEWEST, compare_pairs
 from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import BakeoffOptions
@@ -35,7 +40,7 @@ _UNLIKELY = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledFrame:
     """A frame with people's labels, [rows]. If ``way`` is None they cannot correct anything."""
 
     frame: Frame
@@ -44,7 +49,7 @@ class Labelled:
     """NaN where there is no label"""
     chances: Floats
     """inclusion probabilities; NaN where they are unknown"""
-    way: Way | None = None
+    way: SampleDesign | None = None
     refused: str = ""
     """why ``way`` is None"""
 
@@ -54,7 +59,7 @@ class Labelled:
         return ~np.isnan(self.gain)
 
     @property
-    def known(self) -> int:
+    def label_count(self) -> int:
         """Count the documents that have a label."""
         return int(self.labelled.sum())
 
@@ -64,7 +69,7 @@ class Labelled:
         return len(np.unique(self.frame.query[self.labelled & (self.size > 0)]))
 
     @property
-    def telling(self) -> Ints:
+    def deciding_queries(self) -> Ints:
         """Count the queries whose labels bear on the difference of two rankers: [rankers, rankers].
 
         For a drawn sample it is 0 where too few labels bear on the difference: most of them may
@@ -85,13 +90,13 @@ class Labelled:
         return counts
 
 
-def labelled_in(outcome: BakeoffOutcome, measure: Measure, labels: PeoplesLabels) -> Labelled:
+def join_labels(outcome: BakeoffOutcome, measure: Measure, labels: PeoplesLabels) -> LabelledFrame:
     """Return the documents on which a measure depends, with people's labels of some.
 
     The gains of several people for one document are averaged. Rows without a grade are treated as
     missing at random.
     """
-    frame, rows = frame_of(measure, outcome.rankings), labels.rows
+    frame, rows = build_frame(measure, outcome.rankings), labels.rows
     row = frame.rows_of(rows["query_id"].to_pylist(), rows["doc_id"].to_pylist())
     places = np.flatnonzero(row >= 0)
     row, size = row[places], len(frame.query)
@@ -101,51 +106,55 @@ def labelled_in(outcome: BakeoffOutcome, measure: Measure, labels: PeoplesLabels
         gain = np.bincount(row, gains, size) / count
     chances = np.full(size, np.nan)
     chances[row] = rows["probability"].to_numpy(zero_copy_only=False)[places]
-    if labels.frame is None and labels.unsure:
-        chances *= labels.documents / (labels.documents + labels.unsure)
-    labelled = Labelled(frame, sizes(frame), gain, chances)
-    if refused := _nothing(labelled, labels) or _other_scale(outcome.truth, labels):
+    if labels.frame is None and labels.cannot_say:
+        chances *= labels.documents / (labels.documents + labels.cannot_say)
+    labelled = LabelledFrame(frame, label_sizes(frame), gain, chances)
+    if refused := _explain_no_labels(labelled, labels) or _explain_scale(outcome.truth, labels):
         return replace(labelled, refused=refused)
-    return _with_way(labelled, labels, outcome.arms)
+    return _set_design(labelled, labels, outcome.ranker_names)
 
 
-def _nothing(labelled: Labelled, labels: PeoplesLabels) -> str:
+def _explain_no_labels(labelled: LabelledFrame, labels: PeoplesLabels) -> str:
     """Say why no document of the frame has a label; empty if one has."""
-    if labelled.known:
+    if labelled.label_count:
         return ""
-    if labels.ahead:
+    if labels.out_of_turn:
         return (
-            f"the first document of the sample has no label yet, and {labels.ahead:,} later ones "
+            f"the first document of the sample has no label yet, and "
+            f"{labels.out_of_turn:,} later ones "
             "count only with it: zelo-ray label asks about it next"
         )
     if not len(labels.rows):
-        return f"no document has a grade (people could not say of {labels.unsure:,})"
+        return f"no document has a grade (people could not say of {labels.cannot_say:,})"
     return "none of the labelled documents is among the first of any ranker"
 
 
-def _other_scale(truth: Truth, labels: PeoplesLabels) -> str:
+def _explain_scale(truth: Truth, labels: PeoplesLabels) -> str:
     """Say why grades of people and of the panel are not comparable; empty if they are."""
     top = TOP if truth.kind == "scores" else float(truth.relevance.max(initial=0.0))
-    if (top > 1, top > TOP) == (labels.top > 1, labels.top > TOP):
+    if (top > 1, top > TOP) == (labels.highest_grade > 1, labels.highest_grade > TOP):
         return ""
     if truth.kind == "scores":
         return (
             f"the truth is zELO scores, which grades from 0 to {TOP} correct, but these grades go "
-            f"up to {labels.top:g}"
+            f"up to {labels.highest_grade:g}"
         )
     return (
-        f"the truth's grades go up to {top:g}, and people's to {labels.top:g}: convert them to "
+        f"the truth's grades go up to {top:g}, and people's to {labels.highest_grade:g}: "
+        "convert them to "
         "one scale (zelo-ray convert qrels --cut turns scores into grades)"
     )
 
 
-def _with_way(labelled: Labelled, labels: PeoplesLabels, rankers: Sequence[str]) -> Labelled:
+def _set_design(
+    labelled: LabelledFrame, labels: PeoplesLabels, rankers: Sequence[str]
+) -> LabelledFrame:
     """Set how the labelled documents were chosen, or why they cannot correct anything."""
     matters = labelled.size > 0
     if labelled.labelled[matters].all():
         return replace(labelled, way="complete", chances=np.ones(len(matters)))
-    if labels.drawn:
-        why = _too_few(labelled) or _not_drawn(labelled, labels, rankers)
+    if labels.is_random_sample:
+        why = _too_few(labelled) or _explain_sample(labelled, labels, rankers)
         return replace(labelled, refused=why) if why else replace(labelled, way="drawn")
     query, size = labelled.frame.query, len(labelled.frame.query_ids)
     totals, has = (
@@ -153,7 +162,8 @@ def _with_way(labelled: Labelled, labels: PeoplesLabels, rankers: Sequence[str])
     )
     if not (has == totals)[has > 0].all():
         why = (
-            f"{labelled.known:,} of {matters.sum():,} documents that matter are labelled, without "
+            f"{labelled.label_count:,} of {matters.sum():,} documents that matter are labelled, "
+            "without "
             "known inclusion probabilities: if they were not drawn at random, but are, say, the "
             "top of each query, a correction by them would be wrong. Draw documents with zelo-ray "
             "label, or label whole queries, or all of these documents"
@@ -165,16 +175,16 @@ def _with_way(labelled: Labelled, labels: PeoplesLabels, rankers: Sequence[str])
     return replace(labelled, way="queries", chances=chances)
 
 
-def _too_few(labelled: Labelled) -> str:
+def _too_few(labelled: LabelledFrame) -> str:
     """Say that there are too few labels for a correction; empty if there are enough."""
-    if labelled.known >= FEWEST_LABELS and labelled.queries >= FEWEST:
+    if labelled.label_count >= FEWEST_LABELS and labelled.queries >= FEWEST:
         return ""
-    labels = counted(labelled.known, "document is labelled", "documents are labelled")
+    labels = counted(labelled.label_count, "document is labelled", "documents are labelled")
     of = counted(labelled.queries, "query", "queries")
     return f"{labels} in {of}; a correction takes {FEWEST_LABELS} documents in {FEWEST} queries"
 
 
-def _not_drawn(labelled: Labelled, labels: PeoplesLabels, rankers: Sequence[str]) -> str:
+def _explain_sample(labelled: LabelledFrame, labels: PeoplesLabels, rankers: Sequence[str]) -> str:
     """Say why the sample does not represent all documents that matter; empty if it does.
 
     Weighted by their inverse inclusion probabilities, the sizes of the labelled documents add up
@@ -210,12 +220,12 @@ def _not_drawn(labelled: Labelled, labels: PeoplesLabels, rankers: Sequence[str]
 _Values = Mapping[Estimate, Mapping[str, Floats]]
 
 
-def corrections(
+def correct_by_people(
     outcome: BakeoffOutcome, labels: PeoplesLabels, options: BakeoffOptions
 ) -> Corrections:
     """Correct every measure that is linear in the labels, or say why that is impossible."""
-    chosen, left_out = for_people(outcome.measures, scores=outcome.truth.kind == "scores")
-    tried = {str(measure): labelled_in(outcome, measure, labels) for measure in chosen}
+    chosen, left_out = select_correctable(outcome.measures, scores=outcome.truth.kind == "scores")
+    tried = {str(measure): join_labels(outcome, measure, labels) for measure in chosen}
     by_measure = {name: labelled for name, labelled in tried.items() if labelled.way}
     left_out |= {name: labelled.refused for name, labelled in tried.items() if not labelled.way}
     if labels.frame is None:  # unknown whether deeper documents could have been drawn
@@ -228,30 +238,34 @@ def corrections(
         }
     leading = next(iter(by_measure.values() or tried.values()))
     about = Corrections(
-        labels=leading.known,
+        labels=leading.label_count,
         persons=len({*labels.rows["person"].to_pylist()} - {""}),
-        strangers=labels.documents - leading.known,
-        unsure=labels.unsure,
-        ahead=labels.ahead,
+        strangers=labels.documents - leading.label_count,
+        unsure=labels.cannot_say,
+        ahead=labels.out_of_turn,
         stages=labels.stages,
-        waiting=max(0, labels.drawn_so_far - labels.ahead - labels.documents - labels.unsure),
-        between=(*told(between_people(labels.rows, labels.top)),),
+        waiting=max(
+            0, labels.sample_size - labels.out_of_turn - labels.documents - labels.cannot_say
+        ),
+        between=(*describe_agreement(compare_people(labels.rows, labels.highest_grade)),),
         queries=leading.queries,
         left_out=left_out,
     )
     if not by_measure:
         return replace(about, refused=leading.refused)
-    values = _by_whom(outcome, by_measure)
-    telling = {name: labelled.telling for name, labelled in by_measure.items()}
-    comparisons = _compared(outcome, values, telling, options)
+    values = _compute_estimates(outcome, by_measure)
+    telling = {name: labelled.deciding_queries for name, labelled in by_measure.items()}
+    comparisons = _compare_estimates(outcome, values, telling, options)
     first = next(iter(by_measure))
-    leader = _leader(outcome.arms, comparisons, first)
+    leader = _leader(outcome.ranker_names, comparisons, first)
     forecasts = list[LabelForecast]()
     if leading.way == "drawn":
         rows = [row for row in comparisons if (row.estimate, row.measure) == ("corrected", first)]
         metrics = values["corrected"][first]
         forecasts = [
-            *_forecasts(leading, telling[first], outcome.arms, leader, rows, metrics=metrics)
+            *_forecasts(
+                leading, telling[first], outcome.ranker_names, leader, rows, metrics=metrics
+            )
         ]
     return replace(
         about,
@@ -260,39 +274,41 @@ def corrections(
         leader=leader,
         values=values["corrected"][first],
         telling=telling[first],
-        means=[*_means(outcome.arms, values)],
+        means=[*_means(outcome.ranker_names, values)],
         comparisons=comparisons,
         forecasts=forecasts,
     )
 
 
-def _by_whom(outcome: BakeoffOutcome, by_measure: Mapping[str, Labelled]) -> _Values:
+def _compute_estimates(outcome: BakeoffOutcome, by_measure: Mapping[str, LabelledFrame]) -> _Values:
     """Compute the metrics, [rankers, queries], by estimate and measure."""
     values: dict[Estimate, dict[str, Floats]] = {"graded": {}, "people": {}, "corrected": {}}
     for name, labelled in by_measure.items():
         labels = labelled.frame, labelled.gain, labelled.chances
         together = labelled.way == "queries"
-        values["corrected"][name] = corrected(*labels, whole_queries=together)
-        values["people"][name] = people_alone(*labels)
+        values["corrected"][name] = correct_metrics(*labels, whole_queries=together)
+        values["people"][name] = metrics_by_people(*labels)
         if (
             outcome.truth.kind == "scores"
         ):  # the panel's own measure uses scores: compute the graded one as well
-            values["graded"][name] = by_panel(labelled.frame)
+            values["graded"][name] = metrics_by_panel(labelled.frame)
     return values
 
 
-def _compared(
+def _compare_estimates(
     outcome: BakeoffOutcome, values: _Values, telling: Mapping[str, Ints], options: BakeoffOptions
 ) -> list[Comparison]:
     comparisons = list[Comparison]()
     for estimate, tables in values.items():
         common = {name: np.where(outcome.answered, of, np.nan) for name, of in tables.items()}
         if estimate != "graded" and common:
-            comparisons += compared(common, outcome.arms, telling, options.confidence, estimate)
+            comparisons += compare_with_labels(
+                common, outcome.ranker_names, telling, options.confidence, estimate
+            )
         elif common:
-            rows = compare(
+            rows = compare_pairs(
                 common,
-                outcome.arms,
+                outcome.ranker_names,
                 resamples=options.resamples,
                 confidence=options.confidence,
                 seed=options.seed,
@@ -321,7 +337,7 @@ def _leader(rankers: Sequence[str], comparisons: Sequence[Comparison], measure: 
 
 
 def _forecasts(
-    labelled: Labelled,
+    labelled: LabelledFrame,
     telling: Ints,
     rankers: Sequence[str],
     leader: str,
@@ -335,16 +351,16 @@ def _forecasts(
     strictest. Rankers whose difference too few labels bear on are left out.
     """
     frame, place = labelled.frame, {ranker: i for i, ranker in enumerate(rankers)}
-    guess = foretold(frame, labelled.gain)
+    guess = predict_gains(frame, labelled.gain)
     residual = labelled.gain - guess
     for row in corrected:
         if leader not in (row.run_a, row.run_b) or isnan(row.low):
             continue
         a, b = place[row.run_a], place[row.run_b]
-        sure = float(stdtrit(telling[a, b] - 1, 1 - SURE / 2 / len(corrected)))
+        sure = float(stdtrit(telling[a, b] - 1, 1 - ALPHA / 2 / len(corrected)))
         answered = frame.answered[a] & frame.answered[b]
         weight = np.where(answered[frame.query], frame.weight[a] - frame.weight[b], 0.0)
-        forecast = outlook(
+        forecast = forecast_error(
             (metrics[a] - metrics[b])[answered],
             weight * residual,
             labelled.chances,

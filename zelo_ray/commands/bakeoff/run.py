@@ -5,7 +5,7 @@ from functools import partial
 
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.engine.job import Watch
-from zelo_ray.engine.lock import leaving_no_trace
+from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
@@ -20,10 +20,10 @@ def run(options: BakeoffOptions, watch: Watch) -> Report:
     """
     from zelo_ray.commands.bakeoff.job import measure_rankers  # noqa: PLC0415 - Ray takes seconds
 
-    with leaving_no_trace(options.out, options.books):
+    with remove_folders_if_refused(options.out, options.ledger_place):
         outcome = measure_rankers(options, watch)
     report = BAKEOFF_REPORT.read(options.out)
-    failures = (failure for entry in outcome.entries for failure in entry.failures)
+    failures = (failure for entry in outcome.rankers for failure in entry.failures)
     # What the file of a run lacks, nobody can be asked for.
     failed = not report.complete and any(failure.status != "missing" for failure in failures)
     return replace(

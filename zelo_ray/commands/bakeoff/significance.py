@@ -3,11 +3,11 @@
 from dataclasses import replace
 from enum import Enum, auto
 
-from zelo_ray.evaluation.gate import LABELS_SURE
+from zelo_ray.evaluation.regression_gate import LABELS_SURE
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.records import Comparison
 
-SURE = 0.05
+ALPHA = 0.05
 """Differences with a smaller p (after Holm's correction) are significant."""
 
 
@@ -20,7 +20,7 @@ class Significance(Enum):
     """the difference may be due to chance"""
     LABELS_COULD_TURN_IT = auto()
     """significant over queries, but not certain under the standard errors of the labels"""
-    ONLY_BY_KIN = auto()
+    ONLY_BY_OWN_FAMILY = auto()
     """significant only with judges of the same model family as one of the two"""
     TOO_FEW_QUERIES = auto()
 
@@ -34,17 +34,17 @@ def significance_of(comparison: Comparison) -> Significance:
     """Return the significance of the difference, seen from A."""
     if comparison.queries < FEWEST:
         return Significance.TOO_FEW_QUERIES
-    if not comparison.p_holm < SURE:
+    if not comparison.p_holm < ALPHA:
         return Significance.NOT_SIGNIFICANT
     same = comparison.p_labels if comparison.difference > 0 else 1 - comparison.p_labels
     if same < LABELS_SURE:  # false for NaN: labels without standard errors
         return Significance.LABELS_COULD_TURN_IT
     if comparison.kin:
-        return Significance.ONLY_BY_KIN
+        return Significance.ONLY_BY_OWN_FAMILY
     return Significance.ABOVE if comparison.difference > 0 else Significance.BELOW
 
 
-def turned(one: Comparison) -> Comparison:
+def swap_rankers(one: Comparison) -> Comparison:
     """Return the same comparison with A and B exchanged."""
     return replace(
         one,

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Slice
-from zelo_ray.evaluation.significance import means
+from zelo_ray.evaluation.significance import bootstrap_means
 from zelo_ray.options import BakeoffOptions
 
 DIFFICULTY = "difficulty (by result)"
 _DIFFICULTY = ("hard", "medium", "easy")
 
 
-def slices_of(
+def compute_slices(
     outcome: BakeoffOutcome, options: BakeoffOptions, fields: Mapping[str, Mapping[str, str]]
 ) -> Iterable[Slice]:
     """Yield means over the queries of each value of a field, and by difficulty."""
@@ -24,7 +24,7 @@ def slices_of(
         for value in sorted({label for label in labels if label}, key=_order):
             chosen = np.array([label == value for label in labels])
             for measure, values in outcome.values.items():
-                mean, low, high = means(
+                mean, low, high = bootstrap_means(
                     values[:, chosen],
                     resamples=options.resamples,
                     confidence=options.confidence,
@@ -32,7 +32,7 @@ def slices_of(
                 )
                 ends = zip(mean.tolist(), low.tolist(), high.tolist(), strict=True)
                 counts = (~np.isnan(values[:, chosen])).sum(axis=1).tolist()
-                for ranker, three, count in zip(outcome.arms, ends, counts, strict=True):
+                for ranker, three, count in zip(outcome.ranker_names, ends, counts, strict=True):
                     yield Slice(name, value, ranker, measure, *three, count)
 
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.compare_labels.contradictions import Contradiction, Kind, contradictions
+from zelo_ray.commands.compare_labels.contradictions import Contradiction, Kind, find_contradictions
 from zelo_ray.commands.compare_labels.leaderboards import (
     LeaderboardRow,
     Leaderboards,
@@ -17,11 +17,11 @@ from zelo_ray.commands.compare_labels.leaderboards import (
 from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure
-from zelo_ray.formats.files import listing
-from zelo_ray.formats.interchange.doubts import notes_on
+from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.interchange.graded import has_grades, read_graded
 from zelo_ray.formats.interchange.runs import read_runs, without_ranks
-from zelo_ray.formats.interchange.truth import kind_of, read_pools, read_truth
+from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
+from zelo_ray.formats.interchange.truth import detect_format, read_pools, read_truth
 from zelo_ray.formats.results import ResultsWriter, write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
@@ -44,13 +44,13 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
         OptionError: ``out`` holds other results, or the measure is unknown.
         InputError: an input cannot be read, or no query has both labels.
     """
-    if options.out and not _TAKEN.isdisjoint(listing(options.out) or ()):
+    if options.out and not _TAKEN.isdisjoint(list_directory(options.out) or ()):
         raise OptionError(f"{options.out} holds other results; name another --out")
     measure = parse_measure(options.measure)
     old, new = read_truth(options.old), read_truth(options.new)
     ranked = _runs(options)
     runs = without_ranks(ranked)
-    notes = [*notes_on(ranked, measure.cutoff, ties=True), *_overlap(old, new, options)]
+    notes = [*describe_doubts(ranked, measure.cutoff, ties=True), *_overlap(old, new, options)]
     leaderboards = None
     if runs:
         chance = {"resamples": options.resamples, "seed": options.seed}
@@ -60,7 +60,7 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
     for side, flag in _CUTS.items():
         if (largest := _largest(labels[side])) < (cut := cuts[flag]):
             notes.append(f"no {side} label reaches --{flag} {cut:g}: the largest is {largest:g}")
-    rows = _with_texts(contradictions(labels["old"], labels["new"], *cuts.values()), options)
+    rows = _with_texts(find_contradictions(labels["old"], labels["new"], *cuts.values()), options)
     record = {
         "kind": "compare",
         "complete": not (leaderboards and leaderboards.missing),
@@ -105,13 +105,13 @@ def _contradiction_counts(rows: Sequence[Contradiction]) -> dict[str, int]:
 def _leaderboard_counts(leaderboards: Leaderboards) -> dict[str, Any]:
     (significant_old, significant_new), (old_d, new_d) = (
         leaderboards.significant,
-        leaderboards.sizes,
+        leaderboards.median_effect_sizes,
     )
     return {
         "runs": len(leaderboards.rows),
         "apart_old": significant_old,
         "apart_new": significant_new,
-        "turned": leaderboards.turned,
+        "turned": leaderboards.reversed_pairs,
         "median_d_old": old_d,
         "median_d_new": new_d,
     }
@@ -190,7 +190,7 @@ def _with_texts(
     contradictions: list[Contradiction], options: CompareLabelsOptions
 ) -> list[Contradiction]:
     """Add the beginning of each document to the contradictions, if the labels come with texts."""
-    side = next((url for url in (options.new, options.old) if kind_of(url)[1].pools), None)
+    side = next((url for url in (options.new, options.old) if detect_format(url)[1].pools), None)
     if side is None or not contradictions:
         return contradictions
     ids = {(row.query_id, row.doc_id) for row in contradictions}

@@ -31,12 +31,12 @@ class Contradiction:
     ambiguous: bool
     text: str
 
-    def steps(self, relevant: float) -> float:
+    def distance_from_cut(self, relevant: float) -> float:
         """Return how far the new label is from the cut; for a negative at the cut it is 1."""
         return relevant - self.new if self.kind == "positive" else self.new - relevant + 1
 
 
-def contradictions(
+def find_contradictions(
     old: pa.Table, new: pa.Table, positive: float, relevant: float
 ) -> list[Contradiction]:
     """Find all contradictions, the worst queries first, and in them the worst documents.
@@ -65,10 +65,10 @@ def contradictions(
         for query_id, labels in rows.items()
     ]
     for chunk in by_query:
-        chunk.sort(key=lambda row: (not row.best, -row.steps(relevant), row.doc_id))
+        chunk.sort(key=lambda row: (not row.best, -row.distance_from_cut(relevant), row.doc_id))
 
     def badness(rows: list[Contradiction]) -> tuple[bool, float, int, str]:
-        steps = max(row.steps(relevant) for row in rows)
+        steps = max(row.distance_from_cut(relevant) for row in rows)
         return not rows[0].best, -steps, -len(rows), rows[0].query_id
 
     return [row for group in sorted(filter(None, by_query), key=badness) for row in group]

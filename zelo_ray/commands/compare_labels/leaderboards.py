@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.compare_labels.neighbours import SURE, Sibling, median_size, siblings
-from zelo_ray.evaluation.agreement.intervals import draws
+from zelo_ray.commands.compare_labels.neighbours import SURE, Sibling, find_siblings, median_size
+from zelo_ray.evaluation.agreement.intervals import draw_samples
 from zelo_ray.evaluation.agreement.systems import tau_ap, tau_b, tau_interval
-from zelo_ray.evaluation.measures import Measure, Truth, evaluate, rank
-from zelo_ray.evaluation.significance import TIE, Floats, contest
+from zelo_ray.evaluation.measures import Measure, Truth, evaluate, rank_run
+from zelo_ray.evaluation.significance import TIE, Floats, evaluate_rankers
 from zelo_ray.records import Mean
 
 _CONFIDENCE = 0.95
@@ -64,9 +64,9 @@ class Leaderboards:
     """of the new against the old order; tau-AP reads the new one from the top"""
     significant: tuple[int, int]
     """the number of significantly different pairs of runs, by the old and by the new labels"""
-    turned: int
+    reversed_pairs: int
     """the number of pairs that differ significantly by both, in opposite directions"""
-    sizes: tuple[float, float]
+    median_effect_sizes: tuple[float, float]
     """the median absolute Cohen's d of all pairs of runs, by the old and by the new labels"""
     missing: Mapping[str, int]
     """by run, the number of queries that it did not rank, if any"""
@@ -102,13 +102,13 @@ def compare_leaderboards(
     for labels, others in ((old, new), (new, old)):
         mask = pc.is_in(labels["query_id"], value_set=pc.unique(others["query_id"]))
         truth = Truth(labels.filter(mask).sort_by("query_id"))
-        rankings = [rank(truth, run) for run in runs.values()]
+        rankings = [rank_run(truth, run) for run in runs.values()]
         values.append(np.stack([evaluate([measure], ranking)[0] for ranking in rankings]))
     answered = np.stack([ranking.answered for ranking in rankings])  # the same under both labels
     unanswered = (~answered).sum(axis=1)
     rankers = [*runs]
     contests = [
-        contest(
+        evaluate_rankers(
             *({str(measure): table}, answered, rankers),
             resamples=resamples,
             confidence=_CONFIDENCE,
@@ -126,7 +126,7 @@ def compare_leaderboards(
     both = [(a, b) for a, b in pairs if a.p_holm < SURE and b.p_holm < SURE]
     return Leaderboards(
         rows=rows,
-        siblings=siblings(
+        siblings=find_siblings(
             [[row.run for row in side] for side in (old_order, rows)],
             *(common, [old_of, new_of]),
         ),
@@ -135,8 +135,8 @@ def compare_leaderboards(
             sum(a.p_holm < SURE for a, _ in pairs),
             sum(b.p_holm < SURE for _, b in pairs),
         ),
-        turned=sum(a.difference * b.difference < 0 for a, b in both),
-        sizes=(median_size(common[0]), median_size(common[1])),
+        reversed_pairs=sum(a.difference * b.difference < 0 for a, b in both),
+        median_effect_sizes=(median_size(common[0]), median_size(common[1])),
         missing={ranker: int(n) for ranker, n in zip(rankers, unanswered, strict=True) if n},
     )
 
@@ -174,7 +174,7 @@ def _taus(old: Floats, new: Floats, *, resamples: int, seed: int) -> tuple[Tau, 
     queries = old.shape[1]
     if len(old) < 2:
         return ()
-    weights = draws(queries, resamples, seed)
+    weights = draw_samples(queries, resamples, seed)
     sampled = [weights @ np.nan_to_num(side).T / queries for side in (old, new)]
     means = [np.nan_to_num(side).mean(axis=1) for side in (old, new)]
     taus = []

@@ -42,7 +42,7 @@ class Sibling:
     queries: int
 
 
-def siblings(
+def find_siblings(
     orders: Sequence[Sequence[str]],
     values: Sequence[Mapping[str, Floats]],
     compared: Sequence[Mapping[Pair, Comparison]],

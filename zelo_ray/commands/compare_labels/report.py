@@ -12,13 +12,13 @@ from zelo_ray.commands.compare_labels.leaderboards import LeaderboardRow
 from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
-from zelo_ray.reports.charts.slopes import slopes
+from zelo_ray.reports.charts.slopes import rank_slopes
 from zelo_ray.reports.kind import Record, ReportKind
 from zelo_ray.reports.parts import Cells, Chart, Report, ReportTable, Section, TextCell
-from zelo_ray.reports.source import Source, bare
+from zelo_ray.reports.source import Source, without_credentials
 from zelo_ray.reports.warning import RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import WarningCode
-from zelo_ray.reports.wording import estimate, number, short
+from zelo_ray.reports.wording import format_estimate, format_number, short
 
 Row = Mapping[str, Any]
 
@@ -80,8 +80,9 @@ def build_report(source: Source, record: Record) -> Report:
     options = record["options"]
     lead = [_compare_orders(results), _compare_pairs(results), _contradiction_sentence(results)]
     made = (
-        f"zelo-ray {record['version']} compare-labels: {bare(options['old'])} against "
-        f"{bare(options['new'])}, {options['measure']}, relevant from {options['positive']:g} by "
+        f"zelo-ray {record['version']} compare-labels: {without_credentials(options['old'])} "
+        f"against {without_credentials(options['new'])}, {options['measure']}, "
+        f"relevant from {options['positive']:g} by "
         f"the old and from {options['relevant']:g} by the new labels, seed {options['seed']}, "
         f"{options['resamples']:,} resamples."
     )
@@ -102,7 +103,7 @@ def _tiles(results: LabelComparisonResults) -> list[tuple[str, str]]:
     if results.leaderboard:
         tiles.insert(0, ("runs", f"{counts['runs']:,}"))
         tiles += [
-            (tau["coefficient"], estimate(tau["value"], tau["low"], tau["high"]))
+            (tau["coefficient"], format_estimate(tau["value"], tau["low"], tau["high"]))
             for tau in results.record["taus"]
         ]
     tiles.append(("contradicted queries", f"{counts['queries_contradicted']:,}"))
@@ -163,8 +164,8 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
     cells: list[Cells] = [
         [
             TextCell(row["run"]),
-            estimate(row["old"], row["old_low"], row["old_high"]),
-            estimate(row["new"], row["new_low"], row["new_high"]),
+            format_estimate(row["old"], row["old_low"], row["old_high"]),
+            format_estimate(row["new"], row["new_low"], row["new_high"]),
             str(row["old_rank"]),
             str(row["new_rank"]),
             f"{row['moved']:+d}" if row["moved"] else "=",
@@ -184,7 +185,7 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
         "Leaderboards side by side",
         (
             Chart(
-                {"": slopes(names, old[0].tolist(), new[0].tolist(), ("old", "new"))},
+                {"": rank_slopes(names, old[0].tolist(), new[0].tolist(), ("old", "new"))},
                 "Every run with its rank by the old labels, left, and by the new ones, right.",
             ),
             Chart(
@@ -243,8 +244,8 @@ def siblings_section(results: LabelComparisonResults) -> Section | None:
                 "difference. Significant: p < .05 by the paired randomisation test, after Holm's "
                 "correction for all pairs. Neighbours are close by the labels that made them "
                 "neighbours; to compare labels, the median |d| over all pairs of runs is "
-                f"{number(counts['median_d_old'], '.2f')} by the old labels and "
-                f"{number(counts['median_d_new'], '.2f')} by the new.",
+                f"{format_number(counts['median_d_old'], '.2f')} by the old labels and "
+                f"{format_number(counts['median_d_new'], '.2f')} by the new.",
                 frozenset({"old d", "new d", "queries"}),
                 _OPEN,
                 file="siblings.parquet",
@@ -254,7 +255,7 @@ def siblings_section(results: LabelComparisonResults) -> Section | None:
 
 
 def _effect_size(value: float) -> str:
-    return f"{value:+.0f}".replace("inf", "∞") if isinf(value) else number(value, "+z.2f")
+    return f"{value:+.0f}".replace("inf", "∞") if isinf(value) else format_number(value, "+z.2f")
 
 
 def contradictions_section(results: LabelComparisonResults) -> Section | None:
@@ -270,7 +271,7 @@ def contradictions_section(results: LabelComparisonResults) -> Section | None:
             TextCell(short(row["query_id"], 60)),
             TextCell(short(row["doc_id"], 80)),
             "not judged" if isnan(row["old"]) else f"{row['kind']} ({row['old']:g})",
-            number(row["new"], "g"),
+            format_number(row["new"], "g"),
             *([TextCell(row["text"])] if has_texts else []),
             "yes" if row["best"] else "",
             *(["split" if row["ambiguous"] else ""] if has_ambiguous else []),
@@ -328,7 +329,7 @@ def warn_of_labels(record: Record, leaders: tuple[str, str] | None) -> Iterator[
 
 
 def _headline(_source: Source, record: Record) -> tuple[str, str]:
-    taus = [(tau["coefficient"], number(tau["value"])) for tau in record["taus"][:1]]
+    taus = [(tau["coefficient"], format_number(tau["value"])) for tau in record["taus"][:1]]
     contradicted = ("contradicted queries", f"{record['counts']['queries_contradicted']:,}")
     return (*taus, contradicted)[0]
 

@@ -7,17 +7,26 @@ judged, and neither right nor wrong.
 
 from zelo_ray.commands.compare_protocols.costs import (
     Bill,
+    bills_by_query,
     bills_of,
-    by_query,
     pools_in,
     requests_of,
-    spent,
-    spent_on,
+    spending_of_protocol,
+    sum_spending,
 )
-from zelo_ray.commands.compare_protocols.measured import measure, word, words_of, write_outcome
+from zelo_ray.commands.compare_protocols.measured import (
+    measure,
+    read_verdicts,
+    verdict_on,
+    write_outcome,
+)
 from zelo_ray.commands.compare_protocols.outcome import ProtocolsOutcome, ProtocolTrial
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
-from zelo_ray.commands.compare_protocols.plans import compared, plans, unused_by_all
+from zelo_ray.commands.compare_protocols.plans import (
+    make_plans,
+    protocols_to_compare,
+    unused_by_all,
+)
 from zelo_ray.commands.compare_protocols.significance import sort_by_significance
 
 __all__ = [
@@ -26,19 +35,19 @@ __all__ = [
     "People",
     "ProtocolTrial",
     "ProtocolsOutcome",
+    "bills_by_query",
     "bills_of",
-    "by_query",
-    "compared",
+    "make_plans",
     "measure",
-    "plans",
     "pools_in",
+    "protocols_to_compare",
     "read_people",
+    "read_verdicts",
     "requests_of",
     "sort_by_significance",
-    "spent",
-    "spent_on",
+    "spending_of_protocol",
+    "sum_spending",
     "unused_by_all",
-    "word",
-    "words_of",
+    "verdict_on",
     "write_outcome",
 ]

@@ -11,11 +11,11 @@ from math import nan
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Replies, advance, load
+from zelo_ray.protocols import Replies, advance, load_protocol
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge, Pool, Reply
 
-Lying = tuple[float, Sequence[str]]
+OpenBatch = tuple[float, Sequence[str]]
 """An open batch: the US dollars that are reserved for it, and the keys of its requests."""
 
 
@@ -39,15 +39,15 @@ class Bill:
         return nan if self.unpriced else self.dollars
 
 
-class _Noting:
+class _KeyRecorder:
     """Replies that record the keys of all requests, whether found or not."""
 
     def __init__(self, replies: Replies) -> None:
         self._replies, self.keys = replies, dict[str, None]()
 
-    def there(self, keys: Sequence[str]) -> list[bool]:
+    def contains(self, keys: Sequence[str]) -> list[bool]:
         self.keys |= dict.fromkeys(keys)
-        return self._replies.there(keys)
+        return self._replies.contains(keys)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
         return self._replies.read(keys)
@@ -68,11 +68,11 @@ def requests_of(
     Missing replies count as failed, so that requests of interrupted runs, and of runs that went on
     without some judges, are found too. The time grows with the number of replies.
     """
-    protocol = load(options.protocol)
+    protocol = load_protocol(options.protocol)
     missing = Disabled(StopReason.MISSING, "not there")
     disabled = {judge.name: missing for judge in panel}
     for pool in pools:
-        noting = _Noting(replies)
+        noting = _KeyRecorder(replies)
         advance(protocol.rounds(pool, panel, options), noting, disabled)
         yield pool.query_id, list(noting.keys)
 
@@ -101,7 +101,9 @@ def bills_of(rows: Iterable[Reply], wanted: Iterable[str]) -> dict[str, Bill]:
     }
 
 
-def by_query(asked: Mapping[str, Sequence[str]], bills: Mapping[str, Bill]) -> dict[str, Bill]:
+def bills_by_query(
+    asked: Mapping[str, Sequence[str]], bills: Mapping[str, Bill]
+) -> dict[str, Bill]:
     """Return the bill of each query. A request of two queries counts for the first one.
 
     Args:
@@ -119,12 +121,12 @@ def by_query(asked: Mapping[str, Sequence[str]], bills: Mapping[str, Bill]) -> d
     return totals
 
 
-def spent_on(
+def spending_of_protocol(
     options: AnnotateOptions,
     panel: Sequence[Judge],
     ledger: Ledger,
     pools: Iterable[Pool],
-    lying: Iterable[Lying],
+    lying: Iterable[OpenBatch],
 ) -> float | None:
     """Return the US dollars of a protocol's budget spent in all runs; None without a budget.
 
@@ -135,10 +137,12 @@ def spent_on(
         return None
     requests = requests_of(pools, panel, options, ledger)
     request_keys = {key for _, keys in requests for key in keys}
-    return spent(read_rows(options.books), request_keys, lying)
+    return sum_spending(read_rows(options.ledger_place), request_keys, lying)
 
 
-def spent(rows: Iterable[Reply], own: Collection[str], lying: Iterable[Lying] = ()) -> float:
+def sum_spending(
+    rows: Iterable[Reply], own: Collection[str], lying: Iterable[OpenBatch] = ()
+) -> float:
     """Return US dollars paid for these requests, less what open batches reserve for others."""
     paid = sum(row.dollars or 0.0 for row in rows if row.key in own)
     others = (

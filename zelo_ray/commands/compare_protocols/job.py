@@ -11,31 +11,35 @@ from zelo_ray.commands.annotate.job import judge_pools
 from zelo_ray.commands.compare_protocols import (
     Bill,
     ProtocolsOutcome,
+    bills_by_query,
     bills_of,
-    by_query,
+    make_plans,
     measure,
-    plans,
     pools_in,
+    read_verdicts,
     requests_of,
-    spent_on,
+    spending_of_protocol,
     unused_by_all,
-    words_of,
     write_outcome,
 )
-from zelo_ray.commands.compare_protocols.labelled_items import Field, pools_file, take_in
+from zelo_ray.commands.compare_protocols.labelled_items import (
+    LabelledItems,
+    collect_items,
+    pools_file,
+)
 from zelo_ray.engine.batch.parts import Parts
-from zelo_ray.engine.exposure import exposed
-from zelo_ray.engine.job import Timer, Watch, claimed, placed
-from zelo_ray.engine.ledger import Ledger, paid_in, read_rows, salt_of
+from zelo_ray.engine.exposure import sum_exposure
+from zelo_ray.engine.job import Timer, Watch, claim_output, with_absolute_places
+from zelo_ray.engine.ledger import Ledger, read_rows, salt_of, sum_paid
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.record import PROTOCOLS, begin
 from zelo_ray.formats.results import write_json
+from zelo_ray.formats.run_record import PROTOCOLS, record_start
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
-from zelo_ray.ray.session import on_ray
+from zelo_ray.ray.session import ray_session
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import Judge
 from zelo_ray.reports.progress.display import Display
@@ -56,30 +60,32 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer = Timer()
-    options = placed(options)
+    options = with_absolute_places(options)
     panel = panel_of(options, os.environ)
     pools = pools_file(options.out)
-    jobs = plans(options, (pools,))
-    with _anew(watch), claimed(options, watch, _KIND):
-        salt_of(options.books)
-        field = take_in(options, options.out, watch)
-        jobs = plans(options, (pools,), field.examples)
+    jobs = make_plans(options, (pools,))
+    with _fresh_display(watch), claim_output(options, watch, _KIND):
+        salt_of(options.ledger_place)
+        field = collect_items(options, options.out, watch)
+        jobs = make_plans(options, (pools,), field.examples)
         for job in jobs.values():
             refuse_other_options(job, panel)
-        _tell(options, jobs, field, watch)
-        begin(options.out, PROTOCOLS, {"kind": _KIND, "options": options.model_dump(mode="json")})
+        _announce(options, jobs, field, watch)
+        record_start(
+            options.out, PROTOCOLS, {"kind": _KIND, "options": options.model_dump(mode="json")}
+        )
     timer.lap("read")
-    ledger, summaries = Ledger(options.books), dict[str, Summary]()
-    with on_ray(options):
+    ledger, summaries = Ledger(options.ledger_place), dict[str, Summary]()
+    with ray_session(options):
         for name, job in jobs.items():
-            with _anew(watch):
+            with _fresh_display(watch):
                 watch.say("")
                 watch.say(name)
                 spent = _spent(job, panel, ledger)
                 summaries[name] = judge_pools(job, watch, spent=spent)
             ledger.refresh()
             timer.lap(name)
-    with _anew(watch), claimed(options, watch, _KIND):
+    with _fresh_display(watch), claim_output(options, watch, _KIND):
         outcome = _measure(options, jobs, panel, ledger, field)
         outcome.notes = [*_notes(options, outcome, field, summaries)]
         outcome.complete = not field.rejected and all(s.complete for s in summaries.values())
@@ -89,13 +95,15 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
     return outcome
 
 
-def _anew(watch: Watch) -> AbstractContextManager[object]:
+def _fresh_display(watch: Watch) -> AbstractContextManager[object]:
     """Return a context for one protocol, in which the terminal's progress display starts again."""
     return watch if isinstance(watch, Display) else nullcontext()
 
 
 @contextmanager
-def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str, AnnotateOptions]]:
+def plan_protocols(
+    options: CompareProtocolsOptions, watch: Watch
+) -> Iterator[dict[str, AnnotateOptions]]:
     """Yield the options of each protocol's run, with its remaining budget, for an estimate.
 
     The pools that they name exist until the context ends. Nothing else is written.
@@ -103,37 +111,37 @@ def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str
     Raises:
         InputError, OptionError, PanelError, UnknownProtocol: as `measure_protocols` would.
     """
-    panel, ledger = panel_of(options, os.environ, keys=False), Ledger(options.books)
+    panel, ledger = panel_of(options, os.environ, keys=False), Ledger(options.ledger_place)
     with TemporaryDirectory() as folder:
         pools = pools_file(folder)
-        field = take_in(options, folder, watch, choose=False)
+        field = collect_items(options, folder, watch, choose=False)
         yield {
-            name: _raised(job, spent_on(job, panel, ledger, pools_in(pools), ()))
-            for name, job in plans(options, (pools,), field.examples).items()
+            name: _raise_budget(job, spending_of_protocol(job, panel, ledger, pools_in(pools), ()))
+            for name, job in make_plans(options, (pools,), field.examples).items()
         }
 
 
 def _spent(options: AnnotateOptions, panel: Sequence[Judge], ledger: Ledger) -> float | None:
     """Return the US dollars that a protocol has spent of its budget; None without a budget."""
     judges = {judge.name for judge in panel}
-    parts = (part for part in Parts(options.books) if part.is_open and part.judge in judges)
+    parts = (part for part in Parts(options.ledger_place) if part.is_open and part.judge in judges)
     lying = [(part.dollars, part.keys) for part in parts]
-    spent = spent_on(options, panel, ledger, pools_in(options.inputs[0]), lying)
-    return spent if spent is None else spent + exposed(options.books, options.out)
+    spent = spending_of_protocol(options, panel, ledger, pools_in(options.inputs[0]), lying)
+    return spent if spent is None else spent + sum_exposure(options.ledger_place, options.out)
 
 
-def _raised(options: AnnotateOptions, spent: float | None) -> AnnotateOptions:
+def _raise_budget(options: AnnotateOptions, spent: float | None) -> AnnotateOptions:
     """Raise the budget by what other protocols spent, because estimates count the whole ledger."""
     if options.max_usd is None or spent is None:
         return options
-    others = paid_in(options.books).dollars() - spent
+    others = sum_paid(options.ledger_place).dollars() - spent
     return options.model_copy(update={"max_usd": options.max_usd + others})
 
 
-def _tell(
+def _announce(
     options: CompareProtocolsOptions,
     jobs: Mapping[str, AnnotateOptions],
-    field: Field,
+    field: LabelledItems,
     watch: Watch,
 ) -> None:
     """Say what will be judged, and by which protocols."""
@@ -150,23 +158,23 @@ def _measure(
     jobs: Mapping[str, AnnotateOptions],
     panel: tuple[Judge, ...],
     ledger: Ledger,
-    field: Field,
+    field: LabelledItems,
 ) -> ProtocolsOutcome:
     requests = {
         name: dict(requests_of(pools_in(field.pools), panel, job, ledger))
         for name, job in jobs.items()
     }
     keys = {key for queries in requests.values() for keys in queries.values() for key in keys}
-    every = keys | {row.key for row in read_rows(options.books)}
-    bills, together, paid = bills_of(read_rows(options.books), every), Bill(), Bill()
+    every = keys | {row.key for row in read_rows(options.ledger_place)}
+    bills, together, paid = bills_of(read_rows(options.ledger_place), every), Bill(), Bill()
     for key, bill in bills.items():
         paid.add(bill)
         if key in keys:
             together.add(bill)
     outcome = measure(
         field.items,
-        {name: words_of(job.out, field.items) for name, job in jobs.items()},
-        {name: by_query(queries, bills) for name, queries in requests.items()},
+        {name: read_verdicts(job.out, field.items) for name, job in jobs.items()},
+        {name: bills_by_query(queries, bills) for name, queries in requests.items()},
         together,
         resamples=options.resamples,
         seed=options.seed,
@@ -178,7 +186,7 @@ def _measure(
 def _notes(
     options: CompareProtocolsOptions,
     outcome: ProtocolsOutcome,
-    field: Field,
+    field: LabelledItems,
     summaries: Mapping[str, Summary],
 ) -> Iterator[str]:
     """Yield notes on what is missing and why, and on unequal costs."""
@@ -191,11 +199,12 @@ def _notes(
             yield f"{trial.protocol} did not judge {unjudged:,} of {trial.items:,} items: {why}"
         elif summary.disabled:
             yield f"{trial.protocol}: {'; '.join(describe_disabled(summary.disabled))}"
-    if alone := field.people.said - field.known:
+    if alone := field.people.judgment_count - field.judgments_in_input:
         what = "pairs" if field.people.kind == "votes" else "documents"
         limit = options.document_limit
         where = f"among the first {limit} documents of a query" if limit else "in the input"
-        yield f"{alone:,} of {field.people.said:,} {what} in {options.human} are not {where}"
+        counts = f"{alone:,} of {field.people.judgment_count:,} {what}"
+        yield f"{counts} in {options.human} are not {where}"
     if field.left_out:
         yield field.left_out
     if field.rejected:
@@ -215,7 +224,7 @@ def _reasons(summary: Summary) -> Iterator[str]:
 def _write_record(
     options: CompareProtocolsOptions,
     outcome: ProtocolsOutcome,
-    field: Field,
+    field: LabelledItems,
     summaries: Mapping[str, Summary],
     timer: Timer,
 ) -> None:
@@ -239,7 +248,11 @@ def _write_record(
         | {"prices": table_version(options.prices)},
         "items": len(field.items),
         "queries": field.queries,
-        "people": {"kind": field.people.kind, "said": field.people.said, "known": field.known},
+        "people": {
+            "kind": field.people.kind,
+            "said": field.people.judgment_count,
+            "known": field.judgments_in_input,
+        },
         "unit": outcome.unit,
         "together": asdict(outcome.together),
         "paid": asdict(outcome.paid),

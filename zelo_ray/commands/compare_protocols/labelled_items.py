@@ -3,29 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zelo_ray.commands.compare_protocols import Item, People, compared, read_people
-from zelo_ray.engine.anchoring import examples_of
+from zelo_ray.commands.compare_protocols import Item, People, protocols_to_compare, read_people
+from zelo_ray.engine.anchoring import choose_examples
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.job import Watch
-from zelo_ray.engine.preflight import joined
+from zelo_ray.engine.preflight import files_to_judge
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import writing
-from zelo_ray.formats.input import brought
+from zelo_ray.formats.files import open_for_writing
+from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import CompareProtocolsOptions
-from zelo_ray.protocols import load
-from zelo_ray.protocols.anchors import USUAL, held_out
+from zelo_ray.protocols import load_protocol
+from zelo_ray.protocols.anchors import USUAL, example_query_ids
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class LabelledItems:
     """Items and pools that all protocols are asked about."""
 
     people: People
     items: list[Item]
     pools: str
-    known: int
+    judgments_in_input: int
     """the number of people's judgments of documents of the input"""
     queries: int
     rejected: int
@@ -36,9 +36,9 @@ class Field:
     """a note on left out queries of worked examples; empty if there are none"""
 
 
-def take_in(
+def collect_items(
     options: CompareProtocolsOptions, folder: str, watch: Watch, *, choose: bool = True
-) -> Field:
+) -> LabelledItems:
     """Write the pools that people labelled to a file of a folder; only these are judged.
 
     A query that worked examples are taken from is left out for all protocols.
@@ -50,27 +50,30 @@ def take_in(
         choose: whether the choice of examples is stored with the ledger.
     """
     people = read_people(options.human, options.people, options.turn)
-    options = brought(options, folder, watch.say)
+    options = resolve_inputs(options, folder, watch.say)
     shards = find_shards(options.inputs, options.out)
-    shards, rejected = joined(options.model_copy(update={"out": folder}), shards, watch)
+    shards, rejected = files_to_judge(options.model_copy(update={"out": folder}), shards, watch)
     keep = options.blocks == "query"  # otherwise invalid lines were reported before
     census = count_input(shards, {}, folder, keep=keep, show=options.show_query)
-    for message in (*census.told, *census.own):
+    for message in (*census.reports, *census.own):
         watch.say(message)
     examples, shown = "", frozenset[str]()
-    if any("anchors" in load(name).options.model_fields for name in compared(options)):
-        examples = examples_of(options, shards, watch.say, keep=choose) or ""
-        shown = held_out(examples or getattr(options, "anchors", USUAL))
+    if any(
+        "anchors" in load_protocol(name).options.model_fields
+        for name in protocols_to_compare(options)
+    ):
+        examples = choose_examples(options, shards, watch.say, keep=choose) or ""
+        shown = example_query_ids(examples or getattr(options, "anchors", USUAL))
     items: list[Item] = []
     known_count = queries = without = 0
     query_ids, labelled = list[str](), people.query_ids
-    with writing(pools_file(folder)) as file:
+    with open_for_writing(pools_file(folder)) as file:
         for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
             if not line.pool or (line.file, line.number) in census.repeated:
                 continue
             query_id = line.pool.query_id
             doc_ids = [document.id for document in line.pool.documents[: options.document_limit]]
-            known_count += people.knows(query_id, doc_ids)
+            known_count += people.count_judgments(query_id, doc_ids)
             query_ids += [query_id] if query_id in labelled else []
             pairs = [*people.items(query_id, doc_ids)]
             if query_id in shown:
@@ -86,7 +89,7 @@ def take_in(
     if not items:
         raise InputError(_no_item(options, people, query_ids, census, left_out))
     place, bad = pools_file(folder), rejected + census.rejected
-    return Field(people, items, place, known_count, queries, bad, examples, left_out)
+    return LabelledItems(people, items, place, known_count, queries, bad, examples, left_out)
 
 
 def _no_item(

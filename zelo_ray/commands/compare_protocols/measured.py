@@ -22,10 +22,10 @@ from zelo_ray.evaluation.agreement.pairs import (
     DECIDED,
     TIE,
     WITH_TIES,
-    differ,
-    with_people,
+    agreement_with_people,
+    compare_raters,
 )
-from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.formats.interchange.all_judgments import HUMAN
 from zelo_ray.formats.results import ResultsWriter, read_table
 from zelo_ray.formats.tables import schema_of, table_of
 
@@ -47,7 +47,7 @@ _EQUAL = 1e-9
 """Scores as near as this are equal: what rounding leaves of them."""
 
 
-def word(scores: Mapping[tuple[str, str], float], item: Item) -> int:
+def verdict_on(scores: Mapping[tuple[str, str], float], item: Item) -> int:
     """Return which of an item's documents scores higher, or a tie; -1 where a score is missing."""
     pair = (item.doc_id_a, item.doc_id_b)
     a, b = (scores.get((item.query_id, doc_id), np.nan) for doc_id in pair)
@@ -56,13 +56,13 @@ def word(scores: Mapping[tuple[str, str], float], item: Item) -> int:
     return TIE if abs(a - b) <= _EQUAL else A_BETTER if a > b else B_BETTER
 
 
-def words_of(out: str, items: Iterable[Item]) -> list[int]:
+def read_verdicts(out: str, items: Iterable[Item]) -> list[int]:
     """Return a protocol's `word` on each item, by the scores under a directory or URL."""
     columns = ("query_id", "doc_id", "score")
     table = read_table(out, "scores", columns)
     query_ids, doc_ids, scores = (table[name].to_pylist() for name in columns)
     by_pair = dict(zip(zip(query_ids, doc_ids, strict=True), scores, strict=True))
-    return [word(by_pair, item) for item in items]
+    return [verdict_on(by_pair, item) for item in items]
 
 
 def measure(
@@ -86,12 +86,12 @@ def measure(
     """
     names, query = np.unique([item.query_id for item in items], return_inverse=True)
     query_ids: list[str] = names.tolist()
-    verdicts = np.array([[item.word for item in items], *words.values()], dtype=np.int16)
+    verdicts = np.array([[item.verdict for item in items], *words.values()], dtype=np.int16)
     ratings = RatingMatrix((HUMAN, *words), verdicts, query.astype(np.int64), 3)
     chance = {"resamples": resamples, "seed": seed}
     differences = [
         difference
-        for difference in differ(ratings, words, _COEFFICIENTS, **chance)
+        for difference in compare_raters(ratings, words, _COEFFICIENTS, **chance)
         if (difference.scale, difference.coefficient) in _OF_AGREEMENT.values()
     ]
     outcome = ProtocolsOutcome([], [], differences, together)
@@ -150,7 +150,7 @@ def _agreement(ratings: RatingMatrix, chance: Mapping[str, int]) -> dict[str, di
         (agreement.rater_b, agreement.scale, agreement.coefficient): Estimate(
             agreement.value, agreement.low, agreement.high, agreement.queries
         )
-        for agreement in with_people(ratings, _COEFFICIENTS, **chance)
+        for agreement in agreement_with_people(ratings, _COEFFICIENTS, **chance)
     }
     return {
         protocol: {name: estimates[protocol, *of] for name, of in _OF_AGREEMENT.items()}

@@ -8,11 +8,16 @@ from statistics import fmean
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, first_named, word_ratings
-from zelo_ray.evaluation.agreement.single import once
-from zelo_ray.evaluation.agreement.votes import ballots, words
-from zelo_ray.formats.interchange import verdicts
-from zelo_ray.formats.interchange.scales import preferences
+from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
+from zelo_ray.evaluation.agreement.pairs import (
+    A_BETTER,
+    B_BETTER,
+    find_orientation,
+    verdict_ratings,
+)
+from zelo_ray.evaluation.agreement.votes import encode_votes, judge_verdicts
+from zelo_ray.formats.interchange import all_judgments
+from zelo_ray.formats.interchange.scales import check_preferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,35 +27,35 @@ class Item:
     query_id: str
     doc_id_a: str
     doc_id_b: str
-    word: int
+    verdict: int
 
 
 @dataclass(frozen=True, slots=True)
 class People:
     """People's judgments by query id: votes on pairs of documents, or grades; one is empty."""
 
-    words: Mapping[str, Mapping[tuple[str, str], int]]
+    verdicts: Mapping[str, Mapping[tuple[str, str], int]]
     grades: Mapping[str, Mapping[str, float]]
 
     @property
     def kind(self) -> str:
         """Return what people gave, votes or grades."""
-        return "votes" if self.words else "grades"
+        return "votes" if self.verdicts else "grades"
 
     @property
     def query_ids(self) -> set[str]:
         """Return the queries that people judged."""
-        return set(self.words) | set(self.grades)
+        return set(self.verdicts) | set(self.grades)
 
     @property
-    def said(self) -> int:
+    def judgment_count(self) -> int:
         """Count the pairs that people voted on, or the documents that they graded."""
-        return sum(map(len, (self.words or self.grades).values()))
+        return sum(map(len, (self.verdicts or self.grades).values()))
 
-    def knows(self, query_id: str, doc_ids: Sequence[str]) -> int:
+    def count_judgments(self, query_id: str, doc_ids: Sequence[str]) -> int:
         """Count people's judgments of these documents of a query."""
         pool_ids = set(doc_ids)
-        pairs = self.words.get(query_id, {})
+        pairs = self.verdicts.get(query_id, {})
         graded = pool_ids.intersection(self.grades.get(query_id, ()))
         return sum(pool_ids.issuperset(pair) for pair in pairs) + len(graded)
 
@@ -61,7 +66,7 @@ class People:
         equal grades are left out.
         """
         pool_ids = set(doc_ids)
-        for pair, word in self.words.get(query_id, {}).items():
+        for pair, word in self.verdicts.get(query_id, {}).items():
             if pool_ids.issuperset(pair):
                 yield Item(query_id, *pair, word)
         grades = self.grades.get(query_id, {})
@@ -85,18 +90,22 @@ def read_people(url: str, pattern: str | None = None, turn: int | None = None) -
         InputError: its format is unknown, a row is invalid, there is no judgment, or it has no
             turns.
     """
-    part = verdicts.read_people(url, pattern, turn)
-    if turn is not None and not part.turned:
-        raise InputError(f"{url}: {verdicts.NO_TURN}")
+    part = all_judgments.read_people(url, pattern, turn)
+    if turn is not None and not part.is_of_turn:
+        raise InputError(f"{url}: {all_judgments.NO_TURN}")
     if not len(part.table):
         raise InputError(f"{url}: no judgments of people")
-    return People(_words(preferences(part)), {}) if part.votes else People({}, _grades(part.table))
+    return (
+        People(_words(check_preferences(part)), {})
+        if part.votes
+        else People({}, _grades(part.table))
+    )
 
 
 def _words(votes: pa.Table) -> dict[str, dict[tuple[str, str], int]]:
-    cast = ballots(votes)
-    turn = first_named(cast, votes)
-    [grades] = word_ratings(cast, words(once(cast)), turn).grades.tolist()
+    cast = encode_votes(votes)
+    turn = find_orientation(cast, votes)
+    [grades] = verdict_ratings(cast, judge_verdicts(reduce_repeats(cast)), turn).grades.tolist()
     doc_ids = sorted({*votes["doc_id_a"].to_pylist(), *votes["doc_id_b"].to_pylist()})
     by_query: dict[str, dict[tuple[str, str], int]] = {}
     for (query, *places), direction, word in zip(

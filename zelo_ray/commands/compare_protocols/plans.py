@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from zelo_ray.errors import OptionError
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
-from zelo_ray.protocols import PROTOCOLS, load
+from zelo_ray.protocols import PROTOCOLS, load_protocol
 from zelo_ray.records import first_error
 
 _NOT_ALONE = "zelo+graded"
@@ -18,12 +18,12 @@ _OWN = {
 """Options that are not passed on: people's labels are the truth here, not for calibration."""
 
 
-def compared(options: CompareProtocolsOptions) -> tuple[str, ...]:
+def protocols_to_compare(options: CompareProtocolsOptions) -> tuple[str, ...]:
     """Return the names of the protocols to compare."""
     return options.protocols or tuple(name for name in PROTOCOLS if name != _NOT_ALONE)
 
 
-def plans(
+def make_plans(
     options: CompareProtocolsOptions, pools: tuple[str, ...], examples: str = ""
 ) -> dict[str, AnnotateOptions]:
     """Return the options of each protocol's run: those of the command that apply to it.
@@ -36,8 +36,8 @@ def plans(
     Raises:
         UnknownProtocol, OptionError: a protocol is unknown or named twice, or options conflict.
     """
-    names = compared(options)
-    called = [load(name).name for name in names]
+    names = protocols_to_compare(options)
+    called = [load_protocol(name).name for name in names]
     for name in called:
         if called.count(name) > 1:  # each has a folder of its name
             raise OptionError(f"--protocols: {name} is named twice")
@@ -47,13 +47,13 @@ def plans(
 def _plan(
     options: CompareProtocolsOptions, pools: tuple[str, ...], protocol: str, examples: str
 ) -> AnnotateOptions:
-    kind = load(protocol).options
+    kind = load_protocol(protocol).options
     option_names = options.model_fields_set & kind.model_fields.keys() - _OWN
     values = {
         **{name: getattr(options, name) for name in option_names},
         "inputs": pools,
-        "out": f"{options.out.rstrip('/')}/{load(protocol).name}",
-        "ledger": options.books,
+        "out": f"{options.out.rstrip('/')}/{load_protocol(protocol).name}",
+        "ledger": options.ledger_place,
         "protocol": protocol,
     }
     try:
@@ -67,6 +67,6 @@ def _plan(
 def unused_by_all(options: CompareProtocolsOptions, names: Iterable[str]) -> list[str]:
     """Return the options that were given and that none of these protocols uses."""
     fields = {*CompareProtocolsOptions.model_fields}.union(
-        *(load(name).options.model_fields for name in names)
+        *(load_protocol(name).options.model_fields for name in names)
     )
     return sorted(options.model_fields_set - fields)

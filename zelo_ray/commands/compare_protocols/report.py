@@ -12,20 +12,20 @@ from zelo_ray.commands.compare_protocols.significance import (
     PairsBySignificance,
     sort_by_significance,
 )
-from zelo_ray.engine.bookkeeping import money
+from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
-from zelo_ray.formats.record import PROTOCOLS
+from zelo_ray.formats.run_record import PROTOCOLS
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
-from zelo_ray.reports.charts.spread import Axis, spread
+from zelo_ray.reports.charts.scatter import Axis, scatter
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.kind import Record, ReportKind
 from zelo_ray.reports.parts import Cells, Chart, Report, ReportTable, Section, TextCell
-from zelo_ray.reports.source import Source, bare
+from zelo_ray.reports.source import Source, without_credentials
 from zelo_ray.reports.warning import RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import WarningCode
-from zelo_ray.reports.wording import Quantity, estimate, number, paid, short
+from zelo_ray.reports.wording import Quantity, format_cost, format_estimate, format_number, short
 
 Row = Mapping[str, Any]
 
@@ -57,7 +57,7 @@ class ProtocolResults:
         return sort_by_significance(Difference(**row) for row in self.differences)
 
     @property
-    def alike(self) -> list[str]:
+    def not_different(self) -> list[str]:
         """Return the protocols that do not agree significantly less with people than the first."""
         first, *others = (row["protocol"] for row in self.rows)
         worse = {pair.rater_b for pair in self.pairs.significant if pair.rater_a == first}
@@ -76,11 +76,12 @@ def build_report(source: Source, record: Record) -> Report:
         tiles=_tiles(results),
         lead=[_outcome_sentence(results), _explain(record)],
         sections=[make(results) for make in SECTIONS],
-        find_warnings=lambda: rank_warnings_of(record, results.rows, results.alike),
+        find_warnings=lambda: rank_warnings_of(record, results.rows, results.not_different),
         notes=record["notes"],
         made=(
             f"zelo-ray {record['versions']['zelo-ray']} compare-protocols: people "
-            f"{bare(options['human'])}, seed {options['seed']}, {options['resamples']:,} resamples "
+            f"{without_credentials(options['human'])}, seed {options['seed']}, "
+            f"{options['resamples']:,} resamples "
             "of queries."
         ),
     )
@@ -95,7 +96,7 @@ def _tiles(results: ProtocolResults) -> list[tuple[str, str]]:
         ("queries", f"{record['queries']:,}"),
         ("items", f"{record['items']:,}"),
         ("calls paid in all", f"{ledger['calls']:,}"),
-        ("paid in all", paid(ledger["dollars"], ledger["unpriced"])),
+        ("paid in all", format_cost(ledger["dollars"], ledger["unpriced"])),
     ]
 
 
@@ -104,7 +105,7 @@ def _outcome_sentence(results: ProtocolResults) -> str:
     best, unit = results.rows[0], results.unit
     if isnan(best["agreement"]):
         return "No protocol judged any item."
-    alike = results.alike
+    alike = results.not_different
     suffix = f", not significantly different from {', '.join(alike)}" if alike else ""
     sentence = (
         f"Closest to people is {best['protocol']}{suffix}: it is right on {best['correct']:,} of "
@@ -149,10 +150,10 @@ def protocols_section(results: ProtocolResults) -> Section:
             _estimate(row, "agreement"),
             f"{row['judged']:,} of {row['items']:,}",
             f"{row['calls']:,.0f}",
-            paid(row["dollars_known"], row["unpriced"]),
+            format_cost(row["dollars_known"], row["unpriced"]),
             _cost(row, unit),
             f"{row['correct']:,}",
-            *(number(row[name], "z.3f") for name in ("agreement_decided", "alpha", "mcc")),
+            *(format_number(row[name], "z.3f") for name in ("agreement_decided", "alpha", "mcc")),
         ]
         for row in results.rows
     ]
@@ -174,7 +175,7 @@ def _cost_charts(results: ProtocolResults) -> Iterator[Chart]:
     unit = results.unit
     rows = [row for row in results.rows if not (isnan(row["agreement"]) or isnan(row[unit]))]
     if rows:
-        figure = spread(
+        figure = scatter(
             [row["protocol"] for row in rows],
             _axis(rows, unit, f"{unit} in all", ",.4g"),
             _axis(rows, "agreement", "agreement with people", ".3f"),
@@ -208,7 +209,7 @@ def _cost_sentences(results: ProtocolResults) -> Iterator[str]:
 
 
 def _bill(bill: Mapping[str, Any]) -> str:
-    return f"{counted(bill['calls'], 'call')}, {paid(bill['dollars'], bill['unpriced'])}"
+    return f"{counted(bill['calls'], 'call')}, {format_cost(bill['dollars'], bill['unpriced'])}"
 
 
 def _is_partial(row: Row) -> bool:
@@ -223,10 +224,10 @@ def differences_section(results: ProtocolResults) -> Section | None:
         [
             TextCell(pair.rater_a),
             TextCell(pair.rater_b),
-            estimate(pair.difference, pair.low, pair.high, "+z.3f"),
+            format_estimate(pair.difference, pair.low, pair.high, "+z.3f"),
             label,
-            number(pair.value_a),
-            number(pair.value_b),
+            format_number(pair.value_a),
+            format_number(pair.value_b),
             f"{pair.items:,}",
         ]
         for label, pairs in labels.items()
@@ -282,7 +283,7 @@ def _axis(rows: list[Row], name: str, title: str, form: str) -> Axis:
 
 
 def _estimate(row: Row, name: str) -> Quantity:
-    return estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
+    return format_estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def _cost(row: Row, unit: str) -> Quantity:
@@ -300,7 +301,7 @@ def _amount(value: float, unit: str) -> str:
     """Format dollars or calls; of small amounts of dollars three digits count."""
     if unit == "dollars" and value < 1:
         return f"${np.format_float_positional(value, 3, fractional=False, trim='-')}"
-    return money(value) if unit == "dollars" else f"{value:,.2f}"
+    return format_dollars(value) if unit == "dollars" else f"{value:,.2f}"
 
 
 def warn_of_protocols(rows: Sequence[Row], alike: Sequence[str]) -> Iterator[ResultWarning]:

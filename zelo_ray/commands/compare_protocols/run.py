@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from zelo_ray.commands.compare_protocols.plans import plans
+from zelo_ray.commands.compare_protocols.plans import make_plans
 from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
 from zelo_ray.engine.job import Watch
-from zelo_ray.engine.lock import leaving_no_trace
+from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.options import CompareProtocolsOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
@@ -25,7 +25,7 @@ def run(options: CompareProtocolsOptions, watch: Watch) -> Report:
         measure_protocols,
     )
 
-    with leaving_no_trace(options.out, options.books):
+    with remove_folders_if_refused(options.out, options.ledger_place):
         outcome = measure_protocols(options, watch)
     report = COMPARE_PROTOCOLS_REPORT.read(options.out)
     return replace(report, next_step=partial(_next_step, options, outcome.best))
@@ -33,5 +33,5 @@ def run(options: CompareProtocolsOptions, watch: Watch) -> Report:
 
 def _next_step(options: CompareProtocolsOptions, best: str, words: Sequence[str]) -> str:
     of_best = options.model_copy(update={"protocols": (best,)})
-    (plan,) = plans(of_best, options.inputs).values()
+    (plan,) = make_plans(of_best, options.inputs).values()
     return next_step.after_compare_protocols(options.out, plan, words)

@@ -36,7 +36,7 @@ def sort_by_significance(differences: Iterable[Difference]) -> PairsBySignifican
     pairs (Bonferroni), in the ratio of Student's quantiles, because samples of queries do not
     estimate such extreme quantiles.
     """
-    pairs = [upward(row) for row in differences if (row.scale, row.coefficient) == LEADING]
+    pairs = [better_first(row) for row in differences if (row.scale, row.coefficient) == LEADING]
     with_interval = [row for row in pairs if not isnan(row.low)]
     significant = [
         row for row in with_interval if row.difference > 0 and _lowest(row, len(with_interval)) > 0
@@ -59,7 +59,7 @@ def _lowest(difference: Difference, pairs: int) -> float:
     )
 
 
-def upward(difference: Difference) -> Difference:
+def better_first(difference: Difference) -> Difference:
     """Return the difference as seen from the protocol that agrees more."""
     if not difference.difference < 0:
         return difference

@@ -7,19 +7,31 @@ from dataclasses import replace
 import pyarrow as pa
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.files import stem
+from zelo_ray.formats.files import file_stem
 from zelo_ray.formats.input import InputOptions, pools_of
-from zelo_ray.formats.input.keeping import line_of
-from zelo_ray.formats.input.long import Left
+from zelo_ray.formats.input.long import ConversionNotes
+from zelo_ray.formats.input.stored_inputs import pool_to_line
 from zelo_ray.formats.interchange import beir, fastchat, llamahub, mteb, train, trec
-from zelo_ray.formats.interchange.compared import label_lines
-from zelo_ray.formats.interchange.doubts import notes_on
-from zelo_ray.formats.interchange.graded import read_absolute, read_cut, read_graded
-from zelo_ray.formats.interchange.pooling import columns, holes, pooled
+from zelo_ray.formats.interchange.compared_pairs import label_lines
+from zelo_ray.formats.interchange.graded import read_absolute, read_cut_grades, read_graded
+from zelo_ray.formats.interchange.pooling import columns, find_unjudged, pool_candidates
 from zelo_ray.formats.interchange.runs import read_runs, without_ranks
-from zelo_ray.formats.interchange.texts import Filled, fill, pool_line, read_texts, write_lines
-from zelo_ray.formats.interchange.truth import KINDS, look, pools_of_truth, read_pools, read_truth
-from zelo_ray.formats.interchange.work import UnjudgedPools, pool_lines
+from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
+from zelo_ray.formats.interchange.texts import (
+    FilledPools,
+    make_filled_pools,
+    pool_line,
+    read_texts,
+    write_lines,
+)
+from zelo_ray.formats.interchange.truth import (
+    TRUTH_FORMATS,
+    pools_file_of_truth,
+    probe_truth,
+    read_pools,
+    read_truth,
+)
+from zelo_ray.formats.interchange.unjudged_pools import UnjudgedPools, pool_lines
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.wording import printable
 from zelo_ray.options import ConvertOptions
@@ -40,17 +52,19 @@ def convert(options: ConvertOptions) -> str:
 
 
 def _pool(options: ConvertOptions) -> str:
-    if _is_other(options):
-        return _brought(options)
-    filled = _candidates(options)
+    if _is_other_input(options):
+        return _convert_input(options)
+    filled = _read_candidates(options)
     documents = sum(len(pool.documents) for pool in filled.pools)
     if not documents:
         raise InputError(f"no pool has documents: {'; '.join(filled.notes) or 'all are empty'}")
-    number = write_lines(options.out, (pool_line(pool, filled.own) for pool in filled.pools))
+    number = write_lines(
+        options.out, (pool_line(pool, filled.own_queries) for pool in filled.pools)
+    )
     return _lines(f"{number:,} pools with {documents:,} documents: {options.out}", *filled.notes)
 
 
-def _candidates(options: ConvertOptions) -> Filled:
+def _read_candidates(options: ConvertOptions) -> FilledPools:
     source = options.source
     if source and not options.runs:
         return read_pools(source)
@@ -61,37 +75,41 @@ def _candidates(options: ConvertOptions) -> Filled:
             "convert pool needs FROM (a collection), or --corpus, --queries and --runs or --qrels"
         )
     depth, runs = options.depth or _POOL_DEPTH, read_runs(options.runs, ranks=True)
-    pools = pooled(without_ranks(runs), depth, judged)
+    pools = pool_candidates(without_ranks(runs), depth, judged)
     wanted = {doc_id for ranks in pools.values() for doc_id in ranks}
-    filled = fill(pools, beir.read_queries(queries), read_texts(corpus, "corpus", wanted))
-    return replace(filled, notes=[*notes_on(runs, depth), *filled.notes])
+    filled = make_filled_pools(
+        pools, beir.read_queries(queries), read_texts(corpus, "corpus", wanted)
+    )
+    return replace(filled, notes=[*describe_doubts(runs, depth), *filled.notes])
 
 
-def _is_other(options: ConvertOptions) -> bool:
+def _is_other_input(options: ConvertOptions) -> bool:
     """Return whether the source is an input of annotate without judgments or without texts."""
     if not options.source or options.runs:
         return False
-    sight = look(options.source)
-    return not any(kind.pools and kind.looks(sight) for kind in KINDS.values())
+    sight = probe_truth(options.source)
+    return not any(kind.pools and kind.matches(sight) for kind in TRUTH_FORMATS.values())
 
 
-def _brought(options: ConvertOptions) -> str:
+def _convert_input(options: ConvertOptions) -> str:
     """Convert any other input of `annotate` to pools; return a summary."""
-    leftovers = Left()
-    settings = InputOptions(options.corpus, options.queries, {}, options.typed("what", "source"))
+    leftovers = ConversionNotes()
+    settings = InputOptions(
+        options.corpus, options.queries, {}, options.command_line("what", "source")
+    )
     _, pools = pools_of([options.source], settings, leftovers)
-    number = write_lines(options.out, (line_of(pool).rstrip(b"\n") for pool in pools))
-    return _lines(f"{number:,} pools: {options.out}", *leftovers.told())
+    number = write_lines(options.out, (pool_to_line(pool).rstrip(b"\n") for pool in pools))
+    return _lines(f"{number:,} pools: {options.out}", *leftovers.to_lines())
 
 
 def _holes(options: ConvertOptions) -> str:
     truth, runs = read_truth(options.truth), read_runs(options.runs)
     depth = options.depth or _HOLES_DEPTH
-    table = pa.concat_tables([holes(truth, name, run, depth) for name, run in runs.items()])
+    table = pa.concat_tables([find_unjudged(truth, name, run, depth) for name, run in runs.items()])
     work = UnjudgedPools(truth, table)
     if options.corpus:
-        work.know(read_texts(options.corpus, "corpus", work.wanted))
-    truth_pools = pools_of_truth(options.truth)
+        work.add_texts(read_texts(options.corpus, "corpus", work.wanted))
+    truth_pools = pools_file_of_truth(options.truth)
     shards = find_shards(options.pools or ([truth_pools] if truth_pools else []))
     queries = beir.read_queries(options.queries) if options.queries else {}
     number = write_lines(options.out, work.lines(pool_lines(shards), queries, options.all))
@@ -103,10 +121,10 @@ def _holes(options: ConvertOptions) -> str:
 
 def _qrels(options: ConvertOptions) -> str:
     if options.cut:
-        labels = read_cut(options.source, options.cut)
+        labels = read_cut_grades(options.source, options.cut)
     else:
         labels = (read_graded if options.grades else read_truth)(options.source)
-    qrels, note = _sure(options, labels)
+    qrels, note = _drop_ambiguous(options, labels)
     if not len(qrels):
         raise InputError(f"{options.source} has no judgments to write")
     trec.write_qrels(options.out, qrels, options.decimals)
@@ -114,16 +132,16 @@ def _qrels(options: ConvertOptions) -> str:
 
 
 def _train(options: ConvertOptions) -> str:
-    filled, scores = _material(options)
+    filled, scores = _read_labelled_pools(options)
     absolute = read_absolute(options.source)
-    scores, note = _sure(options, scores if absolute is None else absolute)
-    rows, lacking = train.rows(filled.pools, scores)
+    scores, note = _drop_ambiguous(options, scores if absolute is None else absolute)
+    rows, lacking = train.training_rows(filled.pools, scores)
     number = write_lines(options.out, rows)
     note += [f"left out judged documents without a text: {lacking:,}"] if lacking else []
     return _lines(f"{number:,} rows: {options.out}", *filled.notes, *note)
 
 
-def _sure(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
+def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
     """Drop judgments of documents that the panel is split on, if the options say so."""
     if not options.without_ambiguous:
         return qrels, []
@@ -135,11 +153,11 @@ def _sure(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]
 
 def _run(options: ConvertOptions) -> str:
     source, name = options.source, options.name
-    sight = look(source)
+    sight = probe_truth(source)
     if len(sight.line.split()) >= _TREC_RUN_COLUMNS or "run" in sight.columns:
         runs = read_runs([source])
     else:
-        runs = {stem(source): read_truth(source).rename_columns({"relevance": "score"})}
+        runs = {file_stem(source): read_truth(source).rename_columns({"relevance": "score"})}
     if len(runs) > 1 and name not in runs:
         raise OptionError(f"{source} holds several runs; --name one of them: {', '.join(runs)}")
     run_name, table = (name, runs[name]) if name in runs else next(iter(runs.items()))
@@ -148,14 +166,14 @@ def _run(options: ConvertOptions) -> str:
 
 
 def _beir(options: ConvertOptions) -> str:
-    filled, qrels = _material(options)
-    beir.write(options.out, filled.pools, qrels, options.decimals)
+    filled, qrels = _read_labelled_pools(options)
+    beir.write_collection(options.out, filled.pools, qrels, options.decimals)
     done = f"{len(filled.pools):,} queries with {len(qrels):,} judgments: {options.out}"
     return _lines(done, *filled.notes)
 
 
 def _mteb(options: ConvertOptions) -> str:
-    filled, qrels = _material(options)
+    filled, qrels = _read_labelled_pools(options)
     number = mteb.write_rows(options.out, filled.pools, qrels, options.positive)
     if not number:
         pair = f"a document of at least {options.positive:g} and one below"
@@ -168,17 +186,19 @@ def _mteb(options: ConvertOptions) -> str:
 def _fastchat(options: ConvertOptions) -> str:
     source, answers, votes = options.source, options.answers, options.votes
     if not votes:
-        return _compared(options, fastchat.pools(source, answers))
+        return _write_compared(options, fastchat.make_turn_pools(source, answers))
     drawn = {"number": options.pairs, "seed": options.seed}
-    return _compared(options, *fastchat.pairs(source, answers, votes, **drawn))
+    return _write_compared(options, *fastchat.make_pair_pools(source, answers, votes, **drawn))
 
 
 def _llamahub(options: ConvertOptions) -> str:
-    pairs = llamahub.pairs(options.source, number=options.pairs, seed=options.seed)
-    return _compared(options, *pairs)
+    pairs = llamahub.make_example_pools(options.source, number=options.pairs, seed=options.seed)
+    return _write_compared(options, *pairs)
 
 
-def _compared(options: ConvertOptions, filled: Filled, labels: pa.Table | None = None) -> str:
+def _write_compared(
+    options: ConvertOptions, filled: FilledPools, labels: pa.Table | None = None
+) -> str:
     """Write the pools that people compared, and their votes if asked for."""
     lines, out = [], options.labels_out
     if labels is not None and out:
@@ -187,12 +207,12 @@ def _compared(options: ConvertOptions, filled: Filled, labels: pa.Table | None =
     return _lines(f"{number:,} pools: {options.out}", *lines, *filled.notes)
 
 
-def _material(options: ConvertOptions) -> tuple[Filled, pa.Table]:
+def _read_labelled_pools(options: ConvertOptions) -> tuple[FilledPools, pa.Table]:
     """Read pools and judgments, from one place or two."""
     qrels = read_truth(options.source)
     if not options.pools:
         return read_pools(options.source), qrels
-    return Filled([pool for _, pool in pool_lines(find_shards(options.pools))], []), qrels
+    return FilledPools([pool for _, pool in pool_lines(find_shards(options.pools))], []), qrels
 
 
 def _lines(*lines: str) -> str:

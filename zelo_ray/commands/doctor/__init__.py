@@ -3,17 +3,23 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from zelo_ray.commands.doctor.finding import Finding
-from zelo_ray.commands.doctor.installed import keys, packages, taken_from
-from zelo_ray.commands.doctor.judges import ask_each, has_key, looked_at, most_of, panel_of
-from zelo_ray.commands.doctor.machine import machine, place
-from zelo_ray.commands.doctor.secrets import keyless
+from zelo_ray.commands.doctor.installed import check_dotenv, check_keys, check_packages
+from zelo_ray.commands.doctor.judges import (
+    ask_each,
+    build_checked_panel,
+    check_judges,
+    describe_highest_cost,
+    has_key,
+)
+from zelo_ray.commands.doctor.machine import check_machine, check_out
+from zelo_ray.commands.doctor.secrets import make_redactor
 from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.providers.dotenv import DotenvFile
 
-__all__ = ["Finding", "examined"]
+__all__ = ["Finding", "run_checks"]
 
 
-def examined(
+def run_checks(
     options: DoctorOptions,
     environ: Mapping[str, str],
     version: str,
@@ -29,7 +35,9 @@ def examined(
         look_at_ray: runs the checks of Ray.
         say: gets the cost of calls before they are made.
     """
-    yield from map(keyless(options, environ), _checks(options, environ, version, look_at_ray, say))
+    yield from map(
+        make_redactor(options, environ), _checks(options, environ, version, look_at_ray, say)
+    )
 
 
 def _checks(
@@ -39,19 +47,19 @@ def _checks(
     look_at_ray: Callable[[], Iterator[Finding]],
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
-    yield from packages(version)
+    yield from check_packages(version)
     dotenv = DotenvFile(dict(environ))
-    yield from keys(options, environ, dotenv)
-    yield from taken_from(dotenv, options)
-    panel, wrong = panel_of(options, environ)
+    yield from check_keys(options, environ, dotenv)
+    yield from check_dotenv(dotenv, options)
+    panel, wrong = build_checked_panel(options, environ)
     yield from wrong
-    yield from looked_at(panel, options, environ)
-    yield from machine()
+    yield from check_judges(panel, options, environ)
+    yield from check_machine()
     if options.out:
-        yield from place(options.out)
+        yield from check_out(options.out)
     if not options.no_ray:
         yield from look_at_ray()
     ready = [judge for judge in panel if has_key(judge, options, environ)]
     if options.ask and ready:
-        say(most_of(ready, options))
+        say(describe_highest_cost(ready, options))
         yield from ask_each(ready, options, environ)

@@ -8,11 +8,11 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from packaging.requirements import Requirement
 
 from zelo_ray.commands.doctor.finding import Finding, State
-from zelo_ray.commands.doctor.secrets import key_of
+from zelo_ray.commands.doctor.secrets import check_key
 from zelo_ray.errors import PanelError
 from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.providers import PROVIDERS, load_provider, parse_judge
-from zelo_ray.providers.addresses import elsewhere
+from zelo_ray.providers.addresses import foreign_address
 from zelo_ray.providers.dotenv import DotenvFile
 from zelo_ray.records import Judge
 
@@ -28,7 +28,7 @@ _FOR = {
 }
 
 
-def packages(version: str) -> Iterator[Finding]:
+def check_packages(version: str) -> Iterator[Finding]:
     """Check Python, this package (version ``version``), its dependencies and its extras."""
     python = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < _OLDEST:
@@ -67,7 +67,7 @@ def _extras() -> Iterator[Finding]:
     )
 
 
-def keys(
+def check_keys(
     options: DoctorOptions, environ: Mapping[str, str], dotenv: DotenvFile
 ) -> Iterator[Finding]:
     """Check whether each provider has a key.
@@ -89,22 +89,22 @@ def keys(
         if set_keys[name]:
             variable = set_keys[name][0]
             key = environ[variable]
-            source = dotenv.path if dotenv.holds(variable, key) else "the environment"
-            if url := elsewhere(Judge(name, ""), providers[name], key, environ):
+            source = dotenv.path if dotenv.has_value(variable, key) else "the environment"
+            if url := foreign_address(Judge(name, ""), providers[name], key, environ):
                 source += f", and goes to {url}"
-            yield key_of(f"key of {name}", variable, key, source)
+            yield check_key(f"key of {name}", variable, key, source)
         elif variables:
             state: State = "warn" if name in needed else "-"
             do = f"set {_listed(name, variables)} to use this provider"
             yield Finding(f"key of {name}", state, "not set", do)
 
 
-def taken_from(dotenv: DotenvFile, options: DoctorOptions) -> Iterator[Finding]:
+def check_dotenv(dotenv: DotenvFile, options: DoctorOptions) -> Iterator[Finding]:
     """Yield a finding for each unused line of ``.env``, if there is one."""
-    dotenv.take()
+    dotenv.take_all()
     dotenv.take_named(options)
     do = "remove it from .env, or set it in the shell"
-    for line in dotenv.left_out():
+    for line in dotenv.describe_skipped():
         yield Finding(".env", "warn", line, do)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from zelo_ray.commands.doctor.finding import Finding, State
-from zelo_ray.commands.doctor.secrets import is_sendable, key_of
-from zelo_ray.commands.doctor.server import reached
-from zelo_ray.engine.bookkeeping import check_answer, money
-from zelo_ray.engine.tokens import Estimates, size_of
+from zelo_ray.commands.doctor.secrets import check_key, is_sendable
+from zelo_ray.commands.doctor.server import check_server
+from zelo_ray.engine.bookkeeping import check_answer, format_dollars
+from zelo_ray.engine.tokens import Estimates, measure_request
 from zelo_ray.errors import PanelError
 from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.protocols import zelo
@@ -22,9 +22,9 @@ from zelo_ray.providers import (
     connect,
     find_key,
     load_provider,
-    refuse_strangers,
+    refuse_unknown_names,
 )
-from zelo_ray.providers.pricing import dearest, price, unpriced
+from zelo_ray.providers.pricing import find_unpriced, highest_price, price
 from zelo_ray.records import Document, Judge, Pool, Request
 
 _SECONDS = 60.0
@@ -35,7 +35,7 @@ _POOL = Pool(
 )
 
 
-def panel_of(
+def build_checked_panel(
     options: DoctorOptions, environ: Mapping[str, str]
 ) -> tuple[list[Judge], list[Finding]]:
     """Return the judges, and findings on wrong names."""
@@ -52,22 +52,22 @@ def panel_of(
             state: State = "wrong" if name else "warn"
             do = "correct the name" if name else "set a key, or name judges: --judges offline"
             wrong.append(Finding(name or "judges", state, str(error), do))
-    return panel, wrong or _strangers([judge.name for judge in panel], options)
+    return panel, wrong or _check_options([judge.name for judge in panel], options)
 
 
-def _strangers(names: Sequence[str], options: DoctorOptions) -> list[Finding]:
+def _check_options(names: Sequence[str], options: DoctorOptions) -> list[Finding]:
     """Return findings on options for judges that are not checked."""
     findings = list[Finding]()
     for option in ("judge_options", "prices", "api_key_env"):
         try:
-            refuse_strangers("judge", names, {option: getattr(options, option)})
+            refuse_unknown_names("judge", names, {option: getattr(options, option)})
         except PanelError as error:
             do = "correct the name, or name this judge too: a run refuses options for others"
             findings.append(Finding(option, "warn", str(error), do))
     return findings
 
 
-def looked_at(
+def check_judges(
     panel: Sequence[Judge], options: DoctorOptions, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
     """Check key, price and server of each judge. Only servers given by URL are contacted."""
@@ -79,7 +79,7 @@ def looked_at(
         except PanelError as error:
             yield Finding(judge.name, "wrong", str(error), "set the key, or leave this judge out")
             continue
-        if unpriced([judge], options.prices):
+        if find_unpriced([judge], options.prices):
             do = "give prices: in a --config file; --max-usd needs them"
             yield Finding(judge.name, "warn", "its price is unknown", do)
         else:
@@ -88,9 +88,9 @@ def looked_at(
             )
         variable = options.api_key_env.get(judge.name, "")
         if variable:
-            yield key_of(f"key of {judge.name}", variable, key, "the environment")
+            yield check_key(f"key of {judge.name}", variable, key, "the environment")
         if judge.base_url:
-            yield from reached(judge, key, variable)
+            yield from check_server(judge, key, variable)
 
 
 def ask_each(
@@ -99,7 +99,7 @@ def ask_each(
     """Make one call to each judge, as annotate does; all of them must have their keys."""
     for judge in panel:
         key = find_key(judge, options.api_key_env, environ)
-        yield asyncio.run(_asked(judge, key, options))
+        yield asyncio.run(_ask(judge, key, options))
 
 
 def has_key(judge: Judge, options: DoctorOptions, environ: Mapping[str, str]) -> bool:
@@ -110,23 +110,26 @@ def has_key(judge: Judge, options: DoctorOptions, environ: Mapping[str, str]) ->
         return False
 
 
-def most_of(panel: Sequence[Judge], options: DoctorOptions) -> str:
+def describe_highest_cost(panel: Sequence[Judge], options: DoctorOptions) -> str:
     """Say what one call to each judge costs at most."""
     dollars = 0.0
     for judge in panel:
         request = _request(judge)
-        usage = Estimates(judge).most(size_of(request), request.output_limit)
-        dollars += dearest(judge, usage, options.prices)
-    unknown = " + ?" if unpriced(panel, options.prices) else ""
-    return f"--ask makes one call to each judge, for at most {money(dollars)}{unknown} in total"
+        usage = Estimates(judge).upper_bound(measure_request(request), request.output_limit)
+        dollars += highest_price(judge, usage, options.prices)
+    unknown = " + ?" if find_unpriced(panel, options.prices) else ""
+    most = f"{format_dollars(dollars)}{unknown}"
+    return f"--ask makes one call to each judge, for at most {most} in total"
 
 
 def _request(judge: Judge) -> Request:
     options = zelo.ZeloOptions.model_validate({"inputs": ["-"], "out": "-"})
-    return zelo.ballot_of(_POOL, (_POOL.documents[0], _POOL.documents[1]), judge, options).request
+    return zelo.vote_request(
+        _POOL, (_POOL.documents[0], _POOL.documents[1]), judge, options
+    ).request
 
 
-async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
+async def _ask(judge: Judge, key: str, options: DoctorOptions) -> Finding:
     request, what = _request(judge), f"call to {judge.name}"
     began = time.monotonic()
     try:
@@ -149,7 +152,7 @@ async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
     dollars = price(judge, used, options.prices)
     cost = "unknown dollars" if dollars is None else f"${dollars:.5f}"
     tokens = f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out, {cost}"
-    if not (used.told or load_provider(judge.provider).free):
+    if not (used.has_tokens or load_provider(judge.provider).free):
         tokens = "it reports no tokens: under --max-usd each call counts at its limit"
     summary = f"{answer.status} in {took:.1f} s, {tokens}"
     if answer.status == "ok":

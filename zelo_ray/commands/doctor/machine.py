@@ -11,9 +11,9 @@ import fsspec
 
 from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.lock import at_work
+from zelo_ray.engine.lock import is_run_active
 from zelo_ray.errors import ZeloError
-from zelo_ray.formats.pools import short
+from zelo_ray.formats.pools import shorten_error
 
 _LITTLE, _TOO_LITTLE = 2 * 2**30, 100 * 2**20  # bytes of a disk
 _SHARED = 600 * 2**20  # Ray's object store takes 512 MiB of it
@@ -21,7 +21,7 @@ _MEMORY = 2 * 2**30
 _STORAGE = "check the address, the credentials of the storage, and what they allow"
 
 
-def machine() -> Iterator[Finding]:
+def check_machine() -> Iterator[Finding]:
     """Check processors, memory, and the directories that Ray uses."""
     cpus = os.cpu_count() or 1
     few = "it works, but slowly" if cpus < 2 else ""
@@ -37,12 +37,12 @@ def machine() -> Iterator[Finding]:
     yield from _disk("temporary files", tempfile.gettempdir(), "set TMPDIR to a larger disk")
 
 
-def place(out: str) -> Iterator[Finding]:
+def check_out(out: str) -> Iterator[Finding]:
     """Check whether results can be written to ``out``, and whether its ledger is usable."""
     try:
         fs, path = fsspec.url_to_fs(out)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        yield Finding("writing", "wrong", f"{out}: {short(error)}", _STORAGE)
+        yield Finding("writing", "wrong", f"{out}: {shorten_error(error)}", _STORAGE)
         return
     if "file" in fs.protocol:
         folder = Path(path)
@@ -87,15 +87,15 @@ def _stored(out: str, fs: fsspec.AbstractFileSystem, path: str) -> Finding:
         fs.pipe_file(name, b"x")
         fs.rm_file(name)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        return Finding("writing", "wrong", f"{out}: {short(error)}", _STORAGE)
+        return Finding("writing", "wrong", f"{out}: {shorten_error(error)}", _STORAGE)
     return Finding("writing", "ok", "objects can be written and removed")
 
 
 def _lock(out: str) -> Finding:
     try:
-        held = at_work(out)
+        held = is_run_active(out)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        return Finding("lock", "wrong", f"{out}: {short(error)}", _STORAGE)
+        return Finding("lock", "wrong", f"{out}: {shorten_error(error)}", _STORAGE)
     if held:
         return Finding("lock", "warn", "another run uses it", "wait until it has ended")
     return Finding("lock", "ok", "no other run is known to use it")
@@ -107,7 +107,9 @@ def _ledger(out: str) -> Finding:
     except ZeloError as error:
         return Finding("ledger", "wrong", str(error), "name another --out, or repair this one")
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        return Finding("ledger", "wrong", short(error), "name another --out, or repair this one")
+        return Finding(
+            "ledger", "wrong", shorten_error(error), "name another --out, or repair this one"
+        )
     if damaged:
         do = "nothing: the next run asks for these replies again"
         return Finding("ledger", "warn", f"ignores {len(damaged):,} damaged lines", do)

@@ -10,12 +10,12 @@ from zelo_ray.commands.doctor import Finding
 from zelo_ray.errors import ZeloError
 from zelo_ray.options import AskingOptions
 from zelo_ray.ray.placement import nodes_alive
-from zelo_ray.ray.session import on_ray
+from zelo_ray.ray.session import ray_session
 
 _TOKEN = "~/.ray/auth_token"  # noqa: S105 - where Ray keeps it
 
 
-def look_at_ray(out: str | None) -> Iterator[Finding]:
+def check_ray(out: str | None) -> Iterator[Finding]:
     """Connect to Ray, or start it, as a run does, and disconnect.
 
     Args:
@@ -26,7 +26,7 @@ def look_at_ray(out: str | None) -> Iterator[Finding]:
     began = time.monotonic()
     with TemporaryDirectory() as folder:
         try:
-            with on_ray(AskingOptions.model_validate({"out": out or folder})):
+            with ray_session(AskingOptions.model_validate({"out": out or folder})):
                 nodes = len(nodes_alive())
         except (ZeloError, OSError) as error:
             do = "correct RAY_ADDRESS, or unset it" if address else "fix what it reports; free /tmp"

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 
-from zelo_ray.commands.doctor import Finding, examined
+from zelo_ray.commands.doctor import Finding, run_checks
 from zelo_ray.options.doctor import DoctorOptions
 
 
@@ -18,12 +18,12 @@ def run(options: DoctorOptions, say: Callable[[str], None] = lambda _: None) -> 
 
     def look() -> Iterator[Finding]:
         from zelo_ray.commands.doctor.ray_check import (  # noqa: PLC0415 - Ray takes seconds
-            look_at_ray,
+            check_ray,
         )
 
-        return look_at_ray(options.out)
+        return check_ray(options.out)
 
-    return [*examined(options, os.environ, version("zelo-ray"), look, say)]
+    return [*run_checks(options, os.environ, version("zelo-ray"), look, say)]
 
 
 def is_wrong(findings: Sequence[Finding]) -> bool:

@@ -17,7 +17,7 @@ def is_sendable(key: str) -> bool:
     return key.strip().isascii() and key.strip().isprintable() and " " not in key.strip()
 
 
-def key_of(what: str, variable: str, key: str, source: str) -> Finding:
+def check_key(what: str, variable: str, key: str, source: str) -> Finding:
     """Check a key that is set in a variable; ``source`` says where it is from."""
     if key.strip() == key and is_sendable(key):
         return Finding(what, "ok", f"{variable} is set, from {source}")
@@ -25,9 +25,11 @@ def key_of(what: str, variable: str, key: str, source: str) -> Finding:
     return Finding(what, "wrong", "has characters that keys never have", do)
 
 
-def keyless(options: DoctorOptions, environ: Mapping[str, str]) -> Callable[[Finding], Finding]:
+def make_redactor(
+    options: DoctorOptions, environ: Mapping[str, str]
+) -> Callable[[Finding], Finding]:
     """Return a function that removes keys from a finding, as servers may repeat them."""
-    forms = {form for key in _held(options, environ) for form in _forms(key)}
+    forms = {form for key in _set_keys(options, environ) for form in _forms(key)}
     longest_first = sorted(forms, key=len, reverse=True)
 
     def told(text: str) -> str:
@@ -40,7 +42,7 @@ def keyless(options: DoctorOptions, environ: Mapping[str, str]) -> Callable[[Fin
     )
 
 
-def _held(options: DoctorOptions, environ: Mapping[str, str]) -> Iterator[str]:
+def _set_keys(options: DoctorOptions, environ: Mapping[str, str]) -> Iterator[str]:
     providers = {*PROVIDERS, *RERANKERS}
     variables = {*options.api_key_env.values()}
     for name in options.judges:

@@ -14,7 +14,7 @@ from typing import Any
 
 from zelo_ray.commands.doctor.finding import Finding
 from zelo_ray.commands.doctor.secrets import is_sendable
-from zelo_ray.options import meant
+from zelo_ray.options import did_you_mean
 from zelo_ray.records import Judge
 
 _SECONDS = 5.0  # for the whole exchange
@@ -32,7 +32,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def reached(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
+def check_server(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
     """Check whether a server given by URL is reachable, and has the model.
 
     Args:
@@ -48,7 +48,9 @@ def reached(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
         yield Finding(what, "wrong", problem, f"set {variable} to the key alone")
         return
     try:
-        status, headers, body = _within(f"{(judge.base_url or '').rstrip('/')}/models", key.strip())
+        status, headers, body = _fetch_in_time(
+            f"{(judge.base_url or '').rstrip('/')}/models", key.strip()
+        )
     except TimeoutError:
         yield Finding(what, "wrong", f"no complete answer within {_SECONDS:g} seconds", _START)
     except http.client.IncompleteRead:
@@ -63,11 +65,11 @@ def reached(judge: Judge, key: str, variable: str) -> Iterator[Finding]:
         do = "correct the URL; does another program listen on this port?"
         yield Finding(what, "wrong", problem, do)
     else:
-        yield _said(judge, what, status, body)
-        yield from _clock(headers.get("Date", ""))
+        yield _check_answer(judge, what, status, body)
+        yield from _check_clock(headers.get("Date", ""))
 
 
-def _within(url: str, key: str) -> _Answer:
+def _fetch_in_time(url: str, key: str) -> _Answer:
     """Return the answer of a server, within a time limit for the whole exchange.
 
     Raises:
@@ -78,7 +80,7 @@ def _within(url: str, key: str) -> _Answer:
 
     def work() -> None:
         try:
-            came.put(_asked(url, key, until))
+            came.put(_fetch(url, key, until))
         except Exception as error:  # noqa: BLE001 - raised again where it is waited for
             came.put(error)
 
@@ -94,7 +96,7 @@ def _within(url: str, key: str) -> _Answer:
     return answer
 
 
-def _asked(url: str, key: str, until: float) -> _Answer:
+def _fetch(url: str, key: str, until: float) -> _Answer:
     asking = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})  # noqa: S310 - the scheme was checked with the judge
     opener = urllib.request.build_opener(_Stay)
     try:
@@ -120,7 +122,7 @@ def _body(response: http.client.HTTPResponse, until: float) -> bytes:
     return body
 
 
-def _said(judge: Judge, what: str, status: int, body: bytes) -> Finding:
+def _check_answer(judge: Judge, what: str, status: int, body: bytes) -> Finding:
     if status in (401, 403):
         do = "name the variable with this server's key: api_key_env in a --config file"
         return Finding(what, "wrong", f"it requires a key, or another one ({status})", do)
@@ -132,13 +134,13 @@ def _said(judge: Judge, what: str, status: int, body: bytes) -> Finding:
         return Finding(what, "ok", f"reached ({status}); it lists no models")
     if models and judge.model not in models:
         few = ", ".join(name[:_NAME] for name in models[:_NAMED])
-        problem = f"reached, but has no model {judge.model!r}{meant(judge.model, models)}"
+        problem = f"reached, but has no model {judge.model!r}{did_you_mean(judge.model, models)}"
         more = " …" if len(models) > _NAMED else ""
         return Finding(what, "wrong", problem, f"name one that it has: {few}{more}")
     return Finding(what, "ok", "reached, and has the model")
 
 
-def _clock(date: str) -> Iterator[Finding]:
+def _check_clock(date: str) -> Iterator[Finding]:
     try:
         off = time.time() - parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError):

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from zelo_ray.commands.drift.judgments import Both, read_both
+from zelo_ray.commands.drift.judgments import SharedJudgments, read_shared
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.agreement import kappa
 from zelo_ray.evaluation.paired import PairedRows
-from zelo_ray.evaluation.randomisation import flipped_for_many
-from zelo_ray.evaluation.significance import Floats, holm, means
-from zelo_ray.formats.files import listing
+from zelo_ray.evaluation.randomisation import randomisation_test_for_many
+from zelo_ray.evaluation.significance import Floats, bootstrap_means, holm
+from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.results import ResultsWriter, write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options.drift import DriftOptions
@@ -114,10 +114,10 @@ def drift(options: DriftOptions) -> Drift:
         OptionError: ``out`` holds other results.
         InputError: an input cannot be read, or the two share too few judgments.
     """
-    if options.out and not _TAKEN.isdisjoint(listing(options.out) or ()):
+    if options.out and not _TAKEN.isdisjoint(list_directory(options.out) or ()):
         raise OptionError(f"{options.out} holds other results; name another --out")
-    judgments = read_both(options.old, options.new)
-    tests = [*_moves(judgments, options)]
+    judgments = read_shared(options.old, options.new)
+    tests = [*_measure_movements(judgments, options)]
     judges = [
         test for test in tests if test.judge != PANEL
     ]  # the panel is their mean, not a further test
@@ -134,23 +134,25 @@ def drift(options: DriftOptions) -> Drift:
     return result
 
 
-def _moves(judgments: Both, options: DriftOptions) -> Iterator[JudgeMovement]:
+def _measure_movements(
+    judgments: SharedJudgments, options: DriftOptions
+) -> Iterator[JudgeMovement]:
     rows = judgments.rows
     tests = 2 * rows["judge"].nunique()
     for judge, group in rows.groupby("judge"):
         name = str(judge), "level"
-        yield _move(name, group, group[["old", "new"]], tests, options)
-        word = _word(judgments, group, rows[rows["judge"] != judge])
+        yield _measure_movement(name, group, group[["old", "new"]], tests, options)
+        word = _others_mean(judgments, group, rows[rows["judge"] != judge])
         if word.notna().any():
             subset = group[word.notna()]
             follows = subset[["old", "new"]].mul(word[subset.index], axis=0)
-            yield _move((name[0], "with others"), subset, follows, tests, options)
+            yield _measure_movement((name[0], "with others"), subset, follows, tests, options)
     if rows["judge"].nunique() > 1 and not judgments.votes:
         panel = rows.groupby(["query_id", "item"], as_index=False)[["old", "new"]].mean()
-        yield _move((PANEL, "level"), panel, panel[["old", "new"]], 1, options)
+        yield _measure_movement((PANEL, "level"), panel, panel[["old", "new"]], 1, options)
 
 
-def _word(judgments: Both, rows: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
+def _others_mean(judgments: SharedJudgments, rows: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
     """Return the other judges' old mean on the items of a judge; NaN if none judged."""
     if judgments.votes:  # also if they saw the pair in the other order
         turned = others.assign(item=others["turned"], old=-others["old"])
@@ -165,7 +167,7 @@ def _word(judgments: Both, rows: pd.DataFrame, others: pd.DataFrame) -> pd.Serie
     )  # relative to the mean of its query
 
 
-def _move(
+def _measure_movement(
     name: tuple[str, str],
     rows: pd.DataFrame,
     values: pd.DataFrame,
@@ -177,7 +179,7 @@ def _move(
     apart = (by_query["new"] - by_query["old"]).to_numpy()[np.newaxis]
     numbers = {"resamples": options.resamples, "seed": options.seed}
     change, low, high = (
-        float(estimate[0]) for estimate in means(apart, confidence=0.95, **numbers)
+        float(estimate[0]) for estimate in bootstrap_means(apart, confidence=0.95, **numbers)
     )
     return JudgeMovement(
         judge=name[0],
@@ -187,7 +189,7 @@ def _move(
         change=change,
         low=low,
         high=high,
-        p=float(flipped_for_many(PairedRows(apart), tests, **numbers)[0]),
+        p=float(randomisation_test_for_many(PairedRows(apart), tests, **numbers)[0]),
         p_holm=1.0,
         same=float((rows["old"] == rows["new"]).mean()),
         kappa=_kappa(rows["old"].to_numpy(), rows["new"].to_numpy()),

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing
-from zelo_ray.formats.record import asked_otherwise, options_at, refuse_unfinished
-from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.files import list_directory
+from zelo_ray.formats.run_record import changed_prompt_options, options_of_run, refuse_unfinished
+from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Grade, Vote
 
@@ -18,7 +18,7 @@ _LEAST = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class SharedJudgments:
     """Judgments that are in both sets: columns judge, query_id, item, turned, old, new.
 
     For votes, ``old`` and ``new`` are the preference for the document shown first, from -1 to 1; an
@@ -31,7 +31,7 @@ class Both:
     """where the two sets differ"""
 
 
-def read_both(old: str, new: str) -> Both:
+def read_shared(old: str, new: str) -> SharedJudgments:
     """Read the judgments that two sets share.
 
     Raises:
@@ -56,15 +56,15 @@ def read_both(old: str, new: str) -> Both:
     if len(rows) < _LEAST * max(1, min(map(len, tables))):
         raise InputError(f"{old} and {new} share too few judgments: {'; '.join(notes)}")
     notes += _asked_otherwise(old, new)
-    return Both(rows.reset_index(drop=True), kinds[0] == VOTES, tuple(notes))
+    return SharedJudgments(rows.reset_index(drop=True), kinds[0] == VOTES, tuple(notes))
 
 
 def _asked_otherwise(*urls: str) -> Iterator[str]:
     """Yield a note on each prompt option that differs between two runs, if both record them."""
-    was, now = (options_at(url) for url in urls)
+    was, now = (options_of_run(url) for url in urls)
     if not (was and now):
         return
-    for name in asked_otherwise(was, now):
+    for name in changed_prompt_options(was, now):
         change = f"{was.get(name)!r:.200} in OLD and is {now.get(name)!r:.200} in NEW"
         yield f"the option {name} was {change}"
 
@@ -72,13 +72,13 @@ def _asked_otherwise(*urls: str) -> Iterator[str]:
 def _read(url: str) -> tuple[str, pd.DataFrame]:
     """Return the kind of judgments, and columns judge, query_id, item, value; average repeats."""
     refuse_unfinished(url)
-    files: Collection[str] = listing(url) or ()
+    files: Collection[str] = list_directory(url) or ()
     kind = next((name for name in (GRADES, VOTES) if name in files or url.endswith(name)), None)
     if kind is None:
         raise InputError(f"{url}: no {GRADES} or {VOTES}; name one, or the --out of annotate")
     place = url if url.endswith(kind) else f"{url.rstrip('/')}/{kind}"
     record, columns = _RECORDS[kind]
-    table = Stored(place, schema_of(record)).read(["judge", "query_id", *columns])
+    table = StoredTable(place, schema_of(record)).read(["judge", "query_id", *columns])
     if any(column.null_count for column in table.columns):
         raise InputError(f"{place}: a row has an empty field")
     frame = table.to_pandas()

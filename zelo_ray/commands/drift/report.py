@@ -7,8 +7,8 @@ from zelo_ray.commands.drift import PANEL, Change, JudgeMovement, is_significant
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Cells, Report, ReportTable, Section, TextCell
-from zelo_ray.reports.source import Source, bare
-from zelo_ray.reports.wording import estimate, number
+from zelo_ray.reports.source import Source, without_credentials
+from zelo_ray.reports.wording import format_estimate, format_number
 
 _CHANGES = 10  # changes that a section shows at once
 _OPEN = 30
@@ -41,8 +41,9 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
         sections=[_judges_section(rows, votes=record["votes"]), _changes_section(source)],
         notes=notes,
         made=(
-            f"zelo-ray {record['version']} drift: {bare(options['old'])} against "
-            f"{bare(options['new'])}, seed {options['seed']}, {options['resamples']:,} resamples."
+            f"zelo-ray {record['version']} drift: {without_credentials(options['old'])} against "
+            f"{without_credentials(options['new'])}, seed {options['seed']}, "
+            f"{options['resamples']:,} resamples."
         ),
     )
 
@@ -69,12 +70,12 @@ def _judges_section(rows: Sequence[Row], *, votes: bool) -> Section:
             TextCell(row["judge"]),
             "changed" if is_significant(row["p_holm"]) else "not significant",
             level if row["what"] == "level" else "agreement with others",
-            estimate(row["change"], row["low"], row["high"], "+z.3f"),
-            number(row["p_holm"], ".2g"),
-            number(row["old"]),
-            number(row["new"]),
-            number(row["same"], ".0%"),
-            number(row["kappa"], ".2f"),
+            format_estimate(row["change"], row["low"], row["high"], "+z.3f"),
+            format_number(row["p_holm"], ".2g"),
+            format_number(row["old"]),
+            format_number(row["new"]),
+            format_number(row["same"], ".0%"),
+            format_number(row["kappa"], ".2f"),
             f"{row['judgments']:,}",
             f"{row['queries']:,}",
         ]
@@ -103,8 +104,8 @@ def _changes_section(source: Source) -> Section | None:
     cells: list[Cells] = [
         [
             *(TextCell(row[name]) for name in ("judge", "query_id", "item")),
-            number(row["old"], "g"),
-            number(row["new"], "g"),
+            format_number(row["old"], "g"),
+            format_number(row["new"], "g"),
         ]
         for row in rows
     ]

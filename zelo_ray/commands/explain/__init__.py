@@ -8,21 +8,21 @@ from zelo_ray.commands.explain import meetings, queries
 from zelo_ray.commands.explain.paragraphs import (
     ExplanationPart,
     first_words,
-    part,
+    make_part,
     ranges,
     text_part,
 )
-from zelo_ray.commands.explain.queries import ids_in, meant_by, nearest, pool_of
+from zelo_ray.commands.explain.queries import complete_name, ids_in, read_pool, suggest_name
 from zelo_ray.errors import NothingToExplain
-from zelo_ray.formats.files import pieces, record
-from zelo_ray.formats.record import unfinished
-from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.files import part_files, read_record
+from zelo_ray.formats.run_record import unfinished_record
+from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options.judging import JudgingOptions
-from zelo_ray.protocols import Held, Judgments, Protocol, of_record
-from zelo_ray.protocols.course import indented, of_failures
-from zelo_ray.protocols.texts import as_shown, query_shown
-from zelo_ray.providers.registry import heedless
+from zelo_ray.protocols import Judgments, Protocol, QueryResults, protocol_of_record
+from zelo_ray.protocols.narrative import indented, of_failures
+from zelo_ray.protocols.texts import shown_document, shown_query
+from zelo_ray.providers.registry import judges_without_prompt
 from zelo_ray.records import Failure, Grade, GradedScore, Pool, Rater, Vote
 
 _LISTED = 20  # documents that a message names
@@ -34,7 +34,7 @@ class _Query:
 
     id: str
     protocol: Protocol
-    held: Held
+    outcome: QueryResults
     why: str
     """why there are no scores, if the run records it"""
     pool: Pool | None
@@ -47,49 +47,51 @@ class _Query:
         """Return the texts of the documents, as judges saw them."""
         if self.pool is None:
             return {}
-        options = JudgingOptions.model_construct(**self.held.options)
-        shown = (as_shown(document, self.pool, options) for document in self.pool.documents)
+        options = JudgingOptions.model_construct(**self.outcome.options)
+        shown = (shown_document(document, self.pool, options) for document in self.pool.documents)
         return {document.id: document.content for document in shown}
 
     @property
     def judged(self) -> set[str]:
         """Return the documents with a score or a judgment."""
-        doc_ids = set(self.held.scores)
+        doc_ids = set(self.outcome.scores)
         for name, kind in self.protocol.counted.items():
-            doc_ids.update(*(kind.about(row) for row in self.held.judgments[name]))
+            doc_ids.update(*(kind.documents_of(row) for row in self.outcome.judgments[name]))
         return doc_ids
 
     def rows(self, kind: type) -> list[Any]:
         """Return all judgments of one type."""
         kinds = self.protocol.judgments.items()
-        return [row for name, k in kinds if k.record is kind for row in self.held.judgments[name]]
+        return [
+            row for name, k in kinds if k.record is kind for row in self.outcome.judgments[name]
+        ]
 
     def headline(self, doc_id: str) -> str:
         """Return a line with a document's score."""
-        if score := self.held.scores.get(doc_id):
+        if score := self.outcome.scores.get(doc_id):
             score_kind, noun = self.protocol.score, self.protocol.noun
-            return score_kind.told(score, len(self.held.scores), noun)
+            return score_kind.describe(score, len(self.outcome.scores), noun)
         return f"{doc_id}: no score" + (f", as {self.why}" if self.why else "")
 
-    def meaning(self, doc_id: str | None = None) -> Iterator[str]:
+    def explain_score(self, doc_id: str | None = None) -> Iterator[str]:
         """Explain in words what a score means."""
         kind = self.protocol.score
-        score = self.held.scores.get(doc_id or "")
+        score = self.outcome.scores.get(doc_id or "")
         if score and kind.unit == "logits":
             yield meetings.beats_average(score)
-        text = kind.explain if isinstance(kind.explain, str) else kind.explain(self.held.options)
-        if text and self.held.scores:
+        text = kind.explain if isinstance(kind.explain, str) else kind.explain(self.outcome.options)
+        if text and self.outcome.scores:
             yield f"{text[0].upper()}{text[1:].rstrip('.')}."
 
-    def course(self, doc_id: str | None) -> Iterator[Iterable[str]]:
+    def narrative(self, doc_id: str | None) -> Iterator[Iterable[str]]:
         """Yield the judgments, kind by kind: all, or those about a document."""
         for name, kind in self.protocol.judgments.items():
-            if kind.course:
-                yield from kind.course(self.held, doc_id)
+            if kind.narrative:
+                yield from kind.narrative(self.outcome, doc_id)
                 continue
-            for row in self.held.judgments[name]:
-                if doc_id in (None, *kind.about(row)):
-                    yield _plainly(kind, row)
+            for row in self.outcome.judgments[name]:
+                if doc_id in (None, *kind.documents_of(row)):
+                    yield _plain_lines(kind, row)
 
 
 def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
@@ -98,7 +100,7 @@ def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
     Raises:
         NothingToExplain: no such results, query or document.
     """
-    return "\n\n".join(paragraph.whole() for paragraph in explanation(out, query_id, doc_id))
+    return "\n\n".join(paragraph.whole() for paragraph in build_explanation(out, query_id, doc_id))
 
 
 def first_ranked(parts: Iterable[ExplanationPart]) -> str:
@@ -106,7 +108,7 @@ def first_ranked(parts: Iterable[ExplanationPart]) -> str:
     return next((paragraph.best for paragraph in parts if paragraph.best), "")
 
 
-def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[ExplanationPart]:
+def build_explanation(out: str, query_id: str, doc_id: str | None = None) -> list[ExplanationPart]:
     """Explain a document's score by its judgments, against the best opponents first.
 
     Without a document: every score of the query by rank, every tournament or verdict, and every
@@ -116,117 +118,125 @@ def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Expl
     Raises:
         NothingToExplain: no such results, query or document.
     """
-    state = unfinished(out)
+    state = unfinished_record(out)
     if state is None:
-        run = record(f"{out}/run.json") if _exists(out, "run.json") else {}
+        run = read_record(f"{out}/run.json") if _exists(out, "run.json") else {}
         query = _query(out, run, query_id)
-        if not (query.judged or query.held.failures):
-            query = _query(out, run, _query_meant(out, query_id, queries.known_ids(out)))
-        return [*_explained(out, query, doc_id)]
-    from zelo_ray.engine.unfinished import Untold, so_far  # noqa: PLC0415 - it takes long to import
+        if not (query.judged or query.outcome.failures):
+            query = _query(out, run, _find_query(out, query_id, queries.known_ids(out)))
+        return [*_build_parts(out, query, doc_id)]
+    from zelo_ray.engine.unfinished import PartialResultsUnavailable, partial_results  # noqa: PLC0415 - it takes long to import
 
     query_ids = ids_in(state.get("shards", ()))
-    name = meant_by(query_id, query_ids)
+    name = complete_name(query_id, query_ids)
     if name not in query_ids:
-        name = queries.by_text(name, queries.places_of(out)) or name
+        name = queries.find_by_text(name, queries.query_files(out)) or name
     try:
-        with so_far(out, state, name) as found_so_far:
+        with partial_results(out, state, name) as found_so_far:
             try:
-                run = record(f"{found_so_far.folder}/run.json")
-                parts = [*_explained(out, _query(found_so_far.folder, run, name), doc_id)]
+                run = read_record(f"{found_so_far.folder}/run.json")
+                parts = [*_build_parts(out, _query(found_so_far.folder, run, name), doc_id)]
             except NothingToExplain as nothing:
-                near = nearest(name, query_ids) if query_ids and name not in query_ids else ""
-                raise NothingToExplain(f"{nothing}{near}. {found_so_far.told}") from None
-            return [part("said", [found_so_far.told]), *parts]
-    except Untold as why:
+                near = suggest_name(name, query_ids) if query_ids and name not in query_ids else ""
+                raise NothingToExplain(f"{nothing}{near}. {found_so_far.note}") from None
+            return [make_part("said", [found_so_far.note]), *parts]
+    except PartialResultsUnavailable as why:
         raise NothingToExplain(str(why)) from None
 
 
-def _query_meant(out: str, name: str, query_ids: Sequence[str]) -> str:
+def _find_query(out: str, name: str, query_ids: Sequence[str]) -> str:
     """Find the query with this id, beginning of an id, or text.
 
     Raises:
         NothingToExplain: there is none, or several, or it was not judged.
     """
-    query_id = meant_by(name, query_ids)
+    query_id = complete_name(name, query_ids)
     if query_id not in query_ids:
-        query_id = queries.by_text(name, queries.places_of(out)) or query_id
+        query_id = queries.find_by_text(name, queries.query_files(out)) or query_id
     if query_id != name:
         return query_id
-    if why := queries.set_aside(out, name):
+    if why := queries.find_rejected(out, name):
         raise NothingToExplain(why)
-    if query_id in query_ids and queries.bare(out, query_id):
+    if query_id in query_ids and queries.has_no_documents(out, query_id):
         raise NothingToExplain(f"query {name!r} has no documents, so none was judged")
-    near = nearest(name, query_ids) if name not in query_ids else ""
+    near = suggest_name(name, query_ids) if name not in query_ids else ""
     raise NothingToExplain(f"{out} has no judgments of a query {name!r}{near}")
 
 
-def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[ExplanationPart]:
-    if not (query.judged or query.held.failures):
+def _build_parts(out: str, query: _Query, doc_id: str | None) -> Iterator[ExplanationPart]:
+    if not (query.judged or query.outcome.failures):
         raise NothingToExplain(f"{out} has no judgments of a query {query.id!r}")
-    options = query.held.options
+    options = query.outcome.options
     if query.pool:
-        shown = query_shown(query.pool, options.get("show_query") or ())
+        shown = shown_query(query.pool, options.get("show_query") or ())
         yield text_part(f"query {query.id}", shown)
     if words := options.get("instructions") or options.get("criteria"):
-        judges = {row.judge for rows in query.held.judgments.values() for row in rows}
-        note = "" if len(heedless(judges)) < len(judges) else " (none of these reads prompts)"
+        judges = {row.judge for rows in query.outcome.judgments.values() for row in rows}
+        note = (
+            ""
+            if len(judges_without_prompt(judges)) < len(judges)
+            else " (none of these reads prompts)"
+        )
         yield text_part(f"what judges were told counts{note}", str(words))
-    yield from _of_query(query) if doc_id is None else _of_document(query, _meant(query, doc_id))
+    yield from (
+        _query_parts(query)
+        if doc_id is None
+        else _document_parts(query, _find_document(query, doc_id))
+    )
 
 
-def _of_query(query: _Query) -> Iterator[ExplanationPart]:
+def _query_parts(query: _Query) -> Iterator[ExplanationPart]:
     """Explain the results of the query."""
-    by_rank = sorted(query.held.scores.values(), key=lambda score: (score.rank, score.doc_id))
+    by_rank = sorted(query.outcome.scores.values(), key=lambda score: (score.rank, score.doc_id))
     without = "no scores" + (f", as {query.why}" if query.why else "")
     texts, rows = query.texts, list[str]()
     for score in by_rank:
         rows.append(query.headline(score.doc_id))
         if score.doc_id in texts:
             rows.append(f"    {first_words(texts[score.doc_id])}")
-    ranking = part("rows", rows or [without])
+    ranking = make_part("rows", rows or [without])
     yield replace(ranking, best=by_rank[0].doc_id) if by_rank else ranking
-    same = "; ".join(ranges(meetings.alike(by_rank)))
+    same = "; ".join(ranges(meetings.ranks_not_different(by_rank)))
     sentences = (
         [f"Neighbours are not significantly different (95%) at ranks {same}."] if same else []
     )
-    if sentences := [*sentences, *query.meaning()]:
-        yield part("said", sentences)
-    for paragraph in query.course(None):
-        yield part("judgments", paragraph)
-    for failure in of_failures(query.held.failures):
-        yield part("judgments", [failure])
+    if sentences := [*sentences, *query.explain_score()]:
+        yield make_part("said", sentences)
+    for paragraph in query.narrative(None):
+        yield make_part("judgments", paragraph)
+    for failure in of_failures(query.outcome.failures):
+        yield make_part("judgments", [failure])
 
 
-def _of_document(query: _Query, doc_id: str) -> Iterator[ExplanationPart]:
+def _document_parts(query: _Query, doc_id: str) -> Iterator[ExplanationPart]:
     """Explain why the document has its score."""
     texts = query.texts
     if doc_id in texts:
         yield text_part(f"document {doc_id}", texts[doc_id])
-    yield part("said", [query.headline(doc_id), *query.meaning(doc_id)])
-    if matches := meetings.meetings(doc_id, query.rows(Vote), query.held.scores):
-        yield part("rows", meetings.met(matches, texts))
+    yield make_part("said", [query.headline(doc_id), *query.explain_score(doc_id)])
+    if matches := meetings.find_meetings(doc_id, query.rows(Vote), query.outcome.scores):
+        yield make_part("rows", meetings.format_meetings(matches, texts))
     elif others := _others(query, doc_id):
-        yield part(
+        yield make_part(
             "rows", ["It was compared with:", *(f"  {o}: {first_words(texts[o])}" for o in others)]
         )
     if grades := [row for row in query.rows(Grade) if row.doc_id == doc_id]:
         from zelo_ray.protocols.graded import is_plain  # noqa: PLC0415 - paid where it is used
 
-        plain = query.protocol.score.record is GradedScore and is_plain(query.held.options)
-        yield part("rows", meetings.graded(grades, query.raters, plain=plain))
-    for paragraph in query.course(doc_id):
-        yield part("judgments", paragraph)
+        plain = query.protocol.score.record is GradedScore and is_plain(query.outcome.options)
+        yield make_part("rows", meetings.format_grades(grades, query.raters, plain=plain))
+    for paragraph in query.narrative(doc_id):
+        yield make_part("judgments", paragraph)
     for failure in of_failures(_failures(query, doc_id)):
-        yield part("judgments", [failure])
+        yield make_part("judgments", [failure])
 
 
 def _others(query: _Query, doc_id: str) -> list[str]:
     """Return the documents with a known text that it was compared with by other judgments."""
     about = [
-        kind.about(row)
+        kind.documents_of(row)
         for name, kind in query.protocol.counted.items()
-        for row in query.held.judgments[name]
+        for row in query.outcome.judgments[name]
     ]
     opponents = dict.fromkeys(
         opponent for docs in about if doc_id in docs for opponent in docs if opponent != doc_id
@@ -235,17 +245,17 @@ def _others(query: _Query, doc_id: str) -> list[str]:
     return [opponent for opponent in opponents if opponent in texts]
 
 
-def _meant(query: _Query, doc_id: str) -> str:
+def _find_document(query: _Query, doc_id: str) -> str:
     """Find the document with this id, or beginning of an id.
 
     Raises:
         NothingToExplain: there is none, or several.
     """
-    doc_ids = [*query.held.scores]
+    doc_ids = [*query.outcome.scores]
     doc_ids += sorted(
-        (query.judged | {d for f in query.held.failures for d in f.doc_ids}) - {*doc_ids}
+        (query.judged | {d for f in query.outcome.failures for d in f.doc_ids}) - {*doc_ids}
     )
-    full_id = meant_by(doc_id, doc_ids)
+    full_id = complete_name(doc_id, doc_ids)
     if full_id in doc_ids:
         return full_id
     if full_id in query.texts:
@@ -254,26 +264,26 @@ def _meant(query: _Query, doc_id: str) -> str:
             "failures, --document-limit or the protocol left it out"
         )
     listed = ", ".join(doc_ids[:_LISTED])
-    near = nearest(doc_id, doc_ids)
+    near = suggest_name(doc_id, doc_ids)
     raise NothingToExplain(
         f"query {query.id!r} has no judged document {doc_id!r}{near}; it has {listed}"
     )
 
 
 def _failures(query: _Query, doc_id: str) -> list[Failure]:
-    return [failure for failure in query.held.failures if doc_id in failure.doc_ids]
+    return [failure for failure in query.outcome.failures if doc_id in failure.doc_ids]
 
 
-def _plainly(kind: Judgments, row: Any) -> Iterator[str]:
+def _plain_lines(kind: Judgments, row: Any) -> Iterator[str]:
     """Yield the lines of a judgment whose kind has no narrative of its own."""
-    yield f"  {kind.noun} by {row.judge} on {' and '.join(kind.about(row))}"
-    yield from indented(kind.told(row))
+    yield f"  {kind.noun} by {row.judge} on {' and '.join(kind.documents_of(row))}"
+    yield from indented(kind.describe(row))
 
 
 def _query(out: str, run: Mapping[str, Any], query_id: str) -> _Query:
-    protocol = of_record(run)
+    protocol = protocol_of_record(run)
     score = protocol.score.record
-    held = Held(
+    held = QueryResults(
         scores={row.doc_id: row for row in _records(out, "scores", query_id, score)},
         judgments={
             name: _records(out, name, query_id, kind) for name, kind in protocol.tables.items()
@@ -283,7 +293,12 @@ def _query(out: str, run: Mapping[str, Any], query_id: str) -> _Query:
     )
     unscored = run.get("summary", {}).get("unscored", {}).get(query_id, {})
     return _Query(
-        query_id, protocol, held, unscored.get("message", ""), pool_of(out, query_id), _raters(out)
+        query_id,
+        protocol,
+        held,
+        unscored.get("message", ""),
+        read_pool(out, query_id),
+        _raters(out),
     )
 
 
@@ -291,7 +306,7 @@ def _raters(out: str) -> tuple[Rater, ...]:
     if not _exists(out, "raters.parquet"):
         return ()
     names = schema_of(Rater).names
-    rows = Stored(f"{out}/raters.parquet", schema_of(Rater)).read(names).to_pylist()
+    rows = StoredTable(f"{out}/raters.parquet", schema_of(Rater)).read(names).to_pylist()
     return tuple(Rater(**row) for row in rows)
 
 
@@ -301,10 +316,10 @@ def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:
         if table != "scores":
             return []
         raise NothingToExplain(f"{out} has no scores.parquet: is it the --out of a finished run?")
-    names, stored = schema_of(kind).names, Stored(f"{out}/{table}.parquet", schema_of(kind))
-    rows = (row for part in stored.of_queries([query_id]) for row in part.to_pylist())
+    names, stored = schema_of(kind).names, StoredTable(f"{out}/{table}.parquet", schema_of(kind))
+    rows = (row for part in stored.rows_of_queries([query_id]) for row in part.to_pylist())
     return [kind(**{name: row[name] for name in names if name in row}) for row in rows]
 
 
 def _exists(out: str, name: str) -> bool:
-    return bool(pieces(f"{out}/{name}"))
+    return bool(part_files(f"{out}/{name}"))

@@ -19,7 +19,7 @@ class Meeting:
 
     opponent: str
     rank: int | None
-    gains: tuple[float, ...]
+    preferences: tuple[float, ...]
     """preferences, positive where a judge prefers the document"""
     expected: float | None
     """the share of judges that would prefer the document by the two scores"""
@@ -27,15 +27,17 @@ class Meeting:
     @property
     def mean(self) -> float:
         """Return the mean preference."""
-        return sum(self.gains) / len(self.gains)
+        return sum(self.preferences) / len(self.preferences)
 
     @property
-    def won(self) -> float:
+    def share_won(self) -> float:
         """Return the share of votes for the document; a tie counts half, as in the fit."""
-        return sum((gain > 0) + 0.5 * (gain == 0) for gain in self.gains) / len(self.gains)
+        return sum((gain > 0) + 0.5 * (gain == 0) for gain in self.preferences) / len(
+            self.preferences
+        )
 
 
-def meetings(doc_id: str, votes: Iterable[Vote], scores: Mapping[str, Score]) -> list[Meeting]:
+def find_meetings(doc_id: str, votes: Iterable[Vote], scores: Mapping[str, Score]) -> list[Meeting]:
     """Return the meetings of a document, the best ranked opponent first."""
     gains = dict[str, list[float]]()
     for vote in votes:
@@ -55,9 +57,12 @@ def meetings(doc_id: str, votes: Iterable[Vote], scores: Mapping[str, Score]) ->
     return sorted(matches, key=lambda meeting: (meeting.rank or 0, meeting.opponent))
 
 
-def met(meetings: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
+def format_meetings(meetings: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
     """Yield a summary of the meetings, and a table of them."""
-    won, lost = sum(row.won > 0.5 for row in meetings), sum(row.won < 0.5 for row in meetings)
+    won, lost = (
+        sum(row.share_won > 0.5 for row in meetings),
+        sum(row.share_won < 0.5 for row in meetings),
+    )
     tied = f", tied {len(meetings) - won - lost}" if won + lost < len(meetings) else ""
     yield (
         f"It was compared with {counted(len(meetings), 'document')}: lost {lost}, won "
@@ -68,8 +73,8 @@ def met(meetings: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
     width = max(8, *map(len, shown))
     yield f"  rank  {'document':{width}}  for  against  fit for   mean  begins"
     for meeting, name in zip(meetings, shown, strict=True):
-        ahead = sum(gain > 0 for gain in meeting.gains)
-        behind = sum(gain < 0 for gain in meeting.gains)
+        ahead = sum(gain > 0 for gain in meeting.preferences)
+        behind = sum(gain < 0 for gain in meeting.preferences)
         expected = "" if meeting.expected is None else f"{meeting.expected:.0%}"
         yield (
             f"  {meeting.rank or '-':>4}  {name:{width}}  {ahead:>3}  {behind:>7}  {expected:>7}  "
@@ -77,7 +82,9 @@ def met(meetings: Sequence[Meeting], texts: Mapping[str, str]) -> Iterator[str]:
         ).rstrip()
 
 
-def graded(grades: Sequence[Grade], raters: Sequence[Rater], *, plain: bool) -> Iterator[str]:
+def format_grades(
+    grades: Sequence[Grade], raters: Sequence[Rater], *, plain: bool
+) -> Iterator[str]:
     """Yield the grade of a document by each judge, with its severity and weight.
 
     Args:
@@ -103,7 +110,7 @@ def beats_average(score: Score) -> str:
     return f"It beats the query's average document in {_chance(score.score):.0%} of comparisons."
 
 
-def alike(scores: Sequence[Score]) -> list[int]:
+def ranks_not_different(scores: Sequence[Score]) -> list[int]:
     """Return the ranks whose score does not differ significantly from the next rank's (95%)."""
     return [
         upper.rank

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zelo_ray.formats.wording import printable
-from zelo_ray.protocols.course import DEEP
+from zelo_ray.protocols.narrative import DEEP
 
 Kind = Literal["text", "said", "rows", "judgments"]
 """text: of the user, below a heading; said: sentences; rows: of a table or a list; judgments: texts
@@ -38,7 +38,7 @@ class ExplanationPart:
         )
 
 
-def part(kind: Kind, lines: Iterable[str]) -> ExplanationPart:
+def make_part(kind: Kind, lines: Iterable[str]) -> ExplanationPart:
     """Make a paragraph of some lines, without control characters."""
     return ExplanationPart(kind, tuple(map(printable, lines)))
 
@@ -46,7 +46,7 @@ def part(kind: Kind, lines: Iterable[str]) -> ExplanationPart:
 def text_part(head: str, text: str) -> ExplanationPart:
     """Make a paragraph of the user's text below its heading; blank lines are left out."""
     body = [f"    {' '.join(line.split())}" for line in text.splitlines() if line.strip()]
-    return part("text", [head, *(body or ["    (no text)"])])
+    return make_part("text", [head, *(body or ["    (no text)"])])
 
 
 def first_words(text: str, length: int = 120) -> str:

@@ -7,19 +7,19 @@ import orjson
 
 from zelo_ray.commands.explain.paragraphs import first_words
 from zelo_ray.errors import NothingToExplain
-from zelo_ray.formats.files import lines, pieces
+from zelo_ray.formats.files import part_files, read_placed_lines
 from zelo_ray.formats.pools import LineLimits, parse_line
-from zelo_ray.formats.record import unfinished
-from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.run_record import unfinished_record
+from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import meant
+from zelo_ray.options import did_you_mean
 from zelo_ray.records import Pool
 
 _LISTED = 10
 _FEW = 8  # names that a message lists
 
 
-def pool_of(out: str, query_id: str) -> Pool | None:
+def read_pool(out: str, query_id: str) -> Pool | None:
     """Read a query with its documents from ``annotated.jsonl``; None if it is not there.
 
     Lines without the id are skipped unparsed, as there may be a million.
@@ -33,11 +33,16 @@ def pool_of(out: str, query_id: str) -> Pool | None:
 
 def ids_in(places: Iterable[str]) -> list[str]:
     """Return the distinct query ids in JSON lines files; lines without one are skipped."""
-    ids = (_id_in(line) for place in places if pieces(place) for _, line in lines(place))
+    ids = (
+        _id_in(line)
+        for place in places
+        if part_files(place)
+        for _, line in read_placed_lines(place)
+    )
     return [*dict.fromkeys(found_id for found_id in ids if found_id)]
 
 
-def meant_by(name: str, names: Sequence[str]) -> str:
+def complete_name(name: str, names: Sequence[str]) -> str:
     """Return the name itself, or the only known name that begins with it.
 
     Raises:
@@ -52,14 +57,14 @@ def meant_by(name: str, names: Sequence[str]) -> str:
     return begin[0]
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def suggest_name(name: str, names: Iterable[str]) -> str:
     """Suggest a similar name for an unknown one, as the end of a line."""
-    return meant(name, names)
+    return did_you_mean(name, names)
 
 
 def _lines_of(out: str) -> Iterator[tuple[str, bytes]]:
     place = f"{out.rstrip('/')}/annotated.jsonl"
-    return lines(place) if pieces(place) else iter(())
+    return read_placed_lines(place) if part_files(place) else iter(())
 
 
 def _id_in(line: bytes) -> str:
@@ -69,21 +74,21 @@ def _id_in(line: bytes) -> str:
         return ""
 
 
-def places_of(out: str) -> list[str]:
+def query_files(out: str) -> list[str]:
     """Return the files with the queries of a run: its output, or the input of an unfinished one."""
-    state = unfinished(out)
+    state = unfinished_record(out)
     return [f"{out.rstrip('/')}/annotated.jsonl"] if state is None else [*state.get("shards", ())]
 
 
-def listed(out: str) -> tuple[list[str], str]:
+def list_queries(out: str) -> tuple[list[str], str]:
     """List the first queries of a run with their texts; return the lines, and the first id.
 
     Raises:
         NothingToExplain: it holds none.
     """
-    texts = dict(_texts(places_of(out)))
-    if not texts and pieces(f"{out}/scores.parquet"):
-        texts = dict.fromkeys(map(str, Stored(f"{out}/scores.parquet").query_ids()), "")
+    texts = dict(_texts(query_files(out)))
+    if not texts and part_files(f"{out}/scores.parquet"):
+        texts = dict.fromkeys(map(str, StoredTable(f"{out}/scores.parquet").query_ids()), "")
     if not texts:
         raise NothingToExplain(f"{out} has no queries: is it the --out of annotate?")
     shown = [*texts.items()][:_LISTED]
@@ -94,7 +99,7 @@ def listed(out: str) -> tuple[list[str], str]:
     return [head, *rows, *more], shown[0][0]
 
 
-def by_text(given: str, places: Iterable[str]) -> str:
+def find_by_text(given: str, places: Iterable[str]) -> str:
     """Return the id of the only query with, or containing, this text; empty if there is none.
 
     Raises:
@@ -113,12 +118,12 @@ def by_text(given: str, places: Iterable[str]) -> str:
     return matches[0] if matches else ""
 
 
-def set_aside(out: str, given: str) -> str:
+def find_rejected(out: str, given: str) -> str:
     """Say why the input line of a query was rejected; empty if it was not."""
-    if not pieces(f"{out}/rejected.parquet"):
+    if not part_files(f"{out}/rejected.parquet"):
         return ""
     names = ["file", "line", "reason", "raw"]
-    for row in Stored(f"{out}/rejected.parquet").read(names).to_pylist():
+    for row in StoredTable(f"{out}/rejected.parquet").read(names).to_pylist():
         query_id, text = _query_in(row["raw"].encode())
         if given == query_id or (text and _plain(given) == _plain(text)):
             where = f"{row['file']}, line {row['line']:,}"
@@ -126,27 +131,27 @@ def set_aside(out: str, given: str) -> str:
     return ""
 
 
-def bare(out: str, query_id: str) -> bool:
+def has_no_documents(out: str, query_id: str) -> bool:
     """Return whether a query has no documents."""
-    for row in _rows(places_of(out)):
-        if _named(row)[0] == query_id:
+    for row in _rows(query_files(out)):
+        if _id_and_text(row)[0] == query_id:
             return not row.get("documents")
     return False
 
 
 def known_ids(out: str) -> list[str]:
     """Return the ids of the queries of a finished run."""
-    scored = Stored(f"{out}/scores.parquet").query_ids()
-    return [*dict.fromkeys([*ids_in(places_of(out)), *scored])]
+    scored = StoredTable(f"{out}/scores.parquet").query_ids()
+    return [*dict.fromkeys([*ids_in(query_files(out)), *scored])]
 
 
 def _texts(places: Iterable[str]) -> Iterator[tuple[str, str]]:
-    return (query for query in map(_named, _rows(places)) if query[0])
+    return (query for query in map(_id_and_text, _rows(places)) if query[0])
 
 
 def _rows(places: Iterable[str]) -> Iterator[Mapping[str, Any]]:
     for place in places:
-        for _, line in lines(place) if pieces(place) else ():
+        for _, line in read_placed_lines(place) if part_files(place) else ():
             try:
                 row = orjson.loads(line)
             except ValueError:
@@ -160,10 +165,10 @@ def _query_in(line: bytes) -> tuple[str, str]:
         row = orjson.loads(line)
     except ValueError:
         return "", ""
-    return _named(row) if isinstance(row, dict) else ("", "")
+    return _id_and_text(row) if isinstance(row, dict) else ("", "")
 
 
-def _named(row: Mapping[str, Any]) -> tuple[str, str]:
+def _id_and_text(row: Mapping[str, Any]) -> tuple[str, str]:
     """Return the id and the text of a line's query."""
     query = row.get("query")
     if not isinstance(query, dict):

@@ -7,7 +7,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 
 from zelo_ray.commands.explain.paragraphs import ExplanationPart
 from zelo_ray.formats.wording import counted
-from zelo_ray.protocols.course import DEEP
+from zelo_ray.protocols.narrative import DEEP
 
 _TEXT_LINES, _REASON_LINES = 4, 2
 _LEAST = 6
@@ -16,7 +16,7 @@ _NARROW = 40
 """The fewest cells of a line, however narrow the terminal is."""
 
 
-def on_screen(
+def fit_to_screen(
     parts: Sequence[ExplanationPart], width: int, height: int, command: str
 ) -> Iterator[str]:
     """Yield the paragraphs as lines, cut to fit the terminal.
@@ -47,7 +47,7 @@ def on_screen(
 def _cut(part: ExplanationPart, width: int) -> list[str]:
     if part.kind == "text":
         text = " ".join(line.strip() for line in part.lines[1:])
-        return [*wrapped(part.lines[0], width), *_few(f"    {text}", width, _TEXT_LINES)]
+        return [*wrapped(part.lines[0], width), *_first_lines(f"    {text}", width, _TEXT_LINES)]
     if part.kind == "rows":
         return [
             line
@@ -72,10 +72,10 @@ def _judgments(parts: Sequence[ExplanationPart], width: int, room: int, command:
 
 def _said(line: str, width: int) -> list[str]:
     deep = line.startswith(DEEP)
-    return _few(line, width, _REASON_LINES) if deep else wrapped(line, width)
+    return _first_lines(line, width, _REASON_LINES) if deep else wrapped(line, width)
 
 
-def _few(line: str, width: int, rows: int) -> list[str]:
+def _first_lines(line: str, width: int, rows: int) -> list[str]:
     """Return the first lines of a text, and the number of words left out."""
     words, ahead = line.split(), line[: len(line) - len(line.lstrip())]
     begun = wrapped(ahead + " ".join(words[: rows * width])[: 4 * rows * width], width, ahead)

@@ -13,14 +13,14 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError
-from zelo_ray.fitting.existence import Unrated, UnratedReason
+from zelo_ray.fitting.identifiability import Unrated, UnratedReason
 from zelo_ray.fitting.outcomes import Games, Ints, OutcomeModel
 from zelo_ray.fitting.ratings import FittedRatings, rate
-from zelo_ray.formats.files import writing
-from zelo_ray.formats.formulas import guard
+from zelo_ray.formats.files import open_for_writing
+from zelo_ray.formats.formulas import guard_formula
 from zelo_ray.formats.interchange.comparisons import COMPARISONS, Comparisons, read_comparisons
 from zelo_ray.formats.wording import counted
-from zelo_ray.options.fit import FitOptions, kind_of_file
+from zelo_ray.options.fit import FitOptions, format_of_file
 
 _POINTS = {"logits": 1.0, "elo": 400 / log(10)}
 """Points per logit; on Elo's scale 400 points are odds of 10 to 1."""
@@ -64,9 +64,9 @@ def fit(options: FitOptions) -> Fitted:
         OptionError: an unknown role of a column.
         InputError: the comparisons cannot be read or used, or no query has scores.
     """
-    comparisons = read_comparisons(options.source, options.named)
+    comparisons = read_comparisons(options.source, options.columns_by_role)
     left_out = f"{counted(comparisons.missing, 'row')} without an answer left out"
-    fitted = fitted_to(comparisons, options, (left_out,) if comparisons.missing else ())
+    fitted = fit_comparisons(comparisons, options, (left_out,) if comparisons.missing else ())
     if not len(fitted.scores):
         query_id, why = next(iter(fitted.unscored.items()), ("", "it has no comparisons"))
         of = f"query {query_id}: " if comparisons.queries and query_id else ""
@@ -76,7 +76,9 @@ def fit(options: FitOptions) -> Fitted:
     return fitted
 
 
-def fitted_to(comparisons: Comparisons, options: FitOptions, notes: tuple[str, ...] = ()) -> Fitted:
+def fit_comparisons(
+    comparisons: Comparisons, options: FitOptions, notes: tuple[str, ...] = ()
+) -> Fitted:
     """Fit each query separately. The order of the rows does not matter, to the last bit.
 
     Raises:
@@ -95,7 +97,7 @@ def fitted_to(comparisons: Comparisons, options: FitOptions, notes: tuple[str, .
         order=options.order_effect,
     )
     shared = comparisons.votes if options.games is None else options.games == "pairs"
-    rating: Rated = rated(comparisons.table, model, options, shared=shared)
+    rating: QueryFits = fit_queries(comparisons.table, model, options, shared=shared)
     scores = rating.scores if comparisons.queries else rating.scores.drop_columns(["query_id"])
     return Fitted(
         scores=scores,
@@ -108,14 +110,14 @@ def fitted_to(comparisons: Comparisons, options: FitOptions, notes: tuple[str, .
 
 def write(url: str, scores: pa.Table) -> None:
     """Write scores in the format of the file's extension."""
-    kind = kind_of_file(url)
-    with writing(url) as file:
+    kind = format_of_file(url)
+    with open_for_writing(url) as file:
         if kind == ".parquet":
             pq.write_table(scores, file)
         elif kind in (".csv", ".tsv"):
             mark = "\t" if kind == ".tsv" else ","
             for name in {"query_id", "doc_id"} & {*scores.column_names}:
-                names = pa.array(map(guard, scores[name].to_pylist()), pa.string())
+                names = pa.array(map(guard_formula, scores[name].to_pylist()), pa.string())
                 scores = scores.set_column(scores.column_names.index(name), name, names)
             how = pa.csv.WriteOptions(delimiter=mark, quoting_style="needed")
             pa.csv.write_csv(scores, file, how)
@@ -127,7 +129,7 @@ def write(url: str, scores: pa.Table) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class QueryFits:
     """Fits of all queries; see `Fitted` for the columns."""
 
     scores: pa.Table
@@ -145,7 +147,9 @@ class _Query:
     judge: Ints
 
 
-def rated(table: pa.Table, model: OutcomeModel, options: FitOptions, *, shared: bool) -> Rated:
+def fit_queries(
+    table: pa.Table, model: OutcomeModel, options: FitOptions, *, shared: bool
+) -> QueryFits:
     """Fit each query.
 
     Args:
@@ -167,13 +171,13 @@ def rated(table: pa.Table, model: OutcomeModel, options: FitOptions, *, shared: 
                 unscored[query.query_id] = f"the reference {options.reference} is missing"
                 continue
             at = query.names.index(options.reference)
-        rating = rate(_shared(query) if shared else query.games, model, at)
+        rating = rate(_share_among_judges(query) if shared else query.games, model, at)
         if rating.reason:
-            unscored[query.query_id] = _why(rating.reason, query.names)
+            unscored[query.query_id] = _describe_reason(rating.reason, query.names)
             continue
         scores += _ranked(query, rating, options)
         effects += [(query.query_id, name, *estimate) for name, estimate in rating.effects.items()]
-    return Rated(_whole(_table(scores, _SCORES)), _table(effects, _EFFECTS), unscored)
+    return QueryFits(_as_integers(_table(scores, _SCORES)), _table(effects, _EFFECTS), unscored)
 
 
 def _queries(table: pa.Table) -> Iterator[_Query]:
@@ -206,7 +210,7 @@ def _refuse_unknown(reference: str | None, queries: Sequence[_Query]) -> None:
     raise InputError(f"reference: no item is called {reference!r}; there are {few or 'none'}")
 
 
-def _shared(query: _Query) -> Games:
+def _share_among_judges(query: _Query) -> Games:
     """Return the games with each pair weighted as one game, shared equally by its judges."""
     games = query.games
     low, high = np.minimum(games.first, games.second), np.maximum(games.first, games.second)
@@ -220,7 +224,7 @@ def _shared(query: _Query) -> Games:
     )
 
 
-def _why(reason: Unrated, names: Sequence[str]) -> str:
+def _describe_reason(reason: Unrated, names: Sequence[str]) -> str:
     """Describe the reason, with the unconnected groups of items, and what to do."""
     infinite = reason.code is UnratedReason.INFINITE
     more = "; use --firth or the prior (no --mle)" if infinite else ""
@@ -262,7 +266,7 @@ def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
     return pa.table(dict(zip(schema.names, columns, strict=True)), schema=schema)
 
 
-def _whole(scores: pa.Table) -> pa.Table:
+def _as_integers(scores: pa.Table) -> pa.Table:
     """Convert the counts of comparisons to integers, if all are whole."""
     counts = scores["comparisons"].to_numpy()
     if (counts != np.rint(counts)).any():

@@ -9,7 +9,7 @@ from zelo_ray.commands.fit import Fitted
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import FitOptions
 from zelo_ray.reports.parts import Cells, Report, ReportTable, Section, Sentences, TextCell
-from zelo_ray.reports.wording import number
+from zelo_ray.reports.wording import format_number
 
 _QUERIES, _REASONS = 3, 10
 _COLUMNS = ("rank", "item", "score", "error", "comparisons", "wins")
@@ -63,10 +63,10 @@ def _scores_section(
         [
             f"{row['rank']}",
             TextCell(row["doc_id"]),
-            number(row["score"], form),
-            number(row["std_error"], form),
-            number(row["comparisons"], ",.10g"),
-            number(row["wins"], ",.10g"),
+            format_number(row["score"], form),
+            format_number(row["std_error"], form),
+            format_number(row["comparisons"], ",.10g"),
+            format_number(row["wins"], ",.10g"),
         ]
         for row in rows
     ]

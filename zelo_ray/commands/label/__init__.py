@@ -10,30 +10,30 @@ import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from zelo_ray.commands.label.again import AGAIN
-from zelo_ray.commands.label.between import between_people, told
-from zelo_ray.commands.label.desk import Desk, Shown
-from zelo_ray.commands.label.draw import TOP, About, drawn
-from zelo_ray.commands.label.rubric import names_of, shown
+from zelo_ray.commands.label.bakeoff_config import CONFIG_FILE
+from zelo_ray.commands.label.desk import LabelDesk, SampleDocument
+from zelo_ray.commands.label.draw import TOP, SampleRecord, draw_sample
+from zelo_ray.commands.label.people_agreement import compare_people, describe_agreement
+from zelo_ray.commands.label.rubric import grade_names, text_for_people
 from zelo_ray.commands.label.serve import MakePage, Server
 from zelo_ray.commands.label.spreadsheet import read_sheet, write_sheet
 from zelo_ray.commands.label.store import Answers, now
-from zelo_ray.engine.lock import claim, leaving_no_trace
+from zelo_ray.engine.lock import claim_folder, remove_folders_if_refused
 from zelo_ray.errors import InputError
 from zelo_ray.formats.answers import PersonsAnswer
-from zelo_ray.formats.labels import grades_of, read_labels
+from zelo_ray.formats.labels import grades_table, read_labels
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.label import LabelOptions
 
 __all__ = [
     "LabelWork",
     "MakePage",
-    "between_people",
+    "compare_people",
+    "grade_names",
     "label",
-    "names_of",
-    "page_words",
-    "shown",
-    "working",
+    "open_work",
+    "page_commands",
+    "text_for_people",
 ]
 
 Say = Callable[[str], None]
@@ -44,21 +44,21 @@ class LabelWork:
     """A sample of documents, locked for this process."""
 
     out: str
-    about: About
-    desk: Desk
+    about: SampleRecord
+    desk: LabelDesk
 
 
 @contextlib.contextmanager
-def working(options: LabelOptions, say: Say) -> Iterator[LabelWork]:
+def open_work(options: LabelOptions, say: Say) -> Iterator[LabelWork]:
     """Draw the sample, or extend it, and open its answers, under the lock of the directory.
 
     Raises:
         OptionError, InputError: as `draw.drawn`.
         LockError: another process uses the directory, or it holds something else.
     """
-    with leaving_no_trace(options.out), claim(options.out, say, "label"):
-        about, sample = drawn(options, say)
-        yield LabelWork(options.out, about, Desk(sample, Answers(options.out, say), TOP))
+    with remove_folders_if_refused(options.out), claim_folder(options.out, say, "label"):
+        about, sample = draw_sample(options, say)
+        yield LabelWork(options.out, about, LabelDesk(sample, Answers(options.out, say), TOP))
 
 
 def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], MakePage]) -> None:
@@ -73,18 +73,18 @@ def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], Make
         OptionError, InputError, LockError: as `working`.
         InputError: a cell of the file is not a valid answer, or no document is left to write.
     """
-    with working(options, say) as work:
+    with open_work(options, say) as work:
         if options.read:
-            say(_taken_in(work, options.read, options.person or ""))
+            say(_read_spreadsheet(work, options.read, options.person or ""))
         elif options.csv:
-            say(_sent_out(work, options.csv, options.person or ""))
+            say(_write_spreadsheet(work, options.csv, options.person or ""))
         else:
             _serve(work, options, say, make_page(work))
-        for line in _standing(work):
+        for line in _describe_progress(work):
             say(line)
 
 
-def page_words(work: LabelWork) -> dict[str, str]:
+def page_commands(work: LabelWork) -> dict[str, str]:
     """Return the commands that the page shows: to restart the server, and the next step."""
     again = f"zelo-ray label --out {shlex.quote(work.out)}"
     return {"again": again, "next": _next(work)}
@@ -92,7 +92,7 @@ def page_words(work: LabelWork) -> dict[str, str]:
 
 def _next(work: LabelWork) -> str:
     """Return the command that measures the bake-off again, with people's labels."""
-    return shlex.join(["zelo-ray", "bakeoff", "--config", f"{work.out.rstrip('/')}/{AGAIN}"])
+    return shlex.join(["zelo-ray", "bakeoff", "--config", f"{work.out.rstrip('/')}/{CONFIG_FILE}"])
 
 
 def _serve(work: LabelWork, options: LabelOptions, say: Say, make_page: MakePage) -> None:
@@ -131,8 +131,8 @@ def _has_screen() -> bool:
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
 
 
-def _sent_out(work: LabelWork, url: str, person: str) -> str:
-    rows = work.desk.open_to(person)
+def _write_spreadsheet(work: LabelWork, url: str, person: str) -> str:
+    rows = work.desk.documents_for(person)
     if not rows:
         raise InputError(f"{work.out}: all documents are judged; draw more with --more N")
     write_sheet(url, rows)
@@ -143,7 +143,7 @@ def _sent_out(work: LabelWork, url: str, person: str) -> str:
     )
 
 
-def _taken_in(work: LabelWork, url: str, person: str) -> str:
+def _read_spreadsheet(work: LabelWork, url: str, person: str) -> str:
     """Save the answers of a spreadsheet file, all or none; skip those already saved."""
     desk, answers = work.desk, dict[tuple[str, str], tuple[float | None, str]]()
     new = list[PersonsAnswer]()
@@ -155,14 +155,14 @@ def _taken_in(work: LabelWork, url: str, person: str) -> str:
         grade, place = answers.setdefault((row.person, row.key), (row.grade, row.place))
         if grade != row.grade:
             raise InputError(f"{row.place}: contradicts the grade in {place} of the same document")
-        previous = desk.answers.standing.get(pair, {}).get(row.person)
+        previous = desk.answers.current.get(pair, {}).get(row.person)
         if place == row.place and (previous is None or previous.grade != row.grade):
             new.append(PersonsAnswer(now(), row.person, *pair, row.grade, note=row.note))
-    desk.answers.keep(new)
+    desk.answers.append(new)
     return f"Read {counted(len(answers), 'answer')} from {url}, {len(new):,} of them new."
 
 
-def _named(missed: Sequence[Shown]) -> str:
+def _named(missed: Sequence[SampleDocument]) -> str:
     """Name the first unjudged document that holds up later answers, as the end of a line."""
     if not missed:
         return ""
@@ -171,7 +171,7 @@ def _named(missed: Sequence[Shown]) -> str:
     return f" (still missing: document {doc_id!r} of query {query_id!r}{others})"
 
 
-def _standing(work: LabelWork) -> Iterator[str]:
+def _describe_progress(work: LabelWork) -> Iterator[str]:
     """Yield the progress, which answers count, and how far people agree."""
     progress = work.desk.progress("")
     frame, measure = work.about["documents"], work.about["measure"]
@@ -180,16 +180,17 @@ def _standing(work: LabelWork) -> Iterator[str]:
         f"{frame:,} that could change a difference in {measure}."
     )
     labels = read_labels(work.out)
-    if labels.unsure:
-        yield f"Of {counted(labels.unsure, 'document')} people could not say."
-    if labels.ahead:
+    if labels.cannot_say:
+        yield f"Of {counted(labels.cannot_say, 'document')} people could not say."
+    if labels.out_of_turn:
         yield (
-            f"{counted(labels.ahead, 'document')} judged out of turn will count once all before "
-            f"are judged{_named(work.desk.missed())}."
+            f"{counted(labels.out_of_turn, 'document')} judged out of turn will count "
+            "once all before "
+            f"are judged{_named(work.desk.skipped_documents())}."
         )
     if progress.second:
         yield f"{counted(progress.second, 'document')} can be judged by a second person."
-    yield from told(between_people(grades_of(work.desk.answers.standing), TOP))
+    yield from describe_agreement(compare_people(grades_table(work.desk.answers.current), TOP))
     if progress.done == progress.of:
         yield f"To draw more documents: zelo-ray label --out {shlex.quote(work.out)} --more N"
         yield f"Next step: {_next(work)}"

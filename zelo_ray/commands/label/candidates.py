@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.evaluation.measures import Truth, linear_of, parse_measure, rank
-from zelo_ray.evaluation.people.design import Floats
-from zelo_ray.evaluation.people.frame import frame_of, sizes
-from zelo_ray.evaluation.people.measures import for_people
-from zelo_ray.formats.files import record
+from zelo_ray.evaluation.measures import Truth, linear_of, parse_measure, rank_run
+from zelo_ray.evaluation.people.correctable_measures import select_correctable
+from zelo_ray.evaluation.people.frame import build_frame, label_sizes
+from zelo_ray.evaluation.people.sampling_design import Floats
+from zelo_ray.formats.files import read_record
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import digest_judgments, read_truth
-from zelo_ray.formats.record import RUN, refuse_unfinished
-from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.run_record import RUN, refuse_unfinished
+from zelo_ray.formats.stored import StoredTable
 from zelo_ray.options.bakeoff import BakeoffOptions
 
 
@@ -29,7 +29,7 @@ class Candidates:
     size: Floats
     """largest effect of a label on a difference of two rankers; 0 if all rank it alike"""
     measure: str
-    arms: tuple[str, ...]
+    rankers: tuple[str, ...]
     options: BakeoffOptions
     """of the bake-off, with the measures and the baseline's name that were used in the end"""
     truth: str = ""
@@ -38,7 +38,7 @@ class Candidates:
     """whether the truth has changed since the bake-off was measured"""
 
 
-def candidates(contest: str, measure: str | None = None) -> Candidates:
+def find_candidates(contest: str, measure: str | None = None) -> Candidates:
     """Return the documents to label for a finished bake-off.
 
     Args:
@@ -51,21 +51,23 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
     """
     refuse_unfinished(contest)
     root = contest.rstrip("/")
-    run = record(f"{root}/{RUN}")
+    run = read_record(f"{root}/{RUN}")
     if not run or run.get("kind") != "bakeoff":
         raise InputError(f"{contest}: no bake-off; name the --out of one")
-    options = _found(contest, BakeoffOptions.model_validate(run["options"]), run.get("folder", ""))
-    measured = pc.unique(Stored(f"{root}/metrics.parquet").read(["query_id"])["query_id"])
+    options = _with_existing_paths(
+        contest, BakeoffOptions.model_validate(run["options"]), run.get("folder", "")
+    )
+    measured = pc.unique(StoredTable(f"{root}/metrics.parquet").read(["query_id"])["query_id"])
     table = read_truth(options.truth)
     truth = Truth(table.filter(pc.is_in(table["query_id"], pa.array(measured))))
     measures, scores = map(parse_measure, run["summary"]["measures"]), truth.kind == "scores"
-    chosen = for_people(measures, scores=scores)[0][0]
+    chosen = select_correctable(measures, scores=scores)[0][0]
     if measure:
         chosen = parse_measure(measure)
         linear_of(chosen)
     runs = read_runs([f"{root}/runs.parquet"])
-    frame = frame_of(
-        chosen, {name: rank(truth, table, ties=options.ties) for name, table in runs.items()}
+    frame = build_frame(
+        chosen, {name: rank_run(truth, table, ties=options.ties) for name, table in runs.items()}
     )
     names = [frame.query_ids[query] for query in frame.query]
     terms = {"measures": (*run["summary"]["measures"],), "baseline": options.baseline}
@@ -74,13 +76,13 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
     options = options.model_copy(update=terms)
     digest = digest_judgments(table)
     return Candidates(
-        *(names, frame.doc_ids, sizes(frame), str(chosen), tuple(runs), options),
+        *(names, frame.doc_ids, label_sizes(frame), str(chosen), tuple(runs), options),
         truth=digest,
         is_stale=run["summary"]["truth"].get("digest", digest) != digest,
     )
 
 
-def _found(contest: str, options: BakeoffOptions, folder: str) -> BakeoffOptions:
+def _with_existing_paths(contest: str, options: BakeoffOptions, folder: str) -> BakeoffOptions:
     """Return the options with the paths of truth and pools as seen from here.
 
     Args:

@@ -16,14 +16,14 @@ _OPEN_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SampleDocument:
     """A document of the sample, as people see it; ``key`` identifies it."""
 
     key: str
     query: str
     document: str
     pair: Pair
-    wanted: int
+    raters_wanted: int
     """the number of people who should judge it"""
 
 
@@ -48,7 +48,7 @@ class _Open:
     until: float
 
 
-class Desk:
+class LabelDesk:
     """Assigns the documents of a sample, and saves the answers. Thread-safe.
 
     Args:
@@ -60,10 +60,10 @@ class Desk:
 
     def __init__(self, sample: pa.Table, answers: Answers, top: int, clock: Clock = CLOCK) -> None:
         self.documents = [
-            Shown(
+            SampleDocument(
                 *(row["key"], row["query"], row["document"]),
                 pair=(row["query_id"], row["doc_id"]),
-                wanted=2 if row["twice"] else 1,
+                raters_wanted=2 if row["twice"] else 1,
             )
             for row in sample.to_pylist()
         ]
@@ -73,12 +73,12 @@ class Desk:
         self._keys = {document.pair: document.key for document in self.documents}
         self._open: dict[str, _Open] = {}
 
-    def take(self, person: str) -> dict[str, Any]:
+    def assign_next(self, person: str) -> dict[str, Any]:
         """Assign the next document to a person; return it with the progress."""
         with self._lock:
             return self._next(person)
 
-    def answer(self, person: str, key: str, grade: float | None) -> dict[str, Any]:
+    def save_answer(self, person: str, key: str, grade: float | None) -> dict[str, Any]:
         """Save an answer, durably, and return the next document.
 
         The same answer sent again, as after a lost reply, is saved once.
@@ -91,9 +91,9 @@ class Desk:
             shown = self.find(key)
             if grade is not None and grade not in range(self.top + 1):
                 raise InputError(f"{grade} is not a grade from 0 to {self.top}")
-            answer = self.answers.standing.get(shown.pair, {}).get(person)
+            answer = self.answers.current.get(shown.pair, {}).get(person)
             if answer is None or answer.grade != grade:
-                self.answers.keep([PersonsAnswer(now(), person, *shown.pair, grade)])
+                self.answers.append([PersonsAnswer(now(), person, *shown.pair, grade)])
             return self._next(person)
 
     def undo(self, person: str, key: str) -> dict[str, Any]:
@@ -105,10 +105,10 @@ class Desk:
         """
         with self._lock:
             shown = self.find(key)
-            answer = self.answers.standing.get(shown.pair, {}).get(person)
+            answer = self.answers.current.get(shown.pair, {}).get(person)
             if answer:
-                self.answers.keep([PersonsAnswer(now(), person, *shown.pair, undo=True)])
-            return self._given(person, shown) | {"before": answer.grade if answer else None}
+                self.answers.append([PersonsAnswer(now(), person, *shown.pair, undo=True)])
+            return self._assign(person, shown) | {"before": answer.grade if answer else None}
 
     def close(self) -> None:
         """Wait for an answer that is being saved, and accept no more."""
@@ -118,20 +118,20 @@ class Desk:
     def progress(self, person: str) -> LabelProgress:
         """Return the progress, as one person sees it."""
         with self._lock:
-            answers = self.answers.standing
+            answers = self.answers.current
             rows = [(document, answers.get(document.pair, {})) for document in self.documents]
             return LabelProgress(
                 done=sum(bool(people) for _, people in rows),
                 of=len(rows),
                 yours=sum(person in people for _, people in rows),
-                second=sum(len(people) == 1 < document.wanted for document, people in rows),
+                second=sum(len(people) == 1 < document.raters_wanted for document, people in rows),
                 elsewhere=sum(
-                    not people and self._elsewhere(document.pair, person) > 0
+                    not people and self._count_others(document.pair, person) > 0
                     for document, people in rows
                 ),
             )
 
-    def find(self, key: str) -> Shown:
+    def find(self, key: str) -> SampleDocument:
         """Find the document that a key stands for.
 
         Raises:
@@ -141,21 +141,24 @@ class Desk:
             raise InputError(f"no document of this sample has the key {key!r}")
         return self._by_key[key]
 
-    def open_to(self, person: str) -> Sequence[Shown]:
+    def documents_for(self, person: str) -> Sequence[SampleDocument]:
         """Return the documents that still need an answer which this person can give.
 
         They are in order, but first come those without which later answers do not count.
         """
-        documents, missed = list[Shown](), {document.key for document in self.missed()}
+        documents, missed = (
+            list[SampleDocument](),
+            {document.key for document in self.skipped_documents()},
+        )
         for shown in self.documents:
-            answers = self.answers.standing.get(shown.pair, {})
-            if len(answers) < shown.wanted and person not in answers:
+            answers = self.answers.current.get(shown.pair, {})
+            if len(answers) < shown.raters_wanted and person not in answers:
                 documents.append(shown)
         return sorted(documents, key=lambda document: document.key not in missed)
 
-    def missed(self) -> Sequence[Shown]:
+    def skipped_documents(self) -> Sequence[SampleDocument]:
         """Return the unanswered documents that come before an answered one, in order."""
-        open_ = [document.pair not in self.answers.standing for document in self.documents]
+        open_ = [document.pair not in self.answers.current for document in self.documents]
         last = max((n for n, document in enumerate(open_) if not document), default=0)
         return [
             document
@@ -164,13 +167,13 @@ class Desk:
         ]
 
     def _next(self, person: str) -> dict[str, Any]:
-        for shown in self.open_to(person):
-            answers = self.answers.standing.get(shown.pair, {})
-            if len(answers) + self._elsewhere(shown.pair, person) < shown.wanted:
-                return self._given(person, shown)
-        return self._given(person, None)
+        for shown in self.documents_for(person):
+            answers = self.answers.current.get(shown.pair, {})
+            if len(answers) + self._count_others(shown.pair, person) < shown.raters_wanted:
+                return self._assign(person, shown)
+        return self._assign(person, None)
 
-    def _given(self, person: str, shown: Shown | None) -> dict[str, Any]:
+    def _assign(self, person: str, shown: SampleDocument | None) -> dict[str, Any]:
         """Assign a document to this person alone."""
         self._open.pop(person, None)
         text = None
@@ -184,7 +187,7 @@ class Desk:
             "progress": asdict(self.progress(person)),
         }
 
-    def _elsewhere(self, pair: Pair, person: str) -> int:
+    def _count_others(self, pair: Pair, person: str) -> int:
         """Count the other people to whom a document is assigned."""
         now_ = self._clock.now()
         others = (document for who, document in self._open.items() if who != person)

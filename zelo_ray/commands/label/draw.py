@@ -19,26 +19,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.commands.label.again import AGAIN, again
-from zelo_ray.commands.label.candidates import Candidates, candidates
+from zelo_ray.commands.label.bakeoff_config import CONFIG_FILE, make_bakeoff_config
+from zelo_ray.commands.label.candidates import Candidates, find_candidates
 from zelo_ray.commands.label.rubric import RUBRIC
-from zelo_ray.commands.label.texts import places_of, refuse_lacking, texts_of
-from zelo_ray.engine.durable import keep_file
+from zelo_ray.commands.label.texts import (
+    pools_of_bakeoff,
+    read_document_texts,
+    refuse_missing_texts,
+)
+from zelo_ray.engine.durable import write_durably
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import parse_measure
-from zelo_ray.evaluation.people.design import priorities, threshold_of
-from zelo_ray.formats.answers import ANSWERS, Pair, read_answers, standing
-from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.input import InputOptions, bring
+from zelo_ray.evaluation.people.sampling_design import priorities, sample_threshold
+from zelo_ray.formats.answers import ANSWERS, Pair, current_answers, read_answers
+from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.interchange.truth import has_changed
-from zelo_ray.formats.labels import DOCUMENTS, LABEL, frame_pairs
-from zelo_ray.formats.record import RUN, run_at
+from zelo_ray.formats.labels import DOCUMENTS, SAMPLE_RECORD, pairs_in_table
 from zelo_ray.formats.results import write_json, write_text
-from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.run_record import RUN, run_directory
+from zelo_ray.formats.stored import StoredTable
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.options.label import LabelOptions
 
-About = dict[str, Any]
+SampleRecord = dict[str, Any]
 """The contents of ``label.json``."""
 
 TOP = 3
@@ -50,7 +54,7 @@ _SCHEMA = pa.schema(
         *((name, pa.string()) for name in ("query", "document")),
     ]
 )
-_FRESH: About = {
+_FRESH: SampleRecord = {
     "kind": "label",
     "top": TOP,
     "seed": 0,
@@ -61,7 +65,7 @@ _FRESH: About = {
 }
 
 
-def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.Table]:
+def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[SampleRecord, pa.Table]:
     """Draw or extend the sample as the options say, and store it if it has changed.
 
     Args:
@@ -77,55 +81,55 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
             options, or people who saw other fields of queries have answered.
         InputError: there is no bake-off, no two of its rankers differ, or a text is missing.
     """
-    before, old = _kept(options)
-    about = _settled(before, options)
+    before, old = _read_sample(options)
+    about = _merge_settings(before, options)
     held = labels_of(before)
-    frame = candidates(options.contest, about.get("measure")) if options.contest else None
-    _tell_of_changes(before, options, frame, say)
+    frame = find_candidates(options.contest, about.get("measure")) if options.contest else None
+    _report_changes(before, options, frame, say)
     if frame:
-        table = _ranked(about, old, options, frame)
-        threshold = threshold_of(old["priority"].to_numpy(), held) if held else np.inf
+        table = _rank_candidates(about, old, options, frame)
+        threshold = sample_threshold(old["priority"].to_numpy(), held) if held else np.inf
         held = int(np.count_nonzero(table["priority"].to_numpy() > threshold))
     else:
         table = old
     if options.pools:
         settings = InputOptions(show=tuple(about["show_query"] or ()))
-        inputs = bring(options.pools, options.out, settings)
+        inputs = convert_inputs(options.pools, options.out, settings)
         for line in inputs.lines():
             say(line)
         about["pools"] = [*dict.fromkeys([*inputs.places, *about["pools"]])]
     shown = list(before.get("show_query") or ())
     anew = bool(before) and list(about["show_query"] or ()) != shown
-    answered = _answered(options.out) if options.more or anew else 0
+    answered = _count_answered(options.out) if options.more or anew else 0
     if anew and answered:
         raise OptionError(
             f"show_query: people who saw {', '.join(shown) or 'no other fields'} of queries have "
             f"answered in {options.out}; name another --out"
         )
-    size = min(_wanted(options, held, answered), len(table))
+    size = min(_sample_size(options, held, answered), len(table))
     if size != labels_of(before):
         at = datetime.now(UTC).isoformat(timespec="seconds")
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
     elif options.more and size > answered:
         say(f"Nothing added: {size - answered:,} documents of the sample are not judged yet.")
     eager = bool(options.contest or options.pools)
-    table = _completed(table, size, about, eager=eager, anew=anew)
+    table = _add_texts(table, size, about, eager=eager, anew=anew)
     if frame:
-        write_text(options.out, AGAIN, again(frame, options))
-    _keep(options.out, (before, old), about | {"documents": len(table)}, table)
-    return about | {"documents": len(table)}, _marked(table.slice(0, size), about)
+        write_text(options.out, CONFIG_FILE, make_bakeoff_config(frame, options))
+    _store(options.out, (before, old), about | {"documents": len(table)}, table)
+    return about | {"documents": len(table)}, _add_keys(table.slice(0, size), about)
 
 
-def labels_of(about: About) -> int:
+def labels_of(about: SampleRecord) -> int:
     """Return the number of documents in a sample."""
     return int(about["stages"][-1]["labels"]) if about.get("stages") else 0
 
 
-def _kept(options: LabelOptions) -> tuple[About, pa.Table]:
+def _read_sample(options: LabelOptions) -> tuple[SampleRecord, pa.Table]:
     """Read the stored sample, or begin an empty one."""
-    if (Path(options.out) / LABEL).exists():
-        table = Stored(f"{options.out}/{DOCUMENTS}", _SCHEMA).read(_SCHEMA.names)
-        return record(f"{options.out}/{LABEL}"), table
+    if (Path(options.out) / SAMPLE_RECORD).exists():
+        table = StoredTable(f"{options.out}/{DOCUMENTS}", _SCHEMA).read(_SCHEMA.names)
+        return read_record(f"{options.out}/{SAMPLE_RECORD}"), table
     if not options.contest:
         raise OptionError(f"{options.out} holds no sample; name a bake-off with --contest")
     if options.more:
@@ -133,8 +137,11 @@ def _kept(options: LabelOptions) -> tuple[About, pa.Table]:
     return {}, _SCHEMA.empty_table()
 
 
-def _tell_of_changes(
-    before: About, options: LabelOptions, candidates: Candidates | None, say: Callable[[str], None]
+def _report_changes(
+    before: SampleRecord,
+    options: LabelOptions,
+    candidates: Candidates | None,
+    say: Callable[[str], None],
 ) -> None:
     """Say if the truth has changed since the bake-off was measured, or the sample drawn."""
     if candidates and candidates.is_stale:
@@ -150,10 +157,10 @@ def _tell_of_changes(
         )
 
 
-def _settled(before: About, options: LabelOptions) -> About:
+def _merge_settings(before: SampleRecord, options: LabelOptions) -> SampleRecord:
     """Return the settings of the sample; rubric and overlap may change when it is extended."""
     measure = str(parse_measure(options.measure)) if options.measure else None
-    fixed: About = {"seed": options.seed, "measure": measure}
+    fixed: SampleRecord = {"seed": options.seed, "measure": measure}
     for name, value in fixed.items():
         if before and value not in (None, before[name]):
             raise OptionError(
@@ -166,18 +173,20 @@ def _settled(before: About, options: LabelOptions) -> About:
     return about | {"versions": {"zelo-ray": version("zelo-ray")}}
 
 
-def _ranked(about: About, old: pa.Table, options: LabelOptions, candidates: Candidates) -> pa.Table:
+def _rank_candidates(
+    about: SampleRecord, old: pa.Table, options: LabelOptions, candidates: Candidates
+) -> pa.Table:
     """Rank the documents of a bake-off together with the stored ones; update ``about``.
 
     Sizes never fall, so all documents of the old sample are still above its threshold.
     """
     about |= {"contest": options.contest, "measure": candidates.measure}
     about["truth"] = {"place": candidates.options.truth, "digest": candidates.truth}
-    for name, value in _told_to_judges(candidates.options).items():
+    for name, value in _judge_instructions(candidates.options).items():
         about[name] = about[name] or value or _FRESH[name]
-    about["arms"] = [*dict.fromkeys([*about["arms"], *candidates.arms])]
-    about["pools"] = [*dict.fromkeys([*about["pools"], *places_of(candidates.options)])]
-    sizes: dict[Pair, float] = dict(zip(frame_pairs(old), old["size"].to_pylist(), strict=True))
+    about["arms"] = [*dict.fromkeys([*about["arms"], *candidates.rankers])]
+    about["pools"] = [*dict.fromkeys([*about["pools"], *pools_of_bakeoff(candidates.options)])]
+    sizes: dict[Pair, float] = dict(zip(pairs_in_table(old), old["size"].to_pylist(), strict=True))
     for query_id, doc_id, size in zip(
         candidates.query_ids, candidates.doc_ids, candidates.size.tolist(), strict=True
     ):
@@ -185,7 +194,9 @@ def _ranked(about: About, old: pa.Table, options: LabelOptions, candidates: Cand
             sizes[query_id, doc_id] = max(size, sizes.get((query_id, doc_id), 0.0))
     if not sizes:
         raise InputError(f"{options.contest}: no label could change a difference between rankers")
-    texts = dict(zip(frame_pairs(old), old.select(["query", "document"]).to_pylist(), strict=True))
+    texts = dict(
+        zip(pairs_in_table(old), old.select(["query", "document"]).to_pylist(), strict=True)
+    )
     pairs = sorted(sizes)
     size_ = np.array([sizes[pair] for pair in pairs])
     query_ids, doc_ids = zip(*pairs, strict=True)
@@ -198,31 +209,33 @@ def _ranked(about: About, old: pa.Table, options: LabelOptions, candidates: Cand
     return pa.Table.from_pylist(rows, _SCHEMA)
 
 
-def _told_to_judges(contest: BakeoffOptions) -> About:
+def _judge_instructions(contest: BakeoffOptions) -> SampleRecord:
     """Return the judges' instructions: of the bake-off, or of the run that made its truth."""
     fields = {"instructions": contest.instructions, "show_query": contest.show_query}
-    made_in = run_at(contest.truth)
-    if not any(fields.values()) and RUN in (listing(made_in) or ()):
-        made = record(f"{made_in}/{RUN}").get("options") or {}
+    made_in = run_directory(contest.truth)
+    if not any(fields.values()) and RUN in (list_directory(made_in) or ()):
+        made = read_record(f"{made_in}/{RUN}").get("options") or {}
         fields = {name: made.get(name) for name in fields}
         fields["instructions"] = fields["instructions"] or made.get("criteria")  # of best-of
     return fields
 
 
-def _answered(out: str) -> int:
+def _count_answered(out: str) -> int:
     """Count the answered documents."""
     has_answers = (Path(out) / ANSWERS).exists()
-    return len(standing(read_answers(f"{out}/{ANSWERS}")[0])) if has_answers else 0
+    return len(current_answers(read_answers(f"{out}/{ANSWERS}")[0])) if has_answers else 0
 
 
-def _wanted(options: LabelOptions, held: int, answered: int) -> int:
+def _sample_size(options: LabelOptions, held: int, answered: int) -> int:
     """Return the size of the sample; drawn, unanswered documents count towards ``more``."""
     if options.more:
         return max(held, answered + options.more)
     return max(held, options.labels or (held or _LABELS))
 
 
-def _completed(table: pa.Table, size: int, about: About, *, eager: bool, anew: bool) -> pa.Table:
+def _add_texts(
+    table: pa.Table, size: int, about: SampleRecord, *, eager: bool, anew: bool
+) -> pa.Table:
     """Add texts: to the sample at least; to all documents if pools are read anyway.
 
     Args:
@@ -232,7 +245,7 @@ def _completed(table: pa.Table, size: int, about: About, *, eager: bool, anew: b
         eager: whether to read the pools in any case.
         anew: whether stored texts show other fields of queries.
     """
-    pairs = frame_pairs(table)
+    pairs = pairs_in_table(table)
     texts = {
         pair: (query, document)
         for pair, query, document in zip(
@@ -243,8 +256,8 @@ def _completed(table: pa.Table, size: int, about: About, *, eager: bool, anew: b
     first = [pair for pair in pairs[:size] if pair not in texts]
     if first or eager:
         wanted = (pair for pair in pairs if pair not in texts)
-        texts |= texts_of(about["pools"], wanted, about["show_query"])
-    refuse_lacking([pair for pair in first if pair not in texts], about["pools"])
+        texts |= read_document_texts(about["pools"], wanted, about["show_query"])
+    refuse_missing_texts([pair for pair in first if pair not in texts], about["pools"])
     rows = [texts.get(pair, (None, None)) for pair in pairs]
     for name, column in zip(("query", "document"), zip(*rows, strict=True), strict=True):
         place = table.schema.get_field_index(name)
@@ -252,12 +265,12 @@ def _completed(table: pa.Table, size: int, about: About, *, eager: bool, anew: b
     return table
 
 
-def _marked(sample: pa.Table, about: About) -> pa.Table:
+def _add_keys(sample: pa.Table, about: SampleRecord) -> pa.Table:
     """Add ``key``, an opaque id, and ``twice``, which is drawn at random.
 
     Documents that are judged twice at a small overlap are so at a larger one.
     """
-    seed, pairs = about["seed"], frame_pairs(sample)
+    seed, pairs = about["seed"], pairs_in_table(sample)
     digests = [
         hashlib.sha256(f"shown:{seed}:{len(query)}:{query}:{doc}".encode()).digest()
         for query, doc in pairs
@@ -269,15 +282,17 @@ def _marked(sample: pa.Table, about: About) -> pa.Table:
     return sample.append_column("twice", pc.less(pa.array(chances), float(about["overlap"])))
 
 
-def _keep(out: str, before: tuple[About, pa.Table], about: About, table: pa.Table) -> None:
+def _store(
+    out: str, before: tuple[SampleRecord, pa.Table], about: SampleRecord, table: pa.Table
+) -> None:
     """Write the files that have changed, in an order that leaves a valid sample if cut off."""
     fs, root = fsspec.url_to_fs(out)
     first = not before[0]
     if not first and about != before[0]:
-        write_json(out, LABEL, about)
+        write_json(out, SAMPLE_RECORD, about)
     if not table.equals(before[1]):
         buffer = io.BytesIO()
         pq.write_table(table, buffer, compression="zstd")
-        keep_file(fs, f"{root}/{DOCUMENTS}", buffer.getvalue())
+        write_durably(fs, f"{root}/{DOCUMENTS}", buffer.getvalue())
     if first:
-        write_json(out, LABEL, about)
+        write_json(out, SAMPLE_RECORD, about)

@@ -3,8 +3,8 @@
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from zelo_ray.commands.label import LabelWork, names_of, page_words, shown
-from zelo_ray.reports.page import asset, digest, embedded
+from zelo_ray.commands.label import LabelWork, grade_names, page_commands, text_for_people
+from zelo_ray.reports.page import asset, digest, embed_json
 
 
 def labelling_page(work: LabelWork, token: str) -> tuple[str, str]:
@@ -14,9 +14,9 @@ def labelling_page(work: LabelWork, token: str) -> tuple[str, str]:
         work: its rubric is shown; nothing else of it is in the page.
         token: that the server requires with each answer.
     """
-    rubric, words = work.about["rubric"], page_words(work)
-    names = names_of(rubric, work.desk.top)
-    rubric = shown(rubric, work.about.get("instructions"))
+    rubric, words = work.about["rubric"], page_commands(work)
+    names = grade_names(rubric, work.desk.top)
+    rubric = text_for_people(rubric, work.about.get("instructions"))
     environment = Environment(
         loader=PackageLoader("zelo_ray.reports"),
         autoescape=True,
@@ -27,7 +27,7 @@ def labelling_page(work: LabelWork, token: str) -> tuple[str, str]:
     page = environment.get_template("label.html").render(
         rubric=rubric,
         names=names,
-        about=embedded({"token": token, "top": len(names) - 1, "names": names, "words": words}),
+        about=embed_json({"token": token, "top": len(names) - 1, "names": names, "words": words}),
         script=Markup(script),  # noqa: S704 - ours, not data
         style=Markup(style),  # noqa: S704 - ours, not data
     )

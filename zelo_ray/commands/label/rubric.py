@@ -19,14 +19,14 @@ _NAMED = re.compile(
 _LONGEST = 24  # characters that fit on a button on a phone
 
 
-def shown(rubric: str, instructions: str | None) -> str:
+def text_for_people(rubric: str, instructions: str | None) -> str:
     """Return the text that people read: what counts as relevant, and what the grades mean."""
     if not instructions:
         return rubric
     return f"What counts as relevant, before all else:\n\n{instructions}\n\n{rubric}"
 
 
-def names_of(rubric: str, top: int) -> list[str]:
+def grade_names(rubric: str, top: int) -> list[str]:
     """Return a short name of each grade, from the rubric's line that begins with it, or ""."""
     by_grade = {int(digit): " ".join(words.split()) for digit, words in _NAMED.findall(rubric)}
     names = [by_grade.get(grade, "") for grade in range(top + 1)]

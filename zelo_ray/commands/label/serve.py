@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
-from zelo_ray.commands.label.desk import Desk
+from zelo_ray.commands.label.desk import LabelDesk
 from zelo_ray.errors import InputError, OptionError
 
 HOST = "127.0.0.1"
@@ -61,7 +61,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, desk: Desk, make_page: MakePage, out: str, port: int = 0) -> None:
+    def __init__(self, desk: LabelDesk, make_page: MakePage, out: str, port: int = 0) -> None:
         self.desk, self.token = desk, _key_of(Path(out))
         self.page, self.policy = make_page(self.token)
         usual = 49152 + int.from_bytes(_digest(str(Path(out).resolve()))[:2]) % 16000
@@ -92,11 +92,11 @@ class _Requests(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send the page, and nothing else."""
-        if not self._from_here():
+        if not self._names_this_host():
             self._send(HTTPStatus.MISDIRECTED_REQUEST, b"wrong host name", "text/plain")
         elif urlsplit(self.path).path != "/":
             self._send(HTTPStatus.NOT_FOUND, b"nothing here", "text/plain")
-        elif not self._knows(parse_qs(urlsplit(self.path).query).get("key", [""])[0]):
+        elif not self._has_key(parse_qs(urlsplit(self.path).query).get("key", [""])[0]):
             why = b"open the full address that zelo-ray label printed, including its key"
             self._send(HTTPStatus.FORBIDDEN, why, "text/plain")
         else:
@@ -105,7 +105,7 @@ class _Requests(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a JSON request of the page."""
         try:
-            status, reply = HTTPStatus.OK, self._answer(self._asked())
+            status, reply = HTTPStatus.OK, self._answer(self._read_message())
         except _RefusedError as refused:
             status, reply = refused.status, {"error": str(refused)}
         except InputError as error:
@@ -115,18 +115,18 @@ class _Requests(BaseHTTPRequestHandler):
             status, reply = HTTPStatus.INSUFFICIENT_STORAGE, {"error": f"not saved: {why}"}
         self._send(status, orjson.dumps(reply), "application/json")
 
-    def _asked(self) -> dict[str, Any]:
+    def _read_message(self) -> dict[str, Any]:
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _LONGEST:
             self.close_connection = True
             raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "request too long")
         body = self.rfile.read(int(length))
-        if not self._from_here():
+        if not self._names_this_host():
             raise _RefusedError(HTTPStatus.MISDIRECTED_REQUEST, "wrong host name")
         origin = self.headers.get("Origin", "")
         if origin and origin not in self._origins():
             raise _RefusedError(HTTPStatus.FORBIDDEN, "request from another page")
-        if not self._knows(self.headers.get("X-Token", "")):
+        if not self._has_key(self.headers.get("X-Token", "")):
             raise _RefusedError(
                 HTTPStatus.FORBIDDEN,
                 "this page is outdated: open the address that zelo-ray label printed",
@@ -142,7 +142,7 @@ class _Requests(BaseHTTPRequestHandler):
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         desk, person, key = self.server.desk, _name(question.get("person")), question.get("key", "")
         if self.path == "/take":
-            return desk.take(person)
+            return desk.assign_next(person)
         if self.path == "/progress":
             return {"progress": asdict(desk.progress(person))}
         if self.path == "/undo":
@@ -153,13 +153,13 @@ class _Requests(BaseHTTPRequestHandler):
                 raise _RefusedError(
                     HTTPStatus.BAD_REQUEST, "a grade must be a whole number or null"
                 )
-            return desk.answer(person, str(key), None if grade is None else float(grade))
+            return desk.save_answer(person, str(key), None if grade is None else float(grade))
         raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
 
-    def _knows(self, key: str) -> bool:
+    def _has_key(self, key: str) -> bool:
         return secrets.compare_digest(key.encode(), self.server.token.encode())
 
-    def _from_here(self) -> bool:
+    def _names_this_host(self) -> bool:
         hosts = {origin.removeprefix("http://") for origin in self._origins()}
         return self.headers.get("Host", "") in hosts
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from zelo_ray.commands.label.desk import Shown
+from zelo_ray.commands.label.desk import SampleDocument
 from zelo_ray.errors import InputError
 from zelo_ray.formats.delimited import split_rows
-from zelo_ray.formats.files import reading, writing
-from zelo_ray.formats.formulas import guard
+from zelo_ray.formats.files import open_for_reading, open_for_writing
+from zelo_ray.formats.formulas import guard_formula
 
 COLUMNS = ("number", "key", "query", "document", "grade", "note")
 _UNSURE = frozenset(
@@ -30,7 +30,7 @@ class Row:
     note: str
 
 
-def write_sheet(url: str, documents: Sequence[Shown]) -> None:
+def write_sheet(url: str, documents: Sequence[SampleDocument]) -> None:
     """Write documents to grade, one per row, as UTF-8 with the byte order mark that Excel needs."""
     text = io.StringIO(newline="")
     table = csv.writer(text, quoting=csv.QUOTE_ALL)
@@ -39,7 +39,7 @@ def write_sheet(url: str, documents: Sequence[Shown]) -> None:
         table.writerow(
             [number, document.key, _cell(document.query), _cell(document.document), "", ""]
         )
-    with writing(url) as file:
+    with open_for_writing(url) as file:
         file.write(b"\xef\xbb\xbf" + text.getvalue().encode())
 
 
@@ -73,7 +73,7 @@ def read_sheet(url: str, person: str, top: int) -> list[Row]:
 
 def _rows(url: str) -> Iterator[tuple[int, Mapping[str, str], Mapping[str, int]]]:
     """Yield each row's number as in a spreadsheet, its cells, and the places of the columns."""
-    with reading(url) as file:
+    with open_for_reading(url) as file:
         text = _text(file.read())
     first = text.split("\n", 1)[0]
     mark = max(";,\t", key=first.count)
@@ -121,7 +121,9 @@ def _cell(text: str) -> str:
     """Escape a text so that spreadsheets do not read it as a formula; cut it to a cell."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} … (cut here; the whole text has {len(text):,} characters)"
-    return f"'{text}" if text.startswith(("+", "-")) else guard(text)  # numbers are texts too
+    return (
+        f"'{text}" if text.startswith(("+", "-")) else guard_formula(text)
+    )  # numbers are texts too
 
 
 def _letter(place: int) -> str:

@@ -7,7 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zelo_ray.engine.durable import sync_folder
-from zelo_ray.formats.answers import ANSWERS, PersonsAnswer, Standing, read_answers, standing
+from zelo_ray.formats.answers import (
+    ANSWERS,
+    CurrentAnswers,
+    PersonsAnswer,
+    current_answers,
+    read_answers,
+)
 
 _TORN = "answers.torn"
 
@@ -33,7 +39,7 @@ class Answers:
             self._path.touch()
             sync_folder(self._path.parent)
         self._end = self._path.stat().st_size
-        self.standing: Standing = standing(self._said)
+        self.current: CurrentAnswers = current_answers(self._said)
         self._closed = False
 
     def _set_aside(self, end: int, say: Callable[[str], None]) -> None:
@@ -51,7 +57,7 @@ class Answers:
             elif data and not data.endswith(b"\n"):
                 file.write(b"\n")
 
-    def keep(self, answers: Iterable[PersonsAnswer]) -> None:
+    def append(self, answers: Iterable[PersonsAnswer]) -> None:
         """Append answers: all of them durably, or on an error none.
 
         Raises:
@@ -62,7 +68,7 @@ class Answers:
             return
         if self._closed:
             raise OSError(errno.ESHUTDOWN, "the server has ended")
-        payload = b"".join(answer.line() for answer in new)
+        payload = b"".join(answer.to_json_line() for answer in new)
         end = self._end + len(payload)
         with self._path.open("ab", buffering=0) as file:  # a buffer would write the rest on close
             try:
@@ -74,7 +80,7 @@ class Answers:
                 raise
         self._end = end
         self._said += new
-        self.standing = standing(self._said)
+        self.current = current_answers(self._said)
 
     def close(self) -> None:
         """Accept no more answers: another process may use the directory from now on."""
@@ -88,7 +94,7 @@ class Answers:
         return next((answer for answer in answers if self._stands(answer)), None)
 
     def _stands(self, answer: PersonsAnswer) -> bool:
-        return self.standing.get(answer.pair, {}).get(answer.person) is answer
+        return self.current.get(answer.pair, {}).get(answer.person) is answer
 
 
 def now() -> str:

@@ -4,23 +4,25 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.answers import Pair
-from zelo_ray.formats.interchange.truth import pools_of_truth
+from zelo_ray.formats.interchange.truth import pools_file_of_truth
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.protocols.texts import query_shown
+from zelo_ray.protocols.texts import shown_query
 
 Texts = Mapping[Pair, tuple[str, str]]
 """By document, the text of its query and its own text."""
 
 
-def places_of(contest: BakeoffOptions) -> tuple[str, ...]:
+def pools_of_bakeoff(contest: BakeoffOptions) -> tuple[str, ...]:
     """Return the paths of the pools of a bake-off; none if it had none."""
-    truth_pools = None if contest.pools else pools_of_truth(contest.truth)
+    truth_pools = None if contest.pools else pools_file_of_truth(contest.truth)
     return contest.pools or ((truth_pools,) if truth_pools else ())
 
 
-def texts_of(places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] = ()) -> Texts:
+def read_document_texts(
+    places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] = ()
+) -> Texts:
     """Read the texts of some documents from pools, with more fields of their queries.
 
     Raises:
@@ -34,17 +36,17 @@ def texts_of(places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] 
     texts: dict[Pair, tuple[str, str]] = {}
     for shard in find_shards(places) if places and by_query else ():
         for pool in (line.pool for line in read_lines(shard, LineLimits()) if line.pool):
-            fields.see(pool.about)
+            fields.count_fields(pool.about)
             for document in pool.documents:
                 if document.id in by_query.get(pool.query_id, ()):
                     texts.setdefault(
-                        (pool.query_id, document.id), (query_shown(pool, show), document.content)
+                        (pool.query_id, document.id), (shown_query(pool, show), document.content)
                     )
     fields.refuse_unknown(", ".join(places))
     return texts
 
 
-def refuse_lacking(lacking: Sequence[Pair], places: Sequence[str]) -> None:
+def refuse_missing_texts(lacking: Sequence[Pair], places: Sequence[str]) -> None:
     """Refuse documents without a text: people could not judge them.
 
     Raises:

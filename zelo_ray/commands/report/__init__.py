@@ -10,10 +10,10 @@ from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.compare_labels.report import COMPARE_LABELS_REPORT
 from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
 from zelo_ray.commands.drift.report import DRIFT_REPORT
-from zelo_ray.engine.unfinished import Untold, so_far
+from zelo_ray.engine.unfinished import PartialResultsUnavailable, partial_results
 from zelo_ray.errors import InputError, NothingToReport
-from zelo_ray.formats.record import is_finished
 from zelo_ray.formats.results import write_text
+from zelo_ray.formats.run_record import is_finished
 from zelo_ray.reports.page import render_page
 from zelo_ray.reports.source import Source
 
@@ -51,7 +51,7 @@ def write_report(out: str) -> str:
         raise NothingToReport(f"{out} has no run.json: is it the --out of a finished run?")
     record = source.record(name)
     if not is_finished(record):
-        return _write_so_far(out, record)
+        return _write_unfinished(out, record)
     kind = REPORTS.get(str(record.get("kind")))
     if kind is None:
         raise InputError(f"{out}/{name}: of another version, or damaged")
@@ -59,11 +59,11 @@ def write_report(out: str) -> str:
     return ""
 
 
-def _write_so_far(out: str, record: Mapping[str, Any]) -> str:
+def _write_unfinished(out: str, record: Mapping[str, Any]) -> str:
     try:
-        with so_far(out, record) as snapshot:
+        with partial_results(out, record) as snapshot:
             report = ANNOTATE_REPORT.read(snapshot.folder, shown=out)
-            write_text(out, "report.html", render_page(replace(report, banner=snapshot.told)))
-            return snapshot.told
-    except Untold as why:
+            write_text(out, "report.html", render_page(replace(report, banner=snapshot.note)))
+            return snapshot.note
+    except PartialResultsUnavailable as why:
         raise NothingToReport(str(why)) from None

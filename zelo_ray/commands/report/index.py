@@ -12,14 +12,14 @@ from urllib.parse import quote
 import fsspec
 
 from zelo_ray.commands.report import RECORDS
-from zelo_ray.commands.report.runs import Past, past, whole_path
+from zelo_ray.commands.report.runs import PastRun, read_run, whole_path
 from zelo_ray.errors import InputError, NothingToReport, OptionError
-from zelo_ray.formats.files import listing
+from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.results import write_text
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.page import render_page
-from zelo_ray.reports.parts import Away, Cells, Report, ReportTable, Section, TextCell
-from zelo_ray.reports.wording import paid, short
+from zelo_ray.reports.parts import Cells, PageLink, Report, ReportTable, Section, TextCell
+from zelo_ray.reports.wording import format_cost, short
 
 _PAGE = "report.html"
 _PLACES = frozenset({"out", "ledger", "verbose", "dry_run"})
@@ -46,9 +46,9 @@ class WrittenIndex:
 
 def holds_runs(place: str) -> bool:
     """Return whether a directory or URL is not a run itself, but a subdirectory is."""
-    names = listing(place) or []
+    names = list_directory(place) or []
     return not set(RECORDS) & {*names} and any(
-        set(RECORDS) & {*(listing(f"{place}/{name}") or ())} for name in names
+        set(RECORDS) & {*(list_directory(f"{place}/{name}") or ())} for name in names
     )
 
 
@@ -63,29 +63,29 @@ def write_index(places: Sequence[str], out: str | None = None) -> WrittenIndex:
         NothingToReport: no run is found.
         OptionError: no directory is above them all, or it has an ``index.html`` of other origin.
     """
-    runs, others = _found(places)
+    runs, others = _find_runs(places)
     if not runs:
         raise NothingToReport(f"no run in {', '.join(places)}: is it the --out of a run?")
-    target = _default(runs) if out is None else out
-    if listing(target) is not None:
+    target = _default_path(runs) if out is None else out
+    if list_directory(target) is not None:
         target = f"{target.rstrip('/')}/{INDEX}"
     folder, _, name = target.rpartition("/")
     folder = folder or ("/" if target.startswith("/") else ".")
     fs, path = fsspec.url_to_fs(folder)
     fs.makedirs(path, exist_ok=True)
-    write_text(folder, name, render_page(overview(runs, others, folder)))
+    write_text(folder, name, render_page(build_overview(runs, others, folder)))
     return WrittenIndex(target, len(runs), tuple(others))
 
 
-def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:
+def _find_runs(places: Iterable[str]) -> tuple[list[PastRun], list[str]]:
     """Return the distinct runs, the latest first, and why other paths are not runs."""
-    runs, others = dict[str, Past](), list[str]()
+    runs, others = dict[str, PastRun](), list[str]()
     for place in dict.fromkeys(path.rstrip("/") or "/" for path in places):
         count = len(others)
-        local_runs = dict[str, Past]()
-        for folder in _within(place):
+        local_runs = dict[str, PastRun]()
+        for folder in _run_folders(place):
             try:
-                if run := past(folder):
+                if run := read_run(folder):
                     local_runs[whole_path(folder)] = run
             except InputError as why:
                 others.append(str(why))
@@ -95,13 +95,13 @@ def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:
     return sorted(runs.values(), key=lambda run: run.started or run.written, reverse=True), others
 
 
-def _within(place: str) -> list[str]:
+def _run_folders(place: str) -> list[str]:
     """Return a run itself, or the contents of a directory of runs."""
-    names = listing(place) or []
+    names = list_directory(place) or []
     return [place] if set(RECORDS) & {*names} else [f"{place}/{name}" for name in names]
 
 
-def _default(runs: Sequence[Past]) -> str:
+def _default_path(runs: Sequence[PastRun]) -> str:
     """Return the path of ``index.html`` in the directory above all runs."""
     split = [whole_path(run.place).split("://", 1) for run in runs]
     schemes = {scheme for scheme, _ in split}
@@ -111,7 +111,7 @@ def _default(runs: Sequence[Past]) -> str:
             "no directory is above all these runs: name the page with --index FILE.html"
         )
     scheme = split[0][0]
-    folder = _near(above) if scheme == "file" else f"{scheme}:/{above}"
+    folder = _relative_path(above) if scheme == "file" else f"{scheme}:/{above}"
     target = f"{folder}/{INDEX}" if folder != "." else INDEX
     fs, path = fsspec.url_to_fs(target)
     if fs.exists(path) and _MARK not in fs.cat_file(path)[:2000]:
@@ -119,13 +119,13 @@ def _default(runs: Sequence[Past]) -> str:
     return target
 
 
-def _near(folder: str) -> str:
+def _relative_path(folder: str) -> str:
     """Return a directory's path relative to the current one, if it is below."""
     path = Path(folder)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-def overview(runs: Sequence[Past], others: Sequence[str], folder: str) -> Report:
+def build_overview(runs: Sequence[PastRun], others: Sequence[str], folder: str) -> Report:
     """Build the index page over some runs, for a directory or URL."""
     paid, unpriced = spent_in_all(runs)
     states = [run.state for run in runs]
@@ -152,7 +152,7 @@ def overview(runs: Sequence[Past], others: Sequence[str], folder: str) -> Report
     )
 
 
-def spent_in_all(runs: Sequence[Past]) -> tuple[float, int]:
+def spent_in_all(runs: Sequence[PastRun]) -> tuple[float, int]:
     """Sum US dollars and calls of unknown price, counting each ledger once."""
     spent_by_ledger = defaultdict[str, list[tuple[float, int]]](list)
     for run in runs:
@@ -162,7 +162,7 @@ def spent_in_all(runs: Sequence[Past]) -> tuple[float, int]:
     )
 
 
-def _runs_section(runs: Sequence[Past], folder: str) -> Section:
+def _runs_section(runs: Sequence[PastRun], folder: str) -> Section:
     columns = (
         *("run", "command", "state", "started", "result", "spent"),
         *("queries", "documents", "failed", "took", "judges or rankers"),
@@ -177,7 +177,7 @@ def _runs_section(runs: Sequence[Past], folder: str) -> Section:
             _dollars(*run.spent),
             *map(_count, (run.queries, run.documents, run.failures)),
             _span(run.seconds),
-            TextCell(short(", ".join(run.who), 200)),
+            TextCell(short(", ".join(run.judges_or_rankers), 200)),
         ]
         for run, name in zip(runs, _names(runs), strict=True)
     ]
@@ -185,37 +185,37 @@ def _runs_section(runs: Sequence[Past], folder: str) -> Section:
     return Section("runs", "Runs", [ReportTable(columns, rows, numbers=right, sortable=True)])
 
 
-def _differences_section(runs: Sequence[Past]) -> Section | None:
+def _differences_section(runs: Sequence[PastRun]) -> Section | None:
     """Show, by command, the options that differ between its runs."""
-    alike = defaultdict[str, list[tuple[Past, str]]](list)
+    alike = defaultdict[str, list[tuple[PastRun, str]]](list)
     for run, name in zip(runs, _names(runs), strict=True):
         alike[run.command].append((run, name))
     parts = [_differences(command, group) for command, group in alike.items() if len(group) > 1]
     return Section("differences", "What differs", parts) if parts else None
 
 
-def differing(runs: Sequence[Past]) -> list[str]:
+def differing_options(runs: Sequence[PastRun]) -> list[str]:
     """Return the names of options that differ between runs, and ``version`` if it does."""
     names = dict.fromkeys(name for run in runs for name in run.options if name not in _PLACES)
-    records = [_told(run) for run in runs]
+    records = [_options_and_version(run) for run in runs]
     return [
         n for n in (*names, "version") if len({_written(record.get(n)) for record in records}) > 1
     ]
 
 
-def _told(run: Past) -> Mapping[str, Any]:
+def _options_and_version(run: PastRun) -> Mapping[str, Any]:
     versions = run.record.get("versions")
     version = versions.get("zelo-ray") if isinstance(versions, Mapping) else None
     return {**run.options, "version": version or run.record.get("version")}
 
 
-def _differences(command: str, runs: Sequence[tuple[Past, str]]) -> ReportTable:
-    names = differing([run for run, _ in runs])
+def _differences(command: str, runs: Sequence[tuple[PastRun, str]]) -> ReportTable:
+    names = differing_options([run for run, _ in runs])
     if not names:
         return ReportTable(
             ["run"], [[TextCell(n)] for _, n in runs], f"{command}: the same options."
         )
-    records = [_told(run) for run, _ in runs]
+    records = [_options_and_version(run) for run, _ in runs]
     option_names = ", ".join(name.replace("_", " ") for name in names)
     caption = f"{command}: {len(runs):,} runs differ in {option_names}."
     called = [name for _, name in runs]
@@ -229,13 +229,13 @@ def _differences(command: str, runs: Sequence[tuple[Past, str]]) -> ReportTable:
     return ReportTable(["run", *names], rows, caption, sortable=True)
 
 
-def _calls_section(runs: Sequence[Past]) -> Section | None:
+def _calls_section(runs: Sequence[PastRun]) -> Section | None:
     columns = ("run", "answered", "recorded before", "tokens in", "tokens out", "zelo-ray")
     rows: list[Cells] = [
         [
             TextCell(name),
             *(f"{count:,}" for count in run.calls.values()),
-            str(_told(run)["version"] or _NONE),
+            str(_options_and_version(run)["version"] or _NONE),
         ]
         for run, name in zip(runs, _names(runs), strict=True)
         if run.calls
@@ -245,7 +245,7 @@ def _calls_section(runs: Sequence[Past]) -> Section | None:
     return Section("calls", "Calls", [table]) if rows else None
 
 
-def _names(runs: Sequence[Past]) -> list[str]:
+def _names(runs: Sequence[PastRun]) -> list[str]:
     """Return the names of runs: their paths without the common part."""
     split = [whole_path(run.place).split("://", 1) for run in runs]
     if len({scheme for scheme, _ in split}) > 1:
@@ -254,16 +254,16 @@ def _names(runs: Sequence[Past]) -> list[str]:
     return [posixpath.relpath(f"/{path.lstrip('/')}", above) for _, path in split]
 
 
-def _link(run: Past, name: str, folder: str) -> TextCell | Away:
+def _link(run: PastRun, name: str, folder: str) -> TextCell | PageLink:
     """Link a run's name to its page, if it has one that a browser can open."""
-    if _PAGE not in (listing(run.place) or ()):
+    if _PAGE not in (list_directory(run.place) or ()):
         return TextCell(f"{name} (no {_PAGE} yet)")
     page, base = f"{whole_path(run.place)}/{_PAGE}", whole_path(folder)
     if page.partition("://")[0] == base.partition("://")[0]:
-        return Away(name, quote(posixpath.relpath(page, base)))
+        return PageLink(name, quote(posixpath.relpath(page, base)))
     scheme = page.partition("://")[0]
     return (
-        Away(name, quote(page, safe="/:"))
+        PageLink(name, quote(page, safe="/:"))
         if scheme in ("file", "http", "https")
         else TextCell(name)
     )
@@ -294,4 +294,4 @@ def _count(value: int | None) -> str:
 
 
 def _dollars(dollars: float, unpriced: int) -> str:
-    return paid(dollars, unpriced)
+    return format_cost(dollars, unpriced)

@@ -10,11 +10,11 @@ from typing import Any
 import fsspec
 
 from zelo_ray.commands.report import RECORDS, REPORTS
-from zelo_ray.engine.ledger.spending import paid_in
-from zelo_ray.engine.lock import at_work
+from zelo_ray.engine.ledger.spending import sum_paid
+from zelo_ray.engine.lock import is_run_active
 from zelo_ray.errors import ZeloError
-from zelo_ray.formats.files import json_object, listing
-from zelo_ray.formats.record import is_finished
+from zelo_ray.formats.files import list_directory, read_json_object
+from zelo_ray.formats.run_record import is_finished
 
 _COMMANDS = {"protocols": "compare-protocols", "compare": "compare-labels"}
 _BEGUN = re.compile(r"\d{8}T\d{6}Z")
@@ -23,7 +23,7 @@ _SAID = ("judges", "rerankers", "protocols", "runs", "old", "new")
 
 
 @dataclass(frozen=True)
-class Past:
+class PastRun:
     """A run of any command, by its record.
 
     Args:
@@ -61,11 +61,11 @@ class Past:
     def state(self) -> str:
         """Return the state of the run: at work, interrupted, incomplete or finished."""
         if not self.finished:
-            return "at work" if _known(at_work, self.place) else "interrupted"
-        return "incomplete" if self._lacking else "finished"
+            return "at work" if _value_or_none(is_run_active, self.place) else "interrupted"
+        return "incomplete" if self._is_incomplete else "finished"
 
     @property
-    def _lacking(self) -> bool:
+    def _is_incomplete(self) -> bool:
         return not self.record.get("complete", True) or bool(self.record.get("missing"))
 
     @property
@@ -77,7 +77,7 @@ class Past:
     @cached_property
     def written(self) -> str:
         """Return when the record was last written, in UTC; "" if unknown."""
-        return _known(_written, f"{self.place}/{self.name}") or ""
+        return _value_or_none(_written, f"{self.place}/{self.name}") or ""
 
     @property
     def seconds(self) -> float | None:
@@ -91,7 +91,7 @@ class Past:
         return _dict(self.record.get("summary"))
 
     @property
-    def who(self) -> list[str]:
+    def judges_or_rankers(self) -> list[str]:
         """Return the judges; for commands without judges the rankers or labels."""
         judges = self.record.get("panel") or self.record.get("judges")
         if self.command == "annotate" and isinstance(judges, list):
@@ -141,7 +141,7 @@ class Past:
             return dollars, int(_first(self._summary, paid, of="unpriced") or 0)
         if self.finished:
             return 0.0, 0
-        return _known(_paid, self.ledger_dir) or (0.0, 0)
+        return _value_or_none(_paid, self.ledger_dir) or (0.0, 0)
 
     @property
     def ledger_dir(self) -> str:
@@ -167,18 +167,18 @@ class Past:
         """Return the result of the run in a few words."""
         if not self.finished:
             return ""
-        return _known(_headline, self) or ""
+        return _value_or_none(_headline, self) or ""
 
 
-def past(place: str) -> Past | None:
+def read_run(place: str) -> PastRun | None:
     """Return the run in a directory or URL, if there is one.
 
     Raises:
         InputError: its record cannot be read.
     """
-    names = listing(place) or []
+    names = list_directory(place) or []
     name = next((file_name for file_name in RECORDS if file_name in names), None)
-    return Past(place, name, json_object(f"{place.rstrip('/')}/{name}")) if name else None
+    return PastRun(place, name, read_json_object(f"{place.rstrip('/')}/{name}")) if name else None
 
 
 def whole_path(place: str) -> str:
@@ -187,13 +187,13 @@ def whole_path(place: str) -> str:
     return str(fs.unstrip_protocol(path))
 
 
-def _headline(run: Past) -> str:
+def _headline(run: PastRun) -> str:
     kind = REPORTS[str(run.record["kind"])]
     name, value = kind.headline(kind.source(run.place), run.record)
     return f"{name}: {value}"
 
 
-def _known(find: Any, *given: Any) -> Any:
+def _value_or_none(find: Any, *given: Any) -> Any:
     """Return the result of a function; None if files are damaged, missing or of another version."""
     try:
         return find(*given)
@@ -202,7 +202,7 @@ def _known(find: Any, *given: Any) -> Any:
 
 
 def _paid(ledger_dir: str) -> tuple[float, int]:
-    paid = paid_in(ledger_dir)
+    paid = sum_paid(ledger_dir)
     return paid.dollars(), paid.unpriced()
 
 

@@ -16,13 +16,13 @@ from zelo_ray.fitting.panel import PanelModel, default_model
 from zelo_ray.fitting.sizing import (
     RINGS,
     Plan,
+    PlanSimulator,
     PlanSize,
-    Sizes,
     drawn_truth,
-    imagine,
+    simulate_answers,
     spread_truth,
 )
-from zelo_ray.formats.files import record
+from zelo_ray.formats.files import read_record
 from zelo_ray.formats.stored import parquet_table
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import SizeOptions
@@ -81,14 +81,16 @@ def size(options: SizeOptions) -> Sized:
     pilot = _pilot(options.judges_from) if options.judges_from else None
     documents = options.documents or (pilot.documents if pilot else DOCUMENTS)
     model = _model(options, pilot)
-    sizes = Sizes(imagine(_truth(options, pilot, documents), model, options.seed), model)
+    sizes = PlanSimulator(
+        simulate_answers(_truth(options, pilot, documents), model, options.seed), model
+    )
     plans = _plans(options, sizes.most_cycles)
-    plan_sizes = {plan: sizes.of(plan) for plan in plans}
+    plan_sizes = {plan: sizes.simulate(plan) for plan in plans}
     dollars = pilot.dollars_a_call if pilot else nan
     report = Sized((), "", _notes(options, pilot, sizes), options.queries, documents, dollars)
     answer, best = "", None
     if options.error:
-        best = cheapest(options.error, plan_sizes, sizes)
+        best = find_cheapest_plan(options.error, plan_sizes, sizes)
         answer = _answer(options.error, best, plan_sizes, report)
     shown = {*plans, *([best] if best else [])}
     ordered = sorted((plan_sizes[plan] for plan in shown), key=lambda row: (row.calls, row.plan))
@@ -102,7 +104,9 @@ def _plans(options: SizeOptions, pairs: int) -> list[Plan]:
     return [*zelo, *(Plan("lean", calls) for calls in rings)]
 
 
-def cheapest(error: float, sizes_by_plan: dict[Plan, PlanSize], sizes: Sizes) -> Plan | None:
+def find_cheapest_plan(
+    error: float, sizes_by_plan: dict[Plan, PlanSize], sizes: PlanSimulator
+) -> Plan | None:
     """Find the plan with the fewest calls that reaches an error; simulate more plans if needed.
 
     Args:
@@ -115,30 +119,32 @@ def cheapest(error: float, sizes_by_plan: dict[Plan, PlanSize], sizes: Sizes) ->
     """
     reached = []
     for kind in _kinds(sizes_by_plan):
-        amounts = sorted(plan.much for plan in sizes_by_plan if replace(plan, much=0) == kind)
-        while sizes_by_plan[replace(kind, much=amounts[-1])].std_error > error and _more(
+        amounts = sorted(plan.amount for plan in sizes_by_plan if replace(plan, amount=0) == kind)
+        while sizes_by_plan[replace(kind, amount=amounts[-1])].std_error > error and _can_ask_more(
             kind, amounts, sizes
         ):
             amounts.append(min(2 * amounts[-1], sizes.most_cycles + RINGS))
-            sizes_by_plan[replace(kind, much=amounts[-1])] = sizes.of(
-                replace(kind, much=amounts[-1])
+            sizes_by_plan[replace(kind, amount=amounts[-1])] = sizes.simulate(
+                replace(kind, amount=amounts[-1])
             )
         enough = [
             amount
             for amount in amounts
-            if sizes_by_plan[replace(kind, much=amount)].std_error <= error
+            if sizes_by_plan[replace(kind, amount=amount)].std_error <= error
         ]
         if enough:
             below = max(
                 (amount for amount in amounts if amount < enough[0]), default=amounts[0] - 1
             )
             reached.append(
-                _least(replace(kind, much=enough[0]), below, error, sizes_by_plan, sizes)
+                _smallest_enough(
+                    replace(kind, amount=enough[0]), below, error, sizes_by_plan, sizes
+                )
             )
     return min(reached, key=lambda plan: sizes_by_plan[plan].calls, default=None)
 
 
-def _more(kind: Plan, amounts: Sequence[int], sizes: Sizes) -> bool:
+def _can_ask_more(kind: Plan, amounts: Sequence[int], sizes: PlanSimulator) -> bool:
     """Return whether a plan of this kind can ask more; zelo's plans include all pairs already."""
     return kind.protocol == "lean" and amounts[-1] < sizes.most_cycles + RINGS
 
@@ -162,28 +168,28 @@ def _answer(
 
 def _kinds(sizes_by_plan: Mapping[Plan, PlanSize]) -> list[Plan]:
     """Return the kinds of plans, each as a plan of size 0."""
-    return list(dict.fromkeys(replace(plan, much=0) for plan in sizes_by_plan))
+    return list(dict.fromkeys(replace(plan, amount=0) for plan in sizes_by_plan))
 
 
-def _least(
-    plan: Plan, below: int, error: float, sizes_by_plan: dict[Plan, PlanSize], sizes: Sizes
+def _smallest_enough(
+    plan: Plan, below: int, error: float, sizes_by_plan: dict[Plan, PlanSize], sizes: PlanSimulator
 ) -> Plan:
     """Find the smallest plan of a kind that reaches an error; ``below`` does not reach it."""
-    amount = plan.much
+    amount = plan.amount
     while amount - below > 1:
-        middle = replace(plan, much=(amount + below) // 2)
-        sizes_by_plan[middle] = sizes.of(middle)
+        middle = replace(plan, amount=(amount + below) // 2)
+        sizes_by_plan[middle] = sizes.simulate(middle)
         if sizes_by_plan[middle].std_error <= error:
-            amount = middle.much
+            amount = middle.amount
         else:
-            below = middle.much
-    return replace(plan, much=amount)
+            below = middle.amount
+    return replace(plan, amount=amount)
 
 
 def _model(options: SizeOptions, pilot: Pilot | None) -> PanelModel:
     if pilot is None:
         return default_model(tuple(sorted(options.judges)) or GUESSED)
-    return pilot.model.of(tuple(sorted(options.judges))) if options.judges else pilot.model
+    return pilot.model.for_judges(tuple(sorted(options.judges))) if options.judges else pilot.model
 
 
 def _truth(options: SizeOptions, pilot: Pilot | None, documents: int) -> Floats:
@@ -197,8 +203,8 @@ def _truth(options: SizeOptions, pilot: Pilot | None, documents: int) -> Floats:
     return drawn_truth(pilot.scores, pilot.errors, **shape)
 
 
-def _notes(options: SizeOptions, pilot: Pilot | None, sizes: Sizes) -> list[str]:
-    truth = sizes.imagined.truth
+def _notes(options: SizeOptions, pilot: Pilot | None, sizes: PlanSimulator) -> list[str]:
+    truth = sizes.answers.truth
     judges = "judges as in the pilot" if pilot else "judges by a cautious guess"
     spread = float(truth.std(axis=1).mean())
     simulated = (
@@ -258,4 +264,4 @@ def _dollars_a_call(place: str) -> float:
 
 def _record(place: str, name: str) -> dict[str, Any] | None:
     fs, root = fsspec.url_to_fs(place)
-    return record(f"{place}/{name}") if fs.exists(f"{root}/{name}") else None
+    return read_record(f"{place}/{name}") if fs.exists(f"{root}/{name}") else None

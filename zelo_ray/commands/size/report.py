@@ -7,7 +7,7 @@ from zelo_ray.commands.size import Sized
 from zelo_ray.fitting.sizing import PlanSize
 from zelo_ray.reports.charts.figures import PALETTE
 from zelo_ray.reports.parts import Cells, Chart, Figure, Report, ReportTable, Section
-from zelo_ray.reports.wording import number, plain
+from zelo_ray.reports.wording import escape_markup, format_number
 
 _FIGURES = {
     "std_error": "std_error, in logits",
@@ -57,7 +57,7 @@ def _figure(sizes: Sequence[PlanSize], value: str, title: str) -> Figure:
                 "name": name,
                 "x": [size.calls_a_document for size in points],
                 "y": [getattr(size, value) for size in points],
-                "text": [plain(size.plan) for size in points],
+                "text": [escape_markup(size.plan) for size in points],
                 "marker": {"color": PALETTE[place], "size": 8},
                 "line": {"color": PALETTE[place], "width": 1.5},
                 "hovertemplate": "%{text}<br>%{y:.3f} at %{x:.1f} calls a document",
@@ -86,12 +86,12 @@ def _table(sized: Sized, *, priced: bool) -> ReportTable:
     rows: list[Cells] = [
         [
             size.plan,
-            number(size.calls_a_document, ".1f"),
-            number(size.calls * sized.queries, ",.0f"),
-            *([number(sized.dollars(size), ",.2f")] if priced else []),
-            number(size.loss),
+            format_number(size.calls_a_document, ".1f"),
+            format_number(size.calls * sized.queries, ",.0f"),
+            *([format_number(sized.dollars(size), ",.2f")] if priced else []),
+            format_number(size.loss),
             *(
-                number(value, ".2f")
+                format_number(value, ".2f")
                 for value in (size.std_error, size.rmse, size.largest, size.tau)
             ),
         ]

@@ -14,20 +14,20 @@ from zelo_ray.engine.batch.state import BatchedJudge, BatchState
 from zelo_ray.engine.batch.submit import Sender
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
 from zelo_ray.engine.budget import SharedBudget
+from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.ledger import Ledger, paid_in
-from zelo_ray.engine.purse import BudgetClient
+from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.engine.trial import has_judged
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.options import AnnotateOptions, Limit
-from zelo_ray.protocols import Progress, find
+from zelo_ray.protocols import Progress, find_protocol
 from zelo_ray.providers import Batches, Fatal, Settings, find_key, load_provider
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool
 
 
-def in_batches(judge: Judge, options: AnnotateOptions) -> bool:
+def goes_in_batches(judge: Judge, options: AnnotateOptions) -> bool:
     """Return whether a judge's requests go in batches; otherwise it is asked online."""
     has_batches = load_provider(judge.provider).batch is not None
     return options.mode == "batch" and has_batches and not judge.base_url
@@ -57,7 +57,7 @@ def connect(
         raise PanelError(str(fatal)) from None
 
 
-class Batcher:
+class BatchClient:
     """Client that asks the judges of one provider through its batch API.
 
     Args:
@@ -90,47 +90,47 @@ class Batcher:
     ) -> None:
         self._options, self._ledger = options, ledger
         self._disabled = disabled or {}
-        self._protocol = find(options.protocol)
-        self._panel = self._protocol.heeded(judges, panel, options)
+        self._protocol = find_protocol(options.protocol)
+        self._panel = self._protocol.judges_in_scope(judges, panel, options)
         lines = [_line(judge, options, environ) for judge in judges]
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
         # An actor that Ray restarts counts as the same spender, with all it had reserved as spent.
         spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
-        spent = paid_in(options.books).dollars(run_id, names) if shared_budget else 0.0
-        self._station = BatchState(
+        spent = sum_paid(options.ledger_place).dollars(run_id, names) if shared_budget else 0.0
+        self._state = BatchState(
             options, lines, writer, BudgetClient(spender, shared_budget, spent, clock), clock
         )
-        self._sender = Sender(self._station, ledger, run_id)
-        self._harvester = Harvester(self._station, ledger, self._protocol)
+        self._sender = Sender(self._state, ledger, run_id)
+        self._harvester = Harvester(self._state, ledger, self._protocol)
 
     @property
     def tallies(self) -> dict[str, Tally]:
         """Return each judge's figures so far."""
-        for channel in self._station.lines.values():
+        for channel in self._state.channels.values():
             channel.tally.batched = sum(part.requests for part in channel.open.values())
-        return {name: channel.tally for name, channel in self._station.lines.items()}
+        return {name: channel.tally for name, channel in self._state.channels.items()}
 
     @property
     def stopped(self) -> str:
         """Return why the run has stopped; empty while it goes on."""
-        return self._station.stopped
+        return self._state.stopped
 
     @property
     def disabled(self) -> dict[str, Disabled]:
         """Return the judges that are asked nothing more, with the reason."""
-        return self._station.disabled
+        return self._state.disabled
 
     def stop(self, reason: str) -> None:
         """Submit nothing more and wait for nothing; batches stay at the provider."""
-        self._station.stop(reason)
+        self._state.stop(reason)
 
     def disable_judge(self, name: str, reason: Disabled) -> None:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""
-        self._station.disable_judge(name, reason)
+        self._state.disable_judge(name, reason)
 
-    async def tell(self) -> None:
+    async def report_spending(self) -> None:
         """Report to the shared budget what is spent and what is reserved."""
-        await self._station.purse.tell()
+        await self._state.budget.report_spending()
 
     async def run(self, pools: Callable[[], Iterable[Pool]]) -> None:
         """Submit and collect until nothing is missing that these judges can answer, or stopped.
@@ -138,10 +138,10 @@ class Batcher:
         Args:
             pools: gives all pools anew at each call.
         """
-        state, watching = self._station, list[asyncio.Task[None]]()
+        state, watching = self._state, list[asyncio.Task[None]]()
         try:
             await self._sender.adopt()
-            lines = state.lines.values()
+            lines = state.channels.values()
             watching = [asyncio.create_task(self._harvester.watch(channel)) for channel in lines]
             while not state.stopped:
                 waited = bool(state.open)
@@ -155,7 +155,7 @@ class Batcher:
             for task in watching:
                 task.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
-            for channel in state.lines.values():
+            for channel in state.channels.values():
                 for spool in channel.spools.values():
                     spool.file.close()
                 await channel.client.aclose()
@@ -165,7 +165,7 @@ class Batcher:
 
         What needs no call is counted anew each time, as each gets further.
         """
-        submitted, lines = 0, self._station.lines
+        submitted, lines = 0, self._state.channels
         passed = {name: Tally() for name in lines}
         # What fails meanwhile is asked again in one batch, with all else that is then missing.
         away = {name: frozenset(channel.asked) for name, channel in lines.items()}
@@ -173,7 +173,7 @@ class Batcher:
         while not self.stopped and (pool := await asyncio.to_thread(next, pending, None)):
             progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
             step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
-            answered_keys = progress.heard()
+            answered_keys = progress.answered_keys()
             for judge_line in lines.values():
                 if not judge_line.proven and (
                     judge_keys := answered_keys.get(judge_line.judge.name)
@@ -190,8 +190,8 @@ class Batcher:
                     submitted += await self._sender.spool(channel, request)
             planned = self._protocol.count(pool, self._panel, self._options)
             for name, channel in lines.items():
-                paid_replies = sum(map(self._ledger.own, set(answered_keys.get(name, ()))))
-                passed[name].pass_over(name, planned[name], paid_replies, step)
+                paid_replies = sum(map(self._ledger.is_own, set(answered_keys.get(name, ()))))
+                passed[name].count_skipped(name, planned[name], paid_replies, step)
                 channel.tally.known = max(channel.tally.known, passed[name].known)
                 channel.tally.spared = max(channel.tally.spared, passed[name].spared)
         for channel in lines.values():

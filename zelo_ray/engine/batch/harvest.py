@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator
 
 from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import BatchedJudge, BatchState
-from zelo_ray.engine.bookkeeping import check_answer, excess, name_of
+from zelo_ray.engine.bookkeeping import check_answer, name_error, overcharged
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.trial import without_judgment
+from zelo_ray.engine.trial import gives_no_judgment
 from zelo_ray.errors import LedgerError
-from zelo_ray.protocols import PROTOCOLS, RANKERS, Ranker, find
+from zelo_ray.protocols import PROTOCOLS, RANKERS, Ranker, find_protocol
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
-from zelo_ray.reasons import Disabled, StopReason, without_name
-from zelo_ray.records import Answer, Usage, model_name
+from zelo_ray.reasons import Disabled, StopReason, strip_name
+from zelo_ray.records import Answer, Usage, response_model_name
 
 _FIRST_LOOK = 2.0  # seconds; each further wait is half as long again
 AT_ONCE = 500  # results that are kept together
@@ -27,27 +27,31 @@ class Harvester:
     """Watches the open batches of all judges."""
 
     def __init__(self, state: BatchState, ledger: Ledger, protocol: Ranker) -> None:
-        self._station, self._ledger = state, ledger
-        rankers = [find(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
+        self._state, self._ledger = state, ledger
+        rankers = [find_protocol(name) for name in {**RANKERS, **PROTOCOLS}] + [
+            protocol
+        ]  # it may adopt
         self._verdicts = {
-            model_name(model): model for ranker in rankers for model in ranker.response_models
+            response_model_name(model): model
+            for ranker in rankers
+            for model in ranker.response_models
         }
         self._spent: dict[str, float] = defaultdict(float)
         self._prompts: dict[str, list[int]] = defaultdict(list)
 
     async def watch(self, channel: BatchedJudge) -> None:
         """Poll the judge's batches until none is open; harvest those that have ended."""
-        state, longest = self._station, self._station.options.batch_poll
+        state, longest = self._state, self._state.options.batch_poll
         wait = first = min(_FIRST_LOOK, longest)
         while not state.stopped:  # also for a judge that is lost: a batch may be on its way
-            await state.rest(wait)
+            await state.sleep(wait)
             wait = min(1.5 * wait, longest)
             for part in list(channel.open.values()):
                 if state.stopped:
                     return
                 if await self._look(channel, part):
                     wait = first
-            await state.tell()
+            await state.notify()
 
     async def _look(self, channel: BatchedJudge, part: BatchPart) -> bool:
         """Check one batch, and harvest it if it has ended; return whether it had."""
@@ -57,16 +61,16 @@ class Harvester:
                 await self._harvest(channel, part, batch)
                 return True
         except Retry as trouble:
-            channel.tally.retry(trouble.detail, self._station.clock.date())
+            channel.tally.count_retry(trouble.detail, self._state.clock.date())
         except (Refused, Fatal) as error:
             channel.open.pop(part.mark)  # its record stays open for a later run
             advice = f"if the batch is gone for good, remove batches/{part.mark}.json and run again"
             reason = Disabled(StopReason.FATAL, f"{error.detail}; {advice}")
-            self._station.disable_judge(channel.judge.name, reason)
+            self._state.disable_judge(channel.judge.name, reason)
         except LedgerError as error:
-            self._station.stop(str(error))
+            self._state.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            self._station.stop(f"{channel.judge.name}: unexpected {name_of(error)}")
+            self._state.stop(f"{channel.judge.name}: unexpected {name_error(error)}")
         return False
 
     async def _harvest(self, channel: BatchedJudge, part: BatchPart, batch: Batch) -> None:
@@ -75,7 +79,7 @@ class Harvester:
         Raises:
             Retry: the results broke off; what came is kept, and comes but once.
         """
-        keys, recorded_keys = set(part.keys), self._station.kept.setdefault(batch.id, set())
+        keys, recorded_keys = set(part.keys), self._state.recorded_parts.setdefault(batch.id, set())
         fatal, foreign, why = "", 0, f"the batch ended ({batch.state}) without an answer"
         try:
             async for results in _in_blocks(channel.client.results(batch.id)):
@@ -93,7 +97,7 @@ class Harvester:
                     (result.detail for _, result in matches if isinstance(result, Fatal)), fatal
                 )
                 if self._ledger.exhausted:
-                    self._station.stop(FULL)
+                    self._state.stop(FULL)
                     return
         except Refused as gone:  # the provider dropped results that were paid for
             why = str(gone)
@@ -117,18 +121,18 @@ class Harvester:
         spent, prompts = self._spent.pop(batch.id, 0.0), self._prompts.pop(batch.id, [])
         share = len(prompts) / part.requests
         channel.estimates.learn_prompts(part.opening, prompts, part.bound * share)
-        await self._station.close(channel, part, "harvested", spent)
-        del self._station.kept[batch.id]
+        await self._state.close(channel, part, "harvested", spent)
+        del self._state.recorded_parts[batch.id]
         reason = Disabled(StopReason.FATAL, fatal) if fatal else None
         if not (reason or channel.proven):
-            reason = without_judgment(channel.judge, channel.fruitless)
+            reason = gives_no_judgment(channel.judge, channel.fruitless)
         if not reason and channel.barren >= _BARREN:
             what = f"{_BARREN} batches gave no result: {batch.reason or why}"
             reason = Disabled(StopReason.NO_BATCH, what)
-        if not reason and self._station.purse.capped and spent > part.dollars + NOTHING:
-            reason = excess("a batch", spent, part.dollars)
+        if not reason and self._state.budget.capped and spent > part.dollars + NOTHING:
+            reason = overcharged("a batch", spent, part.dollars)
         if reason:
-            self._station.disable_judge(channel.judge.name, reason)
+            self._state.disable_judge(channel.judge.name, reason)
 
     def _make_room(self, channel: BatchedJudge, part: BatchPart) -> None:
         """Make room after a batch was refused because too many tokens are enqueued, by anyone."""
@@ -138,17 +142,15 @@ class Harvester:
         channel.full += 1
         if channel.full % _FULL_TRIES == 0:
             channel.room = max(1, part.tokens // 2)
-        wait = min(
-            _LONGEST_FULL, self._station.options.batch_poll * 2.0 ** min(channel.full - 1, 10)
-        )
-        channel.full_until = self._station.clock.now() + wait
+        wait = min(_LONGEST_FULL, self._state.options.batch_poll * 2.0 ** min(channel.full - 1, 10))
+        channel.full_until = self._state.clock.now() + wait
 
     async def _give_up(self, channel: BatchedJudge, part: BatchPart) -> None:
         """Give up a batch that is another program's; try the next candidate, if any."""
         if part.candidates:
-            await self._station.enter(channel, part, part.candidates.pop(0))
+            await self._state.enter(channel, part, part.candidates.pop(0))
         else:
-            await self._station.close(channel, part, "void")
+            await self._state.close(channel, part, "void")
 
     async def _take(
         self, channel: BatchedJudge, part: BatchPart, key: str, outcome: Outcome
@@ -156,7 +158,7 @@ class Harvester:
         """Keep one result; if a retry may succeed, keep it only where it was billed."""
         if isinstance(outcome, Fatal):
             return
-        options = self._station.options
+        options = self._state.options
         channel.tries[key] += 1
         final, billed, error, wraps = True, True, "", tuple[str, ...]()
         if isinstance(outcome, Answer):
@@ -184,9 +186,9 @@ class Harvester:
             status = outcome.status if final else "failed"
             answer = Answer(status, "", outcome.billed or Usage(), reason=str(outcome))
             if not final:
-                channel.tally.retry(outcome.detail, self._station.clock.date())
+                channel.tally.count_retry(outcome.detail, self._state.clock.date())
         if final or billed:
-            spent = await self._station.books.keep(
+            spent = await self._state.writer.keep(
                 *(key, channel.judge, answer, channel.tally),
                 attempts=channel.tries[key],
                 final=final,
@@ -197,10 +199,10 @@ class Harvester:
             # not in one statement with the await: others add to it meanwhile
             self._spent[part.batch] += likely if spent is None else spent
         if error:
-            self._station.disable_judge(channel.judge.name, Disabled(StopReason.ERROR, error))
+            self._state.disable_judge(channel.judge.name, Disabled(StopReason.ERROR, error))
         if final:
-            reason = without_name(answer.reason, channel.judge.name, channel.judge.provider)
-            channel.tally.end(answer.status, reason, self._station.clock.date(), wraps)
+            reason = strip_name(answer.reason, channel.judge.name, channel.judge.provider)
+            channel.tally.count_ended(answer.status, reason, self._state.clock.date(), wraps)
 
 
 async def _in_blocks(

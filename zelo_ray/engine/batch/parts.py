@@ -10,8 +10,8 @@ from typing import Literal, get_args
 import fsspec
 import orjson
 
-from zelo_ray.engine.durable import keep_file
-from zelo_ray.engine.exposure import exposed
+from zelo_ray.engine.durable import write_durably
+from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.errors import LedgerError
 
 FOLDER = "batches"
@@ -96,7 +96,7 @@ class Parts:
             LedgerError: it could not be written.
         """
         fields = asdict(part) | ({} if part.is_open else {"keys": []})
-        keep_file(self._fs, f"{self._folder}/{part.mark}.json", orjson.dumps(fields))
+        write_durably(self._fs, f"{self._folder}/{part.mark}.json", orjson.dumps(fields))
 
 
 def _part(name: str, data: bytes) -> BatchPart:
@@ -114,7 +114,7 @@ def _part(name: str, data: bytes) -> BatchPart:
     return part
 
 
-def in_doubt(ledger_dir: str) -> float:
+def sum_possibly_billed(ledger_dir: str) -> float:
     """Return the US dollars perhaps billed for answers that never came, in calls or batches.
 
     Args:
@@ -123,4 +123,4 @@ def in_doubt(ledger_dir: str) -> float:
     Raises:
         LedgerError: a record cannot be read.
     """
-    return exposed(ledger_dir) + sum(part.lost for part in Parts(ledger_dir))
+    return sum_exposure(ledger_dir) + sum(part.lost for part in Parts(ledger_dir))

@@ -8,9 +8,9 @@ from typing import IO
 
 from zelo_ray.engine.batch.parts import BatchPart, Parts, State
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
+from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.filler import Filler
-from zelo_ray.engine.purse import BudgetClient
+from zelo_ray.engine.request_runner import RequestRunner
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Batches, BatchLimits
@@ -85,7 +85,7 @@ class BatchedJudge:
         return sum(part.tokens for part in self.open.values())
 
 
-class BatchState(Filler[BatchedJudge]):
+class BatchState(RequestRunner[BatchedJudge]):
     """The state of one provider's batches."""
 
     def __init__(
@@ -97,15 +97,15 @@ class BatchState(Filler[BatchedJudge]):
         clock: Clock,
     ) -> None:
         super().__init__(options, lines, writer, budget, clock)
-        self.parts = Parts(options.books)
-        self.kept: dict[str, set[str]] = {}
+        self.parts = Parts(options.ledger_place)
+        self.recorded_parts: dict[str, set[str]] = {}
         """by batch: keys of results that are in the ledger, of batches not wholly harvested"""
         self._changed = asyncio.Condition()
 
     @property
     def open(self) -> list[BatchPart]:
         """Return the open parts of all judges."""
-        return [part for channel in self.lines.values() for part in channel.open.values()]
+        return [part for channel in self.channels.values() for part in channel.open.values()]
 
     async def enter(self, channel: BatchedJudge, part: BatchPart, batch: str) -> None:
         """Record durably that a part's batch is known, and watch it."""
@@ -122,9 +122,9 @@ class BatchState(Filler[BatchedJudge]):
         channel.open.pop(part.mark, None)
         channel.asked.difference_update(part.keys)
         channel.tally.unsettled += part.lost
-        self.purse.give_back(part.dollars, spent + part.lost)
+        self.budget.give_back(part.dollars, spent + part.lost)
 
-    async def tell(self) -> None:
+    async def notify(self) -> None:
         """Wake those who `wait_until`, as something has changed."""
         async with self._changed:
             self._changed.notify_all()

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import BatchedJudge, BatchState, Spool
-from zelo_ray.engine.bookkeeping import over_budget
+from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.tokens import Bound, bound_of, size_of
+from zelo_ray.engine.tokens import Bound, bound_tokens, measure_request
 from zelo_ray.engine.trial import FIRST
 from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind
-from zelo_ray.providers.pricing import dearest
+from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.records import Answer, Request, Usage, model_name
+from zelo_ray.records import Answer, Request, Usage, response_model_name
 
 GRACE = 60.0  # seconds in which a batch whose creation was cut off may still come to be
 _SKEW = 120.0  # seconds that a provider's clock may be behind
@@ -32,7 +32,7 @@ class Sender:
     """Spools requests and submits them."""
 
     def __init__(self, state: BatchState, ledger: Ledger, run_id: str) -> None:
-        self._station, self._ledger, self._run_id = state, ledger, run_id
+        self._state, self._ledger, self._run_id = state, ledger, run_id
         self._submitting = asyncio.Lock()
         self._last_part = 0
 
@@ -45,17 +45,17 @@ class Sender:
             Whether it will be sent: it may be one that cannot be, or there may be no money.
         """
         # A batch's lines are answered in any order, so nothing says that a cache would be read.
-        request = replace(request.marked(self._ledger.salt), starts=())
-        state, size = self._station, size_of(request)
-        capped = state.purse.capped
-        bound = bound_of(request) if capped else Bound(0, 0, 0)
+        request = replace(request.with_codes(self._ledger.salt), prefix_ends=())
+        state, size = self._state, measure_request(request)
+        capped = state.budget.capped
+        bound = bound_tokens(request) if capped else Bound(0, 0, 0)
         while True:
             tried = channel.on_trial and channel.open and not channel.proven
             if state.stopped or channel.disabled or tried:
                 return False
             request = self._limited(channel, request)
-            usage = channel.estimates.most_known(size, bound, request.output_limit or 0)
-            dollars = dearest(channel.judge, usage, state.options.prices, batch=True)
+            usage = channel.estimates.tight_upper_bound(size, bound, request.output_limit or 0)
+            dollars = highest_price(channel.judge, usage, state.options.prices, batch=True)
             if not capped or channel.credit >= dollars:
                 break
             if not await self._afford(channel, dollars):
@@ -65,13 +65,13 @@ class Sender:
             data = channel.client.line(request)
         except Refused as refusal:
             answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
-            await state.books.keep(
+            await state.writer.keep(
                 *(request.key, channel.judge, answer, channel.tally), attempts=1, final=True
             )
-            channel.tally.end(answer.status, refusal.detail, state.clock.date())
+            channel.tally.count_ended(answer.status, refusal.detail, state.clock.date())
             return False
         tokens = channel.estimates.expected(size).input_tokens
-        alike = (model_name(request.response_model), request.output_limit or 0)
+        alike = (response_model_name(request.response_model), request.output_limit or 0)
         if (full := channel.spools.get(alike)) and _is_full(channel, full, len(data), tokens):
             await self._submit(channel, full)
         if alike not in channel.spools:
@@ -99,18 +99,18 @@ class Sender:
         """
         judge_limit = channel.judge.options.get("max_output_tokens")
         cut_at = self._ledger.cut_at(request.key)
-        if judge_limit is None or not (cut_at or self._station.purse.capped):
+        if judge_limit is None or not (cut_at or self._state.budget.capped):
             return request
-        limit = channel.estimates.limit_for(model_name(request.response_model), cut_at)
+        limit = channel.estimates.limit_for(response_model_name(request.response_model), cut_at)
         return request if limit == request.output_limit else replace(request, limit=limit)
 
     async def flush(self, channel: BatchedJudge) -> None:
         """Submit what is gathered, and give back money that nothing is reserved with."""
         for spool in list(channel.spools.values()):
             await self._submit(channel, spool)
-        self._station.purse.give_back(channel.credit, 0.0)
+        self._state.budget.give_back(channel.credit, 0.0)
         channel.credit = 0.0
-        await self._station.purse.tell()
+        await self._state.budget.report_spending()
 
     async def _afford(self, channel: BatchedJudge, dollars: float) -> bool:
         """Take money for a request; while others hold it, submit what is gathered.
@@ -118,29 +118,29 @@ class Sender:
         Then more is sent only when a good part of the budget has come home, or nothing more can: a
         batch may take a day, however small it is.
         """
-        state = self._station
+        state = self._state
         cap = state.options.max_usd or 0.0
         for share in (_CREDIT_SHARE, 0.0):
             if await self._take(channel, max(dollars, share * cap), _PATIENCE):
                 return True
-        for judge_line in state.lines.values():
+        for judge_line in state.channels.values():
             await self.flush(judge_line)
         for share in (_WORTH_SENDING, 0.0):
             if await self._take(channel, max(dollars, share * cap)):
                 return True
         if not state.stopped:
-            state.disable_judge(channel.judge.name, over_budget(cap))
+            state.disable_judge(channel.judge.name, budget_used_up(cap))
         return False
 
     async def _take(
         self, channel: BatchedJudge, amount: float, seconds: float | None = None
     ) -> bool:
         """Take this amount in place of the credit that is left; wait for it so long."""
-        state = self._station
-        state.purse.give_back(channel.credit, 0.0)
+        state = self._state
+        state.budget.give_back(channel.credit, 0.0)
         channel.credit = 0.0
-        taking = asyncio.create_task(state.purse.take(amount))
-        await asyncio.wait({taking}, timeout=seconds and state.clock.real(seconds))
+        taking = asyncio.create_task(state.budget.take(amount))
+        await asyncio.wait({taking}, timeout=seconds and state.clock.machine_seconds(seconds))
         if not taking.done():
             taking.cancel()
         elif await taking:
@@ -154,13 +154,13 @@ class Sender:
 
         Of a large one of a judge that is not known to give judgments, a small part goes first.
         """
-        state = self._station
+        state = self._state
         del channel.spools[spool.verdict, spool.limit]
         spool.file.flush()
         if not channel.proven and spool.first and len(spool.keys) > _LARGE:
             channel.on_trial = True
             channel.asked.difference_update(spool.keys[FIRST:])
-            state.purse.give_back(spool.dollars - spool.first.dollars, 0.0)
+            state.budget.give_back(spool.dollars - spool.first.dollars, 0.0)
             spool = spool.first
             spool.file.truncate(spool.bytes)
         self._last_part += 1
@@ -184,17 +184,17 @@ class Sender:
             return enough or not channel.open or bool(channel.disabled)
 
         with contextlib.closing(spool.file):
-            await state.rest(channel.full_until - state.clock.now())
+            await state.sleep(channel.full_until - state.clock.now())
             await state.wait_until(has_room)
             async with self._submitting:  # of a single open record it can be found out
                 created = await self._create(channel, part, Path(spool.file.name))
             if not created:
                 channel.asked.difference_update(part.keys)
-                state.purse.give_back(part.dollars, 0.0)
+                state.budget.give_back(part.dollars, 0.0)
 
     async def _create(self, channel: BatchedJudge, part: BatchPart, lines: Path) -> bool:
         """Create the batch; where it is not sure whether that worked, look for it first."""
-        state, troubles, throttled, began = self._station, 0, 0, 0.0
+        state, troubles, throttled, began = self._state, 0, 0, 0.0
         while not state.stopped and not channel.disabled:
             part.intended_at = state.clock.date()
             await asyncio.to_thread(state.parts.keep, part)
@@ -215,12 +215,12 @@ class Sender:
                         reason = Disabled(StopReason.NO_BATCH, what)
                         state.disable_judge(channel.judge.name, reason)
                     wait = min(_LONGEST_WAIT, 2.0 ** min(troubles, 10))
-                    await state.rest(trouble.delay or wait)
+                    await state.sleep(trouble.delay or wait)
                 else:  # a queue that is full will not be so for ever, whosever batches fill it
                     channel.tally.throttled += 1
                     wait = min(_LONGEST_WAIT, _FULL_WAIT * 2.0 ** min(throttled, 10))
                     throttled += 1
-                    await state.rest(trouble.delay or wait)
+                    await state.sleep(trouble.delay or wait)
             except (Refused, Fatal) as error:
                 state.disable_judge(channel.judge.name, Disabled(StopReason.FATAL, error.detail))
             else:
@@ -235,37 +235,37 @@ class Sender:
 
     async def adopt(self) -> None:
         """Take over what earlier runs sent away and did not collect."""
-        state = self._station
-        parts = [part for part in state.parts if part.is_open and part.judge in state.lines]
+        state = self._state
+        parts = [part for part in state.parts if part.is_open and part.judge in state.channels]
         for part in sorted(parts, key=lambda p: p.state, reverse=True):  # submitted ones first
-            channel = state.lines[part.judge]
+            channel = state.channels[part.judge]
             channel.asked.update(part.keys)
-            await state.purse.hold(part.dollars)
+            await state.budget.hold(part.dollars)
             channel.on_trial = True  # its results show as well whether the judge gives judgments
             if part.state == "submitted":
                 channel.open[part.mark] = part
-                state.kept[part.batch] = set()
+                state.recorded_parts[part.batch] = set()
             elif not await self._find(channel, part) and not (state.stopped or channel.disabled):
                 await state.close(channel, part, "void")
-        if state.kept:
+        if state.recorded_parts:
             await asyncio.to_thread(self._recall)
 
     def _recall(self) -> None:
         """Return the open parts that earlier runs recorded and did not finish."""
-        for row in read_rows(self._station.options.books):
-            if row.batch in self._station.kept:
-                self._station.kept[row.batch].add(row.key)
+        for row in read_rows(self._state.options.ledger_place):
+            if row.batch in self._state.recorded_parts:
+                self._state.recorded_parts[row.batch].add(row.key)
 
     async def _find(self, channel: BatchedJudge, part: BatchPart) -> bool:
         """Look for a part's batch at the provider, and adopt it."""
-        state = self._station
-        await state.rest(GRACE)  # from now: an upload takes long
+        state = self._state
+        await state.sleep(GRACE)  # from now: an upload takes long
         wait = _PATIENCE
         while not state.stopped and not channel.disabled:
             try:
                 candidates = await channel.client.find(part.intended_at - _SKEW)
             except Retry as trouble:
-                await state.rest(trouble.delay or wait)
+                await state.sleep(trouble.delay or wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
             except (Refused, Fatal) as error:
                 state.disable_judge(channel.judge.name, Disabled(StopReason.FATAL, error.detail))

@@ -16,26 +16,26 @@ import numpy as np
 
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger.compaction import compact
-from zelo_ray.engine.ledger.keeping import doubt, keep_index
-from zelo_ray.engine.ledger.known import LedgerIndex
+from zelo_ray.engine.ledger.index_upkeep import mark_for_rereading, update_index
+from zelo_ray.engine.ledger.ledger_index import LedgerIndex
 from zelo_ray.engine.ledger.listing import FOLDER, Segment, folder_of
 from zelo_ray.engine.ledger.prompts import salt_of
-from zelo_ray.engine.ledger.reading import lines_at
-from zelo_ray.engine.ledger.seen import Place
+from zelo_ray.engine.ledger.reading import read_lines_at
+from zelo_ray.engine.ledger.snapshots import Place
 from zelo_ray.engine.ledger.spending import (
     Damaged,
     Paid,
     Spent,
-    paid_in,
+    describe_damage,
     read_rows,
-    spent_in,
-    told_damage,
+    sum_paid,
+    sum_spent,
 )
 from zelo_ray.engine.ledger.table import FINAL, STATUSES, TRUNCATED
 from zelo_ray.engine.ledger.totals import Payer
 from zelo_ray.engine.ledger.writing import Writer, drop_reserves, writer_of
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import line_of, reply_of, row_of
+from zelo_ray.formats.segments import parse_row, reply_from_row, reply_to_line
 from zelo_ray.records import Reply
 
 __all__ = [
@@ -45,13 +45,13 @@ __all__ = [
     "Paid",
     "Spent",
     "compact",
+    "describe_damage",
     "drop_reserves",
-    "keep_index",
-    "paid_in",
     "read_rows",
     "salt_of",
-    "spent_in",
-    "told_damage",
+    "sum_paid",
+    "sum_spent",
+    "update_index",
 ]
 
 _NEEDED = ("key", "judge", "status", "final", "run_id", "output_tokens", "limit", "dollars")
@@ -96,7 +96,7 @@ class Ledger:
         self._known = LedgerIndex(
             self._fs,
             self._folder,
-            self._takes,
+            self._counts,
             limited=bool(limits),
             judges=self._judges,
             run_id=run_id,
@@ -127,7 +127,7 @@ class Ledger:
         """Return whether the ledger holds a reply for this key."""
         return bool(self._index.places(key))
 
-    def there(self, keys: Sequence[str]) -> list[bool]:
+    def contains(self, keys: Sequence[str]) -> list[bool]:
         """Return for each of these keys whether the ledger holds a reply."""
         places = self._index.find(keys)
         presence: list[bool] = (places.segment >= 0).tolist()
@@ -139,9 +139,9 @@ class Ledger:
         """Return the highest limit at which an answer to this request was cut off; 0 for none."""
         return self._index.cut_at(key)
 
-    def own(self, key: str) -> bool:
+    def is_own(self, key: str) -> bool:
         """Return whether the reply for this key was paid for by the run that writes."""
-        place = self._standing(key)
+        place = self._current_place(key)
         return place is not None and place.payer[0] == self._run_id
 
     @property
@@ -149,7 +149,7 @@ class Ledger:
         """Return the damaged lines, which are set aside."""
         return sorted(
             Damaged(f"{self._folder}/{segment.name}", *line)
-            for segment in self._index.covered
+            for segment in self._index.covered_segments
             for line in segment.damaged
         )
 
@@ -160,9 +160,9 @@ class Ledger:
             KeyError: a key has no reply.
             LedgerError: a line is not any more what it was when it was first seen.
         """
-        return [reply_of(row) for row in self.rows(keys)]
+        return [reply_from_row(row) for row in self.read_rows(keys)]
 
-    def rows(self, keys: Sequence[str]) -> list[dict[str, Any]]:
+    def read_rows(self, keys: Sequence[str]) -> list[dict[str, Any]]:
         """Return the replies as rows, by the names of their fields, perhaps with more fields.
 
         Raises:
@@ -170,18 +170,18 @@ class Ledger:
             LedgerError: a line is not any more what it was when it was first seen.
         """
         try:
-            return self._found(keys)
+            return self._find_rows(keys)
         except FileNotFoundError:  # segments have been compacted
             self.refresh()
         try:
-            return self._found(keys)
+            return self._find_rows(keys)
         except FileNotFoundError as error:
             raise LedgerError(f"{error.filename or error}: is gone") from None
 
-    def _found(self, keys: Sequence[str]) -> list[dict[str, Any]]:
+    def _find_rows(self, keys: Sequence[str]) -> list[dict[str, Any]]:
         places = self._index.find(keys)
         for position in places.several:
-            place = self._standing(keys[position])
+            place = self._current_place(keys[position])
             places.segment[position] = self._index.number(place.segment) if place else -1
             if place:
                 places.offset[position], places.length[position] = place.offset, place.length
@@ -195,9 +195,9 @@ class Ledger:
         names = {number: self._index.names[number] for number in set(segments)}
         paths = [f"{self._folder}/{name}" for name in self._index.names]
         for number, offset, key, line in zip(
-            segments, offsets, keys, lines_at(self._fs, paths, *places), strict=True
+            segments, offsets, keys, read_lines_at(self._fs, paths, *places), strict=True
         ):
-            row = row_of(line) if isinstance(line, bytes) else None
+            row = parse_row(line) if isinstance(line, bytes) else None
             if not row or row["key"] != key:
                 self._fail(names[number], offset, line)
             yield row
@@ -208,13 +208,15 @@ class Ledger:
             raise FileNotFoundError(*line.args[:1], line.strerror, path)
         if isinstance(line, Exception):
             raise LedgerError(f"{path}: {type(line).__name__}: {line}")
-        doubt(self._fs, self._folder, name, self._known.segments.get(name, Segment(0, "")))
+        mark_for_rereading(
+            self._fs, self._folder, name, self._known.segments.get(name, Segment(0, ""))
+        )
         raise LedgerError(
             f"{path}: the reply at byte {offset:,} has been damaged since this run "
             "began; run again, and it is asked for anew"
         )
 
-    def _standing(self, key: str) -> Place | None:
+    def _current_place(self, key: str) -> Place | None:
         """Return the place of the reply that counts: the first one if it is ok, else the last."""
         places = self._index.places(key)
         best = [place for place in places if place.ok] or places
@@ -226,7 +228,7 @@ class Ledger:
         dated = [(row["received_at"], place) for row, place in zip(rows, best, strict=True)]
         return (min if best[0].ok else max)(dated)[1]
 
-    def _takes(self, payer: Payer, code: int, cut: int) -> bool:
+    def _counts(self, payer: Payer, code: int, cut: int) -> bool:
         """Return whether a reply counts for the judges and options of this ledger."""
         run_id, judge = payer
         status = code & FINAL - 1
@@ -244,7 +246,7 @@ class Ledger:
         """
         if self._writer is None:
             raise LedgerError(f"{self._folder} was opened for reading only")
-        lines = [line_of(reply) for reply in replies]
+        lines = [reply_to_line(reply) for reply in replies]
         path, start = self._writer.append(b"".join(lines))
         segment = path.removeprefix(f"{self._folder}/")
         rows = [{name: getattr(reply, name) for name in _NEEDED} for reply in replies]
@@ -263,4 +265,4 @@ class Ledger:
         if self._writer is None:
             return
         self._writer.close()
-        self._known.end()
+        self._known.finish()

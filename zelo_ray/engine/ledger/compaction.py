@@ -15,13 +15,13 @@ import fsspec
 import orjson
 
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.durable import keep_file, sync_folder
+from zelo_ray.engine.durable import sync_folder, write_durably
 from zelo_ray.engine.ledger.listing import (
     COMPACTED,
     REPLACED,
     Segment,
     folder_of,
-    look,
+    list_folder,
     read_replaced,
     replaced_by,
 )
@@ -61,13 +61,13 @@ def compact(out: str, say: Callable[[str], None] = print, clock: Clock = CLOCK) 
     """
     fs, folder = folder_of(out)
     _finish(fs, folder, clock)
-    segments = look(fs, folder).segments
+    segments = list_folder(fs, folder).segments
     made = 0
     for group in _groups(segments):
         if name := _replace(fs, folder, group, clock):
             made += 1
             say(f"{name}: {len(group):,} segments in one")
-    survivors = look(fs, folder).segments
+    survivors = list_folder(fs, folder).segments
     return Compacted(
         len(segments), len(survivors), sum(segment.size for segment in survivors.values())
     )
@@ -98,7 +98,7 @@ def _replace(
     old = {old_name: len(lines) for old_name, lines in data.items()}
     lines = b"".join(data.values())
     record = {"at": clock.date(), "size": len(lines), "crc32": zlib.crc32(lines), "old": old}
-    keep_file(fs, f"{folder}/{replaced_by(name)}", orjson.dumps(record))
+    write_durably(fs, f"{folder}/{replaced_by(name)}", orjson.dumps(record))
     _keep_segment(fs, f"{folder}/{name}", lines)
     if not _settle(fs, folder, name, record):
         raise LedgerError(f"{folder}/{name}: is not what was written; the old segments are kept")
@@ -128,7 +128,7 @@ def _keep_segment(fs: fsspec.AbstractFileSystem, path: str, lines: bytes) -> Non
     """Write a segment; it is there when it is whole."""
     if "file" in fs.protocol:
         new_path = Path(path).with_suffix(".new")
-        keep_file(fs, str(new_path), lines)
+        write_durably(fs, str(new_path), lines)
         new_path.replace(path)
         sync_folder(new_path.parent)
     else:

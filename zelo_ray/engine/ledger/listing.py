@@ -10,7 +10,7 @@ import orjson
 
 from zelo_ray.engine.ledger.table_file import ENDING as TABLE_ENDING
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import ENDING, row_of, whole_lines
+from zelo_ray.formats.segments import ENDING, complete_lines, parse_row
 
 FOLDER = "replies"
 INDEX = "_index"  # readers of a folder of data, such as pyarrow, pass over names that begin so
@@ -50,7 +50,7 @@ def folder_of(out: str) -> tuple[fsspec.AbstractFileSystem, str]:
     return fs, f"{root.rstrip('/')}/{FOLDER}"
 
 
-def look(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
+def list_folder(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
     """List a folder.
 
     Raises:
@@ -131,11 +131,11 @@ def lines_of(
     wanted = None
     if judges is not None:
         wanted = tuple(_JUDGE[:-1] + orjson.dumps(name) + b"," for name in judges)
-    for at, line in whole_lines(fs.cat_file(path, start=start)):
+    for at, line in complete_lines(fs.cat_file(path, start=start)):
         if wanted is not None and line.startswith(_JUDGE, 40) and not line.startswith(wanted, 40):
             yield start + at, line, {}
         else:
-            yield start + at, line, row_of(line)
+            yield start + at, line, parse_row(line)
 
 
 def replies_in(line: bytes) -> int:

@@ -9,7 +9,7 @@ import secrets
 import fsspec
 import orjson
 
-from zelo_ray.engine.durable import keep_file, telling
+from zelo_ray.engine.durable import explain_file_errors, write_durably
 from zelo_ray.engine.ledger.listing import folder_of
 from zelo_ray.errors import LedgerError
 
@@ -36,13 +36,13 @@ def salt_of(out: str, *, keep: bool = True) -> str:
         return salt
     salt = secrets.token_hex(16)
     if keep:
-        keep_file(fs, name, orjson.dumps({"version": _VERSION, "salt": salt}))
+        write_durably(fs, name, orjson.dumps({"version": _VERSION, "salt": salt}))
     return salt
 
 
 def _read(fs: fsspec.AbstractFileSystem, name: str) -> str:
     """Return the salt; empty where there is none, or a damaged one."""
-    with telling(name):
+    with explain_file_errors(name):
         try:
             data = fs.cat_file(name)
         except FileNotFoundError:

@@ -15,7 +15,7 @@ _GAPS = {True: 2**14, False: 2**16}
 _Spans = list[tuple[str, int, int]]
 
 
-def lines_at(
+def read_lines_at(
     fs: fsspec.AbstractFileSystem,
     paths: Sequence[str],
     segment: NDArray[np.int64],

@@ -5,20 +5,20 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
 
-from zelo_ray.engine.ledger.keeping import covering
+from zelo_ray.engine.ledger.index_upkeep import choose_tables
 from zelo_ray.engine.ledger.listing import (
     FOLDER,
     INDEX,
     Listing,
     folder_of,
     lines_of,
-    look,
+    list_folder,
     replies_in,
 )
 from zelo_ray.engine.ledger.table_file import read_totals
 from zelo_ray.engine.ledger.totals import Covered, Payer, SegmentTotals, Total
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import reply_of
+from zelo_ray.formats.segments import reply_from_row
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Reply
 
@@ -77,7 +77,7 @@ class Paid:
         return sum(total.unpriced for (run, _), total in totals if run_id in (None, run))
 
 
-def paid_in(ledger_dir: str) -> Paid:
+def sum_paid(ledger_dir: str) -> Paid:
     """Return what was paid, from the totals in the index; read rows only where there are none.
 
     Raises:
@@ -86,7 +86,7 @@ def paid_in(ledger_dir: str) -> Paid:
     fs, folder = folder_of(ledger_dir)
     for retries in reversed(range(_LOOKS)):
         try:
-            return _paid(folder, _covered(fs, folder, look(fs, folder)))
+            return _paid(folder, _covered(fs, folder, list_folder(fs, folder)))
         except FileNotFoundError as error:  # segments are being compacted
             if not retries:
                 raise LedgerError(f"{error.filename or error}: is gone; run again") from None
@@ -96,7 +96,7 @@ def paid_in(ledger_dir: str) -> Paid:
 def _covered(fs: Any, folder: str, listing: Listing) -> Iterator[Covered]:
     tables = [read_totals(fs, f"{folder}/{INDEX}", name) for name in listing.tables]
     sound_tables = [table for table in tables if table is not None]
-    cover, covered = covering(folder, listing.segments, sound_tables)
+    cover, covered = choose_tables(folder, listing.segments, sound_tables)
     for table, flags in cover:
         yield from (segment for segment, valid in zip(table.segments, flags, strict=True) if valid)
     for name, segment in listing.segments.items():
@@ -125,7 +125,7 @@ def _paid(folder: str, covered: Iterator[Covered]) -> Paid:
     return Paid({payer: Total.of(totals) for payer, totals in parts.items()}, sorted(damaged))
 
 
-def spent_in(
+def sum_spent(
     ledger_dir: str, run_id: str = "", look: Callable[[Reply], object] | None = None
 ) -> Spent:
     """Return what was spent on a ledger.
@@ -141,7 +141,7 @@ def spent_in(
     if look:
         for reply in read_rows(ledger_dir):
             look(reply)
-    paid = paid_in(ledger_dir)
+    paid = sum_paid(ledger_dir)
     dearest = max((total.dearest for total in paid.totals.values()), default=0.0)
     of_damage = dearest * sum(line.replies for line in paid.damaged)
     return Spent(
@@ -163,13 +163,13 @@ def read_rows(out: str) -> Iterator[Reply]:
         LedgerError: another version of this program wrote here.
     """
     fs, folder = folder_of(out)
-    for name, segment in look(fs, folder).segments.items():
+    for name, segment in list_folder(fs, folder).segments.items():
         for _, _, row in lines_of(fs, f"{folder}/{name}", segment.begin):
             if row is not None:
-                yield reply_of(row)
+                yield reply_from_row(row)
 
 
-def told_damage(damaged: Sequence[Damaged]) -> str:
+def describe_damage(damaged: Sequence[Damaged]) -> str:
     """Describe damaged lines in a sentence."""
     places = [
         f"{FOLDER}/{line.segment.rpartition('/')[2]} at byte {line.byte:,}"

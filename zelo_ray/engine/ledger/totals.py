@@ -24,13 +24,13 @@ class Total:
         """Add up several totals."""
         return cls(
             sum(total.rows for total in totals),
-            exact([part for total in totals for part in total.parts]),
+            split_exactly([part for total in totals for part in total.parts]),
             sum(total.unpriced for total in totals),
             max(total.dearest for total in totals),
         )
 
 
-def exact(amounts: Sequence[float]) -> list[float]:
+def split_exactly(amounts: Sequence[float]) -> list[float]:
     """Return two or three amounts with the same exact sum, so that it is rounded only once."""
     parts: list[float] = []
     addends = list(amounts)
@@ -89,4 +89,4 @@ class SegmentTotals:
     def _total(dollars: Sequence[float | None]) -> Total:
         prices = [price for price in dollars if price is not None]
         dearest = max(0.0, max(prices, default=0.0))
-        return Total(len(dollars), exact(prices), len(dollars) - len(prices), dearest)
+        return Total(len(dollars), split_exactly(prices), len(dollars) - len(prices), dearest)

@@ -7,7 +7,7 @@ from typing import Protocol
 import fsspec
 
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.durable import sync_folder, telling
+from zelo_ray.engine.durable import explain_file_errors, sync_folder
 from zelo_ray.engine.ledger.listing import FOLDER
 from zelo_ray.engine.lock import share_writing
 from zelo_ray.errors import LedgerError
@@ -57,7 +57,7 @@ class _LocalSegments:
         self._name, self._part, self._size = name, 0, 0
         self._file: int | None = None
         self._folder, self._reserve = Path(name).parent, Path(f"{name}.reserve")
-        with telling(str(self._folder)):
+        with explain_file_errors(str(self._folder)):
             self._folder.mkdir(parents=True, exist_ok=True)
             self._shared = share_writing(self._folder.parent)
             self._reserve.write_bytes(b"\1" * _RESERVE_BYTES)
@@ -72,7 +72,7 @@ class _LocalSegments:
                 return self._write(lines)
             except OSError:
                 self._reserve.unlink()
-        with telling(str(self._folder)):
+        with explain_file_errors(str(self._folder)):
             return self._write(lines)
 
     def _write(self, lines: bytes) -> tuple[str, int]:

@@ -24,26 +24,26 @@ from collections.abc import Iterable
 
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.agreement import alpha, fleiss, gwet, kappa, mcc, percent
-from zelo_ray.evaluation.agreement.counts import RatingMatrix, ratings_of
-from zelo_ray.evaluation.agreement.intervals import FEWEST
-from zelo_ray.evaluation.agreement.measured import (
+from zelo_ray.evaluation.agreement.coefficients import (
     Agreement,
     Coefficient,
-    Confused,
-    agreements,
+    ConfusionCell,
+    measure_agreement,
     scale_name,
 )
-from zelo_ray.options import meant
+from zelo_ray.evaluation.agreement.counts import RatingMatrix, ratings_of
+from zelo_ray.evaluation.agreement.intervals import FEWEST
+from zelo_ray.options import did_you_mean
 
 __all__ = [
     "COEFFICIENTS",
     "FEWEST",
     "Agreement",
     "Coefficient",
-    "Confused",
+    "ConfusionCell",
     "RatingMatrix",
-    "agreements",
-    "chosen",
+    "choose_coefficients",
+    "measure_agreement",
     "ratings_of",
     "scale_name",
 ]
@@ -66,7 +66,7 @@ COEFFICIENTS = {
 """By name. Fleiss' kappa of two raters is Scott's pi, and is reported as that."""
 
 
-def chosen(names: Iterable[str]) -> dict[str, Coefficient]:
+def choose_coefficients(names: Iterable[str]) -> dict[str, Coefficient]:
     """Return the coefficients of these names; all if no name is given.
 
     Raises:
@@ -74,6 +74,6 @@ def chosen(names: Iterable[str]) -> dict[str, Coefficient]:
     """
     wanted = tuple(names) or tuple(COEFFICIENTS)
     if unknown := [name for name in wanted if name not in COEFFICIENTS]:
-        choices, near = ", ".join(COEFFICIENTS), meant(unknown[0], COEFFICIENTS)
+        choices, near = ", ".join(COEFFICIENTS), did_you_mean(unknown[0], COEFFICIENTS)
         raise OptionError(f"unknown coefficient {unknown[0]!r}{near}; there are {choices}")
     return {name: COEFFICIENTS[name] for name in wanted}

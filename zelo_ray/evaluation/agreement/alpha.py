@@ -8,11 +8,11 @@ import numpy as np
 from zelo_ray.evaluation.agreement.counts import Floats, Kind
 from zelo_ray.evaluation.agreement.ratios import (
     Weights,
+    chance_corrected,
     distances,
     margins,
-    one_minus,
     total,
-    weighed,
+    weighted_sum,
 )
 
 TABLE: Kind = "by_ratings"
@@ -33,6 +33,6 @@ def values(table: Floats, weights: Weights) -> Floats:
         disagreement, chance = (chance - products) * (judgments - 1), chance * judgments
     else:
         distance = distances(table.shape[-1], weights)
-        disagreement = weighed(table, distance) * (judgments - 1)
+        disagreement = weighted_sum(table, distance) * (judgments - 1)
         chance = total(counts @ distance * counts)
-    return one_minus(disagreement, chance, counts, counts)
+    return chance_corrected(disagreement, chance, counts, counts)

@@ -76,7 +76,7 @@ def ratings_of(grades: pa.Table, levels: int) -> RatingMatrix:
     )
 
 
-def of_pair(ratings: RatingMatrix, a: int, b: int) -> Counts:
+def count_pair(ratings: RatingMatrix, a: int, b: int) -> Counts:
     """Count the confusion of two raters, by their rows, on the items that both judged."""
     items = np.flatnonzero((ratings.grades[a] >= 0) & (ratings.grades[b] >= 0))
     names, queries = np.unique(ratings.queries[items], return_inverse=True)
@@ -86,7 +86,7 @@ def of_pair(ratings: RatingMatrix, a: int, b: int) -> Counts:
     return Counts({"confusion": counted.reshape(len(names), levels, levels)}, len(items))
 
 
-def of_panel(ratings: RatingMatrix, rows: Ints) -> Counts:
+def count_panel(ratings: RatingMatrix, rows: Ints) -> Counts:
     """Count the coincidences of raters, by their rows, on items that at least two judged."""
     grades = ratings.grades[rows]
     several = np.flatnonzero((grades >= 0).sum(axis=0) >= 2)
@@ -104,7 +104,7 @@ def of_panel(ratings: RatingMatrix, rows: Ints) -> Counts:
     return Counts({"by_items": by_items, "by_ratings": by_ratings}, len(several))
 
 
-def binarised(counts: Counts, threshold: int) -> Counts:
+def binarise(counts: Counts, threshold: int) -> Counts:
     """Return the counts as if every grade from the threshold on were 1, and every other 0.
 
     The weight of an item does not depend on its grades, so sums of cells are exact.
@@ -119,7 +119,7 @@ def binarised(counts: Counts, threshold: int) -> Counts:
     )
 
 
-def views(tables: dict[Kind, Floats]) -> dict[Kind, Floats]:
+def with_coincidences(tables: dict[Kind, Floats]) -> dict[Kind, Floats]:
     """Return the tables with those that follow from them: a confusion gives coincidences."""
     if "confusion" not in tables:
         return tables

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zelo_ray.evaluation.agreement.counts import Counts, Floats, Kind, RatingMatrix, of_pair, views
-from zelo_ray.evaluation.agreement.intervals import FEWEST, interval, sampled
-from zelo_ray.evaluation.agreement.measured import Coefficient, scales
+from zelo_ray.evaluation.agreement.coefficients import Coefficient, binarised_scales
+from zelo_ray.evaluation.agreement.counts import (
+    Counts,
+    Floats,
+    Kind,
+    RatingMatrix,
+    count_pair,
+    with_coincidences,
+)
+from zelo_ray.evaluation.agreement.intervals import FEWEST, interval, sample_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,10 @@ def differences(
     rows: list[Difference] = []
     for pair in pairs:
         pair_ratings = _common(ratings, [ratings.raters.index(name) for name in (human, *pair)])
-        sides = (scales(of_pair(pair_ratings, 0, i), pair_ratings.levels, cuts) for i in (1, 2))
+        sides = (
+            binarised_scales(count_pair(pair_ratings, 0, i), pair_ratings.levels, cuts)
+            for i in (1, 2)
+        )
         for (scale, first), (_, second) in zip(*sides, strict=True):
             rows += _measure((*pair, scale), (first, second), of_two, resamples, seed)
     return rows
@@ -109,4 +119,6 @@ def _measure(
 def _tables(counts: Counts, resamples: int, seed: int) -> list[dict[Kind, Floats]]:
     """Return the tables of all queries, and then those of samples of them."""
     totals = {kind: table.sum(axis=0, keepdims=True) for kind, table in counts.tables.items()}
-    return [views(sums) for sums in (totals, *sampled(counts.tables, resamples, seed))]
+    return [
+        with_coincidences(sums) for sums in (totals, *sample_tables(counts.tables, resamples, seed))
+    ]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zelo_ray.evaluation.agreement.counts import Floats
-from zelo_ray.evaluation.agreement.intervals import draws, interval
+from zelo_ray.evaluation.agreement.intervals import draw_samples, interval
 
 Numbers = Floats | NDArray[np.int64]
 
@@ -22,7 +22,7 @@ class Estimate:
     queries: int
 
 
-def share(part: Numbers, whole: Numbers, *, resamples: int, seed: int) -> Estimate:
+def estimate_share(part: Numbers, whole: Numbers, *, resamples: int, seed: int) -> Estimate:
     """Estimate the sum of parts over the sum of wholes; both [queries]."""
     table = np.stack([part, whole], axis=1).astype(np.float64)
     return estimate(table, whole > 0, quotient, resamples=resamples, seed=seed)
@@ -49,7 +49,7 @@ def estimate(
     queries = len(rows)
     if not queries:
         return Estimate(np.nan, np.nan, np.nan, 0)
-    weights = draws(queries, resamples, seed)
+    weights = draw_samples(queries, resamples, seed)
     value = float(of(rows.sum(axis=0, keepdims=True))[0])
     low, high = interval(of(np.tensordot(weights, rows, axes=1)), queries)
     return Estimate(value, low, high, queries)

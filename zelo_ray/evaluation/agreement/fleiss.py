@@ -8,11 +8,11 @@ the others, as in Gwet's Handbook of Inter-Rater Reliability (4th ed., 2014, cha
 from zelo_ray.evaluation.agreement.counts import Floats, Kind
 from zelo_ray.evaluation.agreement.ratios import (
     Weights,
+    chance_corrected,
     distances,
     margins,
-    one_minus,
     total,
-    weighed,
+    weighted_sum,
 )
 
 TABLE: Kind = "by_items"
@@ -23,4 +23,4 @@ def values(table: Floats, weights: Weights) -> Floats:
     distance = distances(table.shape[-1], weights)
     counts, _, items = margins(table)
     chance = total(counts @ distance * counts)
-    return one_minus(weighed(table, distance) * items, chance, counts, counts)
+    return chance_corrected(weighted_sum(table, distance) * items, chance, counts, counts)

@@ -9,11 +9,11 @@ import numpy as np
 from zelo_ray.evaluation.agreement.counts import Floats, Kind
 from zelo_ray.evaluation.agreement.ratios import (
     Weights,
+    chance_corrected,
     distances,
     margins,
-    one_minus,
     total,
-    weighed,
+    weighted_sum,
 )
 
 TABLE: Kind = "by_items"
@@ -29,7 +29,7 @@ def values(table: Floats, weights: Weights) -> Floats:
     distance = distances(levels, weights)
     closeness = 1 - distance / distance.max()
     counts, _, items = margins(table)
-    disagreement = weighed(table, 1 - closeness) * items
+    disagreement = weighted_sum(table, 1 - closeness) * items
     spread = total(counts * (items[..., np.newaxis] - counts))
     chance = closeness.sum() / (levels * (levels - 1)) * spread
-    return one_minus(disagreement, items**2 - chance, counts, counts)
+    return chance_corrected(disagreement, items**2 - chance, counts, counts)

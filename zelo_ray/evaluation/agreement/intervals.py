@@ -17,7 +17,7 @@ _CHUNK_CELLS = 2**19  # cells of a chunk of sampled tables: 4 MB
 
 
 @lru_cache(maxsize=4)
-def draws(queries: int, resamples: int, seed: int) -> Floats:
+def draw_samples(queries: int, resamples: int, seed: int) -> Floats:
     """Draw how often each query is in each sample, of shape [resamples, queries].
 
     The same for all coefficients and raters that have as many queries.
@@ -28,10 +28,12 @@ def draws(queries: int, resamples: int, seed: int) -> Floats:
     return np.array(drawn, dtype=np.float64).reshape(resamples, queries)
 
 
-def sampled(tables: dict[Kind, Floats], resamples: int, seed: int) -> Iterator[dict[Kind, Floats]]:
+def sample_tables(
+    tables: dict[Kind, Floats], resamples: int, seed: int
+) -> Iterator[dict[Kind, Floats]]:
     """Yield tables of samples of the queries, in chunks: [rows, levels, levels] each."""
     queries, levels, _ = next(iter(tables.values())).shape
-    weights = draws(queries, resamples, seed)
+    weights = draw_samples(queries, resamples, seed)
     step = max(1, _CHUNK_CELLS // levels**2)
     flat = {kind: table.reshape(queries, levels**2) for kind, table in tables.items()}
     for start in range(0, resamples, step):

@@ -6,11 +6,11 @@ Agreement by chance is that of two raters who grade at random, each with its own
 from zelo_ray.evaluation.agreement.counts import Floats, Kind
 from zelo_ray.evaluation.agreement.ratios import (
     Weights,
+    chance_corrected,
     distances,
     margins,
-    one_minus,
     total,
-    weighed,
+    weighted_sum,
 )
 
 TABLE: Kind = "confusion"
@@ -21,4 +21,4 @@ def values(table: Floats, weights: Weights) -> Floats:
     distance = distances(table.shape[-1], weights)
     rows, columns, items = margins(table)
     chance = total(rows @ distance * columns)
-    return one_minus(weighed(table, distance) * items, chance, rows, columns)
+    return chance_corrected(weighted_sum(table, distance) * items, chance, rows, columns)

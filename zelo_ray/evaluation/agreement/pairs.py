@@ -11,9 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.evaluation.agreement.coefficients import (
+    Agreement,
+    Coefficient,
+    measure_agreement,
+    scale_name,
+)
 from zelo_ray.evaluation.agreement.counts import Floats, Ints, RatingMatrix
 from zelo_ray.evaluation.agreement.differences import Difference, differences
-from zelo_ray.evaluation.agreement.measured import Agreement, Coefficient, agreements, scale_name
 from zelo_ray.evaluation.agreement.votes import Ballots
 
 B_BETTER, TIE, A_BETTER = range(3)
@@ -23,7 +28,7 @@ VOTES, VOTES_DECIDED = "votes", "votes decided"
 """The scales of single votes, where each vote of one rater is compared with each of the other."""
 
 
-def word_ratings(cast: Ballots, words: Floats, turn: Ints) -> RatingMatrix:
+def verdict_ratings(cast: Ballots, words: Floats, turn: Ints) -> RatingMatrix:
     """Build ratings from raters' verdicts on pairs.
 
     Args:
@@ -35,7 +40,7 @@ def word_ratings(cast: Ballots, words: Floats, turn: Ints) -> RatingMatrix:
     return RatingMatrix(tuple(cast.judges), grades, cast.pairs[:, 0], 3)
 
 
-def first_named(cast: Ballots, people: pa.Table) -> Ints:
+def find_orientation(cast: Ballots, people: pa.Table) -> Ints:
     """Return the document of each pair that people name A: 1 the first by ID, -1 the second.
 
     Of shape [pairs]. If they name any pair in both orders, A has no meaning, and it is always 1.
@@ -52,7 +57,7 @@ def first_named(cast: Ballots, people: pa.Table) -> Ints:
     return np.where(sums < 0, -1, 1)
 
 
-def with_people(
+def agreement_with_people(
     ratings: RatingMatrix, coefficients: Mapping[str, Coefficient], *, resamples: int, seed: int
 ) -> Iterator[Agreement]:
     """Measure how well each rater agrees with the people, the first rater.
@@ -70,7 +75,7 @@ def with_people(
         names = (ratings.raters[0], ratings.raters[row])
         two = RatingMatrix(names, ratings.grades[[0, row]], ratings.queries, ratings.levels)
         for judgments in (two, _decided(two)):
-            yield from agreements(
+            yield from measure_agreement(
                 *(judgments, {}, coefficients),
                 thresholds=[A_BETTER],
                 resamples=resamples,
@@ -78,7 +83,7 @@ def with_people(
             )[0]
 
 
-def differ(
+def compare_raters(
     ratings: RatingMatrix,
     raters: Iterable[str],
     coefficients: Mapping[str, Coefficient],

@@ -35,7 +35,7 @@ class Precision:
     queries: int
 
 
-def precisions(
+def compute_precision(
     judge: str,
     scale: str,
     counts: Counts,

@@ -20,7 +20,7 @@ def distances(levels: int, weights: Weights) -> Floats:
     return {"nominal": np.sign(apart), "linear": apart, "quadratic": apart**2}[weights]
 
 
-def weighed(table: Floats, weights: Floats) -> Floats:
+def weighted_sum(table: Floats, weights: Floats) -> Floats:
     """Return the weighted sum of the cells of each table: [..., levels, levels] to [...]."""
     sums: Floats = table.reshape(*table.shape[:-2], weights.size) @ weights.ravel()
     return sums
@@ -47,7 +47,7 @@ def ratio(above: Floats, below: Floats) -> Floats:
     return quotient
 
 
-def one_minus(observed: Floats, chance: Floats, rows: Floats, columns: Floats) -> Floats:
+def chance_corrected(observed: Floats, chance: Floats, rows: Floats, columns: Floats) -> Floats:
     """Return 1 - seen / chance; NaN where a table's margins show a single grade."""
     used = total((rows + columns > 0).astype(np.float64))
     return 1 - ratio(observed, np.where(used > 1, chance, 0.0))

@@ -7,7 +7,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def repeats(query: Ints, item: Ints, grade: Floats, queries: int) -> Floats:
+def measure_repeats(query: Ints, item: Ints, grade: Floats, queries: int) -> Floats:
     """Measure by query how far one judge's repeated grades of the same documents differ.
 
     For each document all pairs of its grades are compared and averaged, so that each document

@@ -42,7 +42,7 @@ class Ballots:
     """the person who cast it, where people count as one judge; a number, [votes]"""
 
 
-def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
+def encode_votes(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
     """Encode votes as numbers.
 
     Args:
@@ -87,7 +87,7 @@ def _raters(votes: pa.Table) -> Ints:
     return codes
 
 
-def first_shown(cast: Ballots) -> Ints:
+def count_first_shown(cast: Ballots) -> Ints:
     """Count votes by the result of the document shown first: lost, tied, won.
 
     Returns:
@@ -98,7 +98,7 @@ def first_shown(cast: Ballots) -> Ints:
     return _counts(cast, cast.judge[mask], cast.pairs[cast.pair[mask], 0], outcome)
 
 
-def both_orders(cast: Ballots) -> Ints:
+def count_both_orders(cast: Ballots) -> Ints:
     """Count pairs that a judge saw in both orders: same winner, other winner, one tie.
 
     Several votes in one order count by majority, as in `words`. A tie in both orders counts as the
@@ -113,7 +113,7 @@ def both_orders(cast: Ballots) -> Ints:
         rows = cast.shown == order
         cell, place = np.unique(cells[rows], return_inverse=True)
         counts = np.bincount(3 * place.reshape(-1) + cast.sign[rows] + 1, minlength=3 * len(cell))
-        verdicts.append((cell, most(counts.reshape(-1, 3)).astype(np.int64)))
+        verdicts.append((cell, most_frequent_sign(counts.reshape(-1, 3)).astype(np.int64)))
     (first_cells, first), (second_cells, second) = verdicts
     cell, i, j = np.intersect1d(first_cells, second_cells, assume_unique=True, return_indices=True)
     apart = np.abs(first[i] - second[j])  # 0 the same, 2 another winner, 1 one tie
@@ -121,14 +121,14 @@ def both_orders(cast: Ballots) -> Ints:
     return _counts(cast, judge, cast.pairs[pair, 0], np.array([0, 2, 1])[apart])
 
 
-def tally(cast: Ballots, judge: int) -> Ints:
+def count_votes(cast: Ballots, judge: int) -> Ints:
     """Count a judge's votes on each pair: for its second document, ties, its first, [pairs, 3]."""
     rows = cast.judge == judge
     cells = cast.pair[rows] * 3 + cast.sign[rows] + 1
     return np.bincount(cells, minlength=3 * len(cast.pairs)).reshape(-1, 3)
 
 
-def words(cast: Ballots) -> Floats:
+def judge_verdicts(cast: Ballots) -> Floats:
     """Return each judge's verdict on each pair from all its votes: 1, 0, -1 as `Ballots.sign`.
 
     The most frequent outcome counts; if no single outcome has the most votes, as when the winner
@@ -137,16 +137,18 @@ def words(cast: Ballots) -> Floats:
     Returns:
         Of shape [judges, pairs]; NaN where a judge gave no vote.
     """
-    return np.stack([most(tally(cast, judge)) for judge in range(len(cast.judges))])
+    return np.stack(
+        [most_frequent_sign(count_votes(cast, judge)) for judge in range(len(cast.judges))]
+    )
 
 
-def majority(said: Floats) -> Floats:
+def panel_verdicts(said: Floats) -> Floats:
     """Return the panel's verdict on each pair, by most of its judges, [pairs]; see `words`."""
     counts = np.stack([(said == sign).sum(axis=0) for sign in (-1, 0, 1)], axis=1)
-    return most(counts)
+    return most_frequent_sign(counts)
 
 
-def circles(cast: Ballots, preferences: Floats) -> Ints:
+def count_circular(cast: Ballots, preferences: Floats) -> Ints:
     """Count triples of documents with all pairs judged: circular, in order, with a tie.
 
     A triple is circular if each document beats one of the others. A triple with a tie is ambiguous
@@ -169,7 +171,7 @@ def circles(cast: Ballots, preferences: Floats) -> Ints:
     return counts
 
 
-def crossed(cast: Ballots, one: int, other: int) -> Floats:
+def cross_votes(cast: Ballots, one: int, other: int) -> Floats:
     """Count, by query, how often two judges' votes on the same pair have which signs.
 
     On each pair, every vote of the judge with more votes counts once, in equal shares against the
@@ -180,7 +182,7 @@ def crossed(cast: Ballots, one: int, other: int) -> Floats:
     Returns:
         Of shape [queries, 3, 3]: by the sign (-1, 0, 1) of the one and of the other.
     """
-    first, second = tally(cast, one), tally(cast, other)
+    first, second = count_votes(cast, one), count_votes(cast, other)
     fewer = np.minimum(first.sum(axis=1), second.sum(axis=1))
     products = first[:, :, np.newaxis] * second[:, np.newaxis, :]
     shares: Floats = products / np.maximum(fewer, 1)[:, np.newaxis, np.newaxis]
@@ -213,7 +215,7 @@ def _counts(cast: Ballots, judge: Ints, query: Ints, outcome: Ints) -> Ints:
     return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
 
 
-def most(each: Ints) -> Floats:
+def most_frequent_sign(each: Ints) -> Floats:
     """Return the sign whose column is the greatest, 0 if none is, NaN without votes, [rows]."""
     maximum = each.max(axis=1, keepdims=True)
     word: Floats = np.where((each == maximum).sum(axis=1) == 1, each.argmax(axis=1) - 1.0, 0.0)

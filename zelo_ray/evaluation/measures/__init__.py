@@ -36,13 +36,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zelo_ray.errors import MeasureError, in_a_line
+from zelo_ray.errors import MeasureError, format_error
 from zelo_ray.evaluation.measures.lists import Floats, Lists
-from zelo_ray.evaluation.measures.ranking import Ranking, rank
+from zelo_ray.evaluation.measures.ranking import Ranking, rank_run
 from zelo_ray.evaluation.measures.spec import REQUIRED, Linear, MeasureKind, Parameter, Value
 from zelo_ray.evaluation.measures.truth import Truth
-from zelo_ray.options import meant
-from zelo_ray.own import find_own
+from zelo_ray.options import did_you_mean
+from zelo_ray.plugins import load_plugin
 
 __all__ = [
     "MEASURES",
@@ -58,7 +58,7 @@ __all__ = [
     "linear_of",
     "parse_measure",
     "parse_measures",
-    "rank",
+    "rank_run",
 ]
 
 MEASURES = {
@@ -180,9 +180,9 @@ def load_measure(name: str) -> MeasureKind:
         kind: MeasureKind = import_module(MEASURES[name]).MEASURE
         return kind
     if ":" in name:
-        return find_own(name, MeasureKind, MeasureError)
+        return load_plugin(name, MeasureKind, MeasureError)
     raise MeasureError(
-        f"unknown measure {name!r}{meant(name, [*MEASURES, *ALIASES])}; there are "
+        f"unknown measure {name!r}{did_you_mean(name, [*MEASURES, *ALIASES])}; there are "
         f"{', '.join(MEASURES)}, and your own as my_module:MEASURE"
     )
 
@@ -256,7 +256,7 @@ def _values(measure: Measure, lists: Lists) -> Floats:
     try:
         values = np.asarray(kind.metrics(lists, measure.cutoff, **parameters), np.float64)
     except Exception as error:  # noqa: BLE001 - it is the user's own code
-        raise MeasureError(f"{measure} failed: {in_a_line(error)}") from None
+        raise MeasureError(f"{measure} failed: {format_error(error)}") from None
     if values.shape != (wanted := lists.judged.shape[:-1]):
         raise MeasureError(f"{measure}: metrics of shape {values.shape} instead of {wanted}")
     return values

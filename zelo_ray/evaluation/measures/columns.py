@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
-def texts(table: pa.Table, name: str, error: type[Exception]) -> Any:
+def read_texts(table: pa.Table, name: str, error: type[Exception]) -> Any:
     """Return a column of IDs as one array.
 
     Raises:
@@ -19,7 +19,7 @@ def texts(table: pa.Table, name: str, error: type[Exception]) -> Any:
     return _column(table, name, error, pa.large_string())
 
 
-def numbers(table: pa.Table, name: str, error: type[Exception]) -> NDArray[np.float64]:
+def read_numbers(table: pa.Table, name: str, error: type[Exception]) -> NDArray[np.float64]:
     """Return a column of numbers as float64.
 
     Raises:

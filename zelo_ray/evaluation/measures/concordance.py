@@ -8,7 +8,7 @@ from zelo_ray.evaluation.measures.lists import Floats, Lists
 _BYTE = 127
 
 
-def levels(lists: Lists) -> Ints:
+def rank_levels(lists: Lists) -> Ints:
     """Return the rank of each judged document, the first one for ties, [queries, judged].
 
     Documents that the run lacks come after all others, tied.

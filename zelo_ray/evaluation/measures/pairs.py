@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from zelo_ray.evaluation.measures.concordance import count_pairs, levels
+from zelo_ray.evaluation.measures.concordance import count_pairs, rank_levels
 from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio
 from zelo_ray.evaluation.measures.spec import MeasureKind
 
@@ -12,7 +12,7 @@ def _metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure 
 
     Documents that the run lacks come after all others, tied. NaN where no pair differs.
     """
-    net, unequal = count_pairs(lists.judged, levels(lists))
+    net, unequal = count_pairs(lists.judged, rank_levels(lists))
     answered = lists.block.retrieved > 0
     return np.where(answered | (unequal == 0), (1 + ratio(net, unequal, np.nan)) / 2, 0.0)
 

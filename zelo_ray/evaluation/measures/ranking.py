@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.errors import RunError
-from zelo_ray.evaluation.measures.columns import Ints, numbers, texts
+from zelo_ray.evaluation.measures.columns import Ints, read_numbers, read_texts
 from zelo_ray.evaluation.measures.lists import Block, tie_bounds
 from zelo_ray.evaluation.measures.truth import Truth
 
@@ -28,7 +28,7 @@ class Ranking:
     truth: Truth
     ties: Ties
     blocks: tuple[Block, ...]
-    strangers: int
+    unknown_queries: int
     """How many queries the run has that the truth lacks."""
     counts: Ints
     """How many documents the run has, for each query of the truth."""
@@ -81,7 +81,7 @@ def _places(counts: Ints) -> Ints:
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def rank(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
+def rank_run(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
     """Order the documents of a run by score.
 
     Args:
@@ -96,8 +96,8 @@ def rank(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
     """
     if ties not in ("trec", "expected"):
         raise ValueError(f"ties are trec or expected, not {ties!r}")
-    query_ids, doc_ids = (texts(run, name, RunError) for name in ("query_id", "doc_id"))
-    scores = numbers(run, "score", RunError)
+    query_ids, doc_ids = (read_texts(run, name, RunError) for name in ("query_id", "doc_id"))
+    scores = read_numbers(run, "score", RunError)
     strange = np.flatnonzero(~np.isfinite(scores))
     if strange.size:
         pair = _name(query_ids, doc_ids, int(strange[0]))
@@ -123,7 +123,7 @@ def rank(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
         truth=truth,
         ties=ties,
         blocks=blocks,
-        strangers=len(foreign.unique()),
+        unknown_queries=len(foreign.unique()),
         counts=counts,
         rows=rows,
         doc_ids=doc_ids,

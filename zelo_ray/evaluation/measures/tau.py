@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from zelo_ray.evaluation.measures.concordance import count_pairs, levels
+from zelo_ray.evaluation.measures.concordance import count_pairs, rank_levels
 from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio, tie_bounds
 from zelo_ray.evaluation.measures.spec import MeasureKind
 
@@ -13,7 +13,7 @@ def _metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure 
     A run that lacks the query, or ties all of its documents, has no order to compare: it gets 0 if
     the truth has one, so that abstaining does not pay.
     """
-    judged, retrieved, level = lists.judged, lists.block.place >= 0, levels(lists)
+    judged, retrieved, level = lists.judged, lists.block.place >= 0, rank_levels(lists)
     net, unequal = count_pairs(np.where(retrieved, judged, np.nan), level)
     # Retrieved documents come first: each stands apart from those that precede its ties.
     apart = np.where(retrieved, tie_bounds(level)[0], 0).sum(axis=-1)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import QrelsError
-from zelo_ray.evaluation.measures.columns import Ints, numbers, texts
+from zelo_ray.evaluation.measures.columns import Ints, read_numbers, read_texts
 from zelo_ray.evaluation.measures.lists import Floats
 
 
@@ -28,11 +28,13 @@ class Truth:
         Raises:
             QrelsError: a column is missing, a pair occurs twice, or a relevance is not finite.
         """
-        queries, self.doc_ids = (texts(qrels, name, QrelsError) for name in ("query_id", "doc_id"))
-        self.relevance: Floats = numbers(qrels, "relevance", QrelsError)
+        queries, self.doc_ids = (
+            read_texts(qrels, name, QrelsError) for name in ("query_id", "doc_id")
+        )
+        self.relevance: Floats = read_numbers(qrels, "relevance", QrelsError)
         self.std_error: Floats = np.full(len(self.relevance), np.nan)
         if "std_error" in qrels.column_names:
-            self.std_error = numbers(qrels, "std_error", QrelsError)
+            self.std_error = read_numbers(qrels, "std_error", QrelsError)
         encoded = queries.dictionary_encode()
         self.query_ids: list[str] = encoded.dictionary.to_pylist()
         self.query: Ints = encoded.indices.to_numpy().astype(np.int64)

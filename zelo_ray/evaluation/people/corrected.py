@@ -27,7 +27,7 @@ FEWEST = 30
 """With fewer labels nothing is learned: f is then the panel's own gain."""
 
 
-def corrected(
+def correct_metrics(
     frame: Frame, gain: Floats, probability: Floats, *, whole_queries: bool = False
 ) -> Floats:
     """Return the rankers' metrics by the panel, corrected by people's labels.
@@ -42,16 +42,16 @@ def corrected(
         Of shape [arms, queries]. Only differences of two rankers are unbiased: documents that all
         rankers rank alike have no label.
     """
-    predictions = foretold(frame, gain, whole_queries=whole_queries)
+    predictions = predict_gains(frame, gain, whole_queries=whole_queries)
     return frame.by_query(frame.weight * (predictions + _weighted(gain - predictions, probability)))
 
 
-def people_alone(frame: Frame, gain: Floats, probability: Floats) -> Floats:
+def metrics_by_people(frame: Frame, gain: Floats, probability: Floats) -> Floats:
     """Return the rankers' metrics by people's labels only."""
     return frame.by_query(frame.weight * _weighted(gain, probability))
 
 
-def by_panel(frame: Frame) -> Floats:
+def metrics_by_panel(frame: Frame) -> Floats:
     """Return the rankers' metrics by the panel only."""
     return frame.by_query(frame.weight * panel_gains(frame))
 
@@ -67,7 +67,7 @@ def _weighted(gain: Floats, probability: Floats) -> Floats:
     return np.where(labelled, gain, 0.0) / np.where(labelled, probability, 1.0)
 
 
-def foretold(frame: Frame, gain: Floats, *, whole_queries: bool = False) -> Floats:
+def predict_gains(frame: Frame, gain: Floats, *, whole_queries: bool = False) -> Floats:
     """Predict people's gains, [rows], from the panel's grade and the query.
 
     The prediction is isotonic in the grade, as learned from other queries; documents without a

@@ -51,7 +51,7 @@ class Frame:
         return np.array(rows, np.int64)
 
 
-def frame_of(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
+def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
     """Collect the documents that determine a measure.
 
     nDCG is divided by the ideal of the *panel's* grades, a number fixed beforehand: with the ideal
@@ -92,7 +92,7 @@ def frame_of(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
     )
 
 
-def sizes(frame: Frame, floor: float = 0.25) -> Floats:
+def label_sizes(frame: Frame, floor: float = 0.25) -> Floats:
     """Return how much a label could change a difference of two rankers, [rows].
 
     It is the largest possible change; if above 0, at least ``floor`` of the mean, so that no weight

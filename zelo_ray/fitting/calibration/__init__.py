@@ -7,12 +7,12 @@ A family of models is a module with the names of `thurstone` and a line in `like
 """
 
 from zelo_ray.fitting.calibration.baselines import disagreement, majority, median
-from zelo_ray.fitting.calibration.consensus import LEVELS, ORDERS, of_grades
-from zelo_ray.fitting.calibration.draws import drawn
+from zelo_ray.fitting.calibration.consensus import LEVELS, ORDERS, grade_consensus
+from zelo_ray.fitting.calibration.corrected_shares import estimate_shares
 from zelo_ray.fitting.calibration.likelihood import FAMILIES
-from zelo_ray.fitting.calibration.model import Model, Posterior, judge, learn
-from zelo_ray.fitting.calibration.ratings import Ratings, by_judge
-from zelo_ray.fitting.calibration.shares import shares
+from zelo_ray.fitting.calibration.model import Model, Posterior, compute_posterior, learn
+from zelo_ray.fitting.calibration.ratings import Ratings, grade_matrix
+from zelo_ray.fitting.calibration.sampling_check import check_sampling
 
 __all__ = [
     "FAMILIES",
@@ -21,13 +21,13 @@ __all__ = [
     "Model",
     "Posterior",
     "Ratings",
-    "by_judge",
+    "check_sampling",
+    "compute_posterior",
     "disagreement",
-    "drawn",
-    "judge",
+    "estimate_shares",
+    "grade_consensus",
+    "grade_matrix",
     "learn",
     "majority",
     "median",
-    "of_grades",
-    "shares",
 ]

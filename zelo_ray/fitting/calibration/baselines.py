@@ -5,7 +5,7 @@ Repeats of a judge share its one vote, and an observation's weight counts. Offse
 
 import numpy as np
 
-from zelo_ray.fitting.calibration.ratings import Floats, Ints, Ratings, graded, shared_weights
+from zelo_ray.fitting.calibration.ratings import Floats, Ints, Ratings, has_grades, shared_weights
 
 ROUNDING = 1e-9
 """Weights that differ by less are equal: a judge's repeats add up to 1 up to rounding."""
@@ -18,7 +18,7 @@ def median(ratings: Ratings) -> Floats:
     reached = votes.cumsum(axis=1)
     lower = (reached >= half - ROUNDING).argmax(axis=1)
     upper = (reached > half + ROUNDING).argmax(axis=1)
-    return np.where(graded(ratings), (lower + upper) / 2, np.nan)
+    return np.where(has_grades(ratings), (lower + upper) / 2, np.nan)
 
 
 def majority(ratings: Ratings) -> Ints:
@@ -30,7 +30,7 @@ def majority(ratings: Ratings) -> Ints:
     winners = votes >= votes.max(axis=1, keepdims=True) - ROUNDING
     away = np.abs(np.arange(ratings.levels) - median(ratings)[:, np.newaxis])
     nearest = np.where(winners, away, np.inf).argmin(axis=1)
-    return np.where(graded(ratings), nearest, -1)
+    return np.where(has_grades(ratings), nearest, -1)
 
 
 def disagreement(ratings: Ratings) -> Floats:

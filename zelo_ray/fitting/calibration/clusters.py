@@ -11,14 +11,14 @@ import scipy
 from zelo_ray.fitting.calibration.ratings import Floats, Ints
 
 
-def by_query(values: Floats, query: Ints) -> tuple[Floats, Floats]:
+def sum_by_query(values: Floats, query: Ints) -> tuple[Floats, Floats]:
     """Sum and count values by query: [queries] each, of the queries that have any."""
     _, place = np.unique(query, return_inverse=True)
     sums = np.bincount(place, values.astype(np.float64)).astype(np.float64)
     return sums, np.bincount(place).astype(np.float64)
 
 
-def alike(part: Floats, whole: Floats) -> float:
+def intraclass_correlation(part: Floats, whole: Floats) -> float:
     """Compute the correlation of answers within queries, from 0 to 1.
 
     Args:
@@ -32,7 +32,7 @@ def alike(part: Floats, whole: Floats) -> float:
     return float(np.clip((effect - 1) / (size - 1), 0, 1)) if size > 1 else np.nan
 
 
-def worth(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -> float:
+def effective_size(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -> float:
     """Return the number of independent answers that these are worth.
 
     Args:
@@ -54,7 +54,7 @@ def worth(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -
     return float(max(answers / effect * short**2, answers / _size(whole)))
 
 
-def exact(found: float, size: float, confidence: float = 0.95) -> tuple[float, float]:
+def binomial_interval(found: float, size: float, confidence: float = 0.95) -> tuple[float, float]:
     """Return the interval of a share of so many independent answers; fractions interpolate."""
     tail = (1 - confidence) / 2
     low = scipy.special.betaincinv(found, size - found + 1, tail) if found > 0 else 0.0
@@ -62,14 +62,14 @@ def exact(found: float, size: float, confidence: float = 0.95) -> tuple[float, f
     return float(low), float(high)
 
 
-def share(
+def share_interval(
     part: Floats, whole: Floats, usual: float, confidence: float = 0.95
 ) -> tuple[float, float, float]:
     """Return a share with the ends of its interval; see `worth`."""
     value = float(part.sum() / whole.sum())
     mask = whole > 0
-    size = worth(part[mask], whole[mask], usual, confidence)
-    return value, *exact(min(value * size, size), size, confidence)
+    size = effective_size(part[mask], whole[mask], usual, confidence)
+    return value, *binomial_interval(min(value * size, size), size, confidence)
 
 
 def _size(counts: Floats) -> float:

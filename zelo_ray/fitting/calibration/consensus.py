@@ -28,7 +28,7 @@ _CELLS = 2**24  # grades of pairs that are compared together
 Bools = NDArray[np.bool_]
 
 
-def of_votes(said: Floats, people: Floats, query: Ints) -> list[Consensus]:
+def vote_consensus(said: Floats, people: Floats, query: Ints) -> list[Consensus]:
     """Measure how often people prefer the document that most judges prefer.
 
     A pair on which people tie is left out, but counted. Where the judges are divided equally, the
@@ -48,7 +48,7 @@ def of_votes(said: Floats, people: Floats, query: Ints) -> list[Consensus]:
     return [*tally.rows(VOTES, "")]
 
 
-def of_grades(
+def grade_consensus(
     grades: NDArray[np.int16],
     human: NDArray[np.int16],
     query: Ints,
@@ -116,7 +116,11 @@ class _Tally:
         """Yield the row of all levels together, then one for each level that occurs."""
         totals = self.sums.sum(axis=1)
         items = totals[1:].sum()
-        usual = clusters.alike(*totals[:2, totals[1] > 0]) if totals[1].any() else np.nan
+        usual = (
+            clusters.intraclass_correlation(*totals[:2, totals[1] > 0])
+            if totals[1].any()
+            else np.nan
+        )
         levels = zip(LEVELS, self.sums.swapaxes(0, 1), strict=True)
         for level, (right, decided, tied) in ((ALL, totals), *levels):
             if not decided.any() and not tied.any():
@@ -124,7 +128,7 @@ class _Tally:
             queries = int((decided > 0).sum())
             same, low, high = np.nan, np.nan, np.nan
             if queries:
-                same, low, high = clusters.share(right, decided, usual)
+                same, low, high = clusters.share_interval(right, decided, usual)
             if queries < FEWEST:
                 low = high = np.nan
             share = float((decided.sum() + tied.sum()) / items)

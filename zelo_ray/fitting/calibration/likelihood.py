@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from zelo_ray.fitting.calibration import beta, thurstone
-from zelo_ray.fitting.calibration.ratings import Floats, Ratings, counted
+from zelo_ray.fitting.calibration.ratings import Floats, Ratings, count_features
 
 FAMILIES: dict[str, ModuleType] = {"thurstone": thurstone, "beta": beta}
 STEP, REACH = 0.1, 5.0
@@ -84,7 +84,7 @@ class Target:
     times: Floats
     """how many units have each row"""
     with_sd: bool
-    told_apart: NDArray[np.bool_]
+    uses_several_grades: NDArray[np.bool_]
     """which judges have used two grades or more"""
 
     def split(self, point: Floats) -> tuple[Floats, float]:
@@ -169,15 +169,17 @@ class Target:
         return derivatives
 
 
-def lay(ratings: Ratings, sd: float, scale: float) -> "tuple[Lattice, scipy.sparse.csr_array]":
+def build_lattice(
+    ratings: Ratings, sd: float, scale: float
+) -> "tuple[Lattice, scipy.sparse.csr_array]":
     """Build a lattice for the grades, and their counts on it; offsets are divided by ``scale``."""
     step, half = STEP * sd, round(REACH / STEP)
     if ratings.offset is None:
-        return Lattice(step, half), counted(ratings, None, 0, 1)
+        return Lattice(step, half), count_features(ratings, None, 0, 1)
     shifts = ratings.offset / (scale * step)
     low = int(np.floor(shifts.min(initial=0)))
     span = int(np.floor(shifts.max(initial=0))) + 2 - low
-    return Lattice(step, half, low, span), counted(ratings, shifts, low, span)
+    return Lattice(step, half, low, span), count_features(ratings, shifts, low, span)
 
 
 def log_chances(

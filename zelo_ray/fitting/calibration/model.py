@@ -9,18 +9,18 @@ from zelo_ray.fitting.calibration.likelihood import (
     FAMILIES,
     Lattice,
     Target,
+    build_lattice,
     chunks,
-    lay,
     log_chances,
     posteriors,
 )
-from zelo_ray.fitting.calibration.raters import GradeTally, measured, scale_of
+from zelo_ray.fitting.calibration.raters import GradeTally, describe_raters, find_cut_points
 from zelo_ray.fitting.calibration.ratings import (
     Floats,
     Ints,
     Ratings,
-    distinct,
-    graded,
+    find_distinct_rows,
+    has_grades,
     shared_weights,
 )
 from zelo_ray.records import Rater
@@ -104,7 +104,7 @@ def learn(
         raise ValueError(f"the anchor {anchor!r} is none of the judges")
     if not ratings.unit.size:
         raise ValueError("there are no grades to learn from")
-    grade_counts = _given(ratings)
+    grade_counts = _count_grades(ratings)
     unit = 1.0
     if ratings.offset is not None:
         unit = float(np.sqrt(np.mean(ratings.offset**2))) or 1.0
@@ -121,13 +121,13 @@ def learn(
     covariance = _covariance(target, point, place, clusters)[: parameters.size, : parameters.size]
     spread = 1.0 if ratings.offset is None else float(np.hypot(sd, 1))
     tally = GradeTally(ratings.judges, family, grade_counts, spread, anchor)
-    raters = measured(tally, parameters, covariance)
+    raters = describe_raters(tally, parameters, covariance)
     weights = np.array([rater.weight for rater in raters])
-    cuts = scale_of(tally, parameters, weights, *target.density(point)) * unit
+    cuts = find_cut_points(tally, parameters, weights, *target.density(point)) * unit
     return Model(family, ratings.judges, ratings.levels, parameters, unit, sd * unit, cuts, raters)
 
 
-def judge(model: Model, ratings: Ratings) -> Posterior:
+def compute_posterior(model: Model, ratings: Ratings) -> Posterior:
     """Compute the posterior of units from the grades of judges that the model knows.
 
     A unit's numbers depend, bit for bit, on its own grades alone, and not on their order.
@@ -143,8 +143,8 @@ def judge(model: Model, ratings: Ratings) -> Posterior:
         raise ValueError(f"the panel was fitted without {', '.join(sorted(unknown))}")
     if ratings.levels != model.levels:
         raise ValueError(f"the panel was fitted with {model.levels} levels, not {ratings.levels}")
-    lattice, counts = lay(ratings, model.sd / model.unit, model.unit)
-    first, place = distinct(counts)
+    lattice, counts = build_lattice(ratings, model.sd / model.unit, model.unit)
+    first, place = find_distinct_rows(counts)
     judge_rows = [model.judges.index(name) for name in ratings.judges]
     parameters = model.parameters[judge_rows]
     logs, _ = log_chances(model.family, parameters, lattice, model.levels)
@@ -156,7 +156,7 @@ def judge(model: Model, ratings: Ratings) -> Posterior:
         for part in chunks(len(first), len(log_prior))
     ]
     columns = np.concatenate(parts, axis=1)[:, place]
-    columns[:, ~graded(ratings)] = np.nan
+    columns[:, ~has_grades(ratings)] = np.nan
     mean, sd, grade_mean, grade_sd, log_likelihood = columns[:5]
     grade = np.nan_to_num(np.floor(grade_mean + 0.5), nan=-1).astype(np.int64)
     return Posterior(mean, sd, grade_mean, grade_sd, grade, columns[5:].T, log_likelihood)
@@ -179,7 +179,7 @@ def _moments(chances: Floats, log_likelihood: Floats, lattice: Lattice, model: M
     return np.stack([*moments, *above])
 
 
-def _given(ratings: Ratings) -> Floats:
+def _count_grades(ratings: Ratings) -> Floats:
     """Sum the weights of the grades of each judge, of shape [judges, levels]."""
     cells = ratings.judge * ratings.levels + ratings.grade
     size = len(ratings.judges) * ratings.levels
@@ -205,8 +205,8 @@ def _target(
     ratings: Ratings, family: str, grades: Floats, sd: float, unit: float
 ) -> tuple[Target, Ints]:
     """Build the target of the fit, and the row of each unit; borrowed grades follow these rows."""
-    lattice, counts = lay(ratings, sd, unit)
-    first, place = distinct(counts)
+    lattice, counts = build_lattice(ratings, sd, unit)
+    first, place = find_distinct_rows(counts)
     judges, levels = grades.shape
     kinds = np.arange(judges * levels)
     columns = kinds * lattice.span - lattice.low
@@ -215,7 +215,7 @@ def _target(
     )
     times = np.concatenate(
         [
-            np.bincount(place, graded(ratings), len(first)),
+            np.bincount(place, has_grades(ratings), len(first)),
             np.tile(BORROWED * _panel_shares(grades), judges),
         ]
     )
@@ -235,7 +235,7 @@ def _maximum(target: Target, start: Floats) -> Floats:
     low, high = FAMILIES[target.family].limits(target.levels)
     lowest = np.append(np.tile(low, target.judges), -open_ended)
     highest = np.append(np.tile(high, target.judges), open_ended)
-    highest[: target.judges * width : width] *= target.told_apart
+    highest[: target.judges * width : width] *= target.uses_several_grades
     point: Floats = np.clip(start, lowest, highest)
     for share in (1e-3, 1e-5):  # the first is nearly always enough
         tolerance = share / np.sqrt(target.times.sum())

@@ -13,7 +13,7 @@ NUDGE = 1e-4
 """Step of the central differences by parameters."""
 NOTHING = 1e-9
 """Information of a panel below this is rounding."""
-DULL = 0.1
+LOWEST_SLOPE = 0.1
 """A judge of a smaller slope, by a standard deviation of relevance, grades at random."""
 
 
@@ -30,7 +30,7 @@ class GradeTally:
     anchor: str | None
 
 
-def scale_of(
+def find_cut_points(
     tally: GradeTally, parameters: Floats, weights: Floats, x: Floats, density: Floats
 ) -> Floats:
     """Return the cut points of calibrated grades, ascending, of shape [levels - 1].
@@ -56,7 +56,7 @@ def scale_of(
     return cuts
 
 
-def measured(tally: GradeTally, parameters: Floats, covariance: Floats) -> tuple[Rater, ...]:
+def describe_raters(tally: GradeTally, parameters: Floats, covariance: Floats) -> tuple[Rater, ...]:
     """Describe each judge by the fit, with standard errors by the delta method.
 
     Args:
@@ -107,7 +107,9 @@ def _weights(tally: GradeTally, parameters: Floats) -> Floats:
 def _panel_cuts(tally: GradeTally, cuts: Floats, slopes: Floats) -> Floats:
     weights = tally.given.sum(axis=1, keepdims=True) * slopes**2 * _density(cuts, tally.sd)
     weights = np.where(
-        (slopes * tally.sd > DULL) & (np.array(tally.judges) != tally.anchor)[:, None], weights, 0
+        (slopes * tally.sd > LOWEST_SLOPE) & (np.array(tally.judges) != tally.anchor)[:, None],
+        weights,
+        0,
     )
     if not (
         weights.sum(axis=0) > 0
@@ -128,7 +130,7 @@ def _traits(tally: GradeTally, parameters: Floats) -> tuple[Floats, Floats]:
     does not determine its severity.
     """
     cuts, slopes = FAMILIES[tally.family].cut_points(parameters, tally.given.shape[1])
-    sighted = (slopes * tally.sd > DULL).all(axis=1)
+    sighted = (slopes * tally.sd > LOWEST_SLOPE).all(axis=1)
     weights = np.where(sighted[:, np.newaxis], _density(cuts, tally.sd), 1.0)
     weights /= weights.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):

@@ -70,12 +70,12 @@ def shared_weights(ratings: Ratings) -> Floats:
     return shared
 
 
-def graded(ratings: Ratings) -> NDArray[np.bool_]:
+def has_grades(ratings: Ratings) -> NDArray[np.bool_]:
     """Return which units have a grade, of shape [units]."""
     return np.bincount(ratings.unit, minlength=ratings.units) > 0
 
 
-def by_judge(ratings: Ratings) -> NDArray[np.int16]:
+def grade_matrix(ratings: Ratings) -> NDArray[np.int16]:
     """Return grades as a matrix, -1 where a judge gave none; of several the lower median.
 
     Returns:
@@ -90,7 +90,7 @@ def by_judge(ratings: Ratings) -> NDArray[np.int16]:
     return matrix.reshape(len(ratings.judges), ratings.units)
 
 
-def counted(
+def count_features(
     ratings: Ratings, shifts: Floats | None, low: int, span: int
 ) -> "scipy.sparse.csr_array":
     """Sum each unit's weight by feature: a judge's grade, at a shift on the lattice.
@@ -124,7 +124,7 @@ def counted(
     return counts
 
 
-def distinct(counts: "scipy.sparse.csr_array") -> tuple[Ints, Ints]:
+def find_distinct_rows(counts: "scipy.sparse.csr_array") -> tuple[Ints, Ints]:
     """Find equal rows.
 
     Returns:

@@ -8,18 +8,18 @@ expected_loss(mean, covariance)             # whether it is worth one
 """
 
 from zelo_ray.fitting.panel.columns import Grades, grades_of
-from zelo_ray.fitting.panel.later import choose_pairs, expected_loss
 from zelo_ray.fitting.panel.learn import learn
 from zelo_ray.fitting.panel.model import Habits, PanelModel, default_model
+from zelo_ray.fitting.panel.next_round import choose_pairs, expected_loss
 from zelo_ray.fitting.panel.posterior import PanelPosterior, posteriors
-from zelo_ray.fitting.panel.scores import absolute, fit
+from zelo_ray.fitting.panel.scores import absolute_shifts, fit
 
 __all__ = [
     "Grades",
     "Habits",
     "PanelModel",
     "PanelPosterior",
-    "absolute",
+    "absolute_shifts",
     "choose_pairs",
     "default_model",
     "expected_loss",

@@ -5,7 +5,7 @@ import numpy as np
 from zelo_ray.fitting.battles import Floats, Ints
 
 
-def sums(cells: Ints, weights: Floats, length: int) -> Floats:
+def sum_cells(cells: Ints, weights: Floats, length: int) -> Floats:
     """Sum the weights of each cell, in the order given: [length]."""
     return np.bincount(cells, weights, length).astype(np.float64, copy=False)
 
@@ -22,7 +22,7 @@ def inverse(matrices: Floats) -> Floats:
         raise ArithmeticError("a curvature of the panel's fit is singular") from None
 
 
-def solved(matrices: Floats, right: Floats) -> Floats:
+def solve(matrices: Floats, right: Floats) -> Floats:
     """Solve each matrix's system for its right-hand side: [systems, unknowns].
 
     Raises:
@@ -35,13 +35,13 @@ def solved(matrices: Floats, right: Floats) -> Floats:
     return solution.astype(np.float64, copy=False)
 
 
-def times(matrices: Floats, vectors: Floats) -> Floats:
+def multiply(matrices: Floats, vectors: Floats) -> Floats:
     """Multiply each matrix by its vector: [matrices, rows]."""
     products: Floats = (matrices @ vectors[:, :, np.newaxis])[:, :, 0]
     return products
 
 
-def by_query(values: Floats, owner: Ints) -> Floats:
+def sum_by_owner(values: Floats, owner: Ints) -> Floats:
     """Sum the rows of each owner: [owners, ...].
 
     Args:

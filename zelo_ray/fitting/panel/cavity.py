@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zelo_ray.fitting.battles import Floats, Ints
-from zelo_ray.fitting.panel.arrays import inverse, sums
+from zelo_ray.fitting.panel.arrays import inverse, sum_cells
 from zelo_ray.fitting.panel.columns import VoteStack
 from zelo_ray.fitting.panel.curves import Curves
 from zelo_ray.fitting.panel.mode import Mode, maximise, vote_derivatives
@@ -23,7 +23,7 @@ GRID = np.linspace(-9, 9, 73)
 STEP = GRID[1] - GRID[0]
 NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 SHARES = _WEIGHTS / _WEIGHTS.sum()
-NEAR = 1e-2
+LEARNING_TOLERANCE = 1e-2
 """Tolerance of a mode that is only used to learn."""
 KEPT = 0.02
 """A cavity keeps at least this share of the posterior's precision."""
@@ -39,7 +39,7 @@ class Evidence:
     """of the votes, each given those on other pairs"""
     products: float
     """sum of products of residuals of two votes on one pair"""
-    alike: float
+    shared_scale: float
     """what that sum would be if both erred alike"""
 
     def __add__(self, other: "Evidence") -> "Evidence":
@@ -47,18 +47,18 @@ class Evidence:
             counts=self.counts + other.counts,
             log_likelihood=self.log_likelihood + other.log_likelihood,
             products=self.products + other.products,
-            alike=self.alike + other.alike,
+            shared_scale=self.shared_scale + other.shared_scale,
         )
 
 
-def gather(stacks: Iterable[VoteStack], curves: Curves, own_sd: float) -> Evidence:
+def gather_evidence(stacks: Iterable[VoteStack], curves: Curves, own_sd: float) -> Evidence:
     """Sum the evidence of all stacks, of which there is at least one."""
     parts = [_evidence(stack, curves, own_sd) for stack in stacks]
     return sum(parts[1:], parts[0])
 
 
 def _evidence(stack: VoteStack, curves: Curves, own_sd: float) -> Evidence:
-    mode = maximise(stack, curves, own_sd, NEAR)
+    mode = maximise(stack, curves, own_sd, LEARNING_TOLERANCE)
     middle, spread = cavities(stack, mode, curves, own_sd)
     gaps = middle[:, np.newaxis] + spread[:, np.newaxis] * NODES
     chances = level_chances(stack, curves, gaps)
@@ -73,7 +73,7 @@ def _evidence(stack: VoteStack, curves: Curves, own_sd: float) -> Evidence:
         counts=_count(stack, curves, gaps, share),
         log_likelihood=float(np.log(totals).sum()),
         products=products,
-        alike=alike,
+        shared_scale=alike,
     )
 
 
@@ -92,7 +92,7 @@ def cavities(stack: VoteStack, mode: Mode, curves: Curves, own_sd: float) -> tup
     for size in np.unique(number):
         votes = starts[number == size][:, np.newaxis] + np.arange(size)
         joint = (
-            _same(stack, covariance, votes)
+            _shared_covariance(stack, covariance, votes)
             if gain is None or view_covariance is None
             else _through_views(stack, mode.view, gain, view_covariance, votes, own_sd=own_sd)
         )
@@ -107,7 +107,7 @@ def cavities(stack: VoteStack, mode: Mode, curves: Curves, own_sd: float) -> tup
     return gap, np.sqrt(np.maximum(variance, 1e-9))
 
 
-def _same(stack: VoteStack, covariance: Floats, votes: Ints) -> Floats:
+def _shared_covariance(stack: VoteStack, covariance: Floats, votes: Ints) -> Floats:
     """Return the covariance of votes' differences on each pair, if all judges see the same."""
     query, i, j = (column[votes[:, 0]] for column in (stack.query, stack.i, stack.j))
     variance = covariance[query, i, i] + covariance[query, j, j] - 2 * covariance[query, i, j]
@@ -155,8 +155,8 @@ def _count(stack: VoteStack, curves: Curves, gaps: Floats, share: Floats) -> Flo
     cell += (stack.level + curves.top)[:, np.newaxis]
     upper = share * (at - low)
     size = int(np.prod(shape))
-    counts = sums(cell.ravel(), (share - upper).ravel(), size)
-    counts += sums((cell + shape[3]).ravel(), upper.ravel(), size)
+    counts = sum_cells(cell.ravel(), (share - upper).ravel(), size)
+    counts += sum_cells((cell + shape[3]).ravel(), upper.ravel(), size)
     return counts.reshape(shape)
 
 

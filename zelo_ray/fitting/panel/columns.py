@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
-from zelo_ray.fitting.panel.arrays import sums
+from zelo_ray.fitting.panel.arrays import sum_cells
 from zelo_ray.fitting.panel.model import TIE, Habits, PanelModel
 from zelo_ray.records import Grade
 
@@ -76,7 +76,7 @@ class VoteStack:
     """in favour of i"""
     weight: Floats
 
-    def take(self, rows: Bools) -> "VoteStack":
+    def select(self, rows: Bools) -> "VoteStack":
         """Return the stack with some of the queries."""
         mask = rows[self.query]
         number = np.cumsum(rows) - 1
@@ -96,7 +96,7 @@ class VoteStack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class VoteColumns:
     """All votes, sorted by size of pool, query, pair, judge and order of presentation."""
 
     queries: Ints
@@ -117,7 +117,7 @@ class Columns:
     """number of votes on the pair"""
 
 
-def columns(battles: Battles, only: Ints | None = None) -> Columns:
+def build_columns(battles: Battles, only: Ints | None = None) -> VoteColumns:
     """Build the columns of the votes of all queries, or of some.
 
     Raises:
@@ -146,7 +146,7 @@ def columns(battles: Battles, only: Ints | None = None) -> Columns:
     ranked = np.lexsort((favour, fine))
     starts = np.flatnonzero(np.diff(pair[ranked], prepend=-1))
     counts = np.diff(starts, append=len(ranked))
-    return Columns(
+    return VoteColumns(
         queries=queries,
         sizes=sizes[queries],
         documents=np.concatenate([[0], np.cumsum(sizes)]),
@@ -160,7 +160,7 @@ def columns(battles: Battles, only: Ints | None = None) -> Columns:
     )
 
 
-def levels(votes: Columns, habits: Sequence[Habits]) -> Ints:
+def vote_levels(votes: VoteColumns, habits: Sequence[Habits]) -> Ints:
     """Compute the signed level of each vote: [votes]."""
     size = np.abs(votes.favour)
     level = np.ones(len(size), dtype=np.int64)
@@ -171,13 +171,13 @@ def levels(votes: Columns, habits: Sequence[Habits]) -> Ints:
     return np.where(size <= TIE, 0, level) * np.sign(votes.favour).astype(np.int64)
 
 
-def stacks(
-    votes: Columns, grades: Grades | None, model: PanelModel, cells: int = CHUNK_CELLS
+def build_stacks(
+    votes: VoteColumns, grades: Grades | None, model: PanelModel, cells: int = CHUNK_CELLS
 ) -> Iterator[VoteStack]:
     """Yield stacks of queries whose pools have one size."""
-    level = levels(votes, model.habits)
+    level = vote_levels(votes, model.habits)
     weight = 1 / (1 + (votes.together - 1) * model.rho)
-    prior, precision, graded = expected(votes, grades, model)
+    prior, precision, graded = compute_prior(votes, grades, model)
     edges = np.flatnonzero(np.diff(votes.sizes, prepend=0, append=0))
     for start, stop in pairwise(edges):
         size = int(votes.sizes[start])
@@ -202,8 +202,8 @@ def stacks(
             )
 
 
-def expected(
-    votes: Columns, grades: Grades | None, model: PanelModel
+def compute_prior(
+    votes: VoteColumns, grades: Grades | None, model: PanelModel
 ) -> tuple[Floats, Floats, Ints]:
     """Return mean and precision of s before votes, and the number of grades: [all documents]."""
     documents = int(votes.documents[-1])
@@ -211,13 +211,13 @@ def expected(
         return np.zeros(documents), np.ones(documents), np.zeros(documents, dtype=np.int64)
     if not ((grades.grade >= 0) & (grades.grade <= 3)).all():
         raise ValueError("a grade is 0, 1, 2 or 3")
-    usual = model.of(("",)).habits[0]
+    usual = model.for_judges(("",)).habits[0]
     means = np.array([habit.grade_means for habit in (*model.habits, usual)])  # -1 is the last
     document = votes.documents[grades.query] + grades.document
     # Sorted, so that the order of the input does not change the last bits.
     kind = (grades.judge % len(means)) * 4 + grades.grade
     ranked = np.lexsort((kind, document))
-    total = sums(document[ranked], means.ravel()[kind[ranked]], documents)
+    total = sum_cells(document[ranked], means.ravel()[kind[ranked]], documents)
     graded = np.bincount(document, minlength=documents)
     mean = total / np.maximum(graded, 1)
     return mean, np.where(graded, model.grade_sd**-2, 1.0), graded

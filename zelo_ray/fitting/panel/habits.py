@@ -8,12 +8,12 @@ import scipy
 
 from zelo_ray.fitting.battles import Floats
 from zelo_ray.fitting.panel.cavity import GRID, Evidence
-from zelo_ray.fitting.panel.columns import Columns
+from zelo_ray.fitting.panel.columns import VoteColumns
 from zelo_ray.fitting.panel.model import TIE, Habits, PanelModel
 
 LEVELS = 4
 """The most levels of a preference's size, which quartiles separate."""
-SEEN = 20
+FEWEST_VOTES_FOR_CUTS = 20
 """A judge with fewer votes other than ties has no cut points of its own."""
 STEPS_PULL = 2.0
 """Precision of the prior that a slope equals that of the level below: sizes mean nothing."""
@@ -28,9 +28,9 @@ LEAST = 0.02
 """The smallest first slope: every judge is taken to be at least slightly better than chance."""
 
 
-def with_levels(model: PanelModel, votes: Columns, sizes: bool) -> PanelModel:
+def set_levels(model: PanelModel, votes: VoteColumns, sizes: bool) -> PanelModel:
     """Give the model cut points for these votes, with slopes spread around their former values."""
-    usual = model.of(("",)).habits[0]
+    usual = model.for_judges(("",)).habits[0]
     habits = []
     for judge, habit in enumerate(model.habits):
         cuts = _cuts(np.abs(votes.favour[votes.judge == judge])) if sizes else ()
@@ -42,13 +42,13 @@ def with_levels(model: PanelModel, votes: Columns, sizes: bool) -> PanelModel:
 
 def _cuts(size: Floats) -> tuple[float, ...]:
     size = size[size > TIE]
-    if len(size) < SEEN:
+    if len(size) < FEWEST_VOTES_FOR_CUTS:
         return ()
     cuts = np.unique(np.quantile(size, np.linspace(0, 1, LEVELS + 1)[1:-1]))
     return tuple(cuts[cuts > size.min()].tolist())
 
 
-def improve(model: PanelModel, evidence: Evidence) -> PanelModel:
+def fit_habits(model: PanelModel, evidence: Evidence) -> PanelModel:
     """Return the model with the greatest posterior given the evidence, under weak priors.
 
     Judges are shrunk towards the panel's average, so that one with few votes is much like the
@@ -128,13 +128,13 @@ class _Target:
         return value, gradient + self.precision * strayed
 
 
-def correlation(evidence: Evidence) -> float:
+def error_correlation(evidence: Evidence) -> float:
     """Return the correlation of judges' errors on a pair, shrunk towards `USUAL_RHO`."""
     products = evidence.products + USUAL_PAIRS * USUAL_RHO
-    return float(np.clip(products / (evidence.alike + USUAL_PAIRS), 0, 0.9))
+    return float(np.clip(products / (evidence.shared_scale + USUAL_PAIRS), 0, 0.9))
 
 
-def worth_trying(votes: Columns, judges: Sequence[str]) -> bool:
+def has_several_sizes(votes: VoteColumns, judges: Sequence[str]) -> bool:
     """Return whether any judge gives preferences of more than one size."""
     sizes = (np.abs(votes.favour[votes.judge == judge]) for judge in range(len(judges)))
     return any(_cuts(size) for size in sizes)

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from zelo_ray.fitting.battles import Floats, Ints
-from zelo_ray.fitting.panel.arrays import by_query, inverse, solved, sums, times
+from zelo_ray.fitting.panel.arrays import inverse, multiply, solve, sum_by_owner, sum_cells
 from zelo_ray.fitting.panel.columns import VoteStack
 from zelo_ray.fitting.panel.curves import Curves
 
 MAX_STEPS = 200
-BOLD = 20
+BOLD_STEPS = 20
 """The first steps are shortened only where a difference moves by more than 2; those after so many
 are shortened so that each is certain to increase the posterior."""
 ROUGH = 0.3
 """Tolerance of the fit without judges' own views, which is the start of the one with them."""
-PLAIN = 1e-3
+NEGLIGIBLE_SD = 1e-3
 """Own views of judges with at most this sd are ignored."""
 
 
@@ -56,12 +56,12 @@ def maximise(stack: VoteStack, curves: Curves, own_sd: float, tol: float = 1e-6)
     Raises:
         ArithmeticError: the maximum was not reached.
     """
-    if own_sd <= PLAIN:
+    if own_sd <= NEGLIGIBLE_SD:
         s = _climb(stack, curves, 0.0, stack.prior, tol)[0]
-        return _at(stack, curves, s)
+        return _mode_without_views(stack, curves, s)
     start = _climb(stack, curves, 0.0, stack.prior, max(tol, ROUGH))[0]
     s, t = _climb(stack, curves, own_sd, start, tol)
-    return _seen(stack, curves, own_sd, s, t)
+    return _mode_with_views(stack, curves, own_sd, s, t)
 
 
 def _climb(
@@ -73,7 +73,7 @@ def _climb(
     moving, rows, part = np.arange(len(s)), np.arange(len(t)), stack
     factors = None
     for number in range(MAX_STEPS):
-        fresh = factors is None or not own_sd or _anew(number)
+        fresh = factors is None or not own_sd or _recomputes_curvature(number)
         laplacian, pull = _derivatives(part, curves, view, t[rows], fresh)
         if fresh or factors is None:
             factors = _factors(part, laplacian, own_sd, owner)
@@ -89,7 +89,7 @@ def _climb(
         t[rows] += cut[owner] * step
         far = ~(spread <= tol)
         if not far.all():
-            moving, rows, part = moving[far], rows[far[owner]], part.take(far)
+            moving, rows, part = moving[far], rows[far[owner]], part.select(far)
             factors = _Factors(factors.gain[far[owner]], factors.curvature[far])
             owner, view = _views(part, len(curves.bias), own_sd)
         if not moving.size:
@@ -99,14 +99,14 @@ def _climb(
     )
 
 
-def _anew(number: int) -> bool:
+def _recomputes_curvature(number: int) -> bool:
     """Return whether a step computes the curvature again, or reuses that of the previous step.
 
     With own views, curvature costs far more than a gradient, and near the maximum the old one
     is good enough. The answer depends only on the step's number, so results do not depend on which
     queries share a stack.
     """
-    return number < 2 or number % 3 == 1 or number >= BOLD
+    return number < 2 or number % 3 == 1 or number >= BOLD_STEPS
 
 
 def _cut(spread: Floats, curves: Curves, number: int) -> Floats:
@@ -116,7 +116,7 @@ def _cut(spread: Floats, curves: Curves, number: int) -> Floats:
     b = 2 r times the steepest slope: log(1 + b) / b of the step is certain to climb (Sun &
     Tran-Dinh 2019, Math. Program. 178:145). That is far too cautious if one level of many is steep.
     """
-    if number < BOLD:
+    if number < BOLD_STEPS:
         return np.minimum(1.0, 2 / np.maximum(spread, 1e-300))
     wide = 2 * float(curves.slopes.max()) * spread
     return np.where(wide < 1.75, 1.0, np.log1p(wide) / np.maximum(wide, 1.0))
@@ -166,13 +166,13 @@ def _newton(
     v G L = I - G.
     """
     if not own_sd:
-        reached = s + solved(factors.curvature, pull - (s - stack.prior) * stack.precision)
+        reached = s + solve(factors.curvature, pull - (s - stack.prior) * stack.precision)
         return reached, reached
     base = t / own_sd**2
-    gradient = base + times(factors.gain, pull - base)
-    right = by_query(gradient, owner) + stack.prior * stack.precision
-    reached = solved(factors.curvature, right)
-    return reached, own_sd**2 * gradient + times(factors.gain, reached[owner])
+    gradient = base + multiply(factors.gain, pull - base)
+    right = sum_by_owner(gradient, owner) + stack.prior * stack.precision
+    reached = solve(factors.curvature, right)
+    return reached, own_sd**2 * gradient + multiply(factors.gain, reached[owner])
 
 
 def _derivatives(
@@ -185,12 +185,12 @@ def _derivatives(
     _, weight, pull = vote_derivatives(stack, curves, view, t)
     views, size = t.shape
     row = view * size
-    gradient = sums(row + stack.i, pull, views * size)
-    gradient -= sums(row + stack.j, pull, views * size)
+    gradient = sum_cells(row + stack.i, pull, views * size)
+    gradient -= sum_cells(row + stack.j, pull, views * size)
     laplacian = np.empty(0)
     if curved:
         cell = (row + stack.i) * size + stack.j
-        upper = sums(cell, weight, views * size * size).reshape(views, size, size)
+        upper = sum_cells(cell, weight, views * size * size).reshape(views, size, size)
         laplacian = -(upper + upper.swapaxes(1, 2))
         laplacian[:, *_diagonal(t)] = -laplacian.sum(2)
     return laplacian, gradient.reshape(views, size)
@@ -220,7 +220,7 @@ def _eliminate(
     gain = inverse(narrowed)
     added = gain / -(own_sd**2)
     added[:, diagonal, diagonal] += own_sd**-2
-    curvature = by_query(added, owner)
+    curvature = sum_by_owner(added, owner)
     curvature[:, diagonal, diagonal] += stack.precision
     return gain, curvature
 
@@ -230,14 +230,14 @@ def _diagonal(t: Floats) -> tuple[Ints, Ints]:
     return places, places
 
 
-def _at(stack: VoteStack, curves: Curves, s: Floats) -> Mode:
+def _mode_without_views(stack: VoteStack, curves: Curves, s: Floats) -> Mode:
     curvature, _ = _derivatives(stack, curves, stack.query, s)
     curvature[:, *_diagonal(s)] += stack.precision
     every = np.arange(len(s))
     return Mode(s=s, curvature=curvature, t=s, view=stack.query, view_query=every, gain=None)
 
 
-def _seen(stack: VoteStack, curves: Curves, own_sd: float, s: Floats, t: Floats) -> Mode:
+def _mode_with_views(stack: VoteStack, curves: Curves, own_sd: float, s: Floats, t: Floats) -> Mode:
     owner, view = _views(stack, len(curves.bias), own_sd)
     laplacian, _ = _derivatives(stack, curves, view, t)
     gain, curvature = _eliminate(stack, laplacian, own_sd, owner)

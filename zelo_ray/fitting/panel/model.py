@@ -25,7 +25,7 @@ from zelo_ray.fitting.battles import Floats
 TIE = 0.025
 """A preference of at most this size is a tie."""
 
-UNASKED = -30.0
+UNUSED_LEVEL_TERM = -30.0
 """The term of a level that a judge never gives, whose chance becomes 1e-13."""
 
 
@@ -83,7 +83,7 @@ class PanelModel:
         scales = [_win_scale(habits) for habits in self.habits]
         return float(np.mean(scales)) if scales else _win_scale(_CAREFUL)
 
-    def of(self, judges: Sequence[str]) -> "PanelModel":
+    def for_judges(self, judges: Sequence[str]) -> "PanelModel":
         """Return the model for another panel; unknown judges get the average habits of this one."""
         habits_by_judge = dict(zip(self.judges, self.habits, strict=True))
         usual = _average(self.habits) if self.habits else _CAREFUL
@@ -168,7 +168,10 @@ def level_parameters(habits: Sequence[Habits]) -> tuple[Floats, Floats]:
     A judge with fewer levels than others never gives the higher ones.
     """
     width = max((len(judge_habits.slopes) for judge_habits in habits), default=1)
-    slopes, terms = np.zeros((len(habits), width + 1)), np.full((len(habits), width + 1), UNASKED)
+    slopes, terms = (
+        np.zeros((len(habits), width + 1)),
+        np.full((len(habits), width + 1), UNUSED_LEVEL_TERM),
+    )
     for row, habit in enumerate(habits):
         levels = len(habit.slopes)
         slopes[row, 1 : levels + 1], slopes[row, levels + 1 :] = habit.slopes, habit.slopes[-1]

@@ -7,7 +7,7 @@ import numpy as np
 
 from zelo_ray.fitting.battles import Battles, Floats, Ints
 from zelo_ray.fitting.panel.arrays import inverse
-from zelo_ray.fitting.panel.columns import Grades, VoteStack, columns, stacks
+from zelo_ray.fitting.panel.columns import Grades, VoteStack, build_columns, build_stacks
 from zelo_ray.fitting.panel.curves import curves_of
 from zelo_ray.fitting.panel.mode import maximise
 from zelo_ray.fitting.panel.model import PanelModel
@@ -57,7 +57,7 @@ def posteriors(
     if model.judges != battles.judges:
         raise ValueError(f"a model of {model.judges}, but votes of {battles.judges}")
     curves, scale = curves_of(model), model.win_scale
-    for stack in stacks(columns(battles), grades, model):
+    for stack in build_stacks(build_columns(battles), grades, model):
         mode = maximise(stack, curves, model.own_sd)
         yield _in_logits(stack, mode.s, inverse(mode.curvature), scale)
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from zelo_ray.fitting.battles import Floats
-from zelo_ray.fitting.panel.cavity import NEAR, gather
-from zelo_ray.fitting.panel.columns import Columns, Grades, VoteStack, stacks
+from zelo_ray.fitting.panel.cavity import LEARNING_TOLERANCE, gather_evidence
+from zelo_ray.fitting.panel.columns import Grades, VoteColumns, VoteStack, build_stacks
 from zelo_ray.fitting.panel.curves import Curves, curves_of
+from zelo_ray.fitting.panel.grid_search import search_grid
 from zelo_ray.fitting.panel.mode import maximise
 from zelo_ray.fitting.panel.model import PanelModel
-from zelo_ray.fitting.panel.walk import walk
 
 SPREADS = (0.4, 0.55, 0.7, 0.85, 1.0, 1.25, 1.5)
 """Candidates for the spread around a grade's mean."""
@@ -24,7 +24,7 @@ POOLS = 20
 """The fewest queries with grades from which the spread of their levels is learned."""
 
 
-def learn_prior(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel:
+def learn_prior(votes: VoteColumns, grades: Grades, model: PanelModel) -> PanelModel:
     """Learn the mean of s by judge and grade, and its spread by how well that predicts votes.
 
     Args:
@@ -47,13 +47,15 @@ def learn_prior(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel
 
     def at(spread: float, known: PanelModel) -> tuple[PanelModel, float]:
         tried = _fit_means(votes, sample, replace(known, grade_sd=spread), before)
-        evidence = gather(stacks(votes, sample, tried), curves_of(tried), tried.own_sd)
+        evidence = gather_evidence(
+            build_stacks(votes, sample, tried), curves_of(tried), tried.own_sd
+        )
         return tried, evidence.log_likelihood
 
-    return _with_pools(votes, sample, walk(at, SPREADS, model, start=model.grade_sd))
+    return _with_pools(votes, sample, search_grid(at, SPREADS, model, start=model.grade_sd))
 
 
-def _fit_means(votes: Columns, grades: Grades, model: PanelModel, before: Floats) -> PanelModel:
+def _fit_means(votes: VoteColumns, grades: Grades, model: PanelModel, before: Floats) -> PanelModel:
     """Fit the means by Newton's method on their marginal likelihood, with s integrated out."""
     judges = len(model.judges)
     curves = curves_of(model)
@@ -65,8 +67,10 @@ def _fit_means(votes: Columns, grades: Grades, model: PanelModel, before: Floats
     for _ in range(ROUNDS):
         information = np.diag(ridge) + LEVEL_PULL * np.outer(common, common)
         gradient = -ridge * (theta - centre) - LEVEL_PULL * common * (common @ theta)
-        for stack in stacks(votes, grades, model):
-            added, pull = _told(stack, _design(stack, grades, judges), curves, model.own_sd)
+        for stack in build_stacks(votes, grades, model):
+            added, pull = _mean_derivatives(
+                stack, _design(stack, grades, judges), curves, model.own_sd
+            )
             information += added
             gradient += pull
         theta = theta + np.linalg.solve(information, gradient)
@@ -82,13 +86,15 @@ def _with_means(model: PanelModel, means: Floats) -> PanelModel:
     return replace(model, habits=tuple(habits))
 
 
-def _told(stack: VoteStack, design: Floats, curves: Curves, own_sd: float) -> tuple[Floats, Floats]:
+def _mean_derivatives(
+    stack: VoteStack, design: Floats, curves: Curves, own_sd: float
+) -> tuple[Floats, Floats]:
     """Compute information and gradient of the means' marginal likelihood.
 
     To Laplace the votes of a query are an observation of s with some precision A, so that its
     marginal precision is P - P V P, for P the prior's precision and V = (A + P)^-1.
     """
-    mode = maximise(stack, curves, own_sd, NEAR)
+    mode = maximise(stack, curves, own_sd, LEARNING_TOLERANCE)
     weighted = stack.precision[:, :, np.newaxis] * design
     narrowed = np.linalg.solve(mode.curvature, weighted)
     size = design.shape[2]
@@ -123,7 +129,7 @@ def _common(grades: Grades, judges: int) -> Floats:
     return np.concatenate([shared, counts]) / len(grades.grade)
 
 
-def _with_pools(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel:
+def _with_pools(votes: VoteColumns, grades: Grades, model: PanelModel) -> PanelModel:
     """Learn how a query's mean grade relates to the level of its documents.
 
     Within a query, mean and residual make s = mean + rest, with variances A and B: so the mean is
@@ -132,7 +138,7 @@ def _with_pools(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel
     """
     within = documents = 0.0
     levels, noise = [], []
-    for stack in stacks(votes, grades, model):
+    for stack in build_stacks(votes, grades, model):
         graded = stack.graded > 0
         number = graded.sum(1)
         mean = (stack.prior * graded).sum(1) / np.maximum(number, 1)

@@ -8,7 +8,7 @@ import scipy
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.fitting.games import disconnected
+from zelo_ray.fitting.games import disconnected_reason
 from zelo_ray.fitting.panel.columns import Grades
 from zelo_ray.fitting.panel.model import PanelModel
 from zelo_ray.fitting.panel.posterior import PanelPosterior, posteriors
@@ -48,13 +48,13 @@ def fit(
     fits = [Fit(reason=Unscored.because(UnscoredReason.NO_VOTES))] * len(query_ids)
     linked = _linked(battles, grades)
     for posterior in posteriors(battles, grades, model):
-        shifts, errors = absolute(posterior, model)
+        shifts, errors = absolute_shifts(posterior, model)
         for row, place in enumerate(posterior.places.tolist()):
             judged = np.flatnonzero(posterior.battles[row] + posterior.graded[row])
             if not judged.size:
                 continue
             if not linked[place]:
-                fits[place] = Fit(reason=_why(battles, place, judged))
+                fits[place] = Fit(reason=_disconnected(battles, place, judged))
                 continue
             fits[place] = _ranked(
                 query_ids[place],
@@ -66,7 +66,7 @@ def fit(
     return fits
 
 
-def absolute(posterior: PanelPosterior, model: PanelModel) -> tuple[Floats, Floats]:
+def absolute_shifts(posterior: PanelPosterior, model: PanelModel) -> tuple[Floats, Floats]:
     """Return the shifts that put the scores of each query on one scale for all queries.
 
     The mean grade of a query's documents measures how good they are on the whole: it moves by
@@ -155,9 +155,9 @@ def _linked(battles: Battles, grades: Grades | None) -> Bools:
     return linked
 
 
-def _why(battles: Battles, place: int, judged: Ints) -> Unscored:
+def _disconnected(battles: Battles, place: int, judged: Ints) -> Unscored:
     rows, ids = battles.query == place, battles.documents[place]
     pairs = (battles.a[rows], battles.b[rows])
     graph = scipy.sparse.csr_array((np.ones(len(pairs[0])), pairs), (len(ids), len(ids)))
     _, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
-    return disconnected([ids[document] for document in judged], part[judged])
+    return disconnected_reason([ids[document] for document in judged], part[judged])

@@ -6,16 +6,21 @@ sizes = Sizes(imagined, model)
 sizes.of(Plan("zelo", 4, "all"))                 # calls, errors, distance to all pairs
 """
 
-from zelo_ray.fitting.sizing.imagined import Imagined, drawn_truth, imagine, spread_truth
-from zelo_ray.fitting.sizing.plans import RINGS, Plan, PlanSize, Sizes
+from zelo_ray.fitting.sizing.plans import RINGS, Plan, PlanSimulator, PlanSize
+from zelo_ray.fitting.sizing.synthetic import (
+    SyntheticAnswers,
+    drawn_truth,
+    simulate_answers,
+    spread_truth,
+)
 
 __all__ = [
     "RINGS",
-    "Imagined",
     "Plan",
+    "PlanSimulator",
     "PlanSize",
-    "Sizes",
+    "SyntheticAnswers",
     "drawn_truth",
-    "imagine",
+    "simulate_answers",
     "spread_truth",
 ]

@@ -11,10 +11,10 @@ from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
 from zelo_ray.fitting.bradley_terry import score_battles
 from zelo_ray.fitting.pairs import audit_share, ring_pairs
 from zelo_ray.fitting.panel.columns import Grades
-from zelo_ray.fitting.panel.later import choose_pairs
 from zelo_ray.fitting.panel.model import PanelModel
+from zelo_ray.fitting.panel.next_round import choose_pairs
 from zelo_ray.fitting.panel.posterior import PanelPosterior, posteriors
-from zelo_ray.fitting.sizing.imagined import Imagined
+from zelo_ray.fitting.sizing.synthetic import SyntheticAnswers
 
 DEPTH = 10
 RINGS = 2
@@ -33,19 +33,19 @@ class Plan:
     """
 
     protocol: Literal["zelo", "lean"]
-    much: int
+    amount: int
     """cycles for zelo; calls per document for lean"""
     votes: Literal["all", "one"] = "one"
 
     @property
     def rings(self) -> int:
         """Count the rings, each of which gives a document two battles."""
-        return self.much if self.protocol == "zelo" else max(RINGS, self.much - 2)
+        return self.amount if self.protocol == "zelo" else max(RINGS, self.amount - 2)
 
     def __str__(self) -> str:
         if self.protocol == "lean":
-            return f"lean --calls-per-document {self.much} --rings {self.rings}"
-        return f"zelo --cycles {self.much} --votes {self.votes}"
+            return f"lean --calls-per-document {self.amount} --rings {self.rings}"
+        return f"zelo --cycles {self.amount} --votes {self.votes}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +69,18 @@ class PlanSize:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FittedScores:
     scores: Floats
     errors: Floats
     covariances: Floats
     """of the scores; empty for a Bradley-Terry fit"""
 
 
-class Sizes:
+class PlanSimulator:
     """Simulate plans on the same answers, and compare their scores with those of all pairs."""
 
-    def __init__(self, imagined: Imagined, model: PanelModel) -> None:
-        self.imagined, self.model = imagined, model
+    def __init__(self, imagined: SyntheticAnswers, model: PanelModel) -> None:
+        self.answers, self.model = imagined, model
         self.queries: int = imagined.truth.shape[0]
         self.documents: int = imagined.truth.shape[1]
 
@@ -89,25 +89,25 @@ class Sizes:
         """Return the number of cycles that cover all pairs."""
         return max(1, self.documents // 2)
 
-    def of(self, plan: Plan) -> PlanSize:
+    def simulate(self, plan: Plan) -> PlanSize:
         """Simulate one plan."""
         if plan.protocol == "zelo":
             asks = self._rings(plan.rings, everybody=plan.votes == "all")
             fit, reference, calls = (
-                _counted(self.imagined.answer(asks)),
-                self._all_counted,
+                _fit_counts(self.answers.answer(asks)),
+                self._reference_by_counts,
                 len(asks),
             )
         else:
             asks = self._lean(plan)
-            fit, reference = self._judged(self.imagined.answer(asks)), self._all_judged
-            calls = len(asks) + self.imagined.truth.size
+            fit, reference = self._fit_panel(self.answers.answer(asks)), self._reference_by_model
+            calls = len(asks) + self.answers.truth.size
         apart = np.abs(fit.scores - reference.scores)
         return PlanSize(
             plan=str(plan),
             calls=calls / self.queries,
-            calls_a_document=calls / self.imagined.truth.size,
-            loss=float(1 - ndcg(fit.scores, self.imagined.truth).mean()),
+            calls_a_document=calls / self.answers.truth.size,
+            loss=float(1 - ndcg(fit.scores, self.answers.truth).mean()),
             std_error=float(fit.errors.mean()),
             rmse=float(np.sqrt((apart**2).mean())),
             largest=float(apart.max(axis=1).mean()),
@@ -115,30 +115,30 @@ class Sizes:
         )
 
     @cached_property
-    def _all_counted(self) -> _Found:
-        return _counted(self._every_vote)
+    def _reference_by_counts(self) -> _FittedScores:
+        return _fit_counts(self._every_vote)
 
     @cached_property
-    def _all_judged(self) -> _Found:
-        return self._judged(self._every_vote)
+    def _reference_by_model(self) -> _FittedScores:
+        return self._fit_panel(self._every_vote)
 
     @cached_property
     def _every_vote(self) -> Battles:
         """Return the votes of all judges on all pairs, with the order alternating."""
-        judges = range(len(self.imagined.judges))
+        judges = range(len(self.answers.judges))
         pairs = list(combinations(range(self.documents), 2))
         rows = [
             (*((i, j) if (place + judge) % 2 else (j, i)), judge)
             for place, (i, j) in enumerate(pairs)
             for judge in judges
         ]
-        return self.imagined.answer(_for_each(self.queries, np.array(rows, dtype=np.int64)))
+        return self.answers.answer(_for_each(self.queries, np.array(rows, dtype=np.int64)))
 
     def _rings(self, cycles: int, *, everybody: bool, audits: float = 0.0) -> Ints:
-        judges = len(self.imagined.judges)
+        judges = len(self.answers.judges)
         rows: list[tuple[int, int, int, int]] = []
         for query in range(self.queries):
-            for pair in ring_pairs(0, str(query), self.imagined.doc_ids, cycles):
+            for pair in ring_pairs(0, str(query), self.answers.doc_ids, cycles):
                 i, j = int(pair.a), int(pair.b)
                 if pair.draw < audits:
                     orders = ((i, j), (j, i))
@@ -151,24 +151,26 @@ class Sizes:
 
     def _lean(self, plan: Plan) -> Ints:
         """Return the questions on rings, then on pairs at the top with the remaining calls."""
-        judges = len(self.imagined.judges)
-        audits = audit_share(AUDITS, plan.rings, judges, plan.much - 1 - plan.rings)
+        judges = len(self.answers.judges)
+        audits = audit_share(AUDITS, plan.rings, judges, plan.amount - 1 - plan.rings)
         asks = self._rings(plan.rings, everybody=False, audits=audits)
-        votes = self.imagined.answer(asks)
+        votes = self.answers.answer(asks)
         spent = np.bincount(asks[:, 0], minlength=self.queries) + self.documents
-        room = plan.much * self.documents - spent
+        room = plan.amount * self.documents - spent
         if plan.rings >= self.most_cycles or room.max() <= 0:
             return asks
-        fit = self._judged(votes)
+        fit = self._fit_panel(votes)
         more = [
             (query, *((j, i) if place % 2 else (i, j)), (query + place) % judges)
             for query in np.flatnonzero(room > 0).tolist()
-            for place, (i, j) in enumerate(self._unsure(votes, fit, query, int(room[query])))
+            for place, (i, j) in enumerate(
+                self._choose_uncertain_pairs(votes, fit, query, int(room[query]))
+            )
         ]
         return np.concatenate([asks, np.array(more, dtype=np.int64).reshape(-1, 4)])
 
-    def _unsure(
-        self, votes: Battles, posterior: _Found, query: int, count: int
+    def _choose_uncertain_pairs(
+        self, votes: Battles, posterior: _FittedScores, query: int, count: int
     ) -> list[tuple[int, int]]:
         """Choose pairs at the top of a query's ranking whose order is uncertain."""
         return choose_pairs(
@@ -183,33 +185,33 @@ class Sizes:
     @cached_property
     def _grades(self) -> Grades:
         """Return one grade of each document, by judges in turn."""
-        judges = len(self.imagined.judges)
-        query, document = (grid.ravel() for grid in np.indices(self.imagined.truth.shape))
+        judges = len(self.answers.judges)
+        query, document = (grid.ravel() for grid in np.indices(self.answers.truth.shape))
         judge = (query + document) % judges
-        grades = self.imagined.grades[query, judge, document]
+        grades = self.answers.grades[query, judge, document]
         return Grades(query=query, document=document, judge=judge, grade=grades)
 
-    def _judged(self, votes: Battles) -> _Found:
+    def _fit_panel(self, votes: Battles) -> _FittedScores:
         """Fit votes and grades with the model of the panel."""
         return _joined(list(posteriors(votes, self._grades, self.model)))
 
 
-def _joined(posteriors: list[PanelPosterior]) -> _Found:
+def _joined(posteriors: list[PanelPosterior]) -> _FittedScores:
     order = np.argsort(np.concatenate([posterior.places for posterior in posteriors]))
     covariances = np.concatenate([posterior.covariance for posterior in posteriors])[order]
     errors = np.sqrt(np.maximum(covariances.diagonal(axis1=1, axis2=2), 0))
-    return _Found(
+    return _FittedScores(
         np.concatenate([posterior.mean for posterior in posteriors])[order], errors, covariances
     )
 
 
-def _counted(votes: Battles) -> _Found:
+def _fit_counts(votes: Battles) -> _FittedScores:
     """Fit votes as zelo does: a pair is one game, shared by the judges that voted on it."""
     fits = score_battles(votes)
     scores, errors = np.zeros((2, len(votes.documents), len(votes.documents[0])))
     scores[fits.query, fits.doc] = fits.score
     errors[fits.query, fits.doc] = fits.std_error
-    return _Found(scores, errors, np.zeros(0))
+    return _FittedScores(scores, errors, np.zeros(0))
 
 
 def _for_each(queries: int, questions: Ints) -> Ints:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input.long import Left, Pool, text_of
-from zelo_ray.formats.interchange.about import same_fields, some_fields
-from zelo_ray.formats.interchange.texts import usable
+from zelo_ray.formats.input.long import ConversionNotes, Pool, id_text
+from zelo_ray.formats.interchange.query_fields import merge_fields, select_fields
+from zelo_ray.formats.interchange.texts import has_visible_text
 
 Key = tuple[str, ...]
 
@@ -33,8 +33,8 @@ class _Turn:
     about: Mapping[str, str]
 
 
-def pools(
-    rows: Iterable[tuple[str, Mapping[str, Any]]], left: Left, show: Sequence[str] = ()
+def make_assistant_pools(
+    rows: Iterable[tuple[str, Mapping[str, Any]]], left: ConversionNotes, show: Sequence[str] = ()
 ) -> Iterator[Pool]:
     """Yield a pool for each question; its documents are the assistants' answers.
 
@@ -63,29 +63,29 @@ def pools(
         alone = ids[first.qa_id] == 1
         query_id = first.qa_id if alone else f"{first.session}:{first.qa_id}"
         answers = _answers(group, left)
-        if not answers or not usable(first.query):
-            left.out("questions without an answer or a text", query_id)
+        if not answers or not has_visible_text(first.query):
+            left.note_left_out("questions without an answer or a text", query_id)
             continue
         session = {"session_id": first.session} if shared and first.session else {}
-        about = same_fields(first.place, query_id, [turn.about for turn in group])
+        about = merge_fields(first.place, query_id, [turn.about for turn in group])
         query = {"id": query_id, "query": first.query, **session, **about}
         yield {"query": query, "documents": answers}
 
 
 def _turns(place: str, row: Mapping[str, Any], show: Sequence[str]) -> Iterator[_Turn]:
-    assistant = text_of(row.get("assistant_id"))
+    assistant = id_text(row.get("assistant_id"))
     conversation = row.get("conversation")
     if assistant is None or not isinstance(conversation, list):
         raise InputError(f"{place}: needs assistant_id, and a conversation of qa_id and query")
     for turn in conversation:
-        qa_id = text_of(turn.get("qa_id")) if isinstance(turn, Mapping) else None
+        qa_id = id_text(turn.get("qa_id")) if isinstance(turn, Mapping) else None
         query = turn.get("query") if qa_id is not None else None
         if qa_id is None or not isinstance(query, str):
             raise InputError(f"{place}: a turn of its conversation has no qa_id or no query")
         answer = turn.get("assistant")
-        session = text_of(row.get("session_id")) or ""
+        session = id_text(row.get("session_id")) or ""
         text = answer if isinstance(answer, str) else ""
-        about = some_fields(turn, show)
+        about = select_fields(turn, show)
         yield _Turn(place, session, qa_id, query, assistant, text, about)
 
 
@@ -97,7 +97,7 @@ def _is_shared(turns: Sequence[_Turn]) -> bool:
     return any(len(names) > 1 for names in who.values())
 
 
-def _answers(group: Sequence[_Turn], notes: Left) -> list[Pool]:
+def _answers(group: Sequence[_Turn], notes: ConversionNotes) -> list[Pool]:
     answers: dict[str, Pool] = {}
     for turn in group:
         if turn.query != group[0].query:
@@ -109,8 +109,8 @@ def _answers(group: Sequence[_Turn], notes: Left) -> list[Pool]:
             raise InputError(
                 f"{turn.place}: assistant {turn.assistant!r} answers {turn.qa_id!r} twice"
             )
-        if not usable(turn.answer):
-            notes.out("empty answers", f"{turn.assistant} ({turn.qa_id})")
+        if not has_visible_text(turn.answer):
+            notes.note_left_out("empty answers", f"{turn.assistant} ({turn.qa_id})")
             continue
         answers[turn.assistant] = {"id": turn.assistant, "content": turn.answer}
     return [*answers.values()]

@@ -9,26 +9,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing
-from zelo_ray.formats.input.asked import InputOptions, Part
-from zelo_ray.formats.input.long import Left, Pool, TextsById
-from zelo_ray.formats.input.sight import look
+from zelo_ray.formats.files import list_directory
+from zelo_ray.formats.input.input_options import InputOptions, Part
+from zelo_ray.formats.input.long import ConversionNotes, Pool, TextsById
+from zelo_ray.formats.input.probe import probe_file
 from zelo_ray.formats.interchange import beir
-from zelo_ray.formats.interchange.doubts import notes_on
-from zelo_ray.formats.interchange.pooling import Candidates, pooled, top
+from zelo_ray.formats.interchange.pooling import Candidates, pool_candidates, top_ranks
 from zelo_ray.formats.interchange.runs import read_runs, without_ranks
+from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.interchange.texts import (
-    Filled,
-    by_id,
+    FilledPools,
+    describe_left_out,
     document_row,
-    fill,
-    note,
+    index_by_id,
+    make_filled_pools,
     query_row,
 )
 from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.formats.own_query import mark_of
-from zelo_ray.formats.pools import is_data, plain_name
-from zelo_ray.formats.record import RUN
+from zelo_ray.formats.own_query import left_out_field
+from zelo_ray.formats.pools import has_data_ending, unpacked_name
+from zelo_ray.formats.run_record import RUN
 from zelo_ray.records import Document
 
 DEPTH = 100
@@ -56,33 +56,45 @@ class Collection:
         return self.ranked or bool(self.runs or self.judged)
 
 
-def stem_of(name: str) -> str:
+def first_name_part(name: str) -> str:
     """Return the first part of a file's name, in lower case."""
     return name.split(".", maxsplit=1)[0].lower()
 
 
-def collection_at(url: str) -> Collection | None:
+def find_collection(url: str) -> Collection | None:
     """Return the collection (BEIR, MTEB or ``ir_datasets`` export) in a folder, or None."""
-    names = listing(url)
-    stems = {stem_of(name) for name in names or ()}
+    names = list_directory(url)
+    stems = {first_name_part(name) for name in names or ()}
     if names is None or stems.isdisjoint(_CORPUS) or stems.isdisjoint(_QUERIES):
         return None
     root = url.rstrip("/")
-    runs = [n for n in names if stem_of(n) == "scoreddocs" or plain_name(n).endswith(_RUNS)]
-    runs = [n for n in runs if stem_of(n) != "qrels"]
-    ranked = "top_ranked" in stems and listing(f"{root}/top_ranked") != []
-    parts = {*_CORPUS, *_QUERIES, "qrels", "top_ranked", *(stem_of(n) for n in runs if not ranked)}
-    others = [n for n in names if is_data(n) and stem_of(n) not in parts and RUN not in names]
+    runs = [
+        n for n in names if first_name_part(n) == "scoreddocs" or unpacked_name(n).endswith(_RUNS)
+    ]
+    runs = [n for n in runs if first_name_part(n) != "qrels"]
+    ranked = "top_ranked" in stems and list_directory(f"{root}/top_ranked") != []
+    parts = {
+        *_CORPUS,
+        *_QUERIES,
+        "qrels",
+        "top_ranked",
+        *(first_name_part(n) for n in runs if not ranked),
+    }
+    others = [
+        n
+        for n in names
+        if has_data_ending(n) and first_name_part(n) not in parts and RUN not in names
+    ]
     return Collection(
         root,
-        judged=tuple(f"{root}/{name}" for name in names if stem_of(name) == "qrels"),
+        judged=tuple(f"{root}/{name}" for name in names if first_name_part(name) == "qrels"),
         runs=tuple(f"{root}/{name}" for name in runs),
         ranked=ranked,
         others=tuple(others),
     )
 
 
-def of_collection(collection: Collection) -> Filled:
+def make_collection_pools(collection: Collection) -> FilledPools:
     """Make the pools of a folder: of ranked candidates, else of runs, else of judged documents.
 
     Raises:
@@ -93,20 +105,20 @@ def of_collection(collection: Collection) -> Filled:
     return replace(made, notes=[*made.notes, *([others] if collection.others else [])])
 
 
-def _of_parts(collection: Collection) -> Filled:
+def _of_parts(collection: Collection) -> FilledPools:
     request = InputOptions(collection.url, collection.url)
     if collection.ranked:
         return beir.read_pools(collection.url)
     if collection.runs:
-        return of_runs(collection.runs, (), request)
+        return make_run_pools(collection.runs, (), request)
     if collection.judged:
         qrels = _judged(collection)
-        made = filled(pooled({}, 0, qrels), request, collection.url)
+        made = fill_candidates(pool_candidates({}, 0, qrels), request, collection.url)
         return replace(made, notes=[*_poor(qrels, made, collection.url), *made.notes])
     raise InputError(f"{collection.url}: has a corpus and queries, but nothing says what to judge")
 
 
-def _poor(qrels: pa.Table, made: Filled, url: str) -> Iterator[str]:
+def _poor(qrels: pa.Table, made: FilledPools, url: str) -> Iterator[str]:
     """Yield a warning if the candidates are the relevant documents alone."""
     if made.pools and not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():
         middle = median(len(pool.documents) for pool in made.pools)
@@ -116,21 +128,27 @@ def _poor(qrels: pa.Table, made: Filled, url: str) -> Iterator[str]:
         )
 
 
-def of_runs(runs: Sequence[str], judged: Sequence[str], input_options: InputOptions) -> Filled:
+def make_run_pools(
+    runs: Sequence[str], judged: Sequence[str], input_options: InputOptions
+) -> FilledPools:
     """Make pools of runs, to a depth, and of judgments, in an order that does not reveal these."""
     rankings = read_runs(runs, ranks=True)
     tables = without_ranks(rankings)
     qrels = read_truth(judged[0]) if judged else None
     if judged[1:]:
         raise InputError(f"{judged[1]}: there are judgments in {judged[0]} already; name one file")
-    pools = filled(pooled(tables, DEPTH, qrels), input_options, [*runs, *judged][0])
-    cut = [name for name, table in tables.items() if len(top(table, DEPTH)) < len(table)]
-    notes = notes_on(rankings, DEPTH)
+    pools = fill_candidates(
+        pool_candidates(tables, DEPTH, qrels), input_options, [*runs, *judged][0]
+    )
+    cut = [name for name, table in tables.items() if len(top_ranks(table, DEPTH)) < len(table)]
+    notes = describe_doubts(rankings, DEPTH)
     notes += [f"took the first {DEPTH} documents of each query of {', '.join(cut)}"] if cut else []
     return replace(pools, notes=[*notes, *pools.notes])
 
 
-def filled(candidates: Candidates, input_options: InputOptions, source: str) -> Filled:
+def fill_candidates(
+    candidates: Candidates, input_options: InputOptions, source: str
+) -> FilledPools:
     """Add texts to candidates; of the corpus, keep only the wanted documents.
 
     Raises:
@@ -144,27 +162,31 @@ def filled(candidates: Candidates, input_options: InputOptions, source: str) -> 
         else:
             idle.append(query.id)
     if not queries:
-        input_options.refuse_unmatched("queries", source, candidates, wanted)
-    drafts = fill(candidates, queries, input_options.texts("corpus", wanted))
+        input_options.refuse_unmatched_texts("queries", source, candidates, wanted)
+    drafts = make_filled_pools(candidates, queries, input_options.texts("corpus", wanted))
     if not any(pool.documents for pool in drafts.pools):
-        input_options.refuse_unmatched("corpus", source, wanted, candidates)
+        input_options.refuse_unmatched_texts("corpus", source, wanted, candidates)
     idle += [pool.query_id for pool in drafts.pools if not pool.documents]
-    lacking = note("queries without candidates", idle)
+    lacking = describe_left_out("queries without candidates", idle)
     pools = [pool for pool in drafts.pools if pool.documents]
-    return Filled(pools, [*drafts.notes, *([lacking] if lacking else [])], drafts.own)
+    return FilledPools(pools, [*drafts.notes, *([lacking] if lacking else [])], drafts.own_queries)
 
 
-def lines_of(found: Filled, left: Left) -> Iterator[Pool]:
+def pools_as_lines(found: FilledPools, left: ConversionNotes) -> Iterator[Pool]:
     """Yield pools in the form of input lines; add their notes to ``left``."""
-    left.made |= dict.fromkeys(found.notes)
+    left.made_up |= dict.fromkeys(found.notes)
     for pool in found.pools:
         session = {"session_id": pool.session_id} if pool.session_id else {}
         query = {**query_row(pool), **session}
         documents = [document_row(document) for document in pool.documents]
-        yield {"query": query, "documents": documents, **mark_of(pool.query_id, found.own)}
+        yield {
+            "query": query,
+            "documents": documents,
+            **left_out_field(pool.query_id, found.own_queries),
+        }
 
 
-def texts_at(
+def read_missing_texts(
     input_options: InputOptions, lacks: AbstractSet[str], rows: pa.Table, source: str
 ) -> TextsById:
     """Read the texts that rows lack.
@@ -175,30 +197,30 @@ def texts_at(
     ids = {part: {*rows[name].to_pylist()} - {None} for part, name in _OF.items() if part in lacks}
     texts: dict[str, dict[str, Document]] = {}
     for part, wanted in ids.items():
-        texts[part] = by_id(input_options.texts(part, wanted))
+        texts[part] = index_by_id(input_options.texts(part, wanted))
         if wanted and not texts[part]:
-            input_options.refuse_unmatched(part, source, wanted, ids.get(_OTHER[part], ()))
+            input_options.refuse_unmatched_texts(part, source, wanted, ids.get(_OTHER[part], ()))
     return TextsById(queries=texts.get("queries"), corpus=texts.get("corpus"))
 
 
-def beside(url: str) -> tuple[str, str]:
+def guess_text_files(url: str) -> tuple[str, str]:
     """Guess from the names in a run's folder where its corpus and its queries are."""
     folder = url.rpartition("/")[0]
     try:
-        names = listing(folder or ".") or []
+        names = list_directory(folder or ".") or []
     except InputError:
         names = []
     prefix = f"{folder}/" if folder else ""
     urls = []
     for usual, word in ((_CORPUS, "CORPUS"), (_QUERIES, "QUERIES")):
-        matches = [name for name in names if stem_of(name) in usual]
+        matches = [name for name in names if first_name_part(name) in usual]
         urls.append(f"{prefix}{matches[0]}" if matches else word)
     return urls[0], urls[1]
 
 
 def _judged(collection: Collection) -> pa.Table:
     name = collection.judged[0].rpartition("/")[2]
-    is_file = listing(collection.judged[0]) is None and name.count(".") > 0
-    if is_file and look(collection.judged[0]).form == "qrels":
+    is_file = list_directory(collection.judged[0]) is None and name.count(".") > 0
+    if is_file and probe_file(collection.judged[0]).form == "qrels":
         return read_truth(collection.judged[0])
     return beir.read_qrels(collection.url)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.interchange.roles import plain
-from zelo_ray.options.command import meant
+from zelo_ray.formats.interchange.roles import normalize_name
+from zelo_ray.options.command import did_you_mean
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "query_id": ("query_id", "qid", "queryid", "q_id", "question_id", "topic_id", "topic"),
@@ -51,18 +51,18 @@ def split_columns(given: Iterable[str]) -> dict[str, str]:
         if not (mark and name) or role not in _ROLES:
             raise OptionError(
                 f"columns: {pair!r} is not ROLE=NAME; roles are {', '.join(_ROLES)}"
-                f"{meant(role, NAMES)}"
+                f"{did_you_mean(role, NAMES)}"
             )
         columns[role], last = name, role
     return columns
 
 
-def naming(what: str, role: str, name: str) -> str:
+def column_hint(what: str, role: str, name: str) -> str:
     """Return how to name a column: on the command line, or for data in memory in Python."""
     return f'columns={{"{role}": "{name}"}}' if what == IN_MEMORY else f"--columns {role}={name}"
 
 
-def columns_of(
+def find_columns(
     what: str, names: Sequence[str], given: Mapping[str, str], roles: Collection[str] = tuple(NAMES)
 ) -> dict[str, str]:
     """Find the columns of rows of queries and documents.
@@ -82,17 +82,21 @@ def columns_of(
     for name in given.values():
         if name not in names:
             have = ", ".join(names) or "none"
-            raise InputError(f"{what}: has no column {name!r}; it has {have}{meant(name, names)}")
+            raise InputError(
+                f"{what}: has no column {name!r}; it has {have}{did_you_mean(name, names)}"
+            )
     columns = dict(given)
     for role, usual in ((role, NAMES[role]) for role in roles):
-        matches = [name for name in names if plain(name) in usual and name not in columns.values()]
-        exact = [name for name in matches if plain(name) == role]
+        matches = [
+            name for name in names if normalize_name(name) in usual and name not in columns.values()
+        ]
+        exact = [name for name in matches if normalize_name(name) == role]
         if role in columns or not matches:
             continue
         if len(matches) > 1 and not exact:
             raise InputError(
-                f"{what}: has {_listed(matches)}: say which is the {_CALLED.get(role, role)}: "
-                f"{naming(what, role, matches[0])}"
+                f"{what}: has {_join_names(matches)}: say which is the "
+                f"{_ROLE_NAMES.get(role, role)}: {column_hint(what, role, matches[0])}"
             )
         columns[role] = (exact or matches)[0]
     if "doc_id" in roles and "doc_id" not in columns:
@@ -101,16 +105,16 @@ def columns_of(
     return columns
 
 
-def list_column(names: Sequence[str], columns: Mapping[str, str]) -> str | None:
+def find_list_column(names: Sequence[str], columns: Mapping[str, str]) -> str | None:
     """Return the column that holds all documents of a query; None if there is none."""
     if "documents" in columns:
         return columns["documents"]
-    return next((name for name in names if plain(name) in LISTS), None)
+    return next((name for name in names if normalize_name(name) in LISTS), None)
 
 
-_CALLED = {"content": "document's text", "query_id": "query's id", "doc_id": "document's id"}
+_ROLE_NAMES = {"content": "document's text", "query_id": "query's id", "doc_id": "document's id"}
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     *first, last = map(repr, names)
     return f"both {first[0]} and {last}" if len(first) == 1 else f"{', '.join(first)} and {last}"

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.ids import refuse_lossy
-from zelo_ray.formats.interchange.about import same_fields, some_fields
-from zelo_ray.formats.interchange.pooling import codes
-from zelo_ray.formats.interchange.texts import usable, with_title
-from zelo_ray.formats.pools import OF_THE_LINE
+from zelo_ray.formats.interchange.pooling import category_codes
+from zelo_ray.formats.interchange.query_fields import merge_fields, select_fields
+from zelo_ray.formats.interchange.texts import has_visible_text, with_title
+from zelo_ray.formats.lossy_ids import refuse_lossy_id
+from zelo_ray.formats.pools import LINE_FIELDS
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document
 
@@ -28,26 +28,26 @@ _ABOUT = "query."
 
 
 @dataclass(slots=True)
-class Left:
+class ConversionNotes:
     """Notes on what was left out and what was made up, as pools are made."""
 
     ids: dict[str, list[str]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    made: dict[str, None] = field(default_factory=dict)
+    made_up: dict[str, None] = field(default_factory=dict)
 
-    def out(self, what: str, id_: str) -> None:
+    def note_left_out(self, what: str, id_: str) -> None:
         """Note something that is left out; keep the ids of the first few."""
         self.counts[what] = self.counts.get(what, 0) + 1
         if len(ids := self.ids.setdefault(what, [])) < _SHOWN:
             ids.append(id_)
 
-    def told(self) -> list[str]:
+    def to_lines(self) -> list[str]:
         """Return all notes in words."""
         lines = []
         for what, number in self.counts.items():
             more = " ..." if number > _SHOWN else ""
             lines.append(f"left out {what}: {number:,} ({', '.join(self.ids[what])}{more})")
-        return [*self.made, *lines]
+        return [*self.made_up, *lines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,14 @@ class TextsById:
     corpus: Mapping[str, Document] | None = None
 
 
-def field_columns(names: Iterable[str]) -> dict[str, str]:
+def query_field_columns(names: Iterable[str]) -> dict[str, str]:
     """Map roles to the columns with further fields of the query, for `gather`."""
-    return {f"{_ABOUT}{name}": name for name in names if name not in OF_THE_LINE}
+    return {f"{_ABOUT}{name}": name for name in names if name not in LINE_FIELDS}
 
 
-def gather(rows: Iterable[tuple[str, Mapping[str, Any]]], columns: Mapping[str, str]) -> pa.Table:
+def gather_columns(
+    rows: Iterable[tuple[str, Mapping[str, Any]]], columns: Mapping[str, str]
+) -> pa.Table:
     """Gather the wanted columns of rows by role: ids and texts as text, metadata as JSON.
 
     Args:
@@ -90,7 +92,9 @@ def gather(rows: Iterable[tuple[str, Mapping[str, Any]]], columns: Mapping[str, 
     return pa.Table.from_batches(batches)
 
 
-def pools(table: pa.Table, what: str, left: Left, texts: TextsById | None = None) -> Iterator[Pool]:
+def make_long_pools(
+    table: pa.Table, what: str, left: ConversionNotes, texts: TextsById | None = None
+) -> Iterator[Pool]:
     """Yield the pools of such columns, in the order in which queries first appear.
 
     A query without an id is called by a hash of its text, and a document by one of its own text.
@@ -104,11 +108,11 @@ def pools(table: pa.Table, what: str, left: Left, texts: TextsById | None = None
     name = "query" if by_text else "query_id"
     _refuse_without(table, what, "query_id" if not by_text else None)
     if by_text:
-        left.made["queries have no ids: each gets a hash of its text as id"] = None
+        left.made_up["queries have no ids: each gets a hash of its text as id"] = None
     if "doc_id" not in table.column_names:
-        left.made["documents have no ids: each gets a hash of its text as id"] = None
+        left.made_up["documents have no ids: each gets a hash of its text as id"] = None
     table = table.append_column("row", pa.array(np.arange(1, len(table) + 1)))
-    keys = codes(pc.fill_null(table[name], ""))
+    keys = category_codes(pc.fill_null(table[name], ""))
     if (np.diff(keys) < 0).any():
         order = np.argsort(keys, kind="stable")
         table, keys = table.take(order), keys[order]
@@ -121,17 +125,19 @@ def pools(table: pa.Table, what: str, left: Left, texts: TextsById | None = None
             yield pool
 
 
-def _pool(rows: list[dict[str, Any]], what: str, notes: Left, texts: TextsById) -> Pool | None:
+def _pool(
+    rows: list[dict[str, Any]], what: str, notes: ConversionNotes, texts: TextsById
+) -> Pool | None:
     query = _query(rows, what, texts)
-    if not usable(query["query"] or ""):
-        notes.out("queries without a text", query["id"])
+    if not has_visible_text(query["query"] or ""):
+        notes.note_left_out("queries without a text", query["id"])
         return None
     documents: dict[str, Pool] = {}
     for row in rows:
         document = _document(row, what, texts)
         if document is None:
             where, doc_id = f"row {row['row']}", row.get("doc_id")
-            notes.out(
+            notes.note_left_out(
                 "documents without a text", f"document {doc_id} in {where}" if doc_id else where
             )
             continue
@@ -142,9 +148,9 @@ def _pool(rows: list[dict[str, Any]], what: str, notes: Left, texts: TextsById) 
                     f"{what}: row {row['row']}: document {document['id']!r} of query "
                     f"{query['id']!r} has a different text in an earlier row"
                 )
-            notes.out("rows that repeat a document", document["id"])
+            notes.note_left_out("rows that repeat a document", document["id"])
     if not documents:
-        notes.out("queries without candidates", query["id"])
+        notes.note_left_out("queries without candidates", query["id"])
         return None
     return {"query": query, "documents": [*documents.values()]}
 
@@ -157,7 +163,7 @@ def _query(rows: list[dict[str, Any]], what: str, texts: TextsById) -> Pool:
         text = row.get("query")
         if text is None and record is not None:
             text = record.content
-        query = {"id": row.get("query_id") or made("q", text or ""), "query": text}
+        query = {"id": row.get("query_id") or hash_id("q", text or ""), "query": text}
         if row.get("session_id") is not None:
             query["session_id"] = row["session_id"]
         first_query = first_query or query
@@ -169,7 +175,7 @@ def _query(rows: list[dict[str, Any]], what: str, texts: TextsById) -> Pool:
     assert first_query is not None  # noqa: S101 - there is no pool without a row
     names = {role: role.removeprefix(_ABOUT) for role in rows[0] if role.startswith(_ABOUT)}
     fields = [{name: row[role] for role, name in names.items() if row[role]} for row in rows]
-    about = {**(record.metadata if record else {}), **same_fields(what, first_query["id"], fields)}
+    about = {**(record.metadata if record else {}), **merge_fields(what, first_query["id"], fields)}
     return {**first_query, **about}
 
 
@@ -181,22 +187,22 @@ def _document(row: Mapping[str, Any], what: str, texts: TextsById) -> Pool | Non
         document = record
     else:
         document = with_title(doc_id or "", row.get("title") or "", content or "")
-    if not usable(document.content):
+    if not has_visible_text(document.content):
         return None
     if doc_id == "" or (doc_id is None and "doc_id" in row):
         raise InputError(f"{what}: row {row['row']} has no doc_id")
     metadata = {**document.metadata, **json.loads(row.get("metadata") or "{}")}
-    entry: Pool = {"id": doc_id or made("d", document.content), "content": document.content}
+    entry: Pool = {"id": doc_id or hash_id("d", document.content), "content": document.content}
     entry |= {"metadata": metadata} if metadata else {}
     return entry | ({"score": row["score"]} if row.get("score") is not None else {})
 
 
-def made(kind: str, text: str) -> str:
+def hash_id(kind: str, text: str) -> str:
     """Make an id as a hash of a text."""
     return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
 
 
-def watched(pools: Iterable[Pool], left: Left) -> Iterator[Pool]:
+def note_single_documents(pools: Iterable[Pool], left: ConversionNotes) -> Iterator[Pool]:
     """Yield pools unchanged; at the end add a note if some have a single document."""
     every = single = 0
     for pool in pools:
@@ -206,15 +212,15 @@ def watched(pools: Iterable[Pool], left: Left) -> Iterator[Pool]:
     if single:
         has = "has" if single == 1 else "have"
         note = f"{single:,} of {counted(every, 'query', 'queries')} {has} one document, and nothing"
-        left.made[f"{note} to compare"] = None
+        left.made_up[f"{note} to compare"] = None
 
 
-def counts(queries: int, documents: int) -> str:
+def describe_counts(queries: int, documents: int) -> str:
     """Return both numbers in words, such as ``50 queries, 5,000 documents``."""
     return f"{counted(queries, 'query', 'queries')}, {counted(documents, 'document')}"
 
 
-def text_of(value: Any) -> str | None:
+def id_text(value: Any) -> str | None:
     """Return an id as text; None for a value that cannot be an id."""
     if isinstance(value, bool):
         return None
@@ -227,14 +233,14 @@ def _cell(place: str, role: str, name: str, value: Any) -> Any:
     if role == "score":
         return _score(value)
     if role.startswith(_ABOUT):
-        return some_fields({name: value}, (name,)).get(name)
+        return select_fields({name: value}, (name,)).get(name)
     if role == "metadata":
         return _metadata(value)
     if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN
         return None
     if role in _IDS:
-        refuse_lossy(place, name, value)
-    text = text_of(value) if role in _IDS else value
+        refuse_lossy_id(place, name, value)
+    text = id_text(value) if role in _IDS else value
     if role not in _IDS and isinstance(value, list) and all(isinstance(e, str) for e in value):
         text = "\n".join(value)
     if not isinstance(text, str):

@@ -9,11 +9,17 @@ import fsspec
 from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing
-from zelo_ray.formats.input.collection import Collection, collection_at
-from zelo_ray.formats.pools import find_shards, is_data, is_lines, plain_name, short
-from zelo_ray.formats.wording import is_utf8, no_utf8
-from zelo_ray.options.command import meant
+from zelo_ray.formats.files import list_directory
+from zelo_ray.formats.input.collection import Collection, find_collection
+from zelo_ray.formats.pools import (
+    find_shards,
+    has_data_ending,
+    is_jsonl,
+    shorten_error,
+    unpacked_name,
+)
+from zelo_ray.formats.wording import is_utf8, not_utf8_message
+from zelo_ray.options.command import did_you_mean
 
 _RESULTS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/(made|pools)-[0-9a-f]{12}\.json)")
 """What lies in the results of a run, and nowhere else."""
@@ -28,7 +34,7 @@ class Places:
     folders: list[Collection] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     """by file, the folder that was named in its place; empty where it was named itself"""
-    passed: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     """what was left out of folders, each a line that begins with the file"""
     errors: list[InputError] = field(default_factory=list)
     """why files of folders with the endings of data were left out"""
@@ -41,29 +47,29 @@ class Places:
         """
         if not self.files.pop(file):
             raise error
-        self.passed.append(str(error))
-        if is_data(file):
+        self.left_out.append(str(error))
+        if has_data_ending(file):
             self.errors.append(error)
 
-    def told(self) -> list[str]:
+    def describe_left_out(self) -> list[str]:
         """Return what was left out of folders, in words."""
-        lines = [f"left out {line}" for line in self.passed[:_TOLD]]
-        if files := [line.partition(": ")[0] for line in self.passed[_TOLD:]]:
+        lines = [f"left out {line}" for line in self.left_out[:_TOLD]]
+        if files := [line.partition(": ")[0] for line in self.left_out[_TOLD:]]:
             more = " ..." if files[_SHOWN:] else ""
             lines.append(f"left out {len(files):,} more files: {', '.join(files[:_SHOWN])}{more}")
         return lines
 
-    def refuse_none(self) -> None:
+    def refuse_if_empty(self) -> None:
         """Refuse folders of which no file is left.
 
         Raises:
             InputError: nothing is left of what was named.
         """
         if not self.folders and not self.files:
-            raise self.errors[0] if self.errors else InputError("; ".join(self.passed))
+            raise self.errors[0] if self.errors else InputError("; ".join(self.left_out))
 
 
-def places_of(patterns: Sequence[str], out: str) -> Places:
+def find_places(patterns: Sequence[str], out: str) -> Places:
     """Find the folders that are collections, and all other files.
 
     Args:
@@ -75,9 +81,9 @@ def places_of(patterns: Sequence[str], out: str) -> Places:
     """
     places = Places()
     for pattern in (place for glob in patterns for place in _each(glob)):
-        if collection := collection_at(pattern):
+        if collection := find_collection(pattern):
             places.folders.append(collection)
-        elif listing(pattern) is None:
+        elif list_directory(pattern) is None:
             try:
                 names = find_shards([pattern], out)
             except InputError as error:
@@ -94,7 +100,7 @@ def _each(pattern: str) -> Iterator[str]:
         fs, path = fsspec.url_to_fs(pattern)
         matched = fs.glob(path, detail=True) if has_magic(path) and not fs.exists(path) else {}
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise InputError(f"{pattern}: cannot be reached ({short(error)})") from None
+        raise InputError(f"{pattern}: cannot be reached ({shorten_error(error)})") from None
     if not any(info["type"] == "directory" for info in matched.values()):
         yield pattern
         return
@@ -109,22 +115,22 @@ def _open_folder(pattern: str, out: str, places: Places) -> None:
     names = [name for name in sorted(fs.find(path)) if not name.startswith(prefix)]
     names = _not_of_runs(names, root)
     if any(name == f"{root}/run.json" for name in names):  # whose tables are no input
-        names = [name for name in names if is_lines(name)]
+        names = [name for name in names if is_jsonl(name)]
     count = 0
     for name in names:
         place = name if "file" in fs.protocol else fs.unstrip_protocol(name)
         if not is_utf8(name):
-            places.passed.append(no_utf8(place))
+            places.left_out.append(not_utf8_message(place))
         elif "/." in name.removeprefix(root):
-            if is_data(name):
-                places.passed.append(f"{place}: is hidden")
-        elif is_data(name) or "." not in plain_name(name):
+            if has_data_ending(name):
+                places.left_out.append(f"{place}: is hidden")
+        elif has_data_ending(name) or "." not in unpacked_name(name):
             places.files.setdefault(place, pattern)
             count += 1
         else:
-            places.passed.append(f"{place}: its name ends as no data's does")
+            places.left_out.append(f"{place}: its name ends as no data's does")
     if odd := [name for name in names if not is_utf8(name)] if not count else []:
-        raise InputError(no_utf8(odd[0]))
+        raise InputError(not_utf8_message(odd[0]))
     if not count:
         raise InputError(f"{pattern}: holds no file of data{_near(pattern) or '; it is empty'}")
 
@@ -133,11 +139,11 @@ def _near(pattern: str) -> str:
     """Return a hint on what exists where nothing was found, as the end of a message."""
     folder, _, name = pattern.rstrip("/").rpartition("/")
     with contextlib.suppress(InputError):
-        if names := listing(pattern):
+        if names := list_directory(pattern):
             return f"; it holds {', '.join(names[:_SHOWN])}{' ...' if names[_SHOWN:] else ''}"
         if names is not None:  # it is there
             return ""
-        return meant(name, listing(folder or ".") or ())
+        return did_you_mean(name, list_directory(folder or ".") or ())
     return ""
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.ids import refuse_lossy
 from zelo_ray.formats.input.columns import NAMES
-from zelo_ray.formats.input.long import Left, Pool, made, text_of
-from zelo_ray.formats.interchange.about import DESCRIBED, all_fields, some_fields
-from zelo_ray.formats.interchange.roles import plain
-from zelo_ray.formats.interchange.texts import usable, with_title
+from zelo_ray.formats.input.long import ConversionNotes, Pool, hash_id, id_text
+from zelo_ray.formats.interchange.query_fields import DESCRIBED, other_fields, select_fields
+from zelo_ray.formats.interchange.roles import normalize_name
+from zelo_ray.formats.interchange.texts import has_visible_text, with_title
+from zelo_ray.formats.lossy_ids import refuse_lossy_id
 
 _OWN = {"query": ("query", "text"), "query_id": ("id", "_id")}
 _OF_QUERY = {name for names in _OWN.values() for name in names} | {
@@ -35,11 +35,11 @@ def is_pool(row: Mapping[str, Any]) -> bool:
     return in_form and ("documents" in row or not any(isinstance(v, list) for v in row.values()))
 
 
-def pools(
+def make_wide_pools(
     rows: Iterable[tuple[str, Mapping[str, Any]]],
     documents: str,
     columns: Mapping[str, str],
-    left: Left,
+    left: ConversionNotes,
     show: Sequence[str] = (),
 ) -> Iterator[Pool]:
     """Yield the pools of such rows, in their order.
@@ -60,17 +60,17 @@ def pools(
             yield _without_nulls(row)
             continue
         query = _query(place, row, columns, show)
-        if not usable(query["query"]):
-            left.out("queries without a text", query["id"] or place)
+        if not has_visible_text(query["query"]):
+            left.note_left_out("queries without a text", query["id"] or place)
             continue
         if not query["id"]:
-            left.made["queries have no ids: each gets a hash of its text as id"] = None
-            query["id"] = made("q", query["query"])
+            left.made_up["queries have no ids: each gets a hash of its text as id"] = None
+            query["id"] = hash_id("q", query["query"])
         candidates = _documents(place, row.get(documents), left)
         if candidates:
             yield {"query": query, "documents": candidates}
         else:
-            left.out("queries without candidates", query["id"])
+            left.note_left_out("queries without candidates", query["id"])
 
 
 def _query(
@@ -78,22 +78,22 @@ def _query(
 ) -> Pool:
     query, id_column = row.get(columns.get("query", "query")), columns.get("query_id")
     id_ = row.get(id_column) if id_column else row.get("id", row.get("_id"))
-    about = some_fields(row, (*DESCRIBED, *show))
+    about = select_fields(row, (*DESCRIBED, *show))
     if isinstance(query, Mapping):
-        about |= all_fields(query, _OF_QUERY)
+        about |= other_fields(query, _OF_QUERY)
         id_ = _value(query, (*_OWN["query_id"], *NAMES["query_id"])) or id_
         query = _value(query, (*_OWN["query"], *NAMES["query"]))
     if isinstance(query, list) and all(isinstance(text, str) for text in query):
         query = "\n".join(query)
     if not isinstance(query, str | None):
         raise InputError(f"{place}: the query is a {type(query).__name__}; write text")
-    refuse_lossy(place, "the query's id", id_)
+    refuse_lossy_id(place, "the query's id", id_)
     session = row.get("session_id")
-    fields = {} if text_of(session) is None else {"session_id": text_of(session)}
-    return {"id": text_of(id_) or "", "query": query or "", **fields, **about}
+    fields = {} if id_text(session) is None else {"session_id": id_text(session)}
+    return {"id": id_text(id_) or "", "query": query or "", **fields, **about}
 
 
-def _documents(place: str, value: Any, notes: Left) -> list[Pool]:
+def _documents(place: str, value: Any, notes: ConversionNotes) -> list[Pool]:
     if isinstance(value, Mapping):  # columns in place of rows, as some data sets have them
         value = _transposed(value)
     if (isinstance(value, str) and value) or not isinstance(value, Iterable | None):
@@ -103,11 +103,11 @@ def _documents(place: str, value: Any, notes: Left) -> list[Pool]:
     for item in value or ():
         document = _document(place, item)
         if document is None:
-            notes.out("documents without a text", place)
+            notes.note_left_out("documents without a text", place)
             continue
         if not document["id"]:
-            notes.made["documents have no ids: each gets a hash of its text as id"] = None
-            document["id"] = made("d", document["content"])
+            notes.made_up["documents have no ids: each gets a hash of its text as id"] = None
+            document["id"] = hash_id("d", document["content"])
         same = documents.setdefault(document["id"], document)
         if same is document:
             continue
@@ -115,24 +115,24 @@ def _documents(place: str, value: Any, notes: Left) -> list[Pool]:
             raise InputError(
                 f"{place}: document {document['id']!r} has a different text in an earlier row"
             )
-        notes.out("documents that come twice in a row", document["id"])
+        notes.note_left_out("documents that come twice in a row", document["id"])
     return [*documents.values()]
 
 
 def _document(place: str, item: Any) -> Pool | None:
     if isinstance(item, str) or item is None:
-        return {"id": "", "content": item} if usable(item or "") else None
+        return {"id": "", "content": item} if has_visible_text(item or "") else None
     if not isinstance(item, Mapping):
         kind = type(item).__name__
         raise InputError(f"{place}: a document is a {kind}; write texts, or objects of id and text")
     inner = item.get("doc")
     held = {**item, **inner} if isinstance(inner, Mapping) else item
     content, title = _value(held, NAMES["content"]), _value(held, NAMES["title"])
-    if not isinstance(content, str) or not usable(content):
+    if not isinstance(content, str) or not has_visible_text(content):
         return None
     id_ = _value(held, _IDS_WITHIN)
-    refuse_lossy(place, "a document's id", id_)
-    doc_id = text_of(id_) or ""
+    refuse_lossy_id(place, "a document's id", id_)
+    doc_id = id_text(id_) or ""
     document = with_title(doc_id, title if isinstance(title, str) else "", content)
     fields = held.get("metadata") or {}
     if not isinstance(fields, Mapping):
@@ -148,13 +148,13 @@ def _document(place: str, item: Any) -> Pool | None:
 
 def _value(held: Mapping[str, Any], usual: Iterable[str]) -> Any:
     """Return the value under the first of some usual names that is present, or None."""
-    values = {plain(name): value for name, value in held.items() if value is not None}
+    values = {normalize_name(name): value for name, value in held.items() if value is not None}
     return next((values[name] for name in usual if name in values), None)
 
 
 def _texts_in(columns: Mapping[str, Any]) -> str | None:
     lists = [name for name, value in columns.items() if isinstance(value, list)]
-    return next((name for name in lists if plain(name) in NAMES["content"]), None)
+    return next((name for name in lists if normalize_name(name) in NAMES["content"]), None)
 
 
 def _transposed(columns: Mapping[str, Any]) -> list[dict[str, Any]]:

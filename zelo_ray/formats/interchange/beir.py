@@ -19,20 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, Unwritable
-from zelo_ray.formats.files import lines, listing, text_of, writing
-from zelo_ray.formats.ids import refuse_lossy
-from zelo_ray.formats.interchange.pooling import Candidates, columns, judgments, pooled
+from zelo_ray.formats.files import decode_line, list_directory, open_for_writing, read_placed_lines
+from zelo_ray.formats.interchange.pooling import Candidates, columns, make_qrels, pool_candidates
 from zelo_ray.formats.interchange.texts import (
-    Filled,
-    by_id,
-    fill,
-    parts,
+    FilledPools,
+    find_parts,
+    index_by_id,
+    make_filled_pools,
     read_texts,
     without_title,
     write_lines,
 )
-from zelo_ray.formats.interchange.trec import numbers
-from zelo_ray.formats.stored import names_of, rows
+from zelo_ray.formats.interchange.trec import format_numbers
+from zelo_ray.formats.lossy_ids import refuse_lossy_id
+from zelo_ray.formats.stored import read_column_names, read_table_rows
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
 
@@ -49,36 +49,38 @@ def read_qrels(url: str) -> pa.Table:
     Raises:
         InputError: a line is bad, a document is judged twice, or there is none.
     """
-    files = [url] if listing(url) is None else parts(url, "qrels")
-    return judgments(url, chain.from_iterable(_judged(file) for file in files))
+    files = [url] if list_directory(url) is None else find_parts(url, "qrels")
+    return make_qrels(url, chain.from_iterable(_judged(file) for file in files))
 
 
 def read_queries(url: str) -> dict[str, Document]:
     """Read queries by their ids: each with its text, and its other fields as metadata."""
-    return by_id(read_texts(url, "queries"))
+    return index_by_id(read_texts(url, "queries"))
 
 
-def read_pools(url: str) -> Filled:
+def read_pools(url: str) -> FilledPools:
     """Read a pool for each query: its candidates as they are ranked, else its judged documents.
 
     A note warns of ranks in which the relevant documents stand first in every query, as in data
     that were converted from rows of positive and negative ones: they are no first stage's opinion.
     """
-    names, notes = {name.split(".")[0] for name in listing(url) or ()}, []
-    if "top_ranked" not in names or listing(f"{url.rstrip('/')}/top_ranked") == []:
-        candidates = pooled({}, 0, read_qrels(url))
+    names, notes = {name.split(".")[0] for name in list_directory(url) or ()}, []
+    if "top_ranked" not in names or list_directory(f"{url.rstrip('/')}/top_ranked") == []:
+        candidates = pool_candidates({}, 0, read_qrels(url))
     else:
         candidates = _top_ranked(url)
-        if "qrels" in names and _tells(candidates, read_qrels(url)):
+        if "qrels" in names and _reveals_truth(candidates, read_qrels(url)):
             notes = [
                 "relevant documents come first in every query: this is not a first-stage ranking"
             ]
     wanted = {doc_id for ids in candidates.values() for doc_id in ids}
-    filled = fill(candidates, read_queries(url), read_texts(url, "corpus", wanted))
+    filled = make_filled_pools(candidates, read_queries(url), read_texts(url, "corpus", wanted))
     return replace(filled, notes=filled.notes + notes)
 
 
-def write(url: str, pools: Sequence[Pool], qrels: pa.Table, decimals: int | None = None) -> None:
+def write_collection(
+    url: str, pools: Sequence[Pool], qrels: pa.Table, decimals: int | None = None
+) -> None:
     """Write a collection: the documents of the pools, their order, and the judgments.
 
     BEIR's own loader wants whole scores: round zELO scores with ``decimals=0`` for it.
@@ -102,12 +104,14 @@ def write(url: str, pools: Sequence[Pool], qrels: pa.Table, decimals: int | None
 
 
 def _judged(file: str) -> Iterator[_Row]:
-    place, line = next(lines(file), (file, b"")) if not file.endswith(".parquet") else (file, b"")
-    head = text_of(place, line).split("\t")
+    place, line = (
+        next(read_placed_lines(file), (file, b"")) if not file.endswith(".parquet") else (file, b"")
+    )
+    head = decode_line(place, line).split("\t")
     if {*QRELS_COLUMNS} <= {*head}:  # BEIR quotes nothing: a quote is a part of an id
         at = [head.index(name) for name in QRELS_COLUMNS]
-        for place, line in islice(lines(file), 1, None):
-            cells = text_of(place, line).split("\t")
+        for place, line in islice(read_placed_lines(file), 1, None):
+            cells = decode_line(place, line).split("\t")
             if cells == head:  # of another part
                 continue
             if len(cells) != len(head):
@@ -115,18 +119,18 @@ def _judged(file: str) -> Iterator[_Row]:
                 raise InputError(f"{place}: has {width}, but the header has {len(head)}")
             yield _row(place, *(cells[n] or None for n in at))
         return
-    if {*QRELS_COLUMNS} <= {*names_of(file)}:
-        for place, row in rows(file):
+    if {*QRELS_COLUMNS} <= {*read_column_names(file)}:
+        for place, row in read_table_rows(file):
             yield _row(place, *(row.get(name) for name in QRELS_COLUMNS))
         return
-    for place, line in lines(file):
-        cells = text_of(place, line).split("\t")
+    for place, line in read_placed_lines(file):
+        cells = decode_line(place, line).split("\t")
         yield _row(place, *(cells if len(cells) == 3 else (None,)))
 
 
 def _row(place: str, query_id: object = None, doc_id: object = None, score: object = None) -> _Row:
-    refuse_lossy(place, QRELS_COLUMNS[0], query_id)
-    refuse_lossy(place, QRELS_COLUMNS[1], doc_id)
+    refuse_lossy_id(place, QRELS_COLUMNS[0], query_id)
+    refuse_lossy_id(place, QRELS_COLUMNS[1], doc_id)
     try:
         number = float(str(score))
     except ValueError:
@@ -140,18 +144,18 @@ def _row(place: str, query_id: object = None, doc_id: object = None, score: obje
 
 def _top_ranked(url: str) -> Candidates:
     candidates: Candidates = {}
-    for file in parts(url, "top_ranked"):
-        for place, row in rows(file):
+    for file in find_parts(url, "top_ranked"):
+        for place, row in read_table_rows(file):
             ids = row.get("corpus-ids")
             if not isinstance(ids, list) or "query-id" not in row:
                 raise InputError(f"{place}: needs query-id and a list of corpus-ids")
             for id_ in (row["query-id"], *ids):
-                refuse_lossy(place, "the id", id_)
+                refuse_lossy_id(place, "the id", id_)
             candidates[str(row["query-id"])] = {str(doc_id): {} for doc_id in ids}
     return candidates
 
 
-def _tells(candidates: Candidates, qrels: pa.Table) -> bool:
+def _reveals_truth(candidates: Candidates, qrels: pa.Table) -> bool:
     """Return whether the relevant candidates stand first in all queries."""
     pairs = set(columns(qrels.filter(pc.field("relevance") > 0), "query_id", "doc_id"))
     marks = [[(query, doc_id) in pairs for doc_id in ids] for query, ids in candidates.items()]
@@ -173,7 +177,7 @@ def _write_qrels(url: str, qrels: pa.Table, decimals: int | None) -> None:
         odd = qrels[name].filter(pc.match_substring_regex(qrels[name], r'[\t\r\n"]|^$'))
         if len(odd):
             raise Unwritable(f"{url}: the {name} {odd[0].as_py()!r} cannot stand in a TSV file")
-    scores = numbers(url, qrels["relevance"], decimals)
+    scores = format_numbers(url, qrels["relevance"], decimals)
     cells = pc.binary_join_element_wise(qrels["query_id"], qrels["doc_id"], scores, "\t")
-    with writing(url) as file:
+    with open_for_writing(url) as file:
         file.write("\n".join(["\t".join(QRELS_COLUMNS), *cells.to_pylist(), ""]).encode())

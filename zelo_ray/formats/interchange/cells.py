@@ -6,18 +6,18 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.delimited import is_headed
-from zelo_ray.formats.ids import refuse_lossy, refuse_lossy_column
+from zelo_ray.formats.delimited import has_header
 from zelo_ray.formats.interchange.outcomes import is_missing
-from zelo_ray.formats.pools import short
-from zelo_ray.formats.stored import parquet_table, rows
+from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
+from zelo_ray.formats.pools import shorten_error
+from zelo_ray.formats.stored import parquet_table, read_table_rows
 
 Checked = Callable[[str, Mapping[str, Any]], None]
 """A check of a row, called with its place and the row."""
 _YES_NO = {"true": True, "1": True, "false": False, "0": False}
 
 
-def typed(
+def read_typed_columns(
     url: str, columns: Mapping[str, pa.DataType], check: Checked = lambda *_: None
 ) -> tuple[pa.Table, Callable[[int], str]]:
     """Read some columns of a file; return them, and a function that gives the place of a row.
@@ -42,11 +42,11 @@ def _of_parquet(
     arrays = {}
     for name, of in columns.items():
         if name in names and of == pa.string() and "id" in name:
-            refuse_lossy_column(table[name], name, lambda row: f"{url}: row {row + 1}")
+            refuse_lossy_ids(table[name], name, lambda row: f"{url}: row {row + 1}")
         try:
             arrays[name] = table[name].cast(of) if name in names else pa.nulls(len(table), of)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputError(f"{url}: the column {name}: {short(error)}") from None
+            raise InputError(f"{url}: the column {name}: {shorten_error(error)}") from None
     return pa.table(arrays), lambda row: f"{url}: row {row + 1}"
 
 
@@ -55,15 +55,15 @@ def _of_rows(
 ) -> tuple[pa.Table, Callable[[int], str]]:
     places, text = [], pa.string()
     cells: dict[str, list[Any]] = {name: [] for name in columns}
-    read = _of_text if (headed := is_headed(url)) else _of_value
-    for place, row in rows(url):
+    read = _of_text if (headed := has_header(url)) else _of_value
+    for place, row in read_table_rows(url):
         if not headed:
             check(place, row)
         places.append(place)
         for name, of in columns.items():
             value = row.get(name)
             if of == text and "id" in name:
-                refuse_lossy(place, name, value)
+                refuse_lossy_id(place, name, value)
             if value is not None and not (headed and of == text):
                 value = read(value, of)
                 if value is None:

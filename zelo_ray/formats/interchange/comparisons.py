@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.outcomes import Outcome, PlainRows, is_missing, outcomes
-from zelo_ray.formats.interchange.roles import Roles, roles_of
-from zelo_ray.formats.record import refuse_unfinished
-from zelo_ray.formats.stored import names_of, parquet_table, rows
+from zelo_ray.formats.interchange.outcomes import Outcome, PlainRows, is_missing, read_outcomes
+from zelo_ray.formats.interchange.roles import Roles, find_roles
+from zelo_ray.formats.run_record import refuse_unfinished
+from zelo_ray.formats.stored import parquet_table, read_column_names, read_table_rows
 
 COMPARISONS = pa.schema(
     [
@@ -52,14 +52,14 @@ def read_comparisons(url: str, columns: Mapping[str, str]) -> Comparisons:
     """
     refuse_unfinished(url)
     if url.endswith(".parquet"):
-        return comparisons_of(_arrow(parquet_table(url), f"{url}: row {{}}", url, 1), columns)
-    held = [*rows(url)]
-    names = dict.fromkeys([*names_of(url), *(name for _, row in held for name in row)])
+        return comparisons_in_rows(_arrow(parquet_table(url), f"{url}: row {{}}", url, 1), columns)
+    held = [*read_table_rows(url)]
+    names = dict.fromkeys([*read_column_names(url), *(name for _, row in held for name in row)])
     cells = {name: [row.get(name) for _, row in held] for name in names}
-    return comparisons_of(PlainRows(url, cells, lambda row: held[row][0]), columns)
+    return comparisons_in_rows(PlainRows(url, cells, lambda row: held[row][0]), columns)
 
 
-def comparisons_in(table: pa.Table, columns: Mapping[str, str], what: str) -> Comparisons:
+def comparisons_in_table(table: pa.Table, columns: Mapping[str, str], what: str) -> Comparisons:
     """Return the comparisons of a table in memory, called ``what`` in messages.
 
     Raises:
@@ -67,15 +67,15 @@ def comparisons_in(table: pa.Table, columns: Mapping[str, str], what: str) -> Co
         InputError: as `read_comparisons`; or an answer is missing.
     """
     held = _arrow(table, f"{what}: row {{}}", what, 1)
-    return comparisons_of(held, columns, strict=True)
+    return comparisons_in_rows(held, columns, strict=True)
 
 
-def comparisons_of(
+def comparisons_in_rows(
     held: PlainRows, columns: Mapping[str, str], *, strict: bool = False
 ) -> Comparisons:
     """Return the comparisons of some rows; if ``strict``, a missing answer is an error."""
-    roles = roles_of(held.what, list(held.columns), columns)
-    results = outcomes(held, roles)
+    roles = find_roles(held.what, list(held.columns), columns)
+    results = read_outcomes(held, roles)
     lacking = [row for row, outcome in enumerate(results) if outcome is None]
     if strict and lacking:
         cells = {name: held.columns[name][lacking[0]] for name in roles.columns.values()}
@@ -83,8 +83,8 @@ def comparisons_of(
         raise InputError(
             f"{held.place(lacking[0])}: the {name} {value} is not an answer: leave such rows out"
         )
-    turned = _turned(held, roles)
-    rows = _told(held, roles, results, turned or [False] * len(results))
+    turned = _read_swapped(held, roles)
+    rows = _answered_rows(held, roles, results, turned or [False] * len(results))
     by_column = zip(*rows, strict=True) if rows else [()] * len(COMPARISONS)
     return Comparisons(
         pa.table(dict(zip(COMPARISONS.names, by_column, strict=True)), schema=COMPARISONS),
@@ -95,7 +95,7 @@ def comparisons_of(
     )
 
 
-def _told(
+def _answered_rows(
     held: PlainRows, roles: Roles, counts: Sequence[Outcome | None], turned: Sequence[bool]
 ) -> list[tuple[Any, ...]]:
     """Build a row of ``COMPARISONS`` for each row that has an answer."""
@@ -119,7 +119,7 @@ def _told(
     return rows
 
 
-def _turned(held: PlainRows, roles: Roles) -> list[bool] | None:
+def _read_swapped(held: PlainRows, roles: Roles) -> list[bool] | None:
     """Return which rows were shown with their first item second; None where that is not known."""
     if "swapped" not in roles.columns:
         return [False] * len(held.columns[roles.columns[roles.answer]])

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.conversations import conversation
-from zelo_ray.formats.files import listing
-from zelo_ray.formats.interchange.compared import PREFERENCES, drawn
+from zelo_ray.formats.conversations import join_turns
+from zelo_ray.formats.files import list_directory
+from zelo_ray.formats.interchange.compared_pairs import PREFERENCES, sample_pairs
 from zelo_ray.formats.interchange.judgments import read_judgments
-from zelo_ray.formats.interchange.texts import Filled, note, usable
-from zelo_ray.formats.pools import is_lines
-from zelo_ray.formats.stored import rows
+from zelo_ray.formats.interchange.texts import FilledPools, describe_left_out, has_visible_text
+from zelo_ray.formats.pools import is_jsonl
+from zelo_ray.formats.stored import read_table_rows
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
 
@@ -25,7 +25,7 @@ _Turns = tuple[str, ...]
 _Vote = Mapping[str, Any]
 
 
-def pools(questions: str, answers: Sequence[str]) -> Filled:
+def make_turn_pools(questions: str, answers: Sequence[str]) -> FilledPools:
     """Make a pool for each question and turn, with the answers of all models.
 
     A later turn's query is all that the user had said by then, and its answers are the whole
@@ -54,22 +54,28 @@ def pools(questions: str, answers: Sequence[str]) -> Filled:
         for turn in range(1, len(turns) + 1):
             query_id = f"{question_id}-{turn}"
             empty += [
-                f"{query_id} {m}" for m, texts in by_model.items() if not usable(texts[turn - 1])
+                f"{query_id} {m}"
+                for m, texts in by_model.items()
+                if not has_visible_text(texts[turn - 1])
             ]
             replies = {
-                model: texts[:turn] for model, texts in by_model.items() if usable(texts[turn - 1])
+                model: texts[:turn]
+                for model, texts in by_model.items()
+                if has_visible_text(texts[turn - 1])
             }
-            question, led = conversation(turns[:turn], [*replies.values()])
+            question, led = join_turns(turns[:turn], [*replies.values()])
             documents = tuple(map(Document, replies, led))
             pools.append(Pool(query_id, question, documents))
     if not pools:
         raise InputError(f"{questions}: has no question")
-    return Filled(pools, [line for line in [note("empty answers", empty)] if line])
+    return FilledPools(
+        pools, [line for line in [describe_left_out("empty answers", empty)] if line]
+    )
 
 
-def pairs(
+def make_pair_pools(
     questions: str, answers: Sequence[str], votes: str, *, number: int = 0, seed: int = 0
-) -> tuple[Filled, pa.Table]:
+) -> tuple[FilledPools, pa.Table]:
     """Make a pool for each pair of answers that people compared; return also the votes on it.
 
     The query id is ``{question_id}-{turn}:{a}:{b}``; A is the model that the first vote on the two
@@ -90,7 +96,7 @@ def pairs(
         InputError: as `pools`, a vote is on an answer that is not there, or there are fewer pairs
             than wanted.
     """
-    filled = pools(questions, answers)
+    filled = make_turn_pools(questions, answers)
     compared = _compared(votes, filled.pools)
     shown = [
         (pool, of)
@@ -100,13 +106,13 @@ def pairs(
     ]
     pair_pools: list[Pool] = []
     labels: list[Mapping[str, Any]] = []
-    for pool, of in drawn(shown, number, seed, votes):
+    for pool, of in sample_pairs(shown, number, seed, votes):
         a, b = of[0]["doc_id_a"], of[0]["doc_id_b"]
         query_id = f"{pool.query_id}:{a}:{b}"
         answer = {document.id: document for document in pool.documents}
         pair_pools.append(Pool(query_id, pool.query, (answer[a], answer[b])))
         labels += [_label(vote, query_id, a, b) for vote in of]
-    return Filled(pair_pools, filled.notes), pa.Table.from_pylist(labels, PREFERENCES)
+    return FilledPools(pair_pools, filled.notes), pa.Table.from_pylist(labels, PREFERENCES)
 
 
 def _compared(votes: str, pools: Iterable[Pool]) -> dict[str, dict[frozenset[str], list[_Vote]]]:
@@ -144,10 +150,10 @@ def _label(vote: _Vote, query_id: str, a: str, b: str) -> _Vote:
 def _questions(url: str) -> Iterator[tuple[str, str, _Turns]]:
     """Yield the place of each question, its id and its turns."""
     ids: set[str] = set()
-    for place, row in rows(url):
+    for place, row in read_table_rows(url):
         question_id = _id(place, row, "question_id")
         turns = _turns(place, row)
-        if not all(map(usable, turns)):
+        if not all(map(has_visible_text, turns)):
             raise InputError(f"{place}: a turn of question {question_id} is empty")
         if question_id in ids:
             raise InputError(f"{place}: question {question_id} is there twice")
@@ -158,7 +164,7 @@ def _questions(url: str) -> Iterator[tuple[str, str, _Turns]]:
 def _answers(urls: Iterable[str]) -> dict[str, dict[str, tuple[str, _Turns]]]:
     """Read the answers by model and question: the place of each, and its turns."""
     by_model: dict[str, dict[str, tuple[str, _Turns]]] = {}
-    for place, row in (line for url in _files(urls) for line in rows(url)):
+    for place, row in (line for url in _files(urls) for line in read_table_rows(url)):
         model, question_id = _id(place, row, "model_id"), _id(place, row, "question_id")
         choices = row.get("choices")
         if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
@@ -174,11 +180,11 @@ def _answers(urls: Iterable[str]) -> dict[str, dict[str, tuple[str, _Turns]]]:
 
 def _files(urls: Iterable[str]) -> Iterator[str]:
     for url in urls:
-        names = listing(url)
+        names = list_directory(url)
         if names is None:
             yield url
             continue
-        lines = [name for name in names if is_lines(name)]
+        lines = [name for name in names if is_jsonl(name)]
         if not lines:
             raise InputError(f"{url}: holds no .jsonl file")
         yield from (f"{url.rstrip('/')}/{name}" for name in lines)

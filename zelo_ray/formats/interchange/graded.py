@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing
-from zelo_ray.formats.interchange.truth import SCORES, look
-from zelo_ray.formats.pools import short
+from zelo_ray.formats.files import list_directory
+from zelo_ray.formats.interchange.truth import SCORES, probe_truth
+from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.stored import parquet_table
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Score
@@ -61,7 +61,7 @@ def read_absolute(url: str) -> pa.Table | None:
     return table.filter(pc.is_finite(table["relevance"]))
 
 
-def read_cut(url: str, cuts: Sequence[float]) -> pa.Table:
+def read_cut_grades(url: str, cuts: Sequence[float]) -> pa.Table:
     """Read whole grades: the number of cuts, equal for all queries, that a score reaches.
 
     Args:
@@ -88,7 +88,7 @@ def read_cut(url: str, cuts: Sequence[float]) -> pa.Table:
 
 def _holds(url: str, kind: type[Score]) -> bool:
     place = _place(url)
-    return place.endswith(".parquet") and set(schema_of(kind).names) <= look(place).columns
+    return place.endswith(".parquet") and set(schema_of(kind).names) <= probe_truth(place).columns
 
 
 def _read(url: str, names: Sequence[str], kind: type[Score]) -> pa.Table:
@@ -98,9 +98,9 @@ def _read(url: str, names: Sequence[str], kind: type[Score]) -> pa.Table:
     try:
         return table.select(names).cast(pa.schema([schema.field(name) for name in names]))
     except (KeyError, pa.ArrowException) as error:  # a column is missing, or of another type
-        raise InputError(f"{place}: is not what it should be ({short(error)})") from None
+        raise InputError(f"{place}: is not what it should be ({shorten_error(error)})") from None
 
 
 def _place(url: str) -> str:
-    names = listing(url)
+    names = list_directory(url)
     return f"{url.rstrip('/')}/{SCORES}" if names is not None and SCORES in names else url

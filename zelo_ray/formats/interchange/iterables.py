@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from zelo_ray.formats.interchange.about import all_fields
-from zelo_ray.formats.interchange.pooling import judgments, pooled
-from zelo_ray.formats.interchange.texts import Filled, fill
+from zelo_ray.formats.interchange.pooling import make_qrels, pool_candidates
+from zelo_ray.formats.interchange.query_fields import other_fields
+from zelo_ray.formats.interchange.texts import FilledPools, make_filled_pools
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Document, Ranked
 
@@ -27,7 +27,7 @@ def qrels_of(dataset: Any) -> pa.Table:
         InputError: it has none, or a document is judged twice.
     """
     rows = ((q.query_id, q.doc_id, float(q.relevance), math.nan) for q in dataset.qrels_iter())
-    return judgments(str(dataset), rows)
+    return make_qrels(str(dataset), rows)
 
 
 def run_of(dataset: Any) -> pa.Table:
@@ -36,7 +36,7 @@ def run_of(dataset: Any) -> pa.Table:
     return table_of([Ranked(*row) for row in scored], Ranked)
 
 
-def pools_of(dataset: Any, depth: int = 100) -> Filled:
+def pools_of(dataset: Any, depth: int = 100) -> FilledPools:
     """Make a pool for each query: the first stage's documents to a depth, and all judged ones.
 
     Args:
@@ -47,7 +47,7 @@ def pools_of(dataset: Any, depth: int = 100) -> Filled:
     judged = qrels_of(dataset) if hasattr(dataset, "qrels_iter") else None
     queries = {query.query_id: _query(query) for query in dataset.queries_iter()}
     documents = (Document(doc.doc_id, _text(doc, "doc_id")) for doc in dataset.docs_iter())
-    return fill(pooled(runs, depth, judged), queries, documents)
+    return make_filled_pools(pool_candidates(runs, depth, judged), queries, documents)
 
 
 def _query(record: Any) -> Document:
@@ -55,7 +55,7 @@ def _query(record: Any) -> Document:
     text = _text(record, "query_id")
     others = {name: getattr(record, name) for name in getattr(record, "_fields", ())}
     fields = {name: field for name, field in others.items() if field != text}
-    return Document(record.query_id, text, all_fields(fields, {"query_id"}))
+    return Document(record.query_id, text, other_fields(fields, {"query_id"}))
 
 
 def _text(record: Any, id_field: str) -> str:

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import lines, listing
-from zelo_ray.formats.interchange.cells import typed
-from zelo_ray.formats.interchange.llamahub import examples, is_llamahub
-from zelo_ray.formats.interchange.truth import look, read_truth
-from zelo_ray.formats.interchange.winner_rows import FORMS, VOTES, Form, votes_of
+from zelo_ray.formats.files import list_directory, read_placed_lines
+from zelo_ray.formats.interchange.cells import read_typed_columns
+from zelo_ray.formats.interchange.llamahub import is_llamahub, read_examples
+from zelo_ray.formats.interchange.truth import probe_truth, read_truth
+from zelo_ray.formats.interchange.winner_rows import FORMS, VOTES, WinnerRowForm, votes_of
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import GradedScore
 
@@ -33,7 +33,7 @@ _KNOWN = (
 class _Kind:
     """A kind of rows: the column of the answer, and the columns they must and may have."""
 
-    form: Form | None
+    form: WinnerRowForm | None
     value: str
     wanted: Mapping[str, pa.DataType]
     optional: Mapping[str, pa.DataType]
@@ -63,10 +63,10 @@ class JudgmentsFile:
 
     table: pa.Table
     place: Callable[[int], str]
-    own: bool
+    names_judges: bool
     pooled: bool = False
     missing: int = 0
-    turned: bool = False
+    is_of_turn: bool = False
     """whether its rows are of the turn that was asked for"""
 
     @property
@@ -74,7 +74,7 @@ class JudgmentsFile:
         """Return whether the rows are votes, not grades."""
         return "preference" in self.table.column_names
 
-    def only(self, mask: pa.ChunkedArray) -> "JudgmentsFile":
+    def filter_rows(self, mask: pa.ChunkedArray) -> "JudgmentsFile":
         """Return some of the rows, with their places."""
         at = np.flatnonzero(mask.to_numpy())
         return replace(self, table=self.table.filter(mask), place=lambda row: self.place(at[row]))
@@ -94,25 +94,25 @@ def read_judgments(
     Raises:
         InputError: it is of no known kind, or a row has not what it should have.
     """
-    columns = look(url).columns
+    columns = probe_truth(url).columns
     if is_llamahub(url):
         return _of_llamahub(url, judge)
     kind = _kind(columns, renamed=renamed)
     if kind is None:
-        return of_qrels(url, judge)
-    table, place = typed(url, kind.columns, kind.refuse_other)
+        return read_qrels_as_grades(url, judge)
+    table, place = read_typed_columns(url, kind.columns, kind.refuse_other)
     has_judge = "judge" in kind.wanted
     part = _valid(JudgmentsFile(table, place, has_judge), kind)
     if kind.form and kind.form.renamed and turn is not None:
         part = _of_turn(url, part, turn)
-    table = part.table if has_judge else judged_by(part.table, judge)
+    table = part.table if has_judge else assign_judge(part.table, judge)
     if kind.form:
         table = votes_of(kind.form, table, part.place)
     table = table.rename_columns({kind.value: "grade"} if kind.value in _VALUES else {})
     return replace(part, table=table, pooled=not has_judge and columns >= _POOLED)
 
 
-def judged_by(table: pa.Table, judge: str) -> pa.Table:
+def assign_judge(table: pa.Table, judge: str) -> pa.Table:
     """Return the judgments with all of them given to one judge."""
     column = pa.array([judge] * len(table), pa.string())
     at = table.schema.get_field_index("judge")
@@ -144,7 +144,7 @@ def _kind(columns: frozenset[str], *, renamed: bool = False) -> _Kind | None:
 def _valid(part: JudgmentsFile, kind: _Kind) -> JudgmentsFile:
     """Return the rows that have an answer; refuse one of these that lacks another field."""
     is_answered = pc.is_valid(part.table[kind.value])
-    answers = part.only(is_answered)
+    answers = part.filter_rows(is_answered)
     for column in kind.wanted:
         if answers.table[column].null_count:
             row = int(np.argmax(answers.table[column].is_null().to_numpy()))
@@ -153,21 +153,21 @@ def _valid(part: JudgmentsFile, kind: _Kind) -> JudgmentsFile:
 
 
 def _of_llamahub(url: str, judge: str) -> JudgmentsFile:
-    judgments = examples(url)
+    judgments = read_examples(url)
     table = pa.Table.from_pylist([judgment.label(judge) for judgment in judgments], VOTES)
-    return JudgmentsFile(table, lambda row: judgments[row].place, own=False)
+    return JudgmentsFile(table, lambda row: judgments[row].place, names_judges=False)
 
 
 def _of_turn(url: str, part: JudgmentsFile, turn: int) -> JudgmentsFile:
     if "turn" not in part.table.column_names:
         raise InputError(f"{url}: its rows have no turn, of which --turn could be one")
-    votes = part.only(pc.equal(part.table["turn"], str(turn)))
+    votes = part.filter_rows(pc.equal(part.table["turn"], str(turn)))
     if not len(votes.table):
         raise InputError(f"{url}: has no row of turn {turn}")
-    return replace(votes, turned=True)
+    return replace(votes, is_of_turn=True)
 
 
-def of_qrels(url: str, judge: str) -> JudgmentsFile:
+def read_qrels_as_grades(url: str, judge: str) -> JudgmentsFile:
     """Read judgments of any kind that `read_truth` reads, as those of one judge."""
     qrels = read_truth(url, _KNOWN)
     table = pa.table(
@@ -181,10 +181,10 @@ def of_qrels(url: str, judge: str) -> JudgmentsFile:
 
     def place(row: int) -> str:
         pair = {qrels[name][row].as_py().encode() for name in ("query_id", "doc_id")}
-        if listing(url) is None and not url.endswith(".parquet"):
-            for at, line in lines(url):
+        if list_directory(url) is None and not url.endswith(".parquet"):
+            for at, line in read_placed_lines(url):
                 if pair <= set(line.split()):
                     return at
         return f"{url}: document {qrels['doc_id'][row]} of query {qrels['query_id'][row]}"
 
-    return JudgmentsFile(table, place, own=False)
+    return JudgmentsFile(table, place, names_judges=False)

@@ -15,9 +15,9 @@ import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, reading
-from zelo_ray.formats.interchange.compared import PREFERENCES, drawn
-from zelo_ray.formats.interchange.texts import Filled, note, usable
+from zelo_ray.formats.files import list_directory, open_for_reading
+from zelo_ray.formats.interchange.compared_pairs import PREFERENCES, sample_pairs
+from zelo_ray.formats.interchange.texts import FilledPools, describe_left_out, has_visible_text
 from zelo_ray.records import Document, Pool
 
 _BEGINS = re.compile(
@@ -52,13 +52,13 @@ class LlamaHubExample:
 
 def is_llamahub(url: str) -> bool:
     """Return whether a file begins as a data set of LlamaHub does."""
-    if listing(url) is not None:
+    if list_directory(url) is not None:
         return False
-    with reading(url) as stream:
+    with open_for_reading(url) as stream:
         return bool(_BEGINS.match(stream.read(_BEGINNING)))
 
 
-def examples(url: str) -> list[LlamaHubExample]:
+def read_examples(url: str) -> list[LlamaHubExample]:
     """Read the judgments of a file, in their order.
 
     Ids of queries are ``{number}:{a}:{b}``: the number counts the file's different queries from 1,
@@ -73,7 +73,7 @@ def examples(url: str) -> list[LlamaHubExample]:
     examples: list[LlamaHubExample] = []
     for place, row in _rows(url):
         query = _text(place, row, "query")
-        if not usable(query):
+        if not has_visible_text(query):
             raise InputError(f"{place}: its query is empty")
         number = numbers.setdefault(query, len(numbers) + 1)
         a, b = _answer(place, row, "answer"), _answer(place, row, "second_answer")
@@ -98,7 +98,7 @@ def _turned(example: LlamaHubExample, query_id: str) -> LlamaHubExample:
     )
 
 
-def pairs(url: str, *, number: int = 0, seed: int = 0) -> tuple[Filled, pa.Table]:
+def make_example_pools(url: str, *, number: int = 0, seed: int = 0) -> tuple[FilledPools, pa.Table]:
     """Make a pool for each pair of answers that was compared; return also the votes on it.
 
     Args:
@@ -115,23 +115,23 @@ def pairs(url: str, *, number: int = 0, seed: int = 0) -> tuple[Filled, pa.Table
         InputError: as `examples`, or there are fewer pairs than wanted.
     """
     of: dict[str, list[tuple[int, LlamaHubExample]]] = {}
-    for row, example in enumerate(examples(url), 1):
+    for row, example in enumerate(read_examples(url), 1):
         of.setdefault(example.query_id, []).append((row, example))
     empty = [key for key, [(_, first), *_] in of.items() if not _can_be_shown(first)]
-    shown = drawn([key for key in of if key not in {*empty}], number, seed, url)
+    shown = sample_pairs([key for key in of if key not in {*empty}], number, seed, url)
     pools = [Pool(key, of[key][0][1].query, (of[key][0][1].a, of[key][0][1].b)) for key in shown]
     labels = [judgment.label(f"example {row}") for key in shown for row, judgment in of[key]]
-    notes = [line for line in [note("pairs with an empty answer", empty)] if line]
-    return Filled(pools, notes), pa.Table.from_pylist(labels, PREFERENCES)
+    notes = [line for line in [describe_left_out("pairs with an empty answer", empty)] if line]
+    return FilledPools(pools, notes), pa.Table.from_pylist(labels, PREFERENCES)
 
 
 def _can_be_shown(example: LlamaHubExample) -> bool:
-    return usable(example.a.content) and usable(example.b.content)
+    return has_visible_text(example.a.content) and has_visible_text(example.b.content)
 
 
 def _rows(url: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the place of each example, and the example."""
-    with reading(url) as stream:
+    with open_for_reading(url) as stream:
         data = stream.read()
     try:
         value = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
@@ -157,7 +157,7 @@ def _text(place: str, row: Mapping[str, Any], name: str) -> str:
 def _answer(place: str, row: Mapping[str, Any], name: str) -> Document:
     text, by = _text(place, row, name), row.get(f"{name}_by")
     who = (by.get("model_name") or by.get("type")) if isinstance(by, dict) else None
-    if not (isinstance(who, str) and usable(who)):
+    if not (isinstance(who, str) and has_visible_text(who)):
         raise InputError(f"{place}: has no {name}_by that names a model")
     return Document(who, text)
 

@@ -13,16 +13,21 @@ import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.about import DESCRIBED, some_fields
-from zelo_ray.formats.interchange.pooling import columns, judgments
-from zelo_ray.formats.interchange.texts import Filled, note, usable, write_lines
-from zelo_ray.formats.stored import rows
+from zelo_ray.formats.interchange.pooling import columns, make_qrels
+from zelo_ray.formats.interchange.query_fields import DESCRIBED, select_fields
+from zelo_ray.formats.interchange.texts import (
+    FilledPools,
+    describe_left_out,
+    has_visible_text,
+    write_lines,
+)
+from zelo_ray.formats.stored import read_table_rows
 from zelo_ray.records import Document, Pool
 
 COLUMNS = frozenset({"query", "positive", "negative"})
 
 
-def read_rows(url: str, show: Sequence[str] = ()) -> tuple[Filled, pa.Table]:
+def read_rows(url: str, show: Sequence[str] = ()) -> tuple[FilledPools, pa.Table]:
     """Read the rows of a JSON lines or Parquet file as pools, and their truth: 1 or 0.
 
     A row's query is called ``query1`` and so on, its documents ``query1-00001``; their order is
@@ -38,26 +43,29 @@ def read_rows(url: str, show: Sequence[str] = ()) -> tuple[Filled, pa.Table]:
         InputError: a row is not of this kind.
     """
     pools, judged, odd, blank = [], [], [], []
-    for number, (place, row) in enumerate(rows(url), 1):
+    for number, (place, row) in enumerate(read_table_rows(url), 1):
         query_id = f"query{number}"
         query = "\n".join(_texts(place, row, "query"))
         graded = [(text, 1.0) for text in _texts(place, row, "positive")]
         graded += [(text, 0.0) for text in _texts(place, row, "negative")]
-        if not usable(query):
+        if not has_visible_text(query):
             odd.append(query_id)
             continue
-        pairs = [pair for pair in graded if usable(pair[0])]
+        pairs = [pair for pair in graded if has_visible_text(pair[0])]
         blank += [query_id] * (len(graded) - len(pairs))
         Random(f"0:{query_id}").shuffle(pairs)
         documents = [Document(f"{query_id}-{i:05}", text) for i, (text, _) in enumerate(pairs, 1)]
-        about = some_fields(row, (*DESCRIBED, *show))
+        about = select_fields(row, (*DESCRIBED, *show))
         pools.append(Pool(query_id, query, tuple(documents), about=about))
         judged += [
             (query_id, document.id, relevance, math.nan)
             for document, (_, relevance) in zip(documents, pairs, strict=True)
         ]
-    notes = [note("rows with an empty query", odd), note("empty documents of rows", blank)]
-    return Filled(pools, [line for line in notes if line]), judgments(url, judged)
+    notes = [
+        describe_left_out("rows with an empty query", odd),
+        describe_left_out("empty documents of rows", blank),
+    ]
+    return FilledPools(pools, [line for line in notes if line]), make_qrels(url, judged)
 
 
 def write_rows(url: str, pools: Iterable[Pool], qrels: pa.Table, positive: float = 1.0) -> int:

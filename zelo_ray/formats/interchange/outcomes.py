@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.ids import refuse_lossy
-from zelo_ray.formats.interchange.roles import Roles, plain
+from zelo_ray.formats.interchange.roles import Roles, normalize_name
+from zelo_ray.formats.lossy_ids import refuse_lossy_id
 
 Outcome = tuple[float, float, float]
 _MISSING = frozenset(("", "na", "nan", "null", "none"))
@@ -43,7 +43,7 @@ class PlainRows:
         return [self._number(name, row, value) for row, value in enumerate(self.columns[name])]
 
     def _text(self, name: str, row: int, value: object) -> str:
-        refuse_lossy(self.place(row), name, value)
+        refuse_lossy_id(self.place(row), name, value)
         if isinstance(value, str) and value:
             return value
         if isinstance(value, int) and not isinstance(value, bool):
@@ -71,7 +71,7 @@ def is_missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def outcomes(rows: PlainRows, roles: Roles) -> list[Outcome | None]:
+def read_outcomes(rows: PlainRows, roles: Roles) -> list[Outcome | None]:
     """Return the outcome of each row; None where an answer is missing.
 
     Raises:
@@ -146,14 +146,14 @@ def _lost(rows: PlainRows, columns: Mapping[str, str]) -> list[Outcome | None]:
 def _named(rows: PlainRows, columns: Mapping[str, str]) -> list[Outcome | None]:
     """Return the outcomes of rows that name a winner, itself or by the name of its column."""
     name, a, b = (columns[role] for role in ("winner", "a", "b"))
-    words = {plain(a): 0, "a": 0, plain(b): 1, "b": 1}
+    words = {normalize_name(a): 0, "a": 0, normalize_name(b): 1, "b": 1}
     by_name, by_word = list[int | None](), list[int | None]()
     cells = rows.columns[name]
     for value, first, second in zip(cells, rows.texts(a), rows.texts(b), strict=True):
         text = str(value)
         tie = _BOTH if text.lower().startswith(_TIES) else None
         by_name.append(0 if text == first else 1 if text == second else tie)
-        by_word.append(words.get(plain(text), tie))
+        by_word.append(words.get(normalize_name(text), tie))
     numbers = [row for row, value in enumerate(cells) if not is_missing(value)]
     sides = by_name if all(by_name[row] is not None for row in numbers) else by_word
     for row in numbers:

@@ -23,7 +23,7 @@ _HOLES = pa.schema(
 _K = 60
 
 
-def in_order(run: pa.Table) -> pa.Table:
+def sort_run(run: pa.Table) -> pa.Table:
     """Sort a run by query (as they first appear), score and document id (both descending).
 
     Scores are compared as 32-bit floats and ids by their bytes, as trec_eval does.
@@ -34,7 +34,7 @@ def in_order(run: pa.Table) -> pa.Table:
     Returns:
         The same rows, and a column ``rank`` (int64), which starts at 1 in each query.
     """
-    queries = codes(run["query_id"])
+    queries = category_codes(run["query_id"])
     with np.errstate(over="ignore"):
         scores = run["score"].to_numpy().astype(np.float32)
     keys = pa.table({"query": queries, "score": scores, "doc_id": run["doc_id"]})
@@ -46,12 +46,12 @@ def in_order(run: pa.Table) -> pa.Table:
     return run.take(order).append_column("rank", pa.array(np.arange(len(queries)) - starts + 1))
 
 
-def top(run: pa.Table, depth: int) -> pa.Table:
+def top_ranks(run: pa.Table, depth: int) -> pa.Table:
     """Return the first ``depth`` documents of each query, in the order of `in_order`."""
-    return in_order(run).filter(pc.field("rank") <= depth)
+    return sort_run(run).filter(pc.field("rank") <= depth)
 
 
-def holes(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> pa.Table:
+def find_unjudged(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> pa.Table:
     """Return the unjudged documents at the top of a run, for the queries of the truth.
 
     Args:
@@ -64,7 +64,7 @@ def holes(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> pa.Table
         run, query_id, doc_id and rank (int64), by query and rank.
     """
     is_judged = pc.is_in(run["query_id"], value_set=pc.unique(truth["query_id"]))
-    ranked = top(run.filter(is_judged), depth)
+    ranked = top_ranks(run.filter(is_judged), depth)
     place = pa.array(np.arange(len(ranked)))
     unjudged = ranked.append_column("place", place).join(
         truth.select(_PAIR), _PAIR, join_type="left anti"
@@ -74,7 +74,9 @@ def holes(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> pa.Table
     return pa.table([names, *unjudged.select([*_PAIR, "rank"]).columns], schema=_HOLES)
 
 
-def pooled(runs: Mapping[str, pa.Table], depth: int, judged: pa.Table | None = None) -> Candidates:
+def pool_candidates(
+    runs: Mapping[str, pa.Table], depth: int, judged: pa.Table | None = None
+) -> Candidates:
     """Merge the documents of several runs, to a depth, with all judged documents.
 
     The order tells nothing of the truth and favours no run: by reciprocal rank fusion of all runs
@@ -83,16 +85,16 @@ def pooled(runs: Mapping[str, pa.Table], depth: int, judged: pa.Table | None = N
     """
     candidates: Candidates = {}
     for name, run in runs.items():
-        ranked = top(run, depth)
+        ranked = top_ranks(run, depth)
         for query_id, doc_id, rank in columns(ranked, "query_id", "doc_id", "rank"):
             candidates.setdefault(query_id, {}).setdefault(doc_id, {})[name] = rank
     if judged is not None:
         for query_id, doc_id in columns(judged, *_PAIR):
             candidates.setdefault(query_id, {}).setdefault(doc_id, {})
-    return {query_id: fused(query_id, ranks) for query_id, ranks in candidates.items()}
+    return {query_id: fuse_ranks(query_id, ranks) for query_id, ranks in candidates.items()}
 
 
-def fused(query_id: str, ranks: Mapping[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+def fuse_ranks(query_id: str, ranks: Mapping[str, dict[str, int]]) -> dict[str, dict[str, int]]:
     """Order one query's documents as `pooled` describes."""
 
     def key(doc_id: str) -> tuple[float, str]:
@@ -102,9 +104,9 @@ def fused(query_id: str, ranks: Mapping[str, dict[str, int]]) -> dict[str, dict[
     return {doc_id: ranks[doc_id] for doc_id in sorted(ranks, key=key)}
 
 
-def repeated(table: pa.Table) -> tuple[str, str] | None:
+def find_repeated_pair(table: pa.Table) -> tuple[str, str] | None:
     """Return a pair of query and document that a table holds more than once, or None."""
-    queries, documents = (codes(table[name]) for name in _PAIR)
+    queries, documents = (category_codes(table[name]) for name in _PAIR)
     pairs = queries * (documents.max(initial=0) + 1) + documents
     ordered = np.sort(pairs)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
@@ -114,7 +116,7 @@ def repeated(table: pa.Table) -> tuple[str, str] | None:
     return table["query_id"][row].as_py(), table["doc_id"][row].as_py()
 
 
-def codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
+def category_codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Map each text of a column to a number: 0, 1, 2 ... as they first appear."""
     chunks = column.dictionary_encode().chunks
     return np.concatenate([np.empty(0, np.int64), *(c.indices.to_numpy() for c in chunks)])
@@ -125,7 +127,7 @@ def columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(table[name].to_pylist() for name in names), strict=True)
 
 
-def judgments(source: str, rows: Iterable[tuple[str, str, float, float]]) -> pa.Table:
+def make_qrels(source: str, rows: Iterable[tuple[str, str, float, float]]) -> pa.Table:
     """Build qrels from judgments of any source, and check them.
 
     Args:
@@ -138,10 +140,10 @@ def judgments(source: str, rows: Iterable[tuple[str, str, float, float]]) -> pa.
     Raises:
         InputError: there are none, one is no finite number, or a document is judged twice.
     """
-    return checked(source, table_of([Qrel(*row) for row in rows], Qrel))
+    return check_qrels(source, table_of([Qrel(*row) for row in rows], Qrel))
 
 
-def checked(source: str, table: pa.Table) -> pa.Table:
+def check_qrels(source: str, table: pa.Table) -> pa.Table:
     """Check qrels for what `judgments` promises, and return them."""
     if not len(table):
         raise InputError(f"{source}: holds no judged document")
@@ -152,6 +154,6 @@ def checked(source: str, table: pa.Table) -> pa.Table:
             f"{source}: the relevance of document {str(doc_id)!r} for query {str(query_id)!r} is "
             "not a finite number"
         )
-    if pair := repeated(table):
+    if pair := find_repeated_pair(table):
         raise InputError(f"{source}: document {pair[1]!r} of query {pair[0]!r} is judged twice")
     return table

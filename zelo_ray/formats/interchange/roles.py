@@ -56,7 +56,7 @@ class Roles:
         return self.items == ("a", "b")
 
 
-def roles_of(what: str, names: Sequence[str], given: Mapping[str, str]) -> Roles:
+def find_roles(what: str, names: Sequence[str], given: Mapping[str, str]) -> Roles:
     """Find the columns of comparisons.
 
     Args:
@@ -89,13 +89,13 @@ def roles_of(what: str, names: Sequence[str], given: Mapping[str, str]) -> Roles
     return Roles(columns, items, answers[0], votes)
 
 
-def plain(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Normalise the name of a column: ``Home.Team`` becomes ``home_team``."""
     return name.strip().lower().replace(".", "_").replace(" ", "_").replace("-", "_")
 
 
 def _usual(names: Sequence[str]) -> dict[str, str]:
-    plain_names = {plain(name): name for name in reversed(names)}
+    plain_names = {normalize_name(name): name for name in reversed(names)}
     columns = {}
     for role, usual in _NAMES.items():
         if matches := [plain_names[name] for name in usual if name in plain_names]:

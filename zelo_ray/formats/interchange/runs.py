@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import pieces, stem
+from zelo_ray.formats.files import file_stem, part_files
 from zelo_ray.formats.interchange import trec
-from zelo_ray.formats.interchange.cells import typed
-from zelo_ray.formats.interchange.pooling import repeated
-from zelo_ray.formats.interchange.truth import look, scored
-from zelo_ray.formats.pools import short
-from zelo_ray.formats.record import refuse_unfinished
+from zelo_ray.formats.interchange.cells import read_typed_columns
+from zelo_ray.formats.interchange.pooling import find_repeated_pair
+from zelo_ray.formats.interchange.truth import probe_truth, read_scored_documents
+from zelo_ray.formats.pools import shorten_error
+from zelo_ray.formats.run_record import refuse_unfinished
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options.places import split_name
 from zelo_ray.records import Ranked
@@ -40,7 +40,7 @@ def read_runs(urls: Iterable[str], *, ranks: bool = False) -> dict[str, pa.Table
     """
     runs: dict[str, pa.Table] = {}
     for source in urls:
-        called, url = ("", source) if pieces(source) else split_name(source)
+        called, url = ("", source) if part_files(source) else split_name(source)
         refuse_unfinished(url)
         tables = [*_read(url, ranks=ranks)]
         if called and len(tables) > 1:
@@ -60,27 +60,27 @@ def without_ranks(runs: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
 
 def _read(url: str, *, ranks: bool) -> Iterable[tuple[str, pa.Table]]:
     schema = schema_of(Ranked)
-    sight = look(url)
+    sight = probe_truth(url)
     if {"query", "documents"} <= sight.columns:
-        rows = [row[:3] for row in scored(url)]
+        rows = [row[:3] for row in read_scored_documents(url)]
         columns = zip(*rows, strict=True) if rows else [()] * len(schema)
         arrays = [pa.array(column, of) for column, of in zip(columns, schema.types, strict=True)]
-        return [(stem(url), _checked(url, pa.table(arrays, schema=schema)))]
+        return [(file_stem(url), _checked(url, pa.table(arrays, schema=schema)))]
     names = {*schema.names}
     if not (url.endswith(".parquet") or names <= sight.columns):
-        if sight.names or (len(sight.line.split()) < _COLUMNS and sight.said != "nothing"):
-            raise InputError(f"{url}: holds no run of a known kind (but {sight.said}); {_KNOWN}")
+        if sight.names or (len(sight.line.split()) < _COLUMNS and sight.summary != "nothing"):
+            raise InputError(f"{url}: holds no run of a known kind (but {sight.summary}); {_KNOWN}")
         return [trec.read_run(url, ranks=ranks)]
     if missing := names - sight.columns:
         raise InputError(f"{url}: a run has a column {min(missing)}")
     wanted = {"run": pa.string()} if "run" in sight.columns else {}
     wanted |= dict(zip(schema.names, schema.types, strict=True))
-    table, place = typed(url, wanted)
+    table, place = read_typed_columns(url, wanted)
     _refuse_empty(table, place)
     if ranks and "rank" in sight.columns:
         table = _with_ranks(url, table)
     if "run" not in table.column_names:
-        return [(stem(url), _checked(url, table))]
+        return [(file_stem(url), _checked(url, table))]
     names = pc.unique(table["run"]).to_pylist()
     parts = {name: table.filter(pc.equal(table["run"], name)) for name in names}
     return [(name, _checked(url, part.drop_columns(["run"]))) for name, part in parts.items()]
@@ -88,7 +88,9 @@ def _read(url: str, *, ranks: bool) -> Iterable[tuple[str, pa.Table]]:
 
 def _with_ranks(url: str, table: pa.Table) -> pa.Table:
     try:
-        return table.append_column("rank", typed(url, {"rank": pa.float64()})[0]["rank"])
+        return table.append_column(
+            "rank", read_typed_columns(url, {"rank": pa.float64()})[0]["rank"]
+        )
     except InputError:  # they order nothing, so they may be anything
         return table
 
@@ -110,9 +112,9 @@ def _checked(url: str, table: pa.Table) -> pa.Table:
     try:
         run = table.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"{url}: {short(error)}") from None
+        raise InputError(f"{url}: {shorten_error(error)}") from None
     if not pc.all(pc.is_finite(run["score"])).as_py():
         raise InputError(f"{url}: a score is not a finite number")
-    if pair := repeated(run):
+    if pair := find_repeated_pair(run):
         raise InputError(f"{url}: document {pair[1]!r} of query {pair[0]!r} is ranked twice")
     return run.append_column("rank", table["rank"]) if "rank" in table.column_names else run

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.judgments import JudgmentsFile
-from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
+from zelo_ray.formats.interchange.winner_rows import HUMAN_VOTES, VOTES
 from zelo_ray.options.scales import Scale
 
 GRADES = pa.schema(
@@ -24,7 +24,7 @@ GRADES = pa.schema(
 )
 
 
-def on_scale(
+def check_grades(
     url: str, part: JudgmentsFile, levels: int, notes: list[str], *, clip: bool
 ) -> pa.Table:
     """Return the grades of a part as whole numbers of the scale, with the columns of ``GRADES``.
@@ -64,7 +64,7 @@ def on_scale(
     return table.select(GRADES.names).cast(GRADES)
 
 
-def own_scales(
+def map_own_scales(
     part: JudgmentsFile, scales: Mapping[str, Scale], levels: int, notes: list[str], *, clip: bool
 ) -> tuple[JudgmentsFile, pa.Table]:
     """Map the grades of judges with scales of their own onto the common scale.
@@ -84,7 +84,7 @@ def own_scales(
         InputError: a grade of such a judge is no whole number, or none of its scale, or a file of
             one judge has a document twice.
     """
-    if not part.own:
+    if not part.names_judges:
         _refuse_twice(part)
     judges = part.table["judge"].to_numpy()
     grades = part.table["grade"].to_numpy().copy()
@@ -101,15 +101,15 @@ def own_scales(
             )
         if outside := int((inside != raw).sum()):
             notes.append(f"{name}: {outside:,} of {len(raw):,} grades clipped to {scale}")
-        grades[rows] = inside - scale.low if scale.ranks else mapped(inside, scale, levels)
+        grades[rows] = inside - scale.low if scale.ranks else map_grades(inside, scale, levels)
         alone[rows] = scale.ranks
     at = part.table.schema.get_field_index("grade")
     table = part.table.set_column(at, "grade", pa.array(grades))
     rank_grades = table.filter(pa.array(alone)).select(GRADES.names).cast(GRADES)
-    return replace(part, table=table).only(pa.chunked_array([pa.array(~alone)])), rank_grades
+    return replace(part, table=table).filter_rows(pa.chunked_array([pa.array(~alone)])), rank_grades
 
 
-def mapped(grades: NDArray[np.float64], scale: Scale, levels: int) -> NDArray[np.float64]:
+def map_grades(grades: NDArray[np.float64], scale: Scale, levels: int) -> NDArray[np.float64]:
     """Map grades of a scale to the nearest of 0 to ``levels`` - 1, and its ends to the ends."""
     nearest_levels: NDArray[np.float64] = np.floor(
         (grades - scale.low) * (levels - 1) / (scale.high - scale.low) + 0.5
@@ -131,7 +131,7 @@ def _refuse_twice(part: JudgmentsFile) -> None:
         )
 
 
-def preferences(part: JudgmentsFile) -> pa.Table:
+def check_preferences(part: JudgmentsFile) -> pa.Table:
     """Return the votes of a part, with the columns of ``VOTES``, or ``VOICES`` if raters are known.
 
     Raises:
@@ -147,11 +147,11 @@ def preferences(part: JudgmentsFile) -> pa.Table:
     if (row := pc.index(same, True).as_py()) >= 0:
         document = part.table["doc_id_a"][row].as_py()
         raise InputError(f"{part.place(row)}: document {document!r} is compared with itself")
-    schema = VOICES if "rater" in part.table.column_names else VOTES
+    schema = HUMAN_VOTES if "rater" in part.table.column_names else VOTES
     return part.table.select(schema.names).cast(schema)
 
 
-def graded_pairs(grades: pa.Table, votes: pa.Table) -> pa.Table:
+def pairs_by_grades(grades: pa.Table, votes: pa.Table) -> pa.Table:
     """Turn people's grades into a preference on every pair with votes: for the higher mean grade.
 
     Equal grades give no preference.
@@ -181,4 +181,8 @@ def graded_pairs(grades: pa.Table, votes: pa.Table) -> pa.Table:
         swapped=None,
         rater="grades",
     )
-    return pa.Table.from_pandas(frame, preserve_index=False).select(VOICES.names).cast(VOICES)
+    return (
+        pa.Table.from_pandas(frame, preserve_index=False)
+        .select(HUMAN_VOTES.names)
+        .cast(HUMAN_VOTES)
+    )

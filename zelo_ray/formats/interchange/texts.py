@@ -10,14 +10,14 @@ from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.delimited import first_line, text_columns
-from zelo_ray.formats.files import lines, listing, text_of, writing
-from zelo_ray.formats.ids import refuse_lossy
-from zelo_ray.formats.interchange.about import all_fields, is_topics, read_topics
+from zelo_ray.formats.files import decode_line, list_directory, open_for_writing, read_placed_lines
 from zelo_ray.formats.interchange.pooling import Candidates
-from zelo_ray.formats.own_query import OwnQueries, mark_of
-from zelo_ray.formats.pools import find_shards, plain_name
-from zelo_ray.formats.stored import names_of, rows
-from zelo_ray.formats.wording import counted, is_utf8, no_utf8
+from zelo_ray.formats.interchange.query_fields import is_topics, other_fields, read_topics
+from zelo_ray.formats.lossy_ids import refuse_lossy_id
+from zelo_ray.formats.own_query import OwnQueries, left_out_field
+from zelo_ray.formats.pools import find_shards, unpacked_name
+from zelo_ray.formats.stored import read_column_names, read_table_rows
+from zelo_ray.formats.wording import counted, is_utf8, not_utf8_message
 from zelo_ray.records import Document, Pool
 
 _IDS = (
@@ -35,12 +35,12 @@ _UNNAMED: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledPools:
     """Pools, and notes on what was left out of them."""
 
     pools: list[Pool]
     notes: list[str]
-    own: frozenset[str] = frozenset()
+    own_queries: frozenset[str] = frozenset()
     """queries that were left out of their own candidates"""
 
 
@@ -71,15 +71,15 @@ def read_texts(
     made = _query if part == "queries" else _document
     for file in _files(url, part):
         if _is_table(file, columns.values()):
-            for place, row in rows(file):
+            for place, row in read_table_rows(file):
                 doc_id = _id(place, row, columns.get("id", ""))
                 if wanted is None or doc_id in wanted:
                     yield made(place, doc_id, row, columns)
         elif is_topics(file):
             yield from (t for t in read_topics(file) if wanted is None or t.id in wanted)
         else:
-            for place, line in lines(file):
-                id_, tab, text = text_of(place, line).partition("\t")
+            for place, line in read_placed_lines(file):
+                id_, tab, text = decode_line(place, line).partition("\t")
                 if not tab:
                     raise InputError(f"{place}: has no tab; a line is id<TAB>text")
                 if wanted is None or id_ in wanted:
@@ -89,12 +89,12 @@ def read_texts(
 def columns_in(url: str, part: str, columns: Collection[str]) -> list[str]:
     """Return the columns of such texts, as far as the first row of the first file shows them."""
     files = _files(url, part)
-    return names_of(files[0]) if files and _is_table(files[0], columns) else []
+    return read_column_names(files[0]) if files and _is_table(files[0], columns) else []
 
 
 def _is_table(file: str, columns: Iterable[str] = ()) -> bool:
     """Return whether a file has columns with names, rather than lines of ``id<TAB>text``."""
-    if plain_name(file).endswith((".jsonl", ".ndjson", ".json", ".parquet", ".csv")):
+    if unpacked_name(file).endswith((".jsonl", ".ndjson", ".json", ".parquet", ".csv")):
         return True
     line = first_line(file)[1].lstrip()
     names = set(text_columns(file))
@@ -102,7 +102,7 @@ def _is_table(file: str, columns: Iterable[str] = ()) -> bool:
     return line.startswith(b"{") or usual or not names.isdisjoint(columns)
 
 
-def parts(url: str, part: str, split: str = "test") -> list[str]:
+def find_parts(url: str, part: str, split: str = "test") -> list[str]:
     """Find the files of one part of a collection: ``part.jsonl``, or those in ``part/``.
 
     A corpus may be called docs, documents or collection, and queries topics.
@@ -111,7 +111,7 @@ def parts(url: str, part: str, split: str = "test") -> list[str]:
         InputError: there is none, or several splits and none of this name.
     """
     usual, url = (part, *_ALSO.get(part, ())), url.rstrip("/")
-    stems = {name.split(".")[0] for name in listing(url) or ()}
+    stems = {name.split(".")[0] for name in list_directory(url) or ()}
     if stems.isdisjoint(usual) and (itself := url.rpartition("/"))[2] in usual:
         return _parts(itself[0] or ".", itself[2], split)
     return _parts(url, next((name for name in usual if name in stems), part), split)
@@ -119,8 +119,8 @@ def parts(url: str, part: str, split: str = "test") -> list[str]:
 
 def _files(url: str, part: str) -> list[str]:
     """Return the files of texts at a place: a file, the parts of a folder, or a glob's matches."""
-    if listing(url) is not None:
-        return parts(url, part)
+    if list_directory(url) is not None:
+        return find_parts(url, part)
     return find_shards([url]) if has_magic(url) else [url]
 
 
@@ -130,17 +130,17 @@ def _parts(url: str, part: str, split: str) -> list[str]:
     Raises:
         InputError: there is none, or several splits and none of this name.
     """
-    root, entries = url.rstrip("/"), listing(url.rstrip("/")) or ()
+    root, entries = url.rstrip("/"), list_directory(url.rstrip("/")) or ()
     for ending in _ENDINGS:
-        if matches := [name for name in entries if plain_name(name) == f"{part}{ending}"]:
+        if matches := [name for name in entries if unpacked_name(name) == f"{part}{ending}"]:
             return [f"{root}/{matches[0]}"]
-    inside = listing(f"{root}/{part}") or []
+    inside = list_directory(f"{root}/{part}") or []
     shown = [name for name in inside if not name.startswith(".")]
     if odd := next((name for name in shown if not is_utf8(name)), ""):
-        raise InputError(no_utf8(f"{root}/{part}/{odd}"))
+        raise InputError(not_utf8_message(f"{root}/{part}/{odd}"))
     once = dict[str, str]()  # by its first part: a file in two forms is read in one
     for ending in _ENDINGS:
-        for name in (name for name in shown if plain_name(name).endswith(ending)):
+        for name in (name for name in shown if unpacked_name(name).endswith(ending)):
             once.setdefault(name.split(".")[0], name)
     files = sorted(once.values())
     splits = {name.split(".")[0].split("-")[0] for name in files}
@@ -154,9 +154,9 @@ def _parts(url: str, part: str, split: str) -> list[str]:
     raise InputError(f"{root}: holds none of {names}, {part}/")
 
 
-def fill(
+def make_filled_pools(
     candidates: Candidates, queries: Mapping[str, Document], texts: Iterable[Document]
-) -> Filled:
+) -> FilledPools:
     """Make pools of candidates, in their order.
 
     A document keeps the ranks that runs gave it in its metadata. The query itself (see
@@ -169,31 +169,34 @@ def fill(
         texts: the documents; those that no query wants are passed over.
     """
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
-    corpus = by_id(document for document in texts if document.id in wanted)
-    shown = {doc_id for doc_id, document in corpus.items() if usable(document.content)}
+    corpus = index_by_id(document for document in texts if document.id in wanted)
+    shown = {doc_id for doc_id, document in corpus.items() if has_visible_text(document.content)}
     pools, own_queries = [], OwnQueries()
     for query_id, ranks in candidates.items():
         query = queries.get(query_id)
-        if query and usable(query.content):
+        if query and has_visible_text(query.content):
             documents = (
                 _ranked(corpus[d], ranks[d])
                 for d in ranks
-                if d in shown and not own_queries.meet(query_id, query.content, corpus[d])
+                if d in shown
+                and not own_queries.check_candidate(query_id, query.content, corpus[d])
             )
             pool = Pool(query_id, query.content, tuple(documents), about=query.metadata)
             pools.append(pool)
     query_ids = {pool.query_id for pool in pools}
     wanted = {doc_id for query_id in query_ids for doc_id in candidates[query_id]}
     lines = [
-        note("queries without a text", [q for q in candidates if q not in query_ids]),
-        note("documents that the corpus lacks", sorted(wanted - corpus.keys()), len(wanted)),
-        note("documents with an empty text", sorted(wanted & corpus.keys() - shown)),
+        describe_left_out("queries without a text", [q for q in candidates if q not in query_ids]),
+        describe_left_out(
+            "documents that the corpus lacks", sorted(wanted - corpus.keys()), len(wanted)
+        ),
+        describe_left_out("documents with an empty text", sorted(wanted & corpus.keys() - shown)),
     ]
     notes = [*own_queries.notes(), *(line for line in lines if line)]
-    return Filled(pools, notes, frozenset(own_queries.same))
+    return FilledPools(pools, notes, frozenset(own_queries.same))
 
 
-def by_id(texts: Iterable[Document]) -> dict[str, Document]:
+def index_by_id(texts: Iterable[Document]) -> dict[str, Document]:
     """Index documents or queries by id; of two that differ in metadata alone, keep the first.
 
     Raises:
@@ -209,7 +212,7 @@ def by_id(texts: Iterable[Document]) -> dict[str, Document]:
 def write_lines(url: str, of: Iterable[bytes]) -> int:
     """Write lines; return how many."""
     written = 0
-    with writing(url) as file:
+    with open_for_writing(url) as file:
         for line in of:
             file.write(line + b"\n")
             written += 1
@@ -225,7 +228,7 @@ def pool_line(pool: Pool, own_fields: Collection[str] = ()) -> bytes:
     """
     session = {"session_id": pool.session_id} if pool.session_id else {}
     documents = [document_row(document) for document in pool.documents]
-    left_out = mark_of(pool.query_id, own_fields)
+    left_out = left_out_field(pool.query_id, own_fields)
     return orjson.dumps({**session, "query": query_row(pool), "documents": documents, **left_out})
 
 
@@ -262,12 +265,12 @@ def _ranked(document: Document, ranks: dict[str, int]) -> Document:
     return Document(document.id, document.content, metadata)
 
 
-def usable(text: str) -> bool:
+def has_visible_text(text: str) -> bool:
     """Return whether a judge can be shown a text: it is not blank and has no NUL."""
     return bool(text.strip()) and "\0" not in text
 
 
-def note(what: str, ids: list[str], of: int = 0) -> str:
+def describe_left_out(what: str, ids: list[str], of: int = 0) -> str:
     """Describe what was left out, and of how many documents; return "" if nothing was."""
     shown = ", ".join(ids[:3]) + (" ..." if len(ids) > 3 else "")
     more = f" of {counted(of, 'document')}" if of else ""
@@ -276,7 +279,7 @@ def note(what: str, ids: list[str], of: int = 0) -> str:
 
 def _id(place: str, row: Mapping[str, Any], column: str) -> str:
     value = next((row[name] for name in (column, *_IDS) if name in row), None)
-    refuse_lossy(place, "the id", value)
+    refuse_lossy_id(place, "the id", value)
     if not isinstance(value, str | int):
         header = ", ".join(row)
         raise InputError(
@@ -309,4 +312,4 @@ def _query(place: str, query_id: str, row: Mapping[str, Any], named: Mapping[str
     by = next(name for name in (named.get("id", ""), *_IDS) if name in row)
     columns = {**named, "text": text} if text == "title" else named
     content = _document(place, query_id, row, columns).content
-    return Document(query_id, content, all_fields(row, {by, text, "title", "metadata"}))
+    return Document(query_id, content, other_fields(row, {by, text, "title", "metadata"}))

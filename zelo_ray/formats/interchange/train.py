@@ -9,7 +9,7 @@ from zelo_ray.formats.interchange.pooling import columns
 from zelo_ray.records import Pool
 
 
-def rows(pools: Sequence[Pool], scores: pa.Table) -> tuple[Iterator[bytes], int]:
+def training_rows(pools: Sequence[Pool], scores: pa.Table) -> tuple[Iterator[bytes], int]:
     """Return a JSON line for each judged document that has a text.
 
     ``{"query_id", "doc_id", "query", "document", "score"}``, in the order of the pools; the score

@@ -15,9 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from zelo_ray.errors import InputError, Unwritable
-from zelo_ray.formats.files import blocks, lines, stem, text_of, writing
-from zelo_ray.formats.ids import refuse_lossy_column
-from zelo_ray.formats.interchange.pooling import in_order, repeated
+from zelo_ray.formats.files import (
+    decode_line,
+    file_stem,
+    open_for_writing,
+    read_blocks,
+    read_placed_lines,
+)
+from zelo_ray.formats.interchange.pooling import find_repeated_pair, sort_run
+from zelo_ray.formats.lossy_ids import refuse_lossy_ids
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Ranked
 
@@ -88,7 +94,7 @@ def read_run(url: str, *, ranks: bool = False) -> tuple[str, pa.Table]:
     """
     table = _read(url, _RANKED if ranks else _RUN)
     tags = pc.unique(table["tag"])
-    name = tags[0].as_py() if len(tags) == 1 else stem(url)
+    name = tags[0].as_py() if len(tags) == 1 else file_stem(url)
     if ranks:
         at = table.schema.get_field_index("rank")
         table = table.set_column(at, "rank", _ranks(table["rank"]))
@@ -113,7 +119,7 @@ def write_qrels(url: str, qrels: pa.Table, decimals: int | None = None) -> None:
     Raises:
         Unwritable: a TREC file cannot hold an id, or a relevance is no finite number.
     """
-    relevance = numbers(url, qrels["relevance"], decimals)
+    relevance = format_numbers(url, qrels["relevance"], decimals)
     _write(url, qrels, lambda part, at: (part["query_id"], "0", part["doc_id"], relevance[at]))
 
 
@@ -124,8 +130,8 @@ def write_run(url: str, name: str, run: pa.Table) -> None:
         Unwritable: a TREC file cannot hold the name or an id, or a score is no finite number.
     """
     _refuse_white(url, "the run's name", pa.chunked_array([[name]]))
-    ordered = in_order(run)
-    scores = numbers(url, ordered["score"])
+    ordered = sort_run(run)
+    scores = format_numbers(url, ordered["score"])
     ranks = pc.cast(ordered["rank"], pa.string())
     _write(
         url,
@@ -134,7 +140,9 @@ def write_run(url: str, name: str, run: pa.Table) -> None:
     )
 
 
-def numbers(url: str, values: pa.ChunkedArray, decimals: int | None = None) -> pa.ChunkedArray:
+def format_numbers(
+    url: str, values: pa.ChunkedArray, decimals: int | None = None
+) -> pa.ChunkedArray:
     """Format numbers as the shortest text that reads as the same number: ``3``, ``-0.25``.
 
     Raises:
@@ -151,21 +159,21 @@ def numbers(url: str, values: pa.ChunkedArray, decimals: int | None = None) -> p
 def _read(url: str, form: _Form) -> pa.Table:
     """Read all lines: by Arrow in blocks of regular lines, else one by one."""
     tables, number = [form.schema.empty_table()], 0
-    for block in blocks(url):
-        table = _fast(block, form)
-        tables.append(_slow(url, number, block, form) if table is None else table)
+    for block in read_blocks(url):
+        table = _parse_block(block, form)
+        tables.append(_parse_lines(url, number, block, form) if table is None else table)
         number += block.count(b"\n")
     table = pa.concat_tables(tables)
     if not len(table):
         raise InputError(f"{url}: holds no line of {form.what}")
     for name in ("query_id", "doc_id"):
-        refuse_lossy_column(table[name], name, lambda row: f"{url}: row {row + 1}")
-    if pair := repeated(table):
+        refuse_lossy_ids(table[name], name, lambda row: f"{url}: row {row + 1}")
+    if pair := find_repeated_pair(table):
         raise InputError(_twice(url, pair, form))
     return table
 
 
-def _fast(block: bytes, form: _Form) -> pa.Table | None:
+def _parse_block(block: bytes, form: _Form) -> pa.Table | None:
     """Parse the columns of one block by Arrow; return None if any line is irregular."""
     block = block.translate(_BLANKS)
     while b"  " in block:
@@ -196,7 +204,7 @@ def _arrows(block: bytes) -> pa.BufferReader:
     return pa.BufferReader(copy.getvalue())
 
 
-def _slow(url: str, number: int, block: bytes, form: _Form) -> pa.Table:
+def _parse_lines(url: str, number: int, block: bytes, form: _Form) -> pa.Table:
     rows = []
     for at, line in enumerate(block.split(b"\n"), number + 1):
         if line.strip():
@@ -212,7 +220,7 @@ def _row(place: str, line: bytes, form: _Form) -> dict[str, str | float]:
             f"{place}: {len(parts)} columns; {form.what} has {wanted}: {' '.join(form.columns)}"
         )
     cells = dict(zip(form.columns, parts, strict=False))
-    row: dict[str, str | float] = {n: text_of(place, cells[n]) for n in form.schema.names}
+    row: dict[str, str | float] = {n: decode_line(place, cells[n]) for n in form.schema.names}
     text = cells[form.number]
     try:
         row[form.number] = float(text) if b"_" not in text else math.nan
@@ -225,7 +233,7 @@ def _row(place: str, line: bytes, form: _Form) -> dict[str, str | float]:
 
 def _twice(url: str, pair: tuple[str, str], form: _Form) -> str:
     places = []
-    for place, line in lines(url):
+    for place, line in read_placed_lines(url):
         cells = dict(zip(form.columns, line.split(), strict=False))
         if (cells["query_id"].decode(), cells["doc_id"].decode()) == pair:
             places.append(place)
@@ -252,7 +260,7 @@ def _write(
 ) -> None:
     for name in ("query_id", "doc_id"):
         _refuse_white(url, f"the {name}", table[name])
-    with writing(url) as file:
+    with open_for_writing(url) as file:
         for start in range(0, len(table), _ROWS):
             part = table.slice(start, _ROWS)
             cells = columns(part, slice(start, start + len(part)))

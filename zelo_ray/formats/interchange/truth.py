@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.delimited import first_line, is_headed
-from zelo_ray.formats.files import listing
+from zelo_ray.formats.delimited import first_line, has_header
+from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.interchange import beir, mteb, trec
-from zelo_ray.formats.interchange.cells import typed
-from zelo_ray.formats.interchange.pooling import checked, judgments
-from zelo_ray.formats.interchange.texts import Filled
-from zelo_ray.formats.interchange.work import pool_lines
-from zelo_ray.formats.pools import short
-from zelo_ray.formats.record import refuse_unfinished
-from zelo_ray.formats.stored import names_of, rows
+from zelo_ray.formats.interchange.cells import read_typed_columns
+from zelo_ray.formats.interchange.pooling import check_qrels, make_qrels
+from zelo_ray.formats.interchange.texts import FilledPools
+from zelo_ray.formats.interchange.unjudged_pools import pool_lines
+from zelo_ray.formats.pools import shorten_error
+from zelo_ray.formats.run_record import refuse_unfinished
+from zelo_ray.formats.stored import read_column_names, read_table_rows
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Qrel
 
@@ -41,7 +41,7 @@ class TruthProbe:
     line: bytes = b""
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """Describe the place in a few words, for messages."""
         try:
             text = ", ".join([*self.names, *sorted(self.columns)]) or self.line.decode()
@@ -51,15 +51,15 @@ class TruthProbe:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TruthFormat:
     """A format of judgments: how it is recognised, and how it is read.
 
     ``pools`` reads its texts, if it has any; ``by_people``: people's judgments have this format.
     """
 
-    looks: Callable[[TruthProbe], bool]
+    matches: Callable[[TruthProbe], bool]
     truth: Callable[[str], pa.Table]
-    pools: Callable[[str], Filled] | None = None
+    pools: Callable[[str], FilledPools] | None = None
     by_people: bool = False
 
 
@@ -76,7 +76,7 @@ def read_truth(url: str, also: Sequence[str] = ()) -> pa.Table:
     Raises:
         InputError: it is of no known kind, or something in it is wrong.
     """
-    return kind_of(url, also)[1].truth(url)
+    return detect_format(url, also)[1].truth(url)
 
 
 def digest_judgments(table: pa.Table) -> str:
@@ -137,27 +137,27 @@ def as_grades(url: str, table: pa.Table, levels: int = 4) -> pa.Table:
     return table.set_column(2, "relevance", pa.array(grades))
 
 
-def read_pools(url: str) -> Filled:
+def read_pools(url: str) -> FilledPools:
     """Read the pools of a place that holds judgments and texts.
 
     Raises:
         InputError: it holds no texts, or something in it is wrong.
     """
-    name, kind = kind_of(url)
+    name, kind = detect_format(url)
     if kind.pools is None:
-        kinds = "; ".join(name for name, kind in KINDS.items() if kind.pools)
+        kinds = "; ".join(name for name, kind in TRUTH_FORMATS.items() if kind.pools)
         raise InputError(f"{url}: {name} hold no texts; these do: {kinds}")
     return kind.pools(url)
 
 
-def pools_of_truth(url: str) -> str | None:
+def pools_file_of_truth(url: str) -> str | None:
     """Return the place of the judged pools as lines that `annotate` reads; None if missing."""
-    names = listing(url)
+    names = list_directory(url)
     if names is not None:
         return f"{url.rstrip('/')}/{ANNOTATED}" if ANNOTATED in names else None
     folder, _, name = url.rpartition("/")
     if name == SCORES:
-        return pools_of_truth(folder or ".")
+        return pools_file_of_truth(folder or ".")
     return url if is_annotated(url) else None
 
 
@@ -167,53 +167,53 @@ def holds_texts(url: str) -> bool:
     Raises:
         InputError: as `kind_of`.
     """
-    if kind_of(url)[1].pools is None:
+    if detect_format(url)[1].pools is None:
         return False
-    names = listing(url)
+    names = list_directory(url)
     stems = {name.split(".")[0] for name in names or ()}
     return names is None or SCORES in names or {"corpus", "queries"} <= stems
 
 
-def kind_of(url: str, also: Sequence[str] = ()) -> tuple[str, Kind]:
+def detect_format(url: str, also: Sequence[str] = ()) -> tuple[str, TruthFormat]:
     """Recognise the kind of a place: its name, and how to read it; ``also`` as in `read_truth`.
 
     Raises:
         InputError: nothing that is known.
     """
-    sight = look(url)
-    for name, kind in KINDS.items():
-        if kind.looks(sight):
+    sight = probe_truth(url)
+    for name, kind in TRUTH_FORMATS.items():
+        if kind.matches(sight):
             return name, kind
     raise InputError(
-        f"{url}: holds no judgments of a known kind (but {sight.said}); "
-        f"known are: {'; '.join([*KINDS, *also])}"
+        f"{url}: holds no judgments of a known kind (but {sight.summary}); "
+        f"known are: {'; '.join([*TRUTH_FORMATS, *also])}"
     )
 
 
-def look(url: str) -> TruthProbe:
+def probe_truth(url: str) -> TruthProbe:
     """Look at the names, columns or first line of a place.
 
     Raises:
         InputError: it cannot be read, or is of a run that is not finished.
     """
     refuse_unfinished(url)
-    if (names := listing(url)) is not None:
+    if (names := list_directory(url)) is not None:
         return TruthProbe(names=tuple(names))
-    columns = frozenset(names_of(url))
+    columns = frozenset(read_column_names(url))
     # The first line of JSON may look like that of any other text.
-    is_typed = url.endswith(".parquet") or (columns and not is_headed(url))
+    is_typed = url.endswith(".parquet") or (columns and not has_header(url))
     return TruthProbe(columns=columns, line=b"" if is_typed else first_line(url)[1])
 
 
 def _scores(url: str) -> pa.Table:
     """Read scores.parquet, or a table of query_id, doc_id, and relevance, score or grade."""
-    names = names_of(url)
+    names = read_column_names(url)
     value = next((name for name in _VALUES if name in names), "score")
     numbers = [name for name in (value, "std_error", "truth_error") if name in names]
     text = dict.fromkeys(("query_id", "doc_id"), pa.string())
     if missing := [name for name in (*text, value) if name not in names]:
         raise InputError(f"{url}: has no column {missing[0]}")
-    table, place = typed(url, text | dict.fromkeys(numbers, pa.float64()))
+    table, place = read_typed_columns(url, text | dict.fromkeys(numbers, pa.float64()))
     judged = pc.is_valid(table[value])
     for name in text:
         row = pc.index(pc.and_(judged, pc.is_null(table[name])), True).as_py()
@@ -224,7 +224,7 @@ def _scores(url: str) -> pa.Table:
     if pc.any(pc.or_(pc.is_inf(errors), pc.less(errors, 0))).as_py():
         raise InputError(f"{url}: a std_error is below 0, or infinite")
     table = table.set_column(3, "std_error", errors)
-    return checked(url, table.rename_columns(schema_of(Qrel).names).cast(schema_of(Qrel)))
+    return check_qrels(url, table.rename_columns(schema_of(Qrel).names).cast(schema_of(Qrel)))
 
 
 def with_error(table: pa.Table) -> pa.Table:
@@ -245,21 +245,21 @@ def with_error(table: pa.Table) -> pa.Table:
 
 
 def _annotated(url: str) -> pa.Table:
-    return judgments(url, scored(url))
+    return make_qrels(url, read_scored_documents(url))
 
 
 def is_annotated(url: str) -> bool:
     """Return whether a place holds JSON lines of a query and its documents."""
-    return {"query", "documents"} <= look(url).columns
+    return {"query", "documents"} <= probe_truth(url).columns
 
 
-def scored(url: str) -> Iterator[tuple[str, str, float, float]]:
+def read_scored_documents(url: str) -> Iterator[tuple[str, str, float, float]]:
     """Yield query, document, score and NaN of each scored document of annotated JSON lines.
 
     Raises:
         InputError: a line is none.
     """
-    for place, row in rows(url):
+    for place, row in read_table_rows(url):
         try:
             for document in row["documents"]:
                 if document.get("score") is not None:
@@ -272,7 +272,7 @@ def scored(url: str) -> Iterator[tuple[str, str, float, float]]:
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{place}: needs query.id, and documents with an id and perhaps a score, a number "
-                f"({short(error)})"
+                f"({shorten_error(error)})"
             ) from None
 
 
@@ -289,52 +289,53 @@ def _number(document: dict[str, Any]) -> float:
     return float(score)
 
 
-def _annotated_pools(url: str) -> Filled:
-    return Filled([pool for _, pool in pool_lines([url])], [])
+def _annotated_pools(url: str) -> FilledPools:
+    return FilledPools([pool for _, pool in pool_lines([url])], [])
 
 
 def _has_qrels(sight: TruthProbe) -> bool:
     return any(name.split(".")[0] == "qrels" for name in sight.names)
 
 
-KINDS = {
-    "the --out of annotate": Kind(
-        looks=lambda sight: SCORES in sight.names,
+_TABLES = "Parquet, CSV, TSV or JSON tables of query_id, doc_id and relevance, score or grade"
+TRUTH_FORMATS = {
+    "the --out of annotate": TruthFormat(
+        matches=lambda sight: SCORES in sight.names,
         truth=lambda url: _scores(f"{url.rstrip('/')}/{SCORES}"),
         pools=lambda url: _annotated_pools(f"{url.rstrip('/')}/{ANNOTATED}"),
     ),
-    "Parquet, CSV, TSV or JSON tables of query_id, doc_id and relevance, score or grade": Kind(
-        looks=lambda sight: (
+    _TABLES: TruthFormat(
+        matches=lambda sight: (
             {"query_id", "doc_id"} <= sight.columns and not sight.columns.isdisjoint(_VALUES)
         ),
         truth=_scores,
     ),
-    "MTEB reranking rows": Kind(
-        looks=lambda sight: sight.columns >= mteb.COLUMNS,
+    "MTEB reranking rows": TruthFormat(
+        matches=lambda sight: sight.columns >= mteb.COLUMNS,
         truth=lambda url: mteb.read_rows(url)[1],
         pools=lambda url: mteb.read_rows(url)[0],
         by_people=True,
     ),
-    "annotated JSON lines (query, documents with a score)": Kind(
-        looks=lambda sight: {"query", "documents"} <= sight.columns,
+    "annotated JSON lines (query, documents with a score)": TruthFormat(
+        matches=lambda sight: {"query", "documents"} <= sight.columns,
         truth=_annotated,
         pools=_annotated_pools,
     ),
-    "a BEIR or MTEB directory (corpus, queries, qrels)": Kind(
-        looks=_has_qrels,
+    "a BEIR or MTEB directory (corpus, queries, qrels)": TruthFormat(
+        matches=_has_qrels,
         truth=beir.read_qrels,
         pools=beir.read_pools,
         by_people=True,
     ),
-    "BEIR qrels (query-id, corpus-id, score)": Kind(
-        looks=lambda sight: (
+    "BEIR qrels (query-id, corpus-id, score)": TruthFormat(
+        matches=lambda sight: (
             set(beir.QRELS_COLUMNS) <= sight.columns or (len(sight.line.split(b"\t")) == 3)
         ),
         truth=beir.read_qrels,
         by_people=True,
     ),
-    "TREC qrels (query, iteration, document, relevance)": Kind(
-        looks=lambda sight: len(sight.line.split()) == 4,
+    "TREC qrels (query, iteration, document, relevance)": TruthFormat(
+        matches=lambda sight: len(sight.line.split()) == 4,
         truth=trec.read_qrels,
         by_people=True,
     ),

@@ -12,14 +12,14 @@ from zelo_ray.records import Vote
 
 VOTES = pa.schema([f for f in schema_of(Vote) if f.name not in ("reasoning", "key")])
 """``swapped`` is null if the source does not have it."""
-VOICES = VOTES.append(pa.field("rater", pa.string()))
+HUMAN_VOTES = VOTES.append(pa.field("rater", pa.string()))
 """Votes of people, who are one judge; ``rater`` is the person."""
 
 _Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class WinnerRowForm:
     """A form of rows that name a winner.
 
     ``words`` are what ``winner`` says of A and of B; it names them if None. ``rater``, a template
@@ -44,25 +44,25 @@ class Form:
 
 
 FORMS = (
-    Form(
+    WinnerRowForm(
         *("query_id", "doc_id_a", "doc_id_b", "winner"),
         rater="{method} {judge}",
         more=("method", "judge"),
         paired=True,
     ),
-    Form(
+    WinnerRowForm(
         *("query_id", "left_id", "right_id", "winner_id"),
         words=None,
         rater="best-of {judge}",
         more=("judge",),
     ),
-    Form("question_id", "model_a", "model_b", "winner", renamed=True),
+    WinnerRowForm("question_id", "model_a", "model_b", "winner", renamed=True),
 )
 """Verdicts and contests of annotate (`records.Verdict`, `records.Contest`), and FastChat's lines,
 in which a winner may be ``tie (inconsistent)``, and which may have a judge and a turn."""
 
 
-def votes_of(form: Form, table: pa.Table, place: Callable[[int], str]) -> pa.Table:
+def votes_of(form: WinnerRowForm, table: pa.Table, place: Callable[[int], str]) -> pa.Table:
     """Convert rows that name a winner to the columns of ``VOTES``.
 
     Args:
@@ -75,10 +75,10 @@ def votes_of(form: Form, table: pa.Table, place: Callable[[int], str]) -> pa.Tab
     """
     rows = table.to_pylist()
     votes = [_vote(form, row, place(i)) for i, row in enumerate(rows)]
-    return pa.Table.from_pylist(_once(votes) if form.paired else votes, VOTES)
+    return pa.Table.from_pylist(_merge_orders(votes) if form.paired else votes, VOTES)
 
 
-def _vote(form: Form, row: _Row, place: str) -> dict[str, Any]:
+def _vote(form: WinnerRowForm, row: _Row, place: str) -> dict[str, Any]:
     a, b, winner = row[form.a], row[form.b], row[form.winner]
     if a == b:
         raise InputError(f"{place}: {form.a} and {form.b} are the same, {a}")
@@ -102,7 +102,7 @@ def _vote(form: Form, row: _Row, place: str) -> dict[str, Any]:
     }
 
 
-def _once(votes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _merge_orders(votes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Merge votes that agree in both orders of a pair into one, without an order."""
     names = ("query_id", "doc_id_a", "doc_id_b", "judge")
     orders: dict[tuple[str, ...], set[bool | None]] = {}

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from zelo_ray.errors import AnchorError
 from zelo_ray.options.strict_yaml import read_yaml
-from zelo_ray.records import CODE, first_error
+from zelo_ray.records import CODE_PLACEHOLDER, first_error
 
 GRADES = (0, 1, 2, 3)
 DOMAINS = tuple(
@@ -58,7 +58,7 @@ class Anchor(BaseModel):
 
 
 @cache
-def load(anchors: str) -> tuple[Anchor, ...]:
+def load_anchors(anchors: str) -> tuple[Anchor, ...]:
     """Load the examples of a domain, or those in a text.
 
     Args:
@@ -68,11 +68,11 @@ def load(anchors: str) -> tuple[Anchor, ...]:
         AnchorError: it is neither.
     """
     if anchors not in DOMAINS:
-        return parse(anchors)
-    return parse(files(__package__).joinpath(f"{anchors}.yaml").read_text(encoding="utf-8"))
+        return parse_anchors(anchors)
+    return parse_anchors(files(__package__).joinpath(f"{anchors}.yaml").read_text(encoding="utf-8"))
 
 
-def parse(text: str) -> tuple[Anchor, ...]:
+def parse_anchors(text: str) -> tuple[Anchor, ...]:
     """Read one or more sets of examples.
 
     Raises:
@@ -92,7 +92,7 @@ def parse(text: str) -> tuple[Anchor, ...]:
     return tuple(_anchor(number, entry) for number, entry in enumerate(entries, 1))
 
 
-def held_out(anchors: str) -> frozenset[str]:
+def example_query_ids(anchors: str) -> frozenset[str]:
     """Return the IDs of the queries used in examples; people's grades of them measure no judge.
 
     Args:
@@ -101,31 +101,33 @@ def held_out(anchors: str) -> frozenset[str]:
     Raises:
         AnchorError: as `load`.
     """
-    return frozenset(anchor.query_id for anchor in load(anchors) if anchor.query_id)
+    return frozenset(anchor.query_id for anchor in load_anchors(anchors) if anchor.query_id)
 
 
-def draw(anchor: Anchor, rng: Random) -> str:
+def write_examples(anchor: Anchor, rng: Random) -> str:
     """Write a set for a prompt: its examples in random order, reasons before grades.
 
     Texts are quoted line by line, so that no example looks like the document to be graded.
     """
     lines = [f"Query of the examples: {_on_one_line(anchor.query)}"]
-    for name, grade in zip("ABCD", order(rng), strict=True):
+    for name, grade in zip("ABCD", shuffle_grades(rng), strict=True):
         example = anchor.grades[grade]
-        quoted = (f"> {line}" for line in example.document.replace(CODE, "").splitlines())
+        quoted = (
+            f"> {line}" for line in example.document.replace(CODE_PLACEHOLDER, "").splitlines()
+        )
         lines += ["", f"Example {name}:", *quoted]
         lines += [f"Rationale: {_on_one_line(example.reason)}"] if example.reason else []
         lines += [f"Grade: {grade}"]
     return "\n".join(lines)
 
 
-def order(rng: Random) -> list[int]:
+def shuffle_grades(rng: Random) -> list[int]:
     """Return the grades of the examples, in random order."""
     return rng.sample(GRADES, len(GRADES))
 
 
 def _on_one_line(text: str) -> str:
-    return " ".join(text.replace(CODE, "").split())
+    return " ".join(text.replace(CODE_PLACEHOLDER, "").split())
 
 
 def _anchor(number: int, row: Any) -> Anchor:

@@ -10,25 +10,25 @@ from zelo_ray.providers.anthropic.connection import (
     FIELDS,
     KEY_VARIABLES,
     READING,
-    body,
-    coded,
-    fault,
+    add_codes,
+    build_body,
+    find_fault,
     open_client,
 )
-from zelo_ray.providers.faults import read_fault, status_of
-from zelo_ray.providers.lines import (
+from zelo_ray.providers.batch_files import (
     GONE,
     TRANSFER,
     FileTexts,
-    downloaded,
-    listed,
-    results_in,
-    seconds_of,
-    stopped,
-    told,
-    written,
+    cancel_batch,
+    download_lines,
+    list_batches,
+    parse_time,
+    read_json,
+    read_results,
+    write_line,
 )
-from zelo_ray.providers.outcome import Caller, answered, judged
+from zelo_ray.providers.faults import find_status, read_fault
+from zelo_ray.providers.outcome import Caller, classify_fault, read_response
 from zelo_ray.records import Request
 
 _PATH = "/v1/messages/batches"
@@ -47,18 +47,20 @@ class AnthropicBatches:
         self._settings, self._response = settings, httpx2.Response
         self._client = open_client(settings, self._transfer)
         # For results: without the prompts it is unknown whether a message quotes one.
-        self._caller = Caller("anthropic", settings, KEY_VARIABLES, fault, None, fields=FIELDS)
-        self._asking = replace(self._caller, existing=True)
+        self._caller = Caller("anthropic", settings, KEY_VARIABLES, find_fault, None, fields=FIELDS)
+        self._asking = replace(self._caller, is_existing_batch=True)
 
     def line(self, request: Request) -> bytes:
         """Return the request as one line of a batch file, with its key as the ID."""
-        return written({"custom_id": request.key, "params": body(request)}, request.judge.name)
+        return write_line(
+            {"custom_id": request.key, "params": build_body(request)}, request.judge.name
+        )
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Submit the file's requests."""
         del mark
         caller = replace(self._caller, name=f"anthropic:{model}", prompts=FileTexts(lines))
-        return await told(self._submit(lines), self._read, caller, self._transfer)
+        return await read_json(self._submit(lines), self._read, caller, self._transfer)
 
     async def find(self, since: float) -> list[Batch]:
         """Return all batches created since then."""
@@ -66,17 +68,17 @@ class AnthropicBatches:
         async def page(after: str) -> tuple[list[Batch], str]:
             place = {"after_id": after} if after else {}
             call = self._get(_PATH, limit=_PAGE, **place)
-            return await told(call, self._read_page, self._asking)
+            return await read_json(call, self._read_page, self._asking)
 
-        return await listed(page, since)
+        return await list_batches(page, since)
 
     async def look(self, batch_id: str) -> Batch:
         """Return a batch's current state."""
-        return await told(self._get(f"{_PATH}/{batch_id}"), self._read, self._asking)
+        return await read_json(self._get(f"{_PATH}/{batch_id}"), self._read, self._asking)
 
     async def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
         """Yield each result."""
-        batch, has_results = await told(
+        batch, has_results = await read_json(
             self._get(f"{_PATH}/{batch_id}"), self._read_place, self._asking
         )
         if not batch.ended:
@@ -84,16 +86,16 @@ class AnthropicBatches:
         if not has_results:
             raise Refused(GONE, name="anthropic")
         gone = dict.fromkeys((404, 410), GONE)
-        caller = replace(self._asking, gone=gone)
+        caller = replace(self._asking, gone_messages=gone)
         opening = self._client.messages.batches.with_streaming_response.results(batch_id)
-        async for lines in downloaded(opening, caller):
-            for result in results_in(lines, self._read_line):
+        async for lines in download_lines(opening, caller):
+            for result in read_results(lines, self._read_line):
                 yield result
 
     async def cancel(self, batch_id: str) -> None:
         """Ask to stop a batch."""
         cancelling = self._client.post(f"{_PATH}/{batch_id}/cancel", cast_to=self._response)
-        await stopped(cancelling, lambda: self.look(batch_id), self._asking)
+        await cancel_batch(cancelling, lambda: self.look(batch_id), self._asking)
 
     async def aclose(self) -> None:
         """Close the sockets."""
@@ -107,7 +109,7 @@ class AnthropicBatches:
             response = await self._client.post(
                 _PATH,
                 cast_to=self._response,
-                content=_sent(file),
+                content=_stream_body(file),
                 options={"headers": {"Content-Length": str(length)}},
             )
         return response.text
@@ -125,7 +127,7 @@ class AnthropicBatches:
             ended=state == "ended",
             requests=total,
             done=total - (counts.get("processing") or 0),
-            created_at=seconds_of(batch["created_at"]),
+            created_at=parse_time(batch["created_at"]),
         )
 
     def _read_page(self, page: Any) -> tuple[list[Batch], str]:
@@ -139,11 +141,13 @@ class AnthropicBatches:
         """Read a line of the results."""
         key, result = line["custom_id"], line["result"]
         if result["type"] == "succeeded":
-            return key, answered(result["message"], self._caller, READING)
+            return key, read_response(result["message"], self._caller, READING)
         if result["type"] != "errored":
             return key, Retry(f"{result['type']} before it was processed", name="anthropic")
-        fault = coded(read_fault(result["error"]))
-        return key, judged(replace(fault, status=status_of(fault.codes) or 500), self._caller)
+        fault = add_codes(read_fault(result["error"]))
+        return key, classify_fault(
+            replace(fault, status=find_status(fault.codes) or 500), self._caller
+        )
 
 
 def _body(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -154,6 +158,6 @@ def _body(lines: Iterable[bytes]) -> Iterator[bytes]:
     yield b"]}"
 
 
-async def _sent(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _stream_body(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
     for piece in _body(lines):
         yield piece

@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from zelo_ray.providers import Settings
-from zelo_ray.providers.added import tier_of
-from zelo_ray.providers.endings import ending_of
+from zelo_ray.providers.endings import classify_ending
+from zelo_ray.providers.extra_body import tier_of
 from zelo_ray.providers.faults import Fault, read_fault
-from zelo_ray.providers.outcome import Reading, merged
-from zelo_ray.providers.silence import CONNECT_SECONDS
-from zelo_ray.records import Answer, Request, Status, Usage, count_of, part_of, response_schema
+from zelo_ray.providers.no_response import CONNECT_SECONDS
+from zelo_ray.providers.outcome import Reading, merge_fields
+from zelo_ray.records import (
+    Answer,
+    Request,
+    Status,
+    Usage,
+    nested_object,
+    parse_count,
+    response_schema,
+)
 
 if TYPE_CHECKING:
     import anthropic
@@ -36,7 +44,7 @@ _UNCODED = {
 }
 
 
-def body(request: Request) -> dict[str, Any]:
+def build_body(request: Request) -> dict[str, Any]:
     """Build the request's body for the Messages API, alone or as the params of a batch."""
     options = request.judge.options
     output: dict[str, Any] = {}
@@ -48,15 +56,15 @@ def body(request: Request) -> dict[str, Any]:
     return {
         "model": request.judge.model,
         "max_tokens": request.output_limit,
-        "system": _kept(request.system) if 0 in request.starts else request.system,
+        "system": _kept(request.system) if 0 in request.prefix_ends else request.system,
         "messages": [{"role": "user", "content": _content(request)}],
-        **merged(fields, options["extra_body"]),
+        **merge_fields(fields, options["extra_body"]),
     }
 
 
 def _content(request: Request) -> str | list[dict[str, Any]]:
     """Return the user's prompt, in blocks if beginnings of it are to be cached."""
-    edges = (0, *(at for at in request.starts if at))
+    edges = (0, *(at for at in request.prefix_ends if at))
     parts = [block for at, end in pairwise(edges) for block in _kept(request.user[at:end])]
     tail = request.user[edges[-1] :]
     return [*parts, {"type": "text", "text": tail}] if parts else tail
@@ -67,13 +75,13 @@ def _kept(text: str) -> list[dict[str, Any]]:
     return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
 
 
-def read(message: Any) -> Answer | Fault:
+def read_answer(message: Any) -> Answer | Fault:
     """Read the answer in a message's JSON; raise an error if it has another form."""
-    usage, stop = used(message), message.get("stop_reason")
-    ending, blocks = ending_of(stop), message["content"] or ()
+    usage, stop = read_usage(message), message.get("stop_reason")
+    ending, blocks = classify_ending(stop), message["content"] or ()
     if not (blocks or message.get("usage")):
         raise ValueError("neither text nor counts")
-    category = part_of(message, "stop_details").get("category")
+    category = nested_object(message, "stop_details").get("category")
     reason = f"stop_reason: {stop}" + (f", {category}" if category else "")
     if ending == "failed":
         return Fault(0, reason)
@@ -82,18 +90,18 @@ def read(message: Any) -> Answer | Fault:
     if not text.strip() and ending == "ok" and any(block["type"] == "tool_use" for block in blocks):
         status, reason = "invalid", _TOOL_CALL
     reason = "" if status == "ok" == ending else reason
-    return Answer(status, text, usage, message["model"], reason, doubtful=ending is None)
+    return Answer(status, text, usage, message["model"], reason, has_unknown_ending=ending is None)
 
 
-def used(message: Any) -> Usage:
+def read_usage(message: Any) -> Usage:
     """Read the usage in a message's JSON."""
-    counts = part_of(message, "usage")
-    details = part_of(counts, "output_tokens_details")
-    cached = count_of(counts.get("cache_read_input_tokens"))
-    written = count_of(counts.get("cache_creation_input_tokens"))
+    counts = nested_object(message, "usage")
+    details = nested_object(counts, "output_tokens_details")
+    cached = parse_count(counts.get("cache_read_input_tokens"))
+    written = parse_count(counts.get("cache_creation_input_tokens"))
     tiers = counts.get("service_tier"), counts.get("speed")  # either may not be the usual one
     return Usage(
-        input_tokens=count_of(counts.get("input_tokens")) + cached + written,
+        input_tokens=parse_count(counts.get("input_tokens")) + cached + written,
         output_tokens=counts.get("output_tokens") or 0,
         cached_tokens=cached,
         cache_write_tokens=written,
@@ -102,7 +110,7 @@ def used(message: Any) -> Usage:
     )
 
 
-READING = Reading(read, used)
+READING = Reading(read_answer, read_usage)
 
 
 def open_client(settings: Settings, timeout: float) -> "anthropic.AsyncAnthropic":
@@ -119,16 +127,16 @@ def open_client(settings: Settings, timeout: float) -> "anthropic.AsyncAnthropic
     )
 
 
-def fault(error: Exception) -> Fault | None:
+def find_fault(error: Exception) -> Fault | None:
     """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
     import anthropic  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, anthropic.APIStatusError):
-        return coded(read_fault(error.body, error.status_code, error.response.headers))
+        return add_codes(read_fault(error.body, error.status_code, error.response.headers))
     return None
 
 
-def coded(fault: Fault) -> Fault:
+def add_codes(fault: Fault) -> Fault:
     """Add codes for failures that only an error's message reveals."""
     more = (code for words, code in _UNCODED.items() if words in fault.message)
     return replace(fault, codes=(*fault.codes, *more))

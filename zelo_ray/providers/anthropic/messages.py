@@ -11,12 +11,12 @@ from zelo_ray.providers.anthropic.connection import (
     KEY_VARIABLES,
     READING,
     URL_VARIABLE,
-    body,
-    fault,
+    build_body,
+    find_fault,
     open_client,
 )
 from zelo_ray.providers.headers import limit_in
-from zelo_ray.providers.outcome import Caller, attempt, of_request, resolved
+from zelo_ray.providers.outcome import Caller, advise_fields, attempt_call, resolve_settings
 from zelo_ray.records import Answer, Request, Usage
 
 _PREFIX = "anthropic-ratelimit"
@@ -56,13 +56,13 @@ class _Anthropic:
         self._client = open_client(settings, settings.timeout)
 
     async def send(self, request: Request) -> Answer:
-        sent = body(request)
+        sent = build_body(request)
         caller = Caller(
-            *(request.judge.name, self._settings, KEY_VARIABLES, fault),
+            *(request.judge.name, self._settings, KEY_VARIABLES, find_fault),
             prompts=(request.system, request.user),
-            fields=of_request(sent, FIELDS),
+            fields=advise_fields(sent, FIELDS),
         )
-        return await attempt(self._post(sent), caller, READING, rates)
+        return await attempt_call(self._post(sent), caller, READING, rates)
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -74,7 +74,7 @@ class _Anthropic:
 
 
 def _resolved(settings: Settings) -> Settings:
-    return resolved(settings, "anthropic", KEY_VARIABLES, BASE_URL, URL_VARIABLE)
+    return resolve_settings(settings, "anthropic", KEY_VARIABLES, BASE_URL, URL_VARIABLE)
 
 
 PROVIDER = Provider(

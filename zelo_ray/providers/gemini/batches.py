@@ -13,6 +13,18 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from zelo_ray.providers import Batch, Outcome, Retry, Settings
+from zelo_ray.providers.batch_files import (
+    GONE,
+    TRANSFER,
+    FileTexts,
+    cancel_batch,
+    failure_reason,
+    list_batches,
+    parse_time,
+    read_json,
+    read_results,
+    write_line,
+)
 from zelo_ray.providers.faults import read_fault
 from zelo_ray.providers.gemini.connection import (
     FIELDS,
@@ -20,24 +32,18 @@ from zelo_ray.providers.gemini.connection import (
     PROXIES,
     READING,
     Client,
-    coded,
-    fault,
-    generation,
+    add_codes,
+    find_fault,
+    generation_config,
 )
-from zelo_ray.providers.lines import (
-    GONE,
-    TRANSFER,
-    FileTexts,
-    listed,
-    reason_of,
-    results_in,
-    seconds_of,
-    stopped,
-    told,
-    written,
+from zelo_ray.providers.outcome import (
+    Caller,
+    classify_fault,
+    guard_call,
+    merge_fields,
+    read_response,
 )
-from zelo_ray.providers.outcome import Caller, answered, guarded, judged, merged
-from zelo_ray.records import Request, count_of, part_of, response_schema
+from zelo_ray.records import Request, nested_object, parse_count, response_schema
 
 T = TypeVar("T")
 _ENDED = {"SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"}
@@ -60,25 +66,25 @@ class GeminiBatches:
         self._settings, self._error = settings, errors.APIError
         self._connection = Client(settings, self._transfer)
         # For results: without the prompts it is unknown whether a message quotes one.
-        about = ("gemini", settings, KEY_VARIABLES, fault)
+        about = ("gemini", settings, KEY_VARIABLES, find_fault)
         self._caller = Caller(*about, prompts=None, fields=FIELDS, proxies=PROXIES)
-        self._asking = replace(self._caller, existing=True)
+        self._asking = replace(self._caller, is_existing_batch=True)
 
     def line(self, request: Request) -> bytes:
         """Return the request as one line of a batch file, with its key as the ID."""
         fields = {
             "contents": [{"role": "user", "parts": [{"text": request.user}]}],
             "systemInstruction": {"role": "user", "parts": [{"text": request.system}]},
-            "generationConfig": {**generation(request), **_schema(request.response_model)},
+            "generationConfig": {**generation_config(request), **_schema(request.response_model)},
         }
-        fields = merged(fields, request.judge.options["extra_body"])
-        return written({"key": request.key, "request": fields}, request.judge.name)
+        fields = merge_fields(fields, request.judge.options["extra_body"])
+        return write_line({"key": request.key, "request": fields}, request.judge.name)
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Upload the file and submit it."""
         caller = replace(self._caller, name=f"gemini:{model}", prompts=FileTexts(lines))
-        file = await guarded(_understood(self._upload(lines)), caller, self._transfer)
-        job = await guarded(_understood(self._submit(file, model, mark)), caller)
+        file = await guard_call(_raise_unreadable(self._upload(lines)), caller, self._transfer)
+        job = await guard_call(_raise_unreadable(self._submit(file, model, mark)), caller)
         return Batch(id=job, state="BATCH_STATE_PENDING", ended=False, mark=mark)
 
     async def find(self, since: float) -> list[Batch]:
@@ -87,29 +93,29 @@ class GeminiBatches:
         async def page(token: str) -> tuple[list[Batch], str]:
             place = {"pageToken": token} if token else {}
             call = self._get("batches", pageSize=str(_PAGE), **place)
-            return await told(call, self._read_page, self._asking)
+            return await read_json(call, self._read_page, self._asking)
 
-        return await listed(page, since)
+        return await list_batches(page, since)
 
     async def look(self, batch_id: str) -> Batch:
         """Return a batch's current state."""
-        return await told(self._get(batch_id), self._read, self._asking)
+        return await read_json(self._get(batch_id), self._read, self._asking)
 
     async def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
         """Yield each result; a batch that did not succeed has none, and costs nothing."""
-        batch, file, inlined = await told(self._get(batch_id), self._read_place, self._asking)
+        batch, file, inlined = await read_json(self._get(batch_id), self._read_place, self._asking)
         if not batch.ended:
             raise Retry(f"the batch has not ended ({batch.state})", name="gemini")
         if file:
             with tempfile.SpooledTemporaryFile(_IN_MEMORY) as lines:
                 await self._download(file, lines)
                 lines.seek(0)
-                for result in results_in(lines, self._read_line):
+                for result in read_results(lines, self._read_line):
                     yield result
         elif (
             inlined
         ):  # reported to happen for small batches, although they were submitted as a file
-            for result in results_in(inlined, self._read_inlined):
+            for result in read_results(inlined, self._read_inlined):
                 yield result
         elif batch.state.endswith("SUCCEEDED"):  # observed for a moment after the end
             raise Retry("the results of the batch are not available yet", name="gemini")
@@ -117,7 +123,7 @@ class GeminiBatches:
     async def cancel(self, batch_id: str) -> None:
         """Ask to stop a batch."""
         cancelling = self._connection.client.aio.batches.cancel(name=batch_id)
-        await stopped(cancelling, lambda: self.look(batch_id), self._asking)
+        await cancel_batch(cancelling, lambda: self.look(batch_id), self._asking)
 
     async def aclose(self) -> None:
         """Close the sockets."""
@@ -138,9 +144,9 @@ class GeminiBatches:
 
     async def _download(self, file: str, into: Any) -> None:
         gone = dict.fromkeys((403, 404, 410), GONE)  # 403: "or it may not exist"
-        caller = replace(self._asking, gone=gone)
+        caller = replace(self._asking, gone_messages=gone)
         files = self._connection.client.aio.files
-        await guarded(files.download(file=file, destination=into), caller, self._transfer)
+        await guard_call(files.download(file=file, destination=into), caller, self._transfer)
 
     async def _get(self, path: str, **query: str) -> str:
         # Not through the SDK: its batches have neither an error nor counts, and it fails on an
@@ -167,8 +173,8 @@ class GeminiBatches:
             mark=about.get("displayName") or "",
             requests=counts.get("requestCount", 0),
             done=counts.get("successfulRequestCount", 0) + counts.get("failedRequestCount", 0),
-            created_at=seconds_of(about["createTime"]),
-            reason=reason_of(error.get("code"), error.get("message"), self._settings.key),
+            created_at=parse_time(about["createTime"]),
+            reason=failure_reason(error.get("code"), error.get("message"), self._settings.key),
             full=state.endswith("FAILED") and error.get("code") in (8, 429),
         )
 
@@ -187,16 +193,16 @@ class GeminiBatches:
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
         """Read a line of the results."""
         if line.get("response"):
-            return line["key"], answered(line["response"], self._caller, READING)
-        errors = [part_of(line, "error"), part_of(line, "status")]
+            return line["key"], read_response(line["response"], self._caller, READING)
+        errors = [nested_object(line, "error"), nested_object(line, "status")]
         error = next(filter(None, errors), {})
-        code = count_of(error.get("code"))
-        return line["key"], judged(
-            coded(read_fault(error, _STATUSES.get(code, code)), error), self._caller
+        code = parse_count(error.get("code"))
+        return line["key"], classify_fault(
+            add_codes(read_fault(error, _STATUSES.get(code, code)), error), self._caller
         )
 
 
-async def _understood(call: Awaitable[T]) -> T:
+async def _raise_unreadable(call: Awaitable[T]) -> T:
     """Await a call; raise ConnectionError where the SDK cannot read the response."""
     try:
         return await call

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Settings
-from zelo_ray.providers.endings import ending_of
+from zelo_ray.providers.endings import classify_ending
 from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.headers import server_delay
 from zelo_ray.providers.outcome import Reading
-from zelo_ray.records import Answer, Request, Usage, count_of, part_of, response_schema
+from zelo_ray.records import Answer, Request, Usage, nested_object, parse_count, response_schema
 
 if TYPE_CHECKING:
     import aiohttp
@@ -36,7 +36,7 @@ FIELDS: Mapping[str, str] = {
 """Fields that a model may not accept, each with advice."""
 
 
-def generation(request: Request) -> dict[str, Any]:
+def generation_config(request: Request) -> dict[str, Any]:
     """Build the request's generation config as the API spells it, without the verdict's schema."""
     options = request.judge.options
     fields: dict[str, Any] = {"maxOutputTokens": request.output_limit}
@@ -49,16 +49,16 @@ def generation(request: Request) -> dict[str, Any]:
     return fields
 
 
-def read(response: Any) -> Answer | Fault:
+def read_answer(response: Any) -> Answer | Fault:
     """Read the answer in a response's JSON; raise an error if it has another form."""
-    usage, model = used(response), response.get("modelVersion") or ""
+    usage, model = read_usage(response), response.get("modelVersion") or ""
     if not response.get("candidates"):
         blocked = response["promptFeedback"]["blockReason"]
         return Answer("filtered", "", usage, model, f"blockReason: {blocked}")
     candidate = response["candidates"][0]
     finish = candidate.get("finishReason")
-    ending, why = ending_of(finish), f"finishReason: {finish or 'none'}"
-    parts = part_of(candidate, "content").get("parts") or []
+    ending, why = classify_ending(finish), f"finishReason: {finish or 'none'}"
+    parts = nested_object(candidate, "content").get("parts") or []
     text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
     if ending == "failed":
         return Fault(0, why)
@@ -67,23 +67,23 @@ def read(response: Any) -> Answer | Fault:
             return Answer("invalid", "", usage, model, f"{why}; {_TOOL_CALL}")
         return Fault(0, f"{why}, and no text", ends="refused")
     reason = "" if ending == "ok" else why
-    return Answer(ending or "ok", text, usage, model, reason, doubtful=ending is None)
+    return Answer(ending or "ok", text, usage, model, reason, has_unknown_ending=ending is None)
 
 
-def used(response: Any) -> Usage:
+def read_usage(response: Any) -> Usage:
     """Read the usage in a response's JSON, zero if it gives none."""
-    counts = part_of(response, "usageMetadata")
-    thoughts = count_of(counts.get("thoughtsTokenCount"))
+    counts = nested_object(response, "usageMetadata")
+    thoughts = parse_count(counts.get("thoughtsTokenCount"))
     return Usage(
         input_tokens=counts.get("promptTokenCount") or 0,
-        output_tokens=count_of(counts.get("candidatesTokenCount")) + thoughts,
+        output_tokens=parse_count(counts.get("candidatesTokenCount")) + thoughts,
         cached_tokens=counts.get("cachedContentTokenCount") or 0,
         thinking_tokens=thoughts,
         tier=str(counts.get("serviceTier") or ""),
     )
 
 
-READING = Reading(read, used)
+READING = Reading(read_answer, read_usage)
 
 
 class Client:
@@ -141,22 +141,24 @@ class Client:
             await self._session.close()
 
 
-def fault(error: Exception) -> Fault | None:
+def find_fault(error: Exception) -> Fault | None:
     """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
     from google.genai import errors  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, errors.APIError):
-        return coded(read_fault(error.details, error.code, error.response.headers), error.details)
+        return add_codes(
+            read_fault(error.details, error.code, error.response.headers), error.details
+        )
     return None
 
 
-def coded(fault: Fault, body: Any) -> Fault:
+def add_codes(fault: Fault, body: Any) -> Fault:
     """Add the codes that only Gemini's errors have, before the others.
 
     These are reasons and exceeded quotas, and ``zero_quota`` if waiting will not help.
     """
-    error = part_of(body, "error") or part_of(body)
-    details = [part_of(detail) for detail in error.get("details") or ()]
+    error = nested_object(body, "error") or nested_object(body)
+    details = [nested_object(detail) for detail in error.get("details") or ()]
     exceeded = [quota for detail in details for quota in detail.get("violations") or ()]
     never = any(str(quota.get("quotaValue")) == "0" for quota in exceeded)
     never = never or "limit: 0," in str(error.get("message"))

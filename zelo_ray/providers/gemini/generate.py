@@ -13,10 +13,10 @@ from zelo_ray.providers.gemini.connection import (
     READING,
     URL_VARIABLE,
     Client,
-    fault,
-    generation,
+    find_fault,
+    generation_config,
 )
-from zelo_ray.providers.outcome import Caller, attempt, of_request, resolved
+from zelo_ray.providers.outcome import Caller, advise_fields, attempt_call, resolve_settings
 from zelo_ray.records import Answer, Request, response_schema
 
 
@@ -29,12 +29,12 @@ class _Gemini:
 
     async def send(self, request: Request) -> Answer:
         caller = Caller(
-            *(request.judge.name, self._settings, KEY_VARIABLES, fault),
+            *(request.judge.name, self._settings, KEY_VARIABLES, find_fault),
             prompts=(request.system, request.user),
-            fields={**of_request(request.judge.options["extra_body"], FIELDS), **FIELDS},
+            fields={**advise_fields(request.judge.options["extra_body"], FIELDS), **FIELDS},
             proxies=PROXIES,
         )
-        return await attempt(self._post(request), caller, READING)
+        return await attempt_call(self._post(request), caller, READING)
 
     async def aclose(self) -> None:
         await self._connection.aclose()
@@ -46,7 +46,7 @@ class _Gemini:
 
     async def _post(self, request: Request) -> tuple[str, Mapping[str, str]]:
         fields: dict[str, Any] = {
-            **generation(request),
+            **generation_config(request),
             "systemInstruction": request.system,
         }
         if schema := response_schema(request.response_model):
@@ -66,7 +66,7 @@ class _Gemini:
 
 
 def _resolved(settings: Settings) -> Settings:
-    return resolved(settings, "gemini", KEY_VARIABLES, BASE_URL, URL_VARIABLE)
+    return resolve_settings(settings, "gemini", KEY_VARIABLES, BASE_URL, URL_VARIABLE)
 
 
 PROVIDER = Provider(

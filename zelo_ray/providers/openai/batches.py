@@ -6,30 +6,30 @@ from pathlib import Path
 from typing import Any
 
 from zelo_ray.providers import Batch, Outcome, Retry, Settings
-from zelo_ray.providers.faults import read_fault
-from zelo_ray.providers.lines import (
+from zelo_ray.providers.batch_files import (
     GONE,
     TRANSFER,
     FileTexts,
-    downloaded,
-    listed,
-    reason_of,
-    results_in,
-    stopped,
-    told,
-    written,
+    cancel_batch,
+    download_lines,
+    failure_reason,
+    list_batches,
+    read_json,
+    read_results,
+    write_line,
 )
+from zelo_ray.providers.faults import read_fault
 from zelo_ray.providers.openai.connection import (
     BASE_URL,
     FIELDS,
     KEY_VARIABLES,
     READING,
-    body,
-    fault,
+    build_body,
+    find_fault,
     open_client,
 )
-from zelo_ray.providers.outcome import Caller, answered, judged
-from zelo_ray.records import Request, count_of, part_of
+from zelo_ray.providers.outcome import Caller, classify_fault, read_response
+from zelo_ray.records import Request, nested_object, parse_count
 
 _ENDPOINT = "/v1/chat/completions"
 _MARK = "zelo_ray"
@@ -50,26 +50,28 @@ class OpenAIBatches:
         self._settings, self._response = settings, httpx2.Response
         self._client = open_client(settings, self._transfer)
         # For results: without the prompts it is unknown whether a message quotes one.
-        self._caller = Caller("openai", settings, KEY_VARIABLES, fault, None, fields=FIELDS)
-        self._asking = replace(self._caller, existing=True)
+        self._caller = Caller("openai", settings, KEY_VARIABLES, find_fault, None, fields=FIELDS)
+        self._asking = replace(self._caller, is_existing_batch=True)
 
     def line(self, request: Request) -> bytes:
         """Return the request as one line of a batch file, with its key as the ID."""
         fields = {"custom_id": request.key, "method": "POST", "url": _ENDPOINT}
-        sent = body(request, cached=self._settings.base_url == BASE_URL)
-        return written({**fields, "body": sent}, request.judge.name)
+        sent = build_body(request, cached=self._settings.base_url == BASE_URL)
+        return write_line({**fields, "body": sent}, request.judge.name)
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Upload the file and submit it."""
         caller = replace(self._caller, name=f"openai:{model}", prompts=FileTexts(lines))
-        file = await told(self._upload(lines), lambda file: str(file["id"]), caller, self._transfer)
+        file = await read_json(
+            self._upload(lines), lambda file: str(file["id"]), caller, self._transfer
+        )
         fields = {
             "input_file_id": file,
             "endpoint": _ENDPOINT,
             "completion_window": "24h",
             "metadata": {_MARK: mark},
         }
-        return await told(self._post("/batches", fields), self._read, caller)
+        return await read_json(self._post("/batches", fields), self._read, caller)
 
     async def find(self, since: float) -> list[Batch]:
         """Return all batches created since then."""
@@ -77,33 +79,35 @@ class OpenAIBatches:
         async def page(after: str) -> tuple[list[Batch], str]:
             place = {"after": after} if after else {}
             call = self._get("/batches", limit=_PAGE, **place)
-            return await told(call, self._read_page, self._asking)
+            return await read_json(call, self._read_page, self._asking)
 
-        return await listed(page, since)
+        return await list_batches(page, since)
 
     async def look(self, batch_id: str) -> Batch:
         """Return a batch's current state."""
-        return await told(self._get(f"/batches/{batch_id}"), self._read, self._asking)
+        return await read_json(self._get(f"/batches/{batch_id}"), self._read, self._asking)
 
     async def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
         """Yield each result of both files, either of which may be missing."""
-        batch, files = await told(self._get(f"/batches/{batch_id}"), self._read_files, self._asking)
+        batch, files = await read_json(
+            self._get(f"/batches/{batch_id}"), self._read_files, self._asking
+        )
         if not batch.ended:
             raise Retry(f"the batch has not ended ({batch.state})", name="openai")
         gone = dict.fromkeys((404, 410), GONE)
-        caller = replace(self._asking, gone=gone)
+        caller = replace(self._asking, gone_messages=gone)
         if batch.state == "completed" and batch.requests and not files:
             raise Retry("the results of the batch are not available yet", name="openai")
         for file in files:
             opening = self._client.files.with_streaming_response.content(file)
-            async for lines in downloaded(opening, caller):
-                for result in results_in(lines, self._read_line):
+            async for lines in download_lines(opening, caller):
+                for result in read_results(lines, self._read_line):
                     yield result
 
     async def cancel(self, batch_id: str) -> None:
         """Ask to stop a batch."""
         cancelling = self._post(f"/batches/{batch_id}/cancel", {})
-        await stopped(cancelling, lambda: self.look(batch_id), self._asking)
+        await cancel_batch(cancelling, lambda: self.look(batch_id), self._asking)
 
     async def aclose(self) -> None:
         """Close the sockets."""
@@ -135,7 +139,7 @@ class OpenAIBatches:
             requests=counts.get("total") or 0,
             done=(counts.get("completed") or 0) + (counts.get("failed") or 0),
             created_at=float(batch["created_at"]),
-            reason=reason_of(first.get("code"), first.get("message"), self._settings.key),
+            reason=failure_reason(first.get("code"), first.get("message"), self._settings.key),
             full=any(error.get("code") == _FULL for error in errors),
         )
 
@@ -149,10 +153,10 @@ class OpenAIBatches:
 
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
         """Read a line of either file."""
-        response = part_of(line, "response")
-        status, content = count_of(response.get("status_code")), response.get("body")
+        response = nested_object(line, "response")
+        status, content = parse_count(response.get("status_code")), response.get("body")
         if status == 200:
-            return line["custom_id"], answered(content, self._caller, READING)
-        return line["custom_id"], judged(
+            return line["custom_id"], read_response(content, self._caller, READING)
+        return line["custom_id"], classify_fault(
             read_fault(line.get("error") or content, status), self._caller
         )

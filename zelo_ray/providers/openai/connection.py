@@ -5,11 +5,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Settings
-from zelo_ray.providers.endings import ending_of
+from zelo_ray.providers.endings import classify_ending
 from zelo_ray.providers.faults import Fault, fault_in, read_fault
-from zelo_ray.providers.outcome import Reading, merged
-from zelo_ray.providers.silence import CONNECT_SECONDS
-from zelo_ray.records import Answer, Request, Status, Usage, part_of, response_schema
+from zelo_ray.providers.no_response import CONNECT_SECONDS
+from zelo_ray.providers.outcome import Reading, merge_fields
+from zelo_ray.records import Answer, Request, Status, Usage, nested_object, response_schema
 
 if TYPE_CHECKING:
     import openai
@@ -38,7 +38,7 @@ FIELDS: Mapping[str, str] = {
 """Fields that a server may not accept, each with advice."""
 
 
-def body(request: Request, *, cached: bool) -> dict[str, Any]:
+def build_body(request: Request, *, cached: bool) -> dict[str, Any]:
     """Build the request's body for Chat Completions, alone or as a line of a batch.
 
     Args:
@@ -65,18 +65,18 @@ def body(request: Request, *, cached: bool) -> dict[str, Any]:
         if options[name] is not None:
             fields[name] = options[name]
     if (
-        cached and request.starts
+        cached and request.prefix_ends
     ):  # routes prompts with the same beginning to the machine that has it cached
-        begin = f"{request.judge.model}\0{request.user[: request.starts[-1]]}"
+        begin = f"{request.judge.model}\0{request.user[: request.prefix_ends[-1]]}"
         fields["prompt_cache_key"] = sha256(begin.encode(errors="replace")).hexdigest()[:32]
-    return merged(fields, options["extra_body"])
+    return merge_fields(fields, options["extra_body"])
 
 
-def read(completion: Any) -> Answer | Fault:
+def read_answer(completion: Any) -> Answer | Fault:
     """Read the answer in a completion's JSON; raise an error if it has another form."""
-    choice, usage = completion["choices"][0], used(completion)
+    choice, usage = completion["choices"][0], read_usage(completion)
     finish = choice.get("finish_reason") or choice.get("native_finish_reason") or "stop"
-    ending, why = ending_of(finish), f"finish_reason: {finish}"[:_REASON_LENGTH]
+    ending, why = classify_ending(finish), f"finish_reason: {finish}"[:_REASON_LENGTH]
     if fault := fault_in({"error": choice.get("error")}):
         return fault
     if ending == "failed":
@@ -87,14 +87,14 @@ def read(completion: Any) -> Answer | Fault:
         return Answer("refused", text, usage, model, f"refusal: {refusal[:_REASON_LENGTH]}")
     status: Status = ending or "ok"
     reasons = [] if ending == "ok" else [why]
-    if not text.strip() and (lack := _lack(message)):
+    if not text.strip() and (lack := _explain_no_text(message)):
         status = "invalid" if ending == "ok" else status
         reasons.append(lack)
     reason = "; ".join(reasons)
-    return Answer(status, text, usage, model, reason, doubtful=ending is None)
+    return Answer(status, text, usage, model, reason, has_unknown_ending=ending is None)
 
 
-def _lack(message: Mapping[str, Any]) -> str:
+def _explain_no_text(message: Mapping[str, Any]) -> str:
     """Return what a message without content has instead; empty for nothing."""
     if message.get("tool_calls") or message.get("function_call"):
         return _TOOL_CALL
@@ -110,22 +110,22 @@ def _text(content: Any) -> str:
     return content or ""
 
 
-def used(completion: Any) -> Usage:
+def read_usage(completion: Any) -> Usage:
     """Read the usage in a completion's JSON, zero if it gives none."""
-    counts = part_of(completion, "usage")
-    input_details = part_of(counts, "prompt_tokens_details")
-    output_details = part_of(counts, "completion_tokens_details")
+    counts = nested_object(completion, "usage")
+    input_details = nested_object(counts, "prompt_tokens_details")
+    output_details = nested_object(counts, "completion_tokens_details")
     return Usage(
         input_tokens=counts.get("prompt_tokens") or 0,
         output_tokens=counts.get("completion_tokens") or 0,
         cached_tokens=input_details.get("cached_tokens") or 0,
         cache_write_tokens=input_details.get("cache_write_tokens") or 0,
         thinking_tokens=output_details.get("reasoning_tokens") or 0,
-        tier=str(part_of(completion).get("service_tier") or ""),
+        tier=str(nested_object(completion).get("service_tier") or ""),
     )
 
 
-READING = Reading(read, used)
+READING = Reading(read_answer, read_usage)
 
 
 def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":
@@ -142,7 +142,7 @@ def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":
     )
 
 
-def fault(error: Exception) -> Fault | None:
+def find_fault(error: Exception) -> Fault | None:
     """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
     import openai  # noqa: PLC0415 - paid where it is used
 

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.errors import PanelError, in_a_line
+from zelo_ray.errors import PanelError, format_error
 from zelo_ray.providers import Fatal, Retry
 from zelo_ray.records import Judge
 
@@ -32,7 +32,7 @@ def gpus_of(judge: Judge) -> int:
     return size
 
 
-class Home:
+class EngineOwner:
     """Owner of the engine of one judge, which restarts it when it dies.
 
     Args:
@@ -45,7 +45,7 @@ class Home:
         self._judge, self._patience = judge, _SILENCE * timeout
         self._engine: Any = None
         self._changing = asyncio.Lock()  # held while an engine starts, and until it is gone
-        self._deaths, self._lost = 0, ""
+        self._deaths, self._fatal_reason = 0, ""
         self._started, self._answered = False, False
         self._calls = set[asyncio.Timeout]()
 
@@ -58,18 +58,18 @@ class Home:
         async with self._changing:
             if self._engine is None:
                 if self._deaths >= _DEATHS:
-                    self._lost = f"{self._deaths} engines died in a row without an answer"
-                if self._lost:  # many calls may wait here, and none must try again
-                    raise Fatal(self._lost, name=self._judge.name)
+                    self._fatal_reason = f"{self._deaths} engines died in a row without an answer"
+                if self._fatal_reason:  # many calls may wait here, and none must try again
+                    raise Fatal(self._fatal_reason, name=self._judge.name)
                 try:
                     self._engine = await self._start()
                 except Fatal as fatal:
-                    self._lost = f"the engine cannot start: {fatal}"
-                    raise Fatal(self._lost, name=self._judge.name) from None
+                    self._fatal_reason = f"the engine cannot start: {fatal}"
+                    raise Fatal(self._fatal_reason, name=self._judge.name) from None
                 self._started, self._answered = True, False
             return self._engine
 
-    async def bury(self, engine: Any) -> None:
+    async def shut_down(self, engine: Any) -> None:
         """Shut an engine down, unless another call has done so; None: the running one."""
         async with self._changing:
             if self._engine is None or engine not in (None, self._engine):
@@ -95,7 +95,7 @@ class Home:
                 again = self._started or now() - began < _SOON
                 wait = next(waits, None) if again else None
                 if wait is None:
-                    raise Fatal(f"{in_a_line(error)}; --verbose shows its log") from None
+                    raise Fatal(f"{format_error(error)}; --verbose shows its log") from None
             await asyncio.sleep(wait)
 
     async def answer(self, engine: Any, prompt: Mapping[str, Any], sampling: Any) -> Any:
@@ -148,7 +148,7 @@ def _start(judge: Judge, abandoned: threading.Event) -> Any:
             **arguments,
         ).create_engine_config()
     except Exception as error:  # noqa: BLE001 - whatever its checks raise
-        raise Fatal(in_a_line(error)) from None
+        raise Fatal(format_error(error)) from None
     engine = AsyncLLM.from_vllm_config(config, disable_log_stats=True)
     if abandoned.is_set():
         engine.shutdown()

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
-from zelo_ray.errors import PanelError, in_a_line
+from zelo_ray.errors import PanelError, format_error
 from zelo_ray.providers import Connection, Fatal, Provider, Refused, Retry, Settings
-from zelo_ray.providers.outcome import sayable
-from zelo_ray.providers.vllm.engines import Home, gpus_of
+from zelo_ray.providers.outcome import redact
+from zelo_ray.providers.vllm.engines import EngineOwner, gpus_of
 from zelo_ray.records import Answer, Judge, Request, Usage, response_schema
 
 _PROBE = ("compare\ntwo documents", "which one\nanswers the question")
@@ -29,14 +29,14 @@ class VLLM:
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._homes: dict[str, Home] = {}
+        self._homes: dict[str, EngineOwner] = {}
         self._in_parts: dict[str, bool] = {}
 
     async def send(self, request: Request) -> Answer:
         """Return the engine's answer; shut a dead engine down, for the next call to restart."""
         judge = request.judge
         if judge.name not in self._homes:
-            self._homes[judge.name] = Home(judge, self._timeout)
+            self._homes[judge.name] = EngineOwner(judge, self._timeout)
         home = self._homes[judge.name]
         engine = await home.engine()
         try:
@@ -44,21 +44,21 @@ class VLLM:
             answer = await home.answer(engine, prompt, _sampling(request))
         except Exception as error:  # noqa: BLE001 - none of vLLM's may leave this module
             if engine.errored:
-                await home.bury(engine)
+                await home.shut_down(engine)
                 raise Retry("the engine died") from None
-            _raise_own(error, request)
+            _raise_provider_error(error, request)
         return _read(answer, judge.model)
 
     async def aclose(self) -> None:
         """Stop all engines."""
         for home in self._homes.values():
-            await home.bury(None)
+            await home.shut_down(None)
 
     async def _tokens(self, engine: Any, request: Request) -> list[int]:
         judge, tokenizer = request.judge, await tokenizer_of(engine)
         if judge.name not in self._in_parts:
-            self._in_parts[judge.name] = takes_parts(tokenizer, judge)
-        return in_tokens(engine, tokenizer, request, in_parts=self._in_parts[judge.name])
+            self._in_parts[judge.name] = needs_parts(tokenizer, judge)
+        return tokenize_request(engine, tokenizer, request, in_parts=self._in_parts[judge.name])
 
 
 def _connect(settings: Settings) -> Connection:
@@ -94,17 +94,17 @@ def _sampling(request: Request) -> Any:
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
     except Exception as error:  # noqa: BLE001 - whatever its checks raise; they know no prompt
-        what = f"vLLM does not accept its options: {in_a_line(error)}"
+        what = f"vLLM does not accept its options: {format_error(error)}"
         raise Fatal(what, name=request.judge.name) from None
 
 
-def _raise_own(error: Exception, request: Request) -> NoReturn:
+def _raise_provider_error(error: Exception, request: Request) -> NoReturn:
     """Raise the error of the provider for one of vLLM's; the engine is still running."""
     if isinstance(error, Retry | Refused | Fatal):
         raise error
     kind = type(error).__name__
     if {"ValueError", "VLLMClientError"} & {base.__name__ for base in type(error).__mro__}:
-        message = sayable(str(error), (request.system, request.user), ())
+        message = redact(str(error), (request.system, request.user), ())
         reason = f"{kind}{message and ': '}{message}"
         raise Refused(f"the engine does not accept the prompt: {reason}") from None
     raise Retry(f"the engine failed: {kind}") from None
@@ -131,7 +131,7 @@ async def tokenizer_of(engine: Any) -> Any:
     return await tokenizer if inspect.isawaitable(tokenizer) else tokenizer
 
 
-def in_tokens(engine: Any, tokenizer: Any, request: Request, *, in_parts: bool) -> list[int]:
+def tokenize_request(engine: Any, tokenizer: Any, request: Request, *, in_parts: bool) -> list[int]:
     """Return the request's prompts in tokens.
 
     Raises:
@@ -149,7 +149,7 @@ def in_tokens(engine: Any, tokenizer: Any, request: Request, *, in_parts: bool) 
     return tokens
 
 
-def takes_parts(tokenizer: Any, judge: Judge) -> bool:
+def needs_parts(tokenizer: Any, judge: Judge) -> bool:
     """Return whether the model's template takes texts as lists of parts, as vision models do.
 
     Such templates drop plain texts, and others drop the system's text. The schema would still

@@ -8,7 +8,7 @@ import numpy as np
 
 from zelo_ray.reports.charts.labels import labels
 from zelo_ray.reports.parts import Figure
-from zelo_ray.reports.wording import estimate, plain
+from zelo_ray.reports.wording import escape_markup, format_estimate
 
 PALETTE = tuple(f"--c{i}" for i in range(8))
 _ROW, _NARROW = 34, 22  # pixels of a point with its label, and where there are many
@@ -65,7 +65,7 @@ def intervals(
     for place, (value, low, high) in enumerate(series.values()):
         shift = (place - (len(series) - 1) / 2) * (0.7 / max(1, len(series)))
         symbol = _SYMBOLS[place % len(_SYMBOLS)]
-        figures = [estimate(*three, ".4f") for three in zip(value, low, high, strict=True)]
+        figures = [format_estimate(*three, ".4f") for three in zip(value, low, high, strict=True)]
         data.append(
             {
                 "type": "scatter",
@@ -81,7 +81,7 @@ def intervals(
                     "thickness": 1.5,
                     "width": 0,
                 },
-                "text": [f"{plain(n)}<br>{f}" for n, f in zip(names, figures, strict=True)],
+                "text": [f"{escape_markup(n)}<br>{f}" for n, f in zip(names, figures, strict=True)],
                 "marker": {
                     "color": PALETTE[place % len(PALETTE)],
                     "size": 8,
@@ -188,7 +188,7 @@ def band(low: np.ndarray, middle: np.ndarray, high: np.ndarray, hover: list[str]
         "x": places,
         "y": middle,
         "line": {"color": "--c0", "width": 2},
-        "text": [plain(text) for text in hover],
+        "text": [escape_markup(text) for text in hover],
         "hovertemplate": "%{text}<extra></extra>",
     }
     across = {"title": {"text": "queries, the hardest first"}}

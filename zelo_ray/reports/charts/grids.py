@@ -7,7 +7,7 @@ import numpy as np
 
 from zelo_ray.reports.charts.figures import categories
 from zelo_ray.reports.parts import Figure
-from zelo_ray.reports.wording import chance, plain
+from zelo_ray.reports.wording import escape_markup, format_probability
 
 _NUMBERED = 10  # a matrix of so many names has its numbers in it
 _NAMED = 20  # and of so many its names below it
@@ -20,7 +20,7 @@ def matrix(
     middle: float,
     *,
     low: float = 0.0,
-    form: Callable[[float], str] = chance,
+    form: Callable[[float], str] = format_probability,
 ) -> Figure:
     """Draw a square of values up to 1, blank where NaN, with the numbers if there is room.
 
@@ -42,7 +42,7 @@ def matrix(
         "showscale": len(names) > _NUMBERED,
         "colorbar": {
             "thickness": 10,
-            "tickformat": ".0%" if form is chance else ".1f",
+            "tickformat": ".0%" if form is format_probability else ".1f",
             "outlinewidth": 0,
         },
         "xgap": 1,
@@ -51,10 +51,13 @@ def matrix(
         "hovertemplate": "%{y} and %{x}: %{z:.3f}<extra></extra>",
     }
     if hover is not None:
-        heat["hovertext"] = [[plain(cell) for cell in row] for row in hover]
+        heat["hovertext"] = [[escape_markup(cell) for cell in row] for row in hover]
         heat["hovertemplate"] = "%{hovertext}<extra></extra>"
     if len(names) <= _NUMBERED:
-        text = [["" if np.isnan(value) else plain(form(value)) for value in row] for row in values]
+        text = [
+            ["" if np.isnan(value) else escape_markup(form(value)) for value in row]
+            for row in values
+        ]
         heat |= {"text": text, "texttemplate": "%{text}", "textfont": {"color": "--ink"}}
     side = min(640, 150 + 38 * len(names))
     return {

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zelo_ray.reports.wording import plain
+from zelo_ray.reports.wording import escape_markup
 
 LABEL = 36
 """Characters of a label."""
@@ -13,7 +13,7 @@ _AROUND = 10
 def label(name: str, length: int = LABEL) -> str:
     """Return a name for a chart: cut in its middle, without anything read as markup."""
     half = length // 2
-    return plain(name if len(name) <= length else f"{name[: half - 1]}…{name[-half:]}")
+    return escape_markup(name if len(name) <= length else f"{name[: half - 1]}…{name[-half:]}")
 
 
 def labels(names: Sequence[str], length: int = LABEL) -> list[str]:
@@ -30,7 +30,7 @@ def labels(names: Sequence[str], length: int = LABEL) -> list[str]:
         cut = [label(name, length) for name in shown]
         if len(set(cut)) == len(set(names)):
             return cut
-    return [plain(name) for name in names]
+    return [escape_markup(name) for name in names]
 
 
 def _alike(names: Sequence[str]) -> int:

@@ -8,14 +8,14 @@ import numpy as np
 from zelo_ray.reports.charts.figures import categories
 from zelo_ray.reports.charts.labels import labels
 from zelo_ray.reports.parts import Figure
-from zelo_ray.reports.wording import plain
+from zelo_ray.reports.wording import escape_markup
 
 _LABEL = 20  # characters of a name, which stands on both sides
 _ROW = 22
 _KINDS = (("--won", "moved up", 1), ("--edge", "in its place", 0), ("--lost", "moved down", -1))
 
 
-def slopes(
+def rank_slopes(
     names: Sequence[str],
     old: Sequence[float],
     right: Sequence[float],
@@ -42,8 +42,9 @@ def slopes(
         if not shown:
             continue
         hover = [
-            f"{plain(names[i])}<br>{plain(sides[0])}: {means[0][i]:{form}}, rank {ranks[0][i]}<br>"
-            f"{plain(sides[1])}: {means[1][i]:{form}}, rank {ranks[1][i]}"
+            f"{escape_markup(names[i])}<br>{escape_markup(sides[0])}: "
+            f"{means[0][i]:{form}}, rank {ranks[0][i]}<br>"
+            f"{escape_markup(sides[1])}: {means[1][i]:{form}}, rank {ranks[1][i]}"
             for i in shown
         ]
         data.append(

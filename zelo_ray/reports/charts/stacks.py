@@ -7,7 +7,7 @@ import numpy as np
 
 from zelo_ray.reports.charts.figures import categories
 from zelo_ray.reports.parts import Figure
-from zelo_ray.reports.wording import plain
+from zelo_ray.reports.wording import escape_markup
 
 GRADES = ("0 irrelevant", "1 marginal", "2 relevant", "3 highly relevant")
 """What grades are called."""
@@ -17,7 +17,7 @@ _COLOURS = tuple(f"--g{grade}" for grade in range(LEVELS))
 _TOLD = 0.06  # a share that has room for its number
 
 
-def columns(counts: np.ndarray, of: str) -> Figure:
+def grade_columns(counts: np.ndarray, of: str) -> Figure:
     """Draw the number of documents of each grade; ``counts`` is [grades], ``of`` names its unit."""
     shares = counts / max(1, counts.sum())
     bars = {
@@ -28,7 +28,7 @@ def columns(counts: np.ndarray, of: str) -> Figure:
         "text": [f"{share:.0%}" for share in shares],
         "textposition": "outside",
         "cliponaxis": False,
-        "hovertemplate": f"%{{y:,}} {plain(of)}<extra></extra>",
+        "hovertemplate": f"%{{y:,}} {escape_markup(of)}<extra></extra>",
     }
     top = 1.12 * max(1, int(counts.max(initial=0)))
     return {
@@ -42,7 +42,7 @@ def columns(counts: np.ndarray, of: str) -> Figure:
     }
 
 
-def rows(names: Sequence[str], counts: np.ndarray) -> Figure:
+def grade_bars(names: Sequence[str], counts: np.ndarray) -> Figure:
     """Draw one bar per name, of the shares of its grades; ``counts`` is [names, grades]."""
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
     data: list[dict[str, Any]] = [
@@ -73,7 +73,7 @@ def rows(names: Sequence[str], counts: np.ndarray) -> Figure:
     return {"data": data, "layout": layout}
 
 
-def across(names: Sequence[str], counts: np.ndarray, title: str) -> Figure:
+def grade_columns_by_name(names: Sequence[str], counts: np.ndarray, title: str) -> Figure:
     """Draw one thin column per name, of the shares of its grades; ``counts`` is [names, grades]."""
     shares = np.round(counts / np.maximum(1, counts.sum(axis=1, keepdims=True)), 4)
     data: list[dict[str, Any]] = [
@@ -83,7 +83,7 @@ def across(names: Sequence[str], counts: np.ndarray, title: str) -> Figure:
             "x": list(range(1, len(names) + 1)),
             "y": shares[:, grade].tolist(),
             "marker": {"color": colour, "line": {"width": 0}},
-            "text": [plain(name) for name in names] if grade == 0 else None,
+            "text": [escape_markup(name) for name in names] if grade == 0 else None,
             "textposition": "none",
             "hovertemplate": "%{y:.0%}" if grade else "%{text}<br>%{y:.0%}",
         }

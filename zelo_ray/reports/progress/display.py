@@ -14,10 +14,10 @@ from zelo_ray.reports.progress.figures import (
     Pace,
     RunProgress,
     duration,
-    standing_of,
+    judge_progress,
 )
-from zelo_ray.reports.progress.lines import dollars, line_of
-from zelo_ray.reports.progress.table import table_of
+from zelo_ray.reports.progress.lines import dollars, progress_line
+from zelo_ray.reports.progress.table import progress_table
 
 __all__ = ["Display", "dollars", "duration"]
 
@@ -42,7 +42,7 @@ class Display:
         self._paces: dict[str, Pace] = {}
         self._cap: tuple[float, float] | None = None
         self._last_line = time.monotonic()
-        self._done, self._told = False, set[tuple[str, str]]()
+        self._done, self._reported = False, set[tuple[str, str]]()
 
     def __enter__(self) -> Self:
         self._begin()
@@ -50,7 +50,7 @@ class Display:
 
     def __exit__(self, *_: object) -> None:
         if self._live and self._sums:
-            table = table_of(self._sums, self._console.width, None, time.time())
+            table = progress_table(self._sums, self._console.width, None, time.time())
             self._live.update(table, refresh=True)
             self._live.stop()
         self._begin()
@@ -71,27 +71,27 @@ class Display:
         standings = []
         for name, number in planned.items():
             tally, pace = tallies.get(name, Tally()), self._paces.setdefault(name, Pace())
-            pace.see(now, tally)
-            standings.append(standing_of(name, tally, number, pace.rate(now), pace.seconds))
+            pace.record(now, tally)
+            standings.append(judge_progress(name, tally, number, pace.rate(now), pace.seconds))
         sums = self._sums = RunProgress(standings, self._cap)
         if not self._console.is_terminal:
             if self._is_due(now, sums):
-                self.say(line_of(sums, time.time()))
+                self.say(progress_line(sums, time.time()))
             return
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
             self._live.start()
         width, height = self._console.size
-        self._live.update(table_of(sums, width, height, time.time()), refresh=True)
+        self._live.update(progress_table(sums, width, height, time.time()), refresh=True)
 
     def _is_due(self, now: float, sums: RunProgress) -> bool:
         """Return whether there is news, or the last line was long ago."""
-        done = all(standing.ended for standing in sums.standings)
-        news = {(standing.name, what) for standing in sums.standings for what in _news(standing)}
-        nothing_new = news <= self._told and (self._done or not done)
+        done = all(standing.ended for standing in sums.judges)
+        news = {(standing.name, what) for standing in sums.judges for what in _news(standing)}
+        nothing_new = news <= self._reported and (self._done or not done)
         if nothing_new and now - self._last_line < _SECONDS_BETWEEN_LINES:
             return False
-        self._last_line, self._done, self._told = now, done, self._told | news
+        self._last_line, self._done, self._reported = now, done, self._reported | news
         return True
 
 

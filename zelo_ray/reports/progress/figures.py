@@ -22,7 +22,7 @@ class Pace:
         self._seen = deque[tuple[float, int]]()  # when there were how many; only what changed
         self._began = 0.0
 
-    def see(self, now: float, tally: Tally) -> None:
+    def record(self, now: float, tally: Tally) -> None:
         """Record a judge's figures."""
         samples, answered = self._seen, tally.answered
         if not samples:
@@ -65,7 +65,7 @@ class JudgeProgress:
     """number of planned requests that are needed, as far as known"""
     rate: float
     """answers per second lately; of a judge that has ended, over all of its time; 0 if unknown"""
-    left: str
+    time_left: str
     seconds: float
     """seconds left; infinite if unknown"""
     span: float = 0.0
@@ -82,7 +82,7 @@ class JudgeProgress:
         return self.seconds == 0
 
 
-def standing_of(
+def judge_progress(
     name: str, tally: Tally, planned: int, rate: float, span: float = 0.0
 ) -> JudgeProgress:
     """Compute a judge's progress with its planned requests."""
@@ -107,48 +107,48 @@ def standing_of(
 class RunProgress:
     """Progress of all judges. ``cap`` is the budget and the part spent before, in dollars."""
 
-    standings: Sequence[JudgeProgress]
+    judges: Sequence[JudgeProgress]
     cap: tuple[float, float] | None = None
 
     @property
     def whole(self) -> JudgeProgress:
         """Return the progress of all judges together; the slowest gives the time left."""
         summed = Tally()
-        for standing in self.standings:
+        for standing in self.judges:
             summed.add(standing.tally)
-        last = max(self.standings, key=_how_late)
-        span = max(row.span for row in self.standings)
-        rate = sum(row.rate for row in self.standings if not row.ended)
+        last = max(self.judges, key=_how_late)
+        span = max(row.span for row in self.judges)
+        rate = sum(row.rate for row in self.judges if not row.ended)
         if last.ended and span:
             rate = summed.answered / span
         return JudgeProgress(
             name="total",
             tally=summed,
-            done=sum(row.done for row in self.standings),
-            needed=sum(row.needed for row in self.standings),
+            done=sum(row.done for row in self.judges),
+            needed=sum(row.needed for row in self.judges),
             rate=rate,
-            left=last.left,
+            time_left=last.time_left,
             seconds=last.seconds,
             span=span,
         )
 
     @property
-    def troubled(self) -> JudgeProgress | None:
+    def last_troubled(self) -> JudgeProgress | None:
         """Return the judge with the last trouble, if any has had one."""
-        last = max(self.standings, key=lambda standing: standing.tally.trouble)
+        last = max(self.judges, key=lambda standing: standing.tally.trouble)
         return last if last.tally.trouble.reason else None
 
     @property
     def disabled(self) -> dict[Disabled, list[str]]:
         """Return the judges that are asked nothing more, by the reason."""
-        reasons = {standing.name: standing.tally.disabled for standing in self.standings}
+        reasons = {standing.name: standing.tally.disabled for standing in self.judges}
         return judges_by_reason({name: why for name, why in reasons.items() if why})
 
 
 def _how_late(standing: JudgeProgress) -> tuple[float, int]:
     """Return a sort key by time left; words of the same time by how much they say."""
     words = ("nothing to ask", "done", "stopped", "…", "up to a day")
-    return standing.seconds, words.index(standing.left) if standing.left in words else 0
+    return standing.seconds, words.index(standing.time_left) if standing.time_left in words else 0
 
 
 def duration(seconds: float) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from rich.cells import cell_len
 
-from zelo_ray.engine.bookkeeping import Tally, money
-from zelo_ray.formats.wording import beginning, printable
+from zelo_ray.engine.bookkeeping import Tally, format_dollars
+from zelo_ray.formats.wording import printable, shorten_end
 from zelo_ray.reports.progress.figures import JudgeProgress, RunProgress, duration
-from zelo_ray.reports.progress.names import shortened
+from zelo_ray.reports.progress.names import shorten_names
 
 _NAME = 32  # characters of a name in a line
 _LINE = 240  # characters of what is said of the last trouble there
@@ -15,24 +15,24 @@ _LONG = 100_000  # from which on a number may be shortened
 _CENTS = 100.0  # dollars below which cents are always shown
 
 
-def line_of(sums: RunProgress, now: float) -> str:
+def progress_line(sums: RunProgress, now: float) -> str:
     """Return the total, each judge, and the last trouble; ``now`` is in seconds since 1970."""
     total = sums.whole
     tally = total.tally
-    called = shortened([standing.name for standing in sums.standings], _NAME)
+    called = shorten_names([standing.name for standing in sums.judges], _NAME)
     parts = [
         f"{total.done:,}/{total.needed:,} replies",
         "" if total.ended and not total.rate else f"{total.rate:,.1f} calls/s",
         f"{total.failures:,} failures",
         f"{tally.throttled:,} 429s" if tally.throttled else "",
         f"{tally.retries:,} retries" if tally.retries else "",
-        money_of(total, sums.cap),
+        spent_of(total, sums.cap),
         f"{cached_share(tally)} of the input cached" if tally.cached_tokens else "",
         f"{tally.in_flight:,} in flight",
         f"{tally.waiting:,} waiting" if tally.waiting else "",
         f"{tally.batched:,} in batches" if tally.batched else "",
-        f"left: {total.left}",
-        ", ".join(f"{called[standing.name]} {_progress(standing)}" for standing in sums.standings),
+        f"left: {total.time_left}",
+        ", ".join(f"{called[standing.name]} {_progress(standing)}" for standing in sums.judges),
         *disabled_lines(sums, called, _LINE),
         *trouble_line(sums, called, now, _LINE),
     ]
@@ -53,12 +53,14 @@ def earlier_line(sums: RunProgress, width: int) -> list[str]:
     """Return a line on the part of the budget that was spent before this run, if any."""
     if not (sums.cap and sums.cap[1]):
         return []
-    return [beginning(f"{money(sums.cap[1])} of the budget was spent before this run", width)]
+    return [
+        shorten_end(f"{format_dollars(sums.cap[1])} of the budget was spent before this run", width)
+    ]
 
 
 def trouble_line(sums: RunProgress, called: Mapping[str, str], now: float, width: int) -> list[str]:
     """Return the reason of the last failure or retry, if any, in at most ``width`` cells."""
-    standing = sums.troubled
+    standing = sums.last_troubled
     if standing is None:
         return []
     name, trouble = standing.name, standing.tally.trouble
@@ -66,7 +68,7 @@ def trouble_line(sums: RunProgress, called: Mapping[str, str], now: float, width
     head = f"last trouble: {called[name]}: "
     tail = f", {duration(max(0.0, now - trouble.at))} ago"
     room = width - cell_len(head) - len(tail)
-    return [beginning(f"{head}{beginning(reason, max(room, 1))}{tail}", width)]
+    return [shorten_end(f"{head}{shorten_end(reason, max(room, 1))}{tail}", width)]
 
 
 def disabled_lines(sums: RunProgress, called: Mapping[str, str], width: int) -> list[str]:
@@ -74,7 +76,7 @@ def disabled_lines(sums: RunProgress, called: Mapping[str, str], width: int) -> 
     lines = []
     for reason, names in sums.disabled.items():
         judges = ", ".join(called[name] for name in names)
-        lines.append(beginning(f"stopped: {judges}: {_in_one_line(reason.message)}", width))
+        lines.append(shorten_end(f"stopped: {judges}: {_in_one_line(reason.message)}", width))
     return lines
 
 
@@ -85,10 +87,10 @@ def _in_one_line(reason: str) -> str:
 
 def dollars(amount: float, unpriced: int = 0) -> str:
     """Format US dollars, with a mark if there are calls of unknown price."""
-    return money(amount) + (" + ?" if unpriced else "")
+    return format_dollars(amount) + (" + ?" if unpriced else "")
 
 
-def money_of(
+def spent_of(
     standing: JudgeProgress, cap: tuple[float, float] | None = None, *, exact: bool = True
 ) -> str:
     """Return the dollars spent; under a cap, by all runs that share it, with the cap."""
@@ -100,7 +102,7 @@ def money_of(
 
 def _money(amount: float, *, exact: bool) -> str:
     if exact or amount < _CENTS:
-        return money(amount)
+        return format_dollars(amount)
     return f"${amount:,.0f}" if amount < 100 * _CENTS else f"${amount / 1000:,.1f}k"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 
-from zelo_ray.formats.wording import middle_out, printable
+from zelo_ray.formats.wording import printable, shorten_middle
 from zelo_ray.providers import PROVIDERS, RERANKERS
 
 _OWN = r"[^:@]+:[A-Z][A-Z0-9_]*"  # such as my_module:PROVIDER
@@ -26,7 +26,7 @@ _SHORTER = (
 _LEAST = 6  # cells; with fewer, a name is a number
 
 
-def forms(names: Sequence[str]) -> Iterator[Mapping[str, str]]:
+def shorter_forms(names: Sequence[str]) -> Iterator[Mapping[str, str]]:
     """Yield shorter and shorter names that still differ, by the whole name."""
     short_names = {name: printable(name) for name in names}
     yield short_names
@@ -36,21 +36,21 @@ def forms(names: Sequence[str]) -> Iterator[Mapping[str, str]]:
             yield short_names
 
 
-def shortened(names: Sequence[str], width: int) -> Mapping[str, str]:
+def shorten_names(names: Sequence[str], width: int) -> Mapping[str, str]:
     """Shorten names to at most ``width`` cells, all different.
 
     If no form fits, the middle of names is cut, and names that are then equal get their number on
     the panel.
     """
-    for form in forms(names):
+    for form in shorter_forms(names):
         if widest(form) <= width:
             return form
-    cut = {name: middle_out(text, width) for name, text in form.items()}
+    cut = {name: shorten_middle(text, width) for name, text in form.items()}
     often = Counter(cut.values())
     numbered = {name: f"#{n}" for n, name in enumerate(names, 1) if often[cut[name]] > 1}
     for name, mark in numbered.items():
         room = width - len(mark)
-        cut[name] = (middle_out(form[name], room) if room >= _LEAST else "") + mark
+        cut[name] = (shorten_middle(form[name], room) if room >= _LEAST else "") + mark
     return cut
 
 

@@ -12,11 +12,11 @@ from zelo_ray.reports.progress.lines import (
     cached_share,
     disabled_lines,
     earlier_line,
-    money_of,
     short,
+    spent_of,
     trouble_line,
 )
-from zelo_ray.reports.progress.names import forms, shortened, widest
+from zelo_ray.reports.progress.names import shorten_names, shorter_forms, widest
 
 _ROOMS = ((True, 20), (False, 20), (False, 12))  # exact numbers or not, and cells for a name
 _FEWEST = 4  # cells of a name beside a single number
@@ -43,7 +43,7 @@ class _Column:
         return _GAP + max(self.least, len(self.head), *map(len, self.cells))
 
 
-def table_of(sums: RunProgress, width: int, height: int | None, now: float) -> Group:
+def progress_table(sums: RunProgress, width: int, height: int | None, now: float) -> Group:
     """Build the table that a terminal shows.
 
     Args:
@@ -52,15 +52,15 @@ def table_of(sums: RunProgress, width: int, height: int | None, now: float) -> G
         height: lines of the terminal, so that the total is always visible; None: unlimited.
         now: seconds since 1970.
     """
-    names = [standing.name for standing in sums.standings]
+    names = [standing.name for standing in sums.judges]
     columns, room = _columns(sums, width, names)
-    called = shortened(names, room)
+    called = shorten_names(names, room)
     notes = [
         *earlier_line(sums, width),
         *disabled_lines(sums, called, width),
         *trouble_line(sums, called, now, width),
     ]
-    shown = _shown(sums.standings, None if height is None else height - len(notes) - 3)
+    shown = _shown(sums.judges, None if height is None else height - len(notes) - 3)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
     table.add_column("name", no_wrap=True, overflow="crop")
     for column in columns:
@@ -86,14 +86,14 @@ def _columns(sums: RunProgress, width: int, names: Sequence[str]) -> tuple[list[
 
     Before a column is left out, long numbers are shortened, and then names.
     """
-    *_, shortest = forms(names)
+    *_, shortest = shorter_forms(names)
     for exact, limit in _ROOMS:
         columns = _cells(sums, exact=exact)
         name_width = min(limit, widest(shortest))
         if name_width + _total(columns, _MUST) <= width:
             break
     chosen: list[str] = []
-    wide = max(name_width, min(_WIDE_NAME, widest(next(forms(names)))))
+    wide = max(name_width, min(_WIDE_NAME, widest(next(shorter_forms(names)))))
     for name in (*_MUST, *(head for head in _MAY if head in columns)):
         wanted = wide if name in _MAY else name_width if chosen else _FEWEST
         if wanted + _total(columns, [*chosen, name]) <= width:
@@ -108,21 +108,21 @@ def _total(columns: dict[str, _Column], names: Sequence[str]) -> int:
 
 def _cells(sums: RunProgress, *, exact: bool) -> dict[str, _Column]:
     """Build all possible columns, with a cell per judge and one for the total."""
-    rows = [*sums.standings, sums.whole]
+    rows = [*sums.judges, sums.whole]
     number = (lambda n: f"{n:,}") if exact else short
     columns = {
         "done": [f"{number(row.done)}/{number(row.needed)}" for row in rows],
         "in flight": [number(row.tally.in_flight) for row in rows],
         "waiting": [number(row.tally.waiting) for row in rows],
         "calls/s": ["-" if row.ended and not row.rate else f"{row.rate:,.1f}" for row in rows],
-        "limit": [*map(_limit, sums.standings), ""],
+        "limit": [*map(_limit, sums.judges), ""],
         "429s": [number(row.tally.throttled) for row in rows],
         "retries": [number(row.tally.retries) for row in rows],
         "failed": [number(row.failures) for row in rows],
-        "spent": [money_of(row, None, exact=exact) for row in sums.standings],
-        "left": [row.left for row in rows],
+        "spent": [spent_of(row, None, exact=exact) for row in sums.judges],
+        "left": [row.time_left for row in rows],
     }
-    columns["spent"].append(money_of(rows[-1], sums.cap, exact=exact))
+    columns["spent"].append(spent_of(rows[-1], sums.cap, exact=exact))
     if rows[-1].tally.batched:
         columns["in batches"] = [number(row.tally.batched) for row in rows]
     if rows[-1].tally.cached_tokens:

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.agree.biases import Bias
-from zelo_ray.commands.agree.leaderboards import OrderAgreement, Placed
+from zelo_ray.commands.agree.leaderboards import LeaderboardPlace, OrderAgreement
 from zelo_ray.commands.agree.report import biases, coefficients, consensus, people
 from zelo_ray.commands.agree.report.results import AgreementTables, estimate_of
-from zelo_ray.commands.agree.report.warnings import rank_of_agreement
+from zelo_ray.commands.agree.report.warnings import rank_agreement_warnings
 from zelo_ray.commands.agree.verdicts import Win
+from zelo_ray.evaluation.agreement.coefficients import Agreement, ConfusionCell
 from zelo_ray.evaluation.agreement.differences import Difference
-from zelo_ray.evaluation.agreement.measured import Agreement, Confused
 from zelo_ray.evaluation.agreement.precision import Precision
-from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.formats.interchange.all_judgments import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Consensus
 from zelo_ray.reports.kind import ReportKind
@@ -55,9 +55,14 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     return Report(
         title=f"How {counted(judge_count, 'judge')} agree{'s' if judge_count == 1 else ''}{suffix}",
         tiles=make_tiles(tables),
-        lead=[*_outcome(tables), *people.outcome(tables), *consensus.answers(tables), _READING],
+        lead=[
+            *_outcome(tables),
+            *people.describe_closest_judge(tables),
+            *consensus.trust_sentences(tables),
+            _READING,
+        ],
         sections=[make(tables) for make in SECTIONS],
-        find_warnings=lambda: rank_of_agreement(tables),
+        find_warnings=lambda: rank_agreement_warnings(tables),
         notes=(*record["missing"], *record["notes"]),
         made=_made(record),
     )
@@ -79,7 +84,7 @@ def make_tiles(tables: AgreementTables) -> list[tuple[str, str]]:
     ]
     if tables.has_people:
         best = tables.best_first[0]
-        row = tables.of(HUMAN, best, tables.scales[0], tables.leading)
+        row = tables.agreement_of(HUMAN, best, tables.scales[0], tables.leading)
         shown.insert(0, (f"{tables.leading} of {short(best, 40)}", estimate_of(row)))
     return shown
 
@@ -94,7 +99,7 @@ def _outcome(tables: AgreementTables) -> Iterator[str]:
     if not tables.has_people:
         return
     scale, name = tables.scales[0], tables.leading
-    rows = {judge: tables.of(HUMAN, judge, scale, name) for judge in tables.best_first}
+    rows = {judge: tables.agreement_of(HUMAN, judge, scale, name) for judge in tables.best_first}
     rows = {judge: row for judge, row in rows.items() if not isnan(row["value"])}
     if not rows:
         yield "No judge can be compared with people."
@@ -128,11 +133,11 @@ AGREE_REPORT = ReportKind(
     frozenset({"counts", "judges", "options"}),
     {
         "agreement": (Agreement,),
-        "confusion": (Confused,),
+        "confusion": (ConfusionCell,),
         "consensus": (Consensus,),
         "differences": (Difference,),
         "grading": (Bias,),
-        "leaderboards": (Placed,),
+        "leaderboards": (LeaderboardPlace,),
         "outcomes": (Agreement,),
         "pairs": (Agreement,),
         "precision": (Precision,),

@@ -15,14 +15,14 @@ from zelo_ray.commands.agree.report.results import (
 )
 from zelo_ray.evaluation.agreement.pairs import DECIDED, WITH_TIES
 from zelo_ray.evaluation.agreement.votes import CHANCE
-from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, PANEL
+from zelo_ray.formats.interchange.all_judgments import HUMAN, OTHERS, PANEL
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.charts.labels import label
-from zelo_ray.reports.charts.slopes import slopes
+from zelo_ray.reports.charts.slopes import rank_slopes
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
-from zelo_ray.reports.wording import estimate, number
+from zelo_ray.reports.wording import format_estimate, format_number
 
 _BiasKind = tuple[tuple[str, str], str, str]
 """A bias and what it is relative to; the title of its axis; the caption."""
@@ -167,7 +167,7 @@ def _bias_table(
         biases = by_judge[judge]
         figures = [biases.get(key) for key in keys]
         estimates = (
-            estimate_of(row, "+z.3f" if row["against"] else "z.3f") if row else number(None)
+            estimate_of(row, "+z.3f" if row["against"] else "z.3f") if row else format_number(None)
             for row in figures
         )
         items = f"{figures[0]['items']:,}" if figures[0] else ""
@@ -220,7 +220,7 @@ def _votes(tables: AgreementTables) -> Iterator[Chart | ReportTable]:
         decided = by_key.get(("agreement", SCALE_NAMES[DECIDED]), {}).get(pair)
         kappa = by_key["kappa", SCALE_NAMES[WITH_TIES]][pair]
         measured = (row, decided, kappa)
-        shown = [estimate_of(figure) if figure else number(None) for figure in measured]
+        shown = [estimate_of(figure) if figure else format_number(None) for figure in measured]
         cells.append([*map(TextCell, pair), *shown, f"{row['items']:,}"])
     columns = ("judge", "and", "same word", "both decided", "kappa", "pairs")
     yield ReportTable(columns, cells, "", frozenset(columns[2:]), _ROWS, file="pairs.parquet")
@@ -248,7 +248,7 @@ def systems_section(tables: AgreementTables) -> Section | None:
     reference = truth if truth in means else PANEL
     runs = list(means.get(reference, ()))
     boards = {
-        name: slopes(
+        name: rank_slopes(
             runs,
             [means[reference][run] for run in runs],
             [means[name].get(run, np.nan) for run in runs],
@@ -268,7 +268,7 @@ def systems_section(tables: AgreementTables) -> Section | None:
         [
             TextCell(row["rater_b"]),
             *(
-                estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
+                format_estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
                 for name in ("tau_b", "tau_ap")
             ),
             f"{row['discordant']:,} of {row['pairs']:,}",

@@ -13,8 +13,8 @@ from zelo_ray.commands.agree.report.results import (
     two_decimals,
 )
 from zelo_ray.evaluation.agreement import scale_name
-from zelo_ray.evaluation.agreement.ranks import COEFFICIENTS as RANKS
-from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.evaluation.agreement.rank_correlations import COEFFICIENTS as RANKS
+from zelo_ray.formats.interchange.all_judgments import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import confusion, matrix
@@ -43,7 +43,7 @@ def people_section(tables: AgreementTables) -> Section | None:
     for name in tables.coefficients("many"):
         for scale in tables.scales:
             order = tables.ordered(scale, name)
-            rows = [tables.of(HUMAN, judge, scale, name) for judge in order]
+            rows = [tables.agreement_of(HUMAN, judge, scale, name) for judge in order]
             figures[name, scale] = intervals(order, {"": spans(rows)}, f"{name}, {scale}")
     chart = Chart(
         figures,
@@ -59,7 +59,10 @@ def people_section(tables: AgreementTables) -> Section | None:
         cells: list[Cells] = [
             [
                 TextCell(judge),
-                *(estimate_of(tables.of(HUMAN, judge, cut, tables.leading)) for cut in cuts),
+                *(
+                    estimate_of(tables.agreement_of(HUMAN, judge, cut, tables.leading))
+                    for cut in cuts
+                ),
             ]
             for judge in tables.best_first
         ]
@@ -93,7 +96,7 @@ def _table(
     """
     cells: list[Cells] = []
     for texts, a, b, scale in keys:
-        rows = [tables.of(a, b, scale, name) for name in coefficients]
+        rows = [tables.agreement_of(a, b, scale, name) for name in coefficients]
         sizes = (f"{rows[0]['items']:,}", f"{rows[0]['queries']:,}")
         cells.append([*map(TextCell, texts), *map(estimate_of, rows), *sizes])
     columns = (*labels, *coefficients, "items", "queries")
@@ -111,7 +114,7 @@ def panel_section(tables: AgreementTables) -> Section | None:
         scale: intervals(
             names,
             {
-                panel: spans([tables.of(panel, "", scale, name) for name in names])
+                panel: spans([tables.agreement_of(panel, "", scale, name) for name in names])
                 for panel in tables.panels
             },
             "coefficient",
@@ -143,7 +146,7 @@ def between_section(tables: AgreementTables) -> Section | None:
     for name in tables.coefficients("many"):
         for scale in tables.scales:
             values = np.array(
-                [[tables.of(a, b, scale, name)["value"] for b in names] for a in names]
+                [[tables.agreement_of(a, b, scale, name)["value"] for b in names] for a in names]
             )
             low = 0.0 if name == "agreement" else -1.0
             figures[name, scale] = matrix(
@@ -164,7 +167,7 @@ def _pair_tables(tables: AgreementTables) -> Iterator[ReportTable]:
     """Yield the pairs that agree most, and if there are many, those that agree least."""
     scale = tables.scales[0]
     values = {
-        pair: tables.of(*pair, scale, tables.leading)["value"]
+        pair: tables.agreement_of(*pair, scale, tables.leading)["value"]
         for pair in combinations(tables.judges, 2)
     }
     pairs = sorted((pair for pair in values if not isnan(values[pair])), key=lambda p: -values[p])

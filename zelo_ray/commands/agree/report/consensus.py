@@ -8,7 +8,7 @@ from zelo_ray.commands.agree.report.results import AgreementTables, Row, rows_by
 from zelo_ray.fitting.calibration.consensus import ALL, GRADES, LEVELS, ORDERS, VOTES
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
-from zelo_ray.reports.wording import estimate
+from zelo_ray.reports.wording import format_estimate
 
 TRUST = 0.97
 """Default share of agreement with people from which on a panel can be trusted blindly."""
@@ -30,17 +30,17 @@ def judges_section(tables: AgreementTables) -> Section | None:
     return consensus_section(tables.rows("consensus"), _trust(tables), _voters(tables))
 
 
-def answers(tables: AgreementTables) -> Iterator[str]:
+def trust_sentences(tables: AgreementTables) -> Iterator[str]:
     """Say where the panel can be trusted without people; for documents, on the whole scale."""
     for (about, scale), rows in rows_by(tables.rows("consensus"), "about", "scale").items():
         if about != GRADES or "-" in scale:
-            sentence = answer(rows, _trust(tables), _level_names(about, _voters(tables)))
+            sentence = trust_sentence(rows, _trust(tables), _level_names(about, _voters(tables)))
             if sentence:
                 title = _title(about, scale)
                 yield f"{title[:1].upper()}{title[1:]}: {sentence}."
 
 
-def answer(rows: Sequence[Row], trust: float, level_names: Mapping[str, str]) -> str:
+def trust_sentence(rows: Sequence[Row], trust: float, level_names: Mapping[str, str]) -> str:
     """Say where the panel can be trusted blindly, and for what share of pairs or documents.
 
     A level counts if its interval lies above ``trust``, and so do all levels before it. ``perhaps``
@@ -64,7 +64,7 @@ def answer(rows: Sequence[Row], trust: float, level_names: Mapping[str, str]) ->
         more = " or more" if len(sure) > 1 else ""
         return f"{blindly}: {share:.0%} of {noun}, where {where}{more}"
     word = "none" if first["high"] < trust else "not shown" if first["same"] < trust else "perhaps"
-    value = estimate(first["same"], first["low"], first["high"])
+    value = format_estimate(first["same"], first["low"], first["high"])
     return (
         f"{blindly}: {word}; where {level_names[first['level']]} ({first['share']:.0%} of {noun}), "
         f"people agree on {value}"
@@ -93,7 +93,7 @@ def consensus_section(rows: Sequence[Row], trust: float = TRUST, voters: int = 0
         notes = [f", {row['share']:.0%}" for row in counted_rows]
         figures[title] = intervals(names, series, "people agree", trust, notes=notes)
         for row in level_rows:
-            same = estimate(row["same"], row["low"], row["high"])
+            same = format_estimate(row["same"], row["low"], row["high"])
             counts = (f"{row['items']:,}", "" if about == GRADES else f"{row['tied']:,}")
             cells.append(
                 [

@@ -12,10 +12,10 @@ from zelo_ray.evaluation.agreement.pairs import (
     VOTES_DECIDED,
     WITH_TIES,
 )
-from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.formats.interchange.all_judgments import HUMAN
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
-from zelo_ray.reports.wording import estimate, number
+from zelo_ray.reports.wording import format_estimate, format_number
 
 SCALE_NAMES = {
     WITH_TIES: "with ties",
@@ -111,9 +111,12 @@ def differences_section(tables: AgreementTables) -> Section | None:
                 of[a, b]["agreement", scale],
                 of[a, b]["mcc", A_OR_NOT if scale == WITH_TIES else scale],
             ]
-            by = [estimate(row["difference"], row["low"], row["high"], "+z.3f") for row in shown]
-            by.insert(1, number(alpha["relative"], "+z.1f"))
-            values = (number(alpha[name], "z.3f") for name in ("value_a", "value_b"))
+            by = [
+                format_estimate(row["difference"], row["low"], row["high"], "+z.3f")
+                for row in shown
+            ]
+            by.insert(1, format_number(alpha["relative"], "+z.1f"))
+            values = (format_number(alpha[name], "z.3f") for name in ("value_a", "value_b"))
             items = f"{alpha['items']:,}"
             cells.append([TextCell(a), TextCell(b), SCALE_NAMES[scale], *by, items, *values])
     columns = (
@@ -135,8 +138,8 @@ def wins_section(tables: AgreementTables) -> Section | None:
     for judge in best_first(tables):
         rows = sorted(by_judge.get((judge,), ()), key=lambda row: -row["human"])
         for row in rows:
-            of_judge = estimate(row["wins"], row["low"], row["high"])
-            of_people = estimate(row["human"], row["human_low"], row["human_high"])
+            of_judge = format_estimate(row["wins"], row["low"], row["high"])
+            of_people = format_estimate(row["human"], row["human_low"], row["human_high"])
             cells.append(
                 [TextCell(judge), TextCell(row["doc_id"]), of_judge, of_people, f"{row['pairs']:,}"]
             )
@@ -208,7 +211,7 @@ def _kind(label: str) -> int:
     return 2 if label.isdigit() else int(label.startswith(">="))
 
 
-def outcome(tables: AgreementTables) -> Iterator[str]:
+def describe_closest_judge(tables: AgreementTables) -> Iterator[str]:
     """Say which judge's verdicts agree most with people's."""
     for judge in best_first(tables)[:1]:
         row = _by_key(tables.rows("outcomes"))["alpha-nominal", WITH_TIES][judge]
@@ -238,5 +241,5 @@ def _of_words(keys: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def _count(row: Row) -> str:
     if not row["items"]:
-        return number(None)
+        return format_number(None)
     return f"{round(row['value'] * row['items']):,} of {row['items']:,}"

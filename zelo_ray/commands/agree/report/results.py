@@ -6,9 +6,9 @@ from math import isnan, nan
 from typing import Any
 
 from zelo_ray.evaluation.agreement import COEFFICIENTS
-from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.formats.interchange.all_judgments import HUMAN
 from zelo_ray.reports.source import Source
-from zelo_ray.reports.wording import Quantity, estimate, number
+from zelo_ray.reports.wording import Quantity, format_estimate, format_number
 
 Row = Mapping[str, Any]
 _LEADING = ("kappa-quadratic", "kappa", "alpha-ordinal")
@@ -65,7 +65,7 @@ class AgreementTables:
         """Return the coefficient of two raters by which judges are put in order."""
         return next(iter(self.coefficients("many")), "")
 
-    def of(self, a: str, b: str, scale: str, coefficient: str) -> Row:
+    def agreement_of(self, a: str, b: str, scale: str, coefficient: str) -> Row:
         """Return the measured agreement of two raters, or of a panel; NaN if there is none."""
         unknown = {"value": nan, "low": nan, "high": nan, "items": 0, "queries": 0}
         return self._agreement.get((a, b, scale, coefficient), unknown)
@@ -74,7 +74,7 @@ class AgreementTables:
         """Return the judges, best first by a coefficient with people, else in their given order."""
 
         def place(judge: str) -> float:
-            value = self.of(HUMAN, judge, scale, coefficient)["value"]
+            value = self.agreement_of(HUMAN, judge, scale, coefficient)["value"]
             return float("inf") if isnan(value) else -value
 
         return sorted(self.judges, key=place) if self.has_people else self.judges
@@ -95,9 +95,9 @@ def rows_by(rows: Iterable[Row], *columns: str) -> dict[tuple[str, ...], list[Ro
 
 def estimate_of(row: Row, form: str = "z.3f") -> Quantity:
     """Format a value and its interval, for a table."""
-    return estimate(row["value"], row["low"], row["high"], form)
+    return format_estimate(row["value"], row["low"], row["high"], form)
 
 
 def two_decimals(value: float) -> str:
     """Format a coefficient, for a matrix."""
-    return number(value, ".2f")
+    return format_number(value, ".2f")

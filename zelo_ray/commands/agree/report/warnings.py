@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from zelo_ray.commands.agree.report.results import AgreementTables, Row
-from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.formats.interchange.all_judgments import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
@@ -131,12 +131,12 @@ def _span(row: Row, form: str = ".2f") -> str:
     return f"{row['value']:{form}} [{row['low']:{form}}, {row['high']:{form}}]"
 
 
-def rank_of_agreement(tables: AgreementTables) -> RankedWarnings:
+def rank_agreement_warnings(tables: AgreementTables) -> RankedWarnings:
     """Rank the warnings of ``agree``."""
     comparison = "agreement with people, " if tables.has_people else ""
     return rank_warnings(
         [
-            *_beside_people(tables),
+            *_warn_of_people(tables),
             *warn_of_biases(tables.rows("grading"), tables.rows("voting")),
             *warn_of_demonstration(tables.judges, "", "measured here", "Annotate again with"),
         ],
@@ -144,10 +144,10 @@ def rank_of_agreement(tables: AgreementTables) -> RankedWarnings:
     )
 
 
-def _beside_people(tables: AgreementTables) -> Iterator[ResultWarning]:
+def _warn_of_people(tables: AgreementTables) -> Iterator[ResultWarning]:
     if tables.has_people:
         scale, name = tables.scales[0], tables.leading
-        rows = [{**tables.of(HUMAN, j, scale, name), "rater_b": j} for j in tables.panel]
+        rows = [{**tables.agreement_of(HUMAN, j, scale, name), "rater_b": j} for j in tables.panel]
         yield from warn_of_agreement(rows, "people", name)
     outcomes = [
         row

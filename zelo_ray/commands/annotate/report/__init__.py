@@ -6,11 +6,11 @@ from typing import Any
 from zelo_ray.commands.agree.report.consensus import consensus_section
 from zelo_ray.commands.annotate.report import contests, judges, queries, raters, scores, verdicts
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.commands.annotate.report.tournaments import ended, stayed
-from zelo_ray.commands.annotate.report.warnings import rank_of_annotation
+from zelo_ray.commands.annotate.report.tournaments import count_first_king_wins, finished
+from zelo_ray.commands.annotate.report.warnings import rank_annotation_warnings
 from zelo_ray.commands.annotate.report.wins import winners_section
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.record import RUN, is_finished
+from zelo_ray.formats.run_record import RUN, is_finished
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import (
     TIE,
@@ -28,8 +28,8 @@ from zelo_ray.records import (
 from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.figures import duration
-from zelo_ray.reports.source import Source, bare
-from zelo_ray.reports.wording import number, paid
+from zelo_ray.reports.source import Source, without_credentials
+from zelo_ray.reports.wording import format_cost, format_number
 
 SECTIONS = (
     winners_section,
@@ -45,7 +45,7 @@ SECTIONS = (
 """Sections of terminal and page. They read no table of votes, grades or scores."""
 DETAILS = (
     scores.scores_section,
-    lambda results: consensus_section(results.learned("consensus")),
+    lambda results: consensus_section(results.learned_rows("consensus")),
     raters.grades_section,
     judges.instructions_section,
     judges.panel_section,
@@ -70,7 +70,7 @@ def build_report(source: Source, run: Mapping[str, Any]) -> Report:
         lead=[sentence for sentence in _lead(results) if sentence],
         sections=[make(results) for make in SECTIONS],
         make_details=lambda: [make(results) for make in DETAILS],
-        find_warnings=lambda: rank_of_annotation(results),
+        find_warnings=lambda: rank_annotation_warnings(results),
         notes=[*summary.notes, *_notes(results)],
         made=_made(results),
     )
@@ -110,31 +110,35 @@ def _lead(results: AnnotateResults) -> Iterator[str]:
     if summary.pilot_of:
         queries = counted(summary.pilot_of, "query", "queries")
         yield f"This was a pilot on {summary.queries:,} of {queries}."
-    if results.gives(Contest):
-        yield _won(results)
-    if results.gives(Verdict):
-        yield _decided(results)
+    if results.has_judgments(Contest):
+        yield _describe_winners(results)
+    if results.has_judgments(Verdict):
+        yield _describe_decisions(results)
     if summary.ambiguous:
         yield (
             f"The judges are split on {counted(summary.ambiguous, 'document')}: ambiguous in "
             f"scores.parquet. To leave them out: zelo-ray convert qrels "
-            f"{bare(results.source.shown)} --grades --without-ambiguous --out FILE"
+            f"{without_credentials(results.source.shown)} --grades --without-ambiguous --out FILE"
         )
 
 
 def _notes(results: AnnotateResults) -> Iterator[str]:
     """Yield which options had no effect, or not on all queries."""
     human, without = results.options.get("human"), results.summary.ungraded
-    if human and results.graded and not any(row["humans"] for row in results.learned("shares")):
+    if (
+        human
+        and results.graded
+        and not any(row["humans"] for row in results.learned_rows("shares"))
+    ):
         yield f"{human} has no grade of a graded document, and so had no effect."
     if without:
         have = counted(without, "query has", "queries have")
         yield f"{have} no grades, and so no absolute scores."
 
 
-def _won(results: AnnotateResults) -> str:
-    held, over = results.tournaments, ended(results.tournaments)
-    won, by_chance, of = stayed(over)
+def _describe_winners(results: AnnotateResults) -> str:
+    held, over = results.tournaments, finished(results.tournaments)
+    won, by_chance, of = count_first_king_wins(over)
     if not of:
         return ""
     sentence = f"{len(over):,} of {counted(len(held), 'tournament')} finished"
@@ -142,13 +146,13 @@ def _won(results: AnnotateResults) -> str:
     return f"{sentence}; {first}."
 
 
-def _decided(results: AnnotateResults) -> str:
+def _describe_decisions(results: AnnotateResults) -> str:
     total = results.debates.whole
     if not total.pairs:
         return ""
     ties = f", {counted(total.winners[TIE], 'tie')}" if total.winners[TIE] else ""
     flips = (
-        f", {total.flipped:,} of them because the two orders differ ({total.turned:,} reversed, "
+        f", {total.flipped:,} of them because the two orders differ ({total.reversed:,} reversed, "
         f"{total.half_tied:,} a tie in one order)"
     )
     return f"{counted(total.pairs, 'pair')} judged{ties}{flips if total.flipped else ''}."
@@ -172,7 +176,7 @@ def _in(error: float | None, unit: str) -> str:
 
 
 def _spent(dollars: float, unpriced: int) -> str:
-    return paid(dollars, unpriced).replace("free", "nothing")
+    return format_cost(dollars, unpriced).replace("free", "nothing")
 
 
 def _is_word(value: object) -> bool:
@@ -185,7 +189,7 @@ def _headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
     error = record["summary"].get("std_error")
     if error is None:
         return "judgments", f"{record['summary']['judgments']:,}"
-    return "mean std_error", number(error)
+    return "mean std_error", format_number(error)
 
 
 ANNOTATE_REPORT = ReportKind(

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.evaluation.wilson import wilson_of
+from zelo_ray.evaluation.wilson import wilson_interval
 from zelo_ray.formats.wording import counted
 from zelo_ray.reasons import Unscored, UnscoredReason, judges_by_reason
 from zelo_ray.reports.warning import ResultWarning
@@ -113,7 +113,7 @@ def _missing(summary: Summary) -> Iterator[ResultWarning]:
             statuses.pop("failed", None)
         missing = sum(statuses.values())
         requests = missing + sum(judged.get(judge, {}).values())
-        if not missing or wilson_of(missing, requests)[0] <= LOST:
+        if not missing or wilson_interval(missing, requests)[0] <= LOST:
             continue
         kinds = sorted(statuses, key=lambda status: -statuses[status])
         alone = len(judged.keys() | failed.keys()) == 1

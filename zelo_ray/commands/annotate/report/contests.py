@@ -7,18 +7,18 @@ import numpy as np
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.commands.annotate.report.tournaments import (
     Tournament,
-    agreeing,
-    alike,
-    ended,
-    stayed,
+    count_consistent,
+    count_first_king_wins,
+    count_same_winners,
+    finished,
 )
-from zelo_ray.evaluation.wilson import wilson
+from zelo_ray.evaluation.wilson import wilson_intervals
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import PANEL
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
-from zelo_ray.reports.wording import chance, number
+from zelo_ray.reports.wording import format_number, format_probability
 
 _PLACES = 30
 """The number of places in the order that a chart shows."""
@@ -29,27 +29,27 @@ def tournaments_section(results: AnnotateResults) -> Section | None:
     tournaments = results.tournaments
     if not tournaments:
         return None
-    charts = [_places(results)] if ended(tournaments) else []
+    charts = [_places(results)] if finished(tournaments) else []
     charts += _agreement(tournaments)
     return Section("tournaments", "Tournaments", [*charts, _table(tournaments)])
 
 
 def _places(results: AnnotateResults) -> Chart:
     """Draw how often the winner was at each place of the order."""
-    over = ended(results.tournaments)
-    longest = min(_PLACES, max(len(entry.line) for entry in over))
+    over = finished(results.tournaments)
+    longest = min(_PLACES, max(len(entry.order) for entry in over))
     won, reached, even = np.zeros((3, longest))
     queries = [set[str]() for _ in range(longest)]
     for tournament in over:
-        length = len(tournament.line)
+        length = len(tournament.order)
         reached[:length] += 1
         even[:length] += 1 / length
         for query_ids in queries[:length]:
             query_ids.add(tournament.query_id)
-        if (place := tournament.line.index(tournament.winner_id)) < longest:
+        if (place := tournament.order.index(tournament.winner_id)) < longest:
             won[place] += 1
     share = won / reached
-    low, high = wilson(share, np.array([len(ids) for ids in queries]))
+    low, high = wilson_intervals(share, np.array([len(ids) for ids in queries]))
     names = ["first king", *(f"challenger {place}" for place in range(1, longest))]
     unknown = np.full(longest, np.nan)
     series = {"won": (share, low, high), "by chance": (even / reached, unknown, unknown)}
@@ -76,13 +76,13 @@ def _agreement(tournaments: Sequence[Tournament]) -> list[Chart]:
     courts = sorted({tournament.court for tournament in tournaments})
     if len(courts) < 2:
         return []
-    counts, same = agreeing(tournaments, courts)
-    _, by_chance, over = stayed(tournaments)
+    counts, same = count_same_winners(tournaments, courts)
+    _, by_chance, over = count_first_king_wins(tournaments)
     middle = by_chance / max(1, over)
     values = np.divide(same, counts, out=np.full(counts.shape, np.nan), where=counts > 0)
     hover = [
         [
-            f"{first} and {second}: {number(values[i, j], '.1%')} of "
+            f"{first} and {second}: {format_number(values[i, j], '.1%')} of "
             f"{counted(int(counts[i, j]), 'tournament')}"
             for j, second in enumerate(courts)
         ]
@@ -100,14 +100,16 @@ def _agreement(tournaments: Sequence[Tournament]) -> list[Chart]:
 
 
 def _table(tournaments: Sequence[Tournament]) -> ReportTable:
-    repeated = alike(tournaments)[1] > 0
+    repeated = count_consistent(tournaments)[1] > 0
     rows: list[Cells] = []
     for court in sorted({tournament.court for tournament in tournaments}):
         group = [tournament for tournament in tournaments if tournament.court == court]
-        won, by_chance, over = stayed(group)
+        won, by_chance, over = count_first_king_wins(group)
         name = "the panel together" if court == PANEL else court
         cells = [f"{len(group):,}", f"{over:,}", *(_share(n, over) for n in (won, by_chance))]
-        rows.append([TextCell(name), *cells, *([_share(*alike(group))] if repeated else [])])
+        rows.append(
+            [TextCell(name), *cells, *([_share(*count_consistent(group))] if repeated else [])]
+        )
     columns = ["judge", "tournaments", "with a winner", "first king won", "by chance"]
     caption = "A match without an answer ends its tournament, which then has no winner."
     if repeated:
@@ -117,4 +119,4 @@ def _table(tournaments: Sequence[Tournament]) -> ReportTable:
 
 
 def _share(count: float, of: int) -> str:
-    return chance(count / of) if of else "\N{EN DASH}"
+    return format_probability(count / of) if of else "\N{EN DASH}"

@@ -18,7 +18,7 @@ class Decisions:
     """how often ``model_a``, ``model_b``, ``tie``"""
     both: int = 0
     """pairs judged in both orders"""
-    turned: int = 0
+    reversed: int = 0
     """of these, pairs that A won in one order and B in the other"""
     half_tied: int = 0
     """of these, pairs that were a tie in one order only"""
@@ -35,13 +35,13 @@ class Decisions:
     @property
     def flipped(self) -> int:
         """Count the pairs with a different winner in each order."""
-        return self.turned + self.half_tied
+        return self.reversed + self.half_tied
 
     def add(self, other: "Decisions") -> None:
         """Add the decisions of another judge."""
         self.winners += other.winners
         self.both += other.both
-        self.turned += other.turned
+        self.reversed += other.reversed
         self.half_tied += other.half_tied
         self.rounds += other.rounds
         self.gaps += other.gaps
@@ -65,7 +65,7 @@ class Debates:
         return summed
 
 
-def debates_of(out: str) -> Debates:
+def count_decisions(out: str) -> Debates:
     """Count the verdicts of a run."""
     debates, first_gaps = Debates(), dict[tuple[str, ...], float]()
     for row in read_table(out, "verdicts", _COLUMNS, Verdict).to_pylist():
@@ -76,7 +76,7 @@ def debates_of(out: str) -> Debates:
         item = tuple(row[name] for name in _ITEM)
         if item in first_gaps:
             decisions.both += 1
-            decisions.turned += first_gaps[item] * gap < 0
+            decisions.reversed += first_gaps[item] * gap < 0
             decisions.half_tied += (first_gaps[item] == 0) != (gap == 0)
             continue
         first_gaps[item] = gap

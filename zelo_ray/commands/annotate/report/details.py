@@ -13,8 +13,8 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.protocols import Judgments
 from zelo_ray.records import Grade
-from zelo_ray.reports.page import packed
-from zelo_ray.reports.source import starts
+from zelo_ray.reports.page import pack_json
+from zelo_ray.reports.source import query_starts
 from zelo_ray.reports.wording import short
 
 QUERIES = 1000
@@ -45,7 +45,7 @@ class ListedQuery:
     packed: dict[str, str] = field(default_factory=dict)
 
 
-def entries(
+def choose_queries(
     lines: Iterable[bytes], in_all: int, telling: Sequence[str], seed: int
 ) -> list[ListedQuery]:
     """Choose the queries that a page lists: all, or the most telling ones and a random sample.
@@ -97,7 +97,7 @@ def pack(
     """
     room = BYTES
     for place, entry in enumerate(listed):
-        entry.packed["documents"] = packed(_documents(entry))
+        entry.packed["documents"] = pack_json(_documents(entry))
         room -= len(entry.packed["documents"])
         if room < 0:
             entry.packed.clear()
@@ -108,7 +108,7 @@ def pack(
             if query_id in by_id:
                 entry = by_id[query_id]
                 name, contents = _pack_judgments(entry, kind, table)
-                blob = packed(contents)
+                blob = pack_json(contents)
                 room -= len(blob)
                 if room < 0:
                     return len(listed)
@@ -119,7 +119,7 @@ def pack(
 def by_query(chunks: Iterable[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
     """Yield the rows of each query, from chunks that do not divide a query."""
     for chunk in chunks:
-        first = starts(chunk)
+        first = query_starts(chunk)
         for start, end in zip(first, np.append(first[1:], chunk.num_rows), strict=True):
             yield chunk["query_id"][start].as_py(), chunk.slice(start, end - start)
 
@@ -158,14 +158,14 @@ def _pack_judgments(
 ) -> tuple[str, dict[str, Any]]:
     """Return the name of judgments in the page's data, and the judgments of a query, packed."""
     if kind.record is Grade:
-        return "grades", _grades(entry, table)
+        return "grades", _pack_grades(entry, table)
     rows = [kind.record(**row) for row in table.to_pylist()]
     if kind.as_votes and "votes" not in entry.packed:
-        return "votes", _votes(entry, kind, kind.as_votes(table), rows)
-    return "said", _said(entry, kind, rows)
+        return "votes", _pack_votes(entry, kind, kind.as_votes(table), rows)
+    return "said", _pack_texts(entry, kind, rows)
 
 
-def _votes(
+def _pack_votes(
     entry: ListedQuery, kind: Judgments, votes: pa.Table, rows: Sequence[Any]
 ) -> dict[str, Any]:
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
@@ -177,7 +177,7 @@ def _votes(
             # a verdict has a preference of its own: its two orders may differ
             round(getattr(row, "preference", vote["preference"]), 4),
             int(vote["swapped"]),
-            short(kind.told(row), _WORDS),
+            short(kind.describe(row), _WORDS),
         )
         for vote, row in zip(votes.to_pylist(), rows, strict=True)
         if vote["doc_id_a"] in place and vote["doc_id_b"] in place
@@ -185,22 +185,22 @@ def _votes(
     return {"judges": list(judges), "votes": vote_rows}
 
 
-def _said(entry: ListedQuery, kind: Judgments, rows: Sequence[Any]) -> dict[str, Any]:
+def _pack_texts(entry: ListedQuery, kind: Judgments, rows: Sequence[Any]) -> dict[str, Any]:
     """Pack judgments of other kinds as texts."""
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
     texts = [
         (
-            [place[doc_id] for doc_id in kind.about(row) if doc_id in place],
+            [place[doc_id] for doc_id in kind.documents_of(row) if doc_id in place],
             judges.setdefault(row.judge, len(judges)),
-            short(kind.told(row), _WORDS),
+            short(kind.describe(row), _WORDS),
         )
         for row in rows
     ]
     return {"judges": list(judges), "noun": kind.noun, "said": texts}
 
 
-def _grades(entry: ListedQuery, table: pa.Table) -> dict[str, Any]:
+def _pack_grades(entry: ListedQuery, table: pa.Table) -> dict[str, Any]:
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
     grades = [

@@ -6,18 +6,18 @@ from math import inf, isinf, isnan, nan
 
 import numpy as np
 
-from zelo_ray.commands.annotate.report.panel_warnings import lessened, say_the_same
+from zelo_ray.commands.annotate.report.panel_warnings import are_alike, is_worth_less
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.families import families_of
-from zelo_ray.fitting.effective import correlation_of, ends
+from zelo_ray.fitting.effective_judges import bound_effective_number, grade_correlation
 
 _UNKNOWN = frozenset({"unknown"})
 
 
 def describe_worth(results: AnnotateResults) -> str:
     """Say how many independent judges the panel counts for, unless a warning says so."""
-    (low, high), names = worth(results), names_of(results)
-    if isnan(low) or lessened(low, high, len(names)) or say_the_same(*same(results)):
+    (low, high), names = independent_judges(results), measured_judges(results)
+    if isnan(low) or is_worth_less(low, high, len(names)) or are_alike(*mean_agreement(results)):
         return ""
     if isinf(high):
         return (
@@ -39,26 +39,26 @@ def describe_worth(results: AnnotateResults) -> str:
     )
 
 
-def worth(results: AnnotateResults) -> tuple[float, float]:
+def independent_judges(results: AnnotateResults) -> tuple[float, float]:
     """Return the lowest and highest number of independent judges that the panel counts for.
 
     Both are NaN if unknown; the upper end alone is NaN if all are of one family, and infinite if
     no family is known.
     """
-    names, correlations = names_of(results), _correlations(results)
+    names, correlations = measured_judges(results), _correlations(results)
     if len(names) < 2 or np.isnan(correlations).any():
         return nan, nan
     families = [family_of(name) for name in names]
-    low, high = ends(correlations, families)
+    low, high = bound_effective_number(correlations, families)
     return low, inf if all(family == _UNKNOWN for family in families) else high
 
 
-def same(results: AnnotateResults) -> tuple[float, int]:
+def mean_agreement(results: AnnotateResults) -> tuple[float, int]:
     """Return two judges' mean agreement on votes, or correlation of grades, and the fewest items.
 
     It is NaN unless it is known for every pair of judges.
     """
-    names, correlations = names_of(results), _correlations(results)
+    names, correlations = measured_judges(results), _correlations(results)
     if len(names) < 2:
         return nan, 0
     mean = float(correlations[~np.eye(len(names), dtype=bool)].mean())
@@ -75,14 +75,14 @@ def family_of(name: str) -> frozenset[str]:
 
 def _correlations(results: AnnotateResults) -> np.ndarray:
     """Return the correlations of judgments, [judges, judges]; NaN where they are unknown."""
-    names, gradings, panel = names_of(results), results.gradings, results.panel
+    names, gradings, panel = measured_judges(results), results.gradings, results.panel
     if gradings.counts:
         empty = np.zeros((1, 1))
-        return _matrix(names, lambda *two: correlation_of(gradings.confusion.get(two, empty)))
+        return _matrix(names, lambda *two: grade_correlation(gradings.confusion.get(two, empty)))
     return _matrix(names, lambda *two: 2 * panel.agreement(*two)[0] - 1)
 
 
-def names_of(results: AnnotateResults) -> list[str]:
+def measured_judges(results: AnnotateResults) -> list[str]:
     """Return the judges that graded, or else those that voted."""
     return sorted(results.gradings.counts or results.panel.votes)
 

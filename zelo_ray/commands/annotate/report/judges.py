@@ -7,21 +7,21 @@ import numpy as np
 
 from zelo_ray.commands.annotate.report import effective
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.evaluation.wilson import wilson
+from zelo_ray.evaluation.wilson import wilson_intervals
 from zelo_ray.formats.wording import counted
-from zelo_ray.providers.registry import heedless
+from zelo_ray.providers.registry import judges_without_prompt
 from zelo_ray.reasons import judges_by_reason
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.instructions import build_instructions_section
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, Sentences, TextCell
-from zelo_ray.reports.wording import paid
+from zelo_ray.reports.wording import format_cost
 
 
 def instructions_section(results: AnnotateResults) -> Section | None:
     """Show the instructions that say what counts as relevant."""
     judges, shown = results.run["judges"], "people who label are shown them."
-    if not (deaf := heedless(judges)):
+    if not (deaf := judges_without_prompt(judges)):
         where = f"These words were in every prompt, and {shown}"
     elif len(deaf) == len(judges):
         where = f"No judge of this run reads prompts, and so none has read these words; {shown}"
@@ -93,8 +93,8 @@ def _spent(tally: Mapping[str, Any]) -> list[str]:
     answered, tokens_in = tally["answered"], tally["input_tokens"]
     unpriced, cached = tally.get("unpriced", 0), tally.get("cached_tokens", 0)
     return [
-        paid(tally["dollars"], unpriced) if answered else "",
-        paid(1000 * tally["dollars"] / answered, unpriced) if answered else "",
+        format_cost(tally["dollars"], unpriced) if answered else "",
+        format_cost(1000 * tally["dollars"] / answered, unpriced) if answered else "",
         *(f"{count:,}" for count in (tally["known"], answered, tally["statuses"].get("ok", 0))),
         *(f"{count:,}" for count in (tally["retries"], tokens_in)),
         f"{cached / tokens_in:.0%}" if cached else "",
@@ -116,8 +116,8 @@ def agreement_section(results: AnnotateResults) -> Section | None:
     names = sorted(results.panel.votes)
     if not names:
         return None
-    votes = sum(results.panel.votes.values()) if results.stretches > 1 else 0
-    which = f" From {votes:,} of all votes: each {results.stretches}th stretch." if votes else ""
+    votes = sum(results.panel.votes.values()) if results.vote_stride > 1 else 0
+    which = f" From {votes:,} of all votes: each {results.vote_stride}th stretch." if votes else ""
     parts: list[Chart] = []
     if len(names) > 1:
         values = np.full((len(names), len(names)), np.nan)
@@ -136,7 +136,7 @@ def agreement_section(results: AnnotateResults) -> Section | None:
             )
         )
     share = np.array([results.panel.first[name] / results.panel.votes[name] for name in names])
-    low, high = wilson(share, np.array([results.panel.votes[name] for name in names]))
+    low, high = wilson_intervals(share, np.array([results.panel.votes[name] for name in names]))
     figure = intervals(names, {"": (share, low, high)}, "share of what came first", 0.5)
     order = (
         "Both orders were asked, so an unbiased judge is at 0.5."

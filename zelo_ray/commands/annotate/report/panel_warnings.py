@@ -51,29 +51,31 @@ class JudgingFigures:
     """
 
     judges: Sequence[str] = ()
-    first: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    first_wins: Mapping[str, tuple[float, int]] = field(default_factory=dict)
     both_orders: bool = False
     tied: tuple[int, int] = (0, 0)
-    flat: Mapping[str, str] = field(default_factory=dict)
-    agreed: Mapping[tuple[str, str], Span] = field(default_factory=dict)
-    alike: Mapping[tuple[str, str], Span] = field(default_factory=dict)
-    same: tuple[float, int] = (nan, 0)
-    worth: tuple[float, float] = (nan, nan)
+    one_answer: Mapping[str, str] = field(default_factory=dict)
+    pair_agreement: Mapping[tuple[str, str], Span] = field(default_factory=dict)
+    grade_correlations: Mapping[tuple[str, str], Span] = field(default_factory=dict)
+    mean_agreement: tuple[float, int] = (nan, 0)
+    independent_judges: tuple[float, float] = (nan, nan)
     split: tuple[int, int] = (0, 0)
     error: float = nan
     spread: float = nan
     prior: float = nan
-    freedom: int = 1
+    degrees_of_freedom: int = 1
     unit: str = "logits"
     more: str = "More judgments make it smaller"
-    orders: str = ""
+    order_advice: str = ""
 
 
 def warn_of_panel(figures: JudgingFigures) -> Iterator[ResultWarning]:
     """Yield warnings of judges that contradict each other, or are alike."""
-    yield from _contradictions(figures.agreed, AGAINST, "agree on {} of pairs (by chance .50)")
     yield from _contradictions(
-        figures.alike, AGAINST_GRADES, "have grades that correlate by {}", "grades"
+        figures.pair_agreement, AGAINST, "agree on {} of pairs (by chance .50)"
+    )
+    yield from _contradictions(
+        figures.grade_correlations, AGAINST_GRADES, "have grades that correlate by {}", "grades"
     )
     yield from _alike(figures)
 
@@ -114,11 +116,15 @@ def _sides(start: Two, apart: Sequence[Two]) -> tuple[list[str], ...]:
 
 
 def _alike(figures: JudgingFigures) -> Iterator[ResultWarning]:
-    (low, high), (same, items), count = figures.worth, figures.same, len(figures.judges)
-    if say_the_same(same, items):
+    (low, high), (same, items), count = (
+        figures.independent_judges,
+        figures.mean_agreement,
+        len(figures.judges),
+    )
+    if are_alike(same, items):
         values: dict[str, Value] = {"judges": count, "same": same, "items": items}
         yield ResultWarning(WarningCode.JUDGES_ALIKE, values)
-    elif not isnan(low) and lessened(low, high, count):
+    elif not isnan(low) and is_worth_less(low, high, count):
         values = {
             "judges": count,
             "worth": f"as few as {low:.1f}" if isnan(high) else f"{low:.1f} to {high:.1f}",
@@ -127,12 +133,12 @@ def _alike(figures: JudgingFigures) -> Iterator[ResultWarning]:
         yield ResultWarning(WarningCode.JUDGES_ERR_TOGETHER, values)
 
 
-def say_the_same(same: float, items: int) -> bool:
+def are_alike(same: float, items: int) -> bool:
     """Return whether judges agree so much that one of them is enough."""
     return same >= SAME and items >= MANY
 
 
-def lessened(low: float, high: float, judges: int) -> bool:
+def is_worth_less(low: float, high: float, judges: int) -> bool:
     """Return whether a panel is worth far fewer judges than it has, by its more certain bound."""
     return (low if isnan(high) else high) < WORTH * judges
 

@@ -7,15 +7,15 @@ from math import nan
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.annotate.report import details, gradings
-from zelo_ray.commands.annotate.report.results import ROWS, AnnotateResults, worst
-from zelo_ray.commands.annotate.report.tournaments import ended
-from zelo_ray.formats.record import RUN
+from zelo_ray.commands.annotate.report import details, grade_counts
+from zelo_ray.commands.annotate.report.results import ROWS, AnnotateResults, least_certain
+from zelo_ray.commands.annotate.report.tournaments import finished
+from zelo_ray.formats.run_record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Contest, Grade, Verdict
 from zelo_ray.reports.parts import Cells, Queries, ReportTable, Section, TextCell
-from zelo_ray.reports.source import bare
-from zelo_ray.reports.wording import number, short
+from zelo_ray.reports.source import without_credentials
+from zelo_ray.reports.wording import format_number, short
 
 _OPEN, _JUDGES = 20, 8
 """Split documents that are shown at once, and the most judges that have their own column."""
@@ -42,14 +42,17 @@ def uncertain_section(results: AnnotateResults) -> Section | None:
     parts: list[ReportTable] = []
     shown: list[set[str]] = []
     for values, _, caption, sign in measures.values():
-        query_ids = worst(values, sign)
+        query_ids = least_certain(values, sign)
         if set(query_ids) in shown:  # the same rows, if there are few queries
             continue
         shown.append(set(query_ids))
         rows: list[Cells] = [
             [
-                results.link(query_id),
-                *(number(all_.get(query_id, nan), form) for all_, form, _, _ in measures.values()),
+                results.query_link(query_id),
+                *(
+                    format_number(all_.get(query_id, nan), form)
+                    for all_, form, _, _ in measures.values()
+                ),
             ]
             for query_id in query_ids
         ]
@@ -75,11 +78,11 @@ def ambiguous_section(results: AnnotateResults) -> Section | None:
         rows.append(
             [
                 *(
-                    results.link(row["query_id"]),
-                    TextCell(results.named(row["query_id"], row["doc_id"])),
+                    results.query_link(row["query_id"]),
+                    TextCell(results.document_label(row["query_id"], row["doc_id"])),
                 ),
                 *(texts or [counts]),
-                *(str(row["grade"]), number(row["disagreement"], ".2f")),
+                *(str(row["grade"]), format_number(row["disagreement"], ".2f")),
             ]
         )
     which = [short(judge, 40) for judge in apart] or ["grades"]
@@ -103,10 +106,10 @@ def _given(
 ) -> dict[tuple[str, str], dict[str, list[int]]]:
     """Return, by document, the grades that each judge gave it."""
     by_document: dict[tuple[str, str], dict[str, list[int]]] = {}
-    if not results.gives(Grade):
+    if not results.has_judgments(Grade):
         return by_document
     query_ids = pa.array(sorted({query_id for query_id, _ in items}))
-    for chunk in results.source.chunks("grades", gradings.COLUMNS):
+    for chunk in results.source.chunks("grades", grade_counts.COLUMNS):
         for row in chunk.filter(pc.is_in(chunk["query_id"], query_ids)).to_pylist():
             if (row["query_id"], row["doc_id"]) in items:
                 by_judge = by_document.setdefault((row["query_id"], row["doc_id"]), {})
@@ -161,7 +164,7 @@ def requests_section(results: AnnotateResults) -> Section | None:
     failures, in_all = results.source.head("failures", ROWS)
     rows = [
         [
-            results.link(failure["query_id"]),
+            results.query_link(failure["query_id"]),
             TextCell(_named(results, failure["query_id"], failure["doc_ids"])),
             *(failure["judge"], failure["status"], TextCell(short(failure["reason"], 400))),
         ]
@@ -177,7 +180,7 @@ def _named(results: AnnotateResults, query_id: str, doc_ids: Sequence[str]) -> s
     """Name documents by id; for one or two, with the beginnings of their texts."""
     if len(doc_ids) > 2:
         return short(", ".join(doc_ids), 120)
-    return " / ".join(results.named(query_id, doc_id) for doc_id in doc_ids)
+    return " / ".join(results.document_label(query_id, doc_id) for doc_id in doc_ids)
 
 
 def queries_section(results: AnnotateResults) -> Section:
@@ -202,7 +205,7 @@ def queries_section(results: AnnotateResults) -> Section:
     caption = "Open a query to see its documents by rank."
     if carried:
         caption += f" A click on a document shows its {what}, with each judge's words."
-        caption += _ANSWERS if results.gives(Contest, Verdict) else ""
+        caption += _ANSWERS if results.has_judgments(Contest, Verdict) else ""
     if in_all > len(listed):
         caption += (
             f" {len(listed):,} of {in_all:,} queries: those that other sections name, and a random "
@@ -216,7 +219,8 @@ def queries_section(results: AnnotateResults) -> Section:
     files = " and ".join(f"{kind}.parquet" for kind in kinds) or "no file"
     elsewhere = (
         f"The {what or 'judgments'} of this query, if there are any, did not fit into this page. "
-        f"They are in {files}; zelo-ray explain {bare(source.shown)} --query … --doc … shows a "
+        f"They are in {files}; zelo-ray explain {without_credentials(source.shown)} "
+        "--query … --doc … shows a "
         "document's."
     )
     part = Queries(items, caption, elsewhere, results.unit, results.protocol.score.scale)
@@ -226,7 +230,7 @@ def queries_section(results: AnnotateResults) -> Section:
 def _kings(results: AnnotateResults) -> dict[str, Counter[str]]:
     """Count, by query, the tournaments that each document won."""
     wins: dict[str, Counter[str]] = {}
-    for tournament in ended(results.tournaments):
+    for tournament in finished(results.tournaments):
         wins.setdefault(tournament.query_id, Counter())[tournament.winner_id] += 1
     return wins
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.evaluation.wilson import wilson
-from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.evaluation.wilson import wilson_intervals
+from zelo_ray.formats.interchange.all_judgments import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.graded import is_plain
 from zelo_ray.reports.charts import stacks
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
-from zelo_ray.reports.wording import Quantity, estimate, number
+from zelo_ray.reports.wording import Quantity, format_estimate, format_number
 
 _Z = 1.959964
 _CLEAR = 0.2  # a severity worth mentioning, in standard deviations of relevance
@@ -37,7 +37,7 @@ def _weight(row: Mapping[str, Any]) -> float:
 
 def raters_section(results: AnnotateResults) -> Section | None:
     """Show the severity, spread and weight of each judge."""
-    raters = sorted(results.learned("raters"), key=_weight)
+    raters = sorted(results.learned_rows("raters"), key=_weight)
     if not raters:
         return None
     plain = is_plain(results.options)
@@ -48,7 +48,7 @@ def raters_section(results: AnnotateResults) -> Section | None:
     cells: list[Cells] = [
         [
             *(TextCell(name), _cell(row, "severity", "+z.2f"), _cell(row, "spread", ".2f")),
-            *(number(row["weight"], ".1%"), f"{row['grades']:,}", TextCell(_describe(row))),
+            *(format_number(row["weight"], ".1%"), f"{row['grades']:,}", TextCell(_describe(row))),
         ]
         for name, row in zip(names, raters, strict=True)
     ]
@@ -96,7 +96,7 @@ def _cell(row: Mapping[str, Any], name: str, form: str) -> Quantity:
     return (
         Quantity("∞", value)
         if isinf(value)
-        else estimate(value, value - reach, value + reach, form)
+        else format_estimate(value, value - reach, value + reach, form)
     )
 
 
@@ -121,7 +121,7 @@ def grades_section(results: AnnotateResults) -> Section | None:
     bars = {name: counts[name] for name in names}
     if results.graded and len(results.scores.query_ids):
         bars = {_PANEL: results.scores.counts().sum(axis=0), **bars}
-    figure = stacks.rows(list(bars), np.stack(list(bars.values())))
+    figure = stacks.grade_bars(list(bars), np.stack(list(bars.values())))
     charts = [
         Chart(
             {"": figure},
@@ -145,7 +145,7 @@ def _agreement(results: AnnotateResults, names: list[str]) -> list[Chart]:
             for j, second in enumerate(names):
                 if i != j:
                     values[i, j], on = gradings.agreement(first, second, coefficient)
-                    text = f"{number(values[i, j], '.3f')} on {counted(on, 'document')}"
+                    text = f"{format_number(values[i, j], '.3f')} on {counted(on, 'document')}"
                     hover[i][j] = f"{first} and {second}: {text}"
         low = 0.0 if coefficient == "agreement" else -1.0
         figures[title] = matrix(names, values, hover, (1 + low) / 2, low=low, form=_two)
@@ -159,7 +159,7 @@ def _agreement(results: AnnotateResults, names: list[str]) -> list[Chart]:
 
 
 def _two(value: float) -> str:
-    return number(value, ".2f")
+    return format_number(value, ".2f")
 
 
 def _repeats(results: AnnotateResults) -> list[Chart]:
@@ -168,7 +168,7 @@ def _repeats(results: AnnotateResults) -> list[Chart]:
         return []
     names = sorted(repeated)
     documents, alike = np.array([repeated[name] for name in names], dtype=float).T
-    low, high = wilson(alike / documents, documents)
+    low, high = wilson_intervals(alike / documents, documents)
     figure = intervals(names, {"": (alike / documents, low, high)}, "share graded the same")
     return [
         Chart(

@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.commands.annotate.report import debates, details, gradings, panel, tournaments
+from zelo_ray.commands.annotate.report import (
+    debates,
+    details,
+    grade_counts,
+    tournaments,
+    vote_counts,
+)
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.tables import schema_of
-from zelo_ray.protocols import Judgments, Protocol, of_record
+from zelo_ray.protocols import Judgments, Protocol, protocol_of_record
 from zelo_ray.records import Contest, Grade, GradedScore, Verdict
 from zelo_ray.reports.parts import Link
-from zelo_ray.reports.source import Source, starts
+from zelo_ray.reports.source import Source, query_starts
 from zelo_ray.reports.wording import short
 
 _NUMBERS = (
@@ -39,7 +45,7 @@ def add_beginning(name: str, text: str) -> str:
     return f"{short(name, 60)}: {short(begins, _TEXT)}" if begins else short(name, 80)
 
 
-def worst(values: Mapping[str, float], sign: int) -> list[str]:
+def least_certain(values: Mapping[str, float], sign: int) -> list[str]:
     """Return the least certain queries; with sign 1, the smallest values are the least certain."""
     return nsmallest(LEAST, values, key=lambda query_id: sign * values[query_id])
 
@@ -49,7 +55,7 @@ class ScoreColumns:
     """All scores by document; those of a query are adjacent."""
 
     query_ids: list[str]
-    first: np.ndarray
+    starts: np.ndarray
     """place of each query's first document"""
     columns: Mapping[str, np.ndarray]
     """the numeric columns of `zelo_ray.records.Score` and its subclasses, [documents] each"""
@@ -60,8 +66,8 @@ class ScoreColumns:
         if values is None or not len(values):
             return {}
         mask = np.isfinite(values)
-        counts = np.add.reduceat(mask.astype(float), self.first)
-        sums = np.add.reduceat(np.where(mask, values, 0.0), self.first)
+        counts = np.add.reduceat(mask.astype(float), self.starts)
+        sums = np.add.reduceat(np.where(mask, values, 0.0), self.starts)
         triples = zip(self.query_ids, sums, counts, strict=True)
         return {query_id: float(total / count) for query_id, total, count in triples if count}
 
@@ -69,9 +75,9 @@ class ScoreColumns:
         """Count the documents of each query with each grade, [queries, levels]."""
         grades = self.columns["grade"]
         masks = [(grades == level).astype(np.int64) for level in range(levels)]
-        return np.stack([np.add.reduceat(mask, self.first) for mask in masks], axis=1)
+        return np.stack([np.add.reduceat(mask, self.starts) for mask in masks], axis=1)
 
-    def known(self, name: str) -> np.ndarray:
+    def finite_values(self, name: str) -> np.ndarray:
         """Return the known values of a column."""
         values = self.columns.get(name, np.empty(0))
         numbers: np.ndarray = values[np.isfinite(values)]
@@ -89,7 +95,7 @@ class AnnotateResults:
     @cached_property
     def protocol(self) -> Protocol:
         """Return the protocol, which defines the judgments and scores."""
-        return of_record(self.run)
+        return protocol_of_record(self.run)
 
     @cached_property
     def kinds(self) -> dict[str, Judgments]:
@@ -101,7 +107,7 @@ class AnnotateResults:
         }
         return dict(sorted(by_table.items(), key=lambda item: len(item[1].documents)))
 
-    def gives(self, *records: type) -> bool:
+    def has_judgments(self, *records: type) -> bool:
         """Return whether the run has judgments of one of these kinds."""
         return any(kind.record in records for kind in self.kinds.values())
 
@@ -118,9 +124,9 @@ class AnnotateResults:
     @cached_property
     def listed(self) -> list[details.ListedQuery]:
         """Return the queries that the page lists, in the order of the input, with their scores."""
-        telling = self._telling() if self.sampled else []
+        telling = self._queries_to_list() if self.sampled else []
         in_all, seed = self.summary.queries, self.options.get("seed", 0)
-        listed = details.entries(self.source.lines("annotated.jsonl"), in_all, telling, seed)
+        listed = details.choose_queries(self.source.lines("annotated.jsonl"), in_all, telling, seed)
         by_id = {entry.query_id: entry for entry in listed}
         for query_id, table in details.by_query(self.rows_of("scores", by_id)):
             if query_id in by_id:
@@ -138,14 +144,14 @@ class AnnotateResults:
             return self.source.of_queries(name, query_ids)
         return self.source.chunks(name, self.source.columns(name))
 
-    def _telling(self) -> list[str]:
+    def _queries_to_list(self) -> list[str]:
         """Return the queries to look at first: uncertain, without scores, failed, or disputed."""
         query_ids = list[str]()
         for sign, values in (
             *((-1, self.scores.means(name)) for name in ("std_error", "disagreement")),
             (1, self.panel.by_query),
         ):
-            query_ids += worst(values, sign)
+            query_ids += least_certain(values, sign)
         query_ids += self.ambiguous["query_id"].slice(0, ROWS).to_pylist()
         query_ids += list(self.summary.unscored)[:ROWS]
         if self.source.has("failures.parquet"):
@@ -179,7 +185,7 @@ class AnnotateResults:
         for chunk in self.source.chunks("scores", names):
             for name in numbers:
                 parts[name].append(chunk[name].to_numpy().astype(np.float64))
-            at = starts(chunk)
+            at = query_starts(chunk)
             query_ids += chunk["query_id"].take(at).to_pylist()
             first += (at + so_far).tolist()
             so_far += chunk.num_rows
@@ -195,27 +201,27 @@ class AnnotateResults:
         return scores, ambiguous.sort_by([("disagreement", "descending")])
 
     @property
-    def stretches(self) -> int:
+    def vote_stride(self) -> int:
         """Return n, where every n-th stretch of votes is read to measure agreement."""
         return max(1, self.summary.judgments // VOTES)
 
     @cached_property
-    def panel(self) -> panel.Panel:
+    def panel(self) -> vote_counts.VoteCounts:
         """Return the votes of the judges on pairs, counted."""
         for name, kind in self.kinds.items():
             if kind.as_votes:
                 columns = kind.columns or schema_of(kind.record).names
-                chunks = self.source.chunks(name, columns, self.stretches)
-                return panel.panel_of(map(kind.as_votes, chunks))
-        return panel.Panel()
+                chunks = self.source.chunks(name, columns, self.vote_stride)
+                return vote_counts.count_votes(map(kind.as_votes, chunks))
+        return vote_counts.VoteCounts()
 
     @cached_property
     def tournaments(self) -> list[tournaments.Tournament]:
         """Return the tournaments of the run; none without contests."""
         has_tables = self.source.has("contests.parquet", "winners.parquet", "failures.parquet")
-        if not (has_tables and self.gives(Contest)):
+        if not (has_tables and self.has_judgments(Contest)):
             return []
-        return tournaments.tournaments_of(
+        return tournaments.read_tournaments(
             self.source.out,
             decide=self.options.get("decide", "each"),
             repeats=self.options.get("repeats", 1),
@@ -224,31 +230,31 @@ class AnnotateResults:
     @cached_property
     def debates(self) -> debates.Debates:
         """Return the verdicts of the judges, counted."""
-        if not self.gives(Verdict):
+        if not self.has_judgments(Verdict):
             return debates.Debates()
-        return debates.debates_of(self.source.out)
+        return debates.count_decisions(self.source.out)
 
     @cached_property
-    def gradings(self) -> gradings.Gradings:
+    def gradings(self) -> grade_counts.GradeCounts:
         """Return the grades of the judges, counted."""
-        if not self.gives(Grade):
-            return gradings.Gradings()
-        return gradings.gradings_of(self.source.chunks("grades", gradings.COLUMNS))
+        if not self.has_judgments(Grade):
+            return grade_counts.GradeCounts()
+        return grade_counts.count_grades(self.source.chunks("grades", grade_counts.COLUMNS))
 
-    def learned(self, name: str) -> list[dict[str, Any]]:
+    def learned_rows(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of a table fitted to all grades; none where scores use no grades."""
         present = self.protocol.fits_from and self.source.has(f"{name}.parquet")
         rows: list[dict[str, Any]] = self.source.table(name).to_pylist() if present else []
         return rows
 
-    def link(self, query_id: str) -> str | Link:
+    def query_link(self, query_id: str) -> str | Link:
         """Return a link to a query by its id and text if the page lists it, else its id."""
         if query_id not in self.places:
             return short(query_id, 60)
         place = self.places[query_id]
         return Link(add_beginning(query_id, self.listed[place].query), f"q{place}")
 
-    def named(self, query_id: str, doc_id: str) -> str:
+    def document_label(self, query_id: str, doc_id: str) -> str:
         """Return a document's id, with the beginning of its text if the page lists its query."""
         listed = query_id in self.places
         documents = self.listed[self.places[query_id]].documents if listed else ()

@@ -11,7 +11,7 @@ from zelo_ray.records import Contest, Verdict, Vote
 from zelo_ray.reports.charts import stacks
 from zelo_ray.reports.charts.figures import histogram, intervals
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section
-from zelo_ray.reports.wording import estimate, number, short
+from zelo_ray.reports.wording import format_estimate, format_number, short
 
 _QUERIES = 1000
 """How many queries have a column of their own."""
@@ -23,22 +23,28 @@ _BOTH = (
 
 def scores_section(results: AnnotateResults) -> Section | None:
     """Show the distribution of scores and their errors; None for contests and verdicts."""
-    if not len(results.scores.query_ids) or results.gives(Contest, Verdict):
+    if not len(results.scores.query_ids) or results.has_judgments(Contest, Verdict):
         return None
-    make = _of_grades if results.graded else _of_battles if results.gives(Vote) else _plain
+    make = (
+        _chart_grades
+        if results.graded
+        else _chart_comparisons
+        if results.has_judgments(Vote)
+        else _chart_scores
+    )
     return Section("scores", "Scores", make(results))
 
 
-def _plain(results: AnnotateResults) -> list[Chart]:
+def _chart_scores(results: AnnotateResults) -> list[Chart]:
     """Draw scores of which only the unit is known, and their errors."""
     unit, scores = results.unit, results.scores
     charts = [
         Chart(
-            {"": histogram(scores.known("score"), f"score, in {unit}", "documents")},
+            {"": histogram(scores.finite_values("score"), f"score, in {unit}", "documents")},
             "The number of documents by score.",
         )
     ]
-    if len(scores.known("std_error")):
+    if len(scores.finite_values("std_error")):
         charts.append(_errors(results, "standard error", f"How sure the scores are.{_BOTH}"))
     return charts
 
@@ -46,18 +52,18 @@ def _plain(results: AnnotateResults) -> list[Chart]:
 def _errors(results: AnnotateResults, called: str, caption: str) -> Chart:
     """Draw the distribution of score errors, and of errors about people where they are known."""
     scores, unit = results.scores, results.unit
-    panel = histogram(scores.known("std_error"), f"{called}, in {unit}", "documents")
-    if not len(beyond := scores.known("truth_error")):
+    panel = histogram(scores.finite_values("std_error"), f"{called}, in {unit}", "documents")
+    if not len(beyond := scores.finite_values("truth_error")):
         return Chart({"": panel}, caption.replace(_BOTH, ""))
     people = histogram(beyond, f"error about people, in {unit}", "documents")
     return Chart({"the panel's own": panel, "about people": people}, caption, "error")
 
 
-def _of_battles(results: AnnotateResults) -> list[Chart]:
+def _chart_comparisons(results: AnnotateResults) -> list[Chart]:
     scores = results.scores
     charts = [
         Chart(
-            {"": histogram(scores.known("score"), "score, in logits", "documents")},
+            {"": histogram(scores.finite_values("score"), "score, in logits", "documents")},
             "The number of documents by score. Two modes mean that documents are either relevant "
             "or not; one mode around 0 that they are hard to distinguish.",
         ),
@@ -68,9 +74,9 @@ def _of_battles(results: AnnotateResults) -> list[Chart]:
             f"their scores differ by some two of these. More cycles move it to the left.{_BOTH}",
         ),
     ]
-    absolute = scores.known("absolute_score")
+    absolute = scores.finite_values("absolute_score")
     if len(absolute):
-        errors = scores.known("absolute_error")
+        errors = scores.finite_values("absolute_error")
         charts += [
             Chart(
                 {"": histogram(absolute, "absolute score, in logits", "documents")},
@@ -87,14 +93,14 @@ def _of_battles(results: AnnotateResults) -> list[Chart]:
     return charts
 
 
-def _of_grades(results: AnnotateResults) -> list[Chart]:
+def _chart_grades(results: AnnotateResults) -> list[Chart]:
     scores, options = results.scores, results.options
     pooling = pooling_of(options.get("pooling"), human=bool(options.get("human")))
     counts = scores.counts()
     best = (stacks.LEVELS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)).astype(np.int64)
     figures = {
-        "all documents": stacks.columns(counts.sum(axis=0), "documents"),
-        "the best of each query": stacks.columns(
+        "all documents": stacks.grade_columns(counts.sum(axis=0), "documents"),
+        "the best of each query": stacks.grade_columns(
             np.bincount(best, minlength=stacks.LEVELS), "queries"
         ),
     }
@@ -113,7 +119,7 @@ def _of_grades(results: AnnotateResults) -> list[Chart]:
             "of",
         ),
         Chart(
-            {"": histogram(scores.known("score"), "score, in grades", "documents")},
+            {"": histogram(scores.finite_values("score"), "score, in grades", "documents")},
             f"The panel's score, from 0 to 3: {meaning.get(pooling, 'its mean grade')}. For "
             "documents between two grades, a threshold decides on their relevance.",
         ),
@@ -128,8 +134,8 @@ def _of_grades(results: AnnotateResults) -> list[Chart]:
         else f"The share of each grade among a query's documents, for {len(shown):,} of "
         f"{len(order):,} queries, evenly spread."
     )
-    charts.append(Chart({"": stacks.across(names, counts[shown], title)}, which))
-    if len(scores.known("std_error")):
+    charts.append(Chart({"": stacks.grade_columns_by_name(names, counts[shown], title)}, which))
+    if len(scores.finite_values("std_error")):
         caption = (
             "The precision of the scores: the standard deviation of what a document's grade may "
         )
@@ -140,7 +146,7 @@ def _of_grades(results: AnnotateResults) -> list[Chart]:
 
 def shares_section(results: AnnotateResults) -> Section | None:
     """Show the share of relevant documents, by the panel alone and corrected by human labels."""
-    rows = results.learned("shares")
+    rows = results.learned_rows("shares")
     if not rows:
         return None
     humans = max(row["humans"] for row in rows)
@@ -165,8 +171,8 @@ def shares_section(results: AnnotateResults) -> Section | None:
         is_mean = row["measure"] == "grade"
         form = ".2f" if is_mean else ".1%"
         what = "mean grade" if is_mean else f"share of grade {row['measure']}"
-        corrected = [estimate(row["mean"], row["low"], row["high"], form)] if humans else []
-        cells.append([what, number(row["panel"], form), *corrected])
+        corrected = [format_estimate(row["mean"], row["low"], row["high"], form)] if humans else []
+        cells.append([what, format_number(row["panel"], form), *corrected])
     caption = (
         f"Corrected by {counted(humans, 'human grade')}, with 95% intervals. It holds if the "
         "documents that people graded were drawn at random."

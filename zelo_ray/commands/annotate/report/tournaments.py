@@ -27,12 +27,12 @@ class Tournament:
     court: str
     """the judge that held it, or ``panel``"""
     repeat: int
-    line: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     """the first king and the challengers, in order, as far as matches had a result"""
     winner_id: str = ""
 
 
-def tournaments_of(out: str, *, decide: str, repeats: int) -> list[Tournament]:
+def read_tournaments(out: str, *, decide: str, repeats: int) -> list[Tournament]:
     """Read all tournaments of a run, including those without a winner.
 
     Args:
@@ -68,51 +68,51 @@ def _line(pairs: Mapping[int, tuple[str, str]]) -> tuple[str, ...]:
     return (pairs[rounds[0]][0], *(pairs[number][1] for number in rounds)) if rounds else ()
 
 
-def ended(tournaments: Iterable[Tournament]) -> list[Tournament]:
+def finished(tournaments: Iterable[Tournament]) -> list[Tournament]:
     """Return the tournaments with a winner that took part in a match."""
-    return [tournament for tournament in tournaments if tournament.winner_id in tournament.line]
+    return [tournament for tournament in tournaments if tournament.winner_id in tournament.order]
 
 
-def wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]:
+def count_wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]:
     """Return, by answer and query, 1 for each tournament won and 0 for each one lost.
 
     Tournaments without a winner are ignored.
     """
     outcomes: dict[str, dict[str, list[float]]] = {}
-    for tournament in ended(tournaments):
-        for doc_id in tournament.line:
+    for tournament in finished(tournaments):
+        for doc_id in tournament.order:
             of_query = outcomes.setdefault(doc_id, {}).setdefault(tournament.query_id, [])
             of_query.append(float(doc_id == tournament.winner_id))
     return outcomes
 
 
-def chances(tournaments: Iterable[Tournament]) -> dict[str, float]:
+def expected_wins(tournaments: Iterable[Tournament]) -> dict[str, float]:
     """Return, by answer, the share of tournaments that it would win by chance."""
     shares: dict[str, dict[str, list[float]]] = {}
-    for tournament in ended(tournaments):
-        for doc_id in tournament.line:
+    for tournament in finished(tournaments):
+        for doc_id in tournament.order:
             of_query = shares.setdefault(doc_id, {}).setdefault(tournament.query_id, [])
-            of_query.append(1 / len(tournament.line))
+            of_query.append(1 / len(tournament.order))
     return {
         doc_id: float(np.mean([np.mean(even) for even in by_query.values()]))
         for doc_id, by_query in shares.items()
     }
 
 
-def stayed(tournaments: Iterable[Tournament]) -> tuple[int, float, int]:
+def count_first_king_wins(tournaments: Iterable[Tournament]) -> tuple[int, float, int]:
     """Count the wins of the first king, those expected by chance, and tournaments with a winner."""
-    over = ended(tournaments)
-    won = sum(tournament.winner_id == tournament.line[0] for tournament in over)
-    return won, sum(1 / len(tournament.line) for tournament in over), len(over)
+    over = finished(tournaments)
+    won = sum(tournament.winner_id == tournament.order[0] for tournament in over)
+    return won, sum(1 / len(tournament.order) for tournament in over), len(over)
 
 
-def alike(tournaments: Iterable[Tournament]) -> tuple[int, int]:
+def count_consistent(tournaments: Iterable[Tournament]) -> tuple[int, int]:
     """Count query and court pairs with one winner in all tournaments, and such pairs in total.
 
     Only pairs with two or more finished tournaments count.
     """
     by_court: dict[tuple[str, str], list[str]] = {}
-    for tournament in ended(tournaments):
+    for tournament in finished(tournaments):
         by_court.setdefault((tournament.query_id, tournament.court), []).append(
             tournament.winner_id
         )
@@ -120,14 +120,14 @@ def alike(tournaments: Iterable[Tournament]) -> tuple[int, int]:
     return sum(len(won) == 1 for won in several), len(several)
 
 
-def agreeing(tournaments: Iterable[Tournament], courts: Sequence[str]) -> np.ndarray:
+def count_same_winners(tournaments: Iterable[Tournament], courts: Sequence[str]) -> np.ndarray:
     """Count tournaments where two courts have a winner, and the same one: [2, courts, courts].
 
     Tournaments are matched by query and repeat.
     """
     place = {court: i for i, court in enumerate(courts)}
     won: dict[tuple[str, int], list[tuple[int, str]]] = {}
-    for tournament in ended(tournaments):
+    for tournament in finished(tournaments):
         winner = (place[tournament.court], tournament.winner_id)
         won.setdefault((tournament.query_id, tournament.repeat), []).append(winner)
     counts = Counter(

@@ -9,7 +9,7 @@ from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.records import TIE, Side
 from zelo_ray.reports.charts.figures import histogram
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
-from zelo_ray.reports.wording import chance, number
+from zelo_ray.reports.wording import format_number, format_probability
 
 
 def verdicts_section(results: AnnotateResults) -> Section | None:
@@ -53,11 +53,14 @@ def _table(by_judge: dict[tuple[str, str], Decisions]) -> ReportTable:
     rows: list[Cells] = []
     for (method, judge), decisions in sorted(by_judge.items(), key=lambda item: item[0][::-1]):
         won = (decisions.winners[name] / decisions.pairs for name in get_args(Side))
-        cells = [f"{decisions.pairs:,}", *map(chance, won)]
+        cells = [f"{decisions.pairs:,}", *map(format_probability, won)]
         if both_orders:
-            flips = (decisions.turned, decisions.half_tied)
-            cells += [chance(n / decisions.both) if decisions.both else number(None) for n in flips]
-        cells.append(number(float(np.mean(decisions.rounds)), ".2f"))
+            flips = (decisions.reversed, decisions.half_tied)
+            cells += [
+                format_probability(n / decisions.both) if decisions.both else format_number(None)
+                for n in flips
+            ]
+        cells.append(format_number(float(np.mean(decisions.rounds)), ".2f"))
         rows.append([TextCell(judge), *cells, method])
     caption = "model_a and model_b are doc_id_a and doc_id_b of verdicts.parquet."
     if both_orders:

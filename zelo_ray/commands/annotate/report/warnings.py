@@ -16,8 +16,8 @@ from zelo_ray.commands.annotate.report.panel_warnings import (
     warn_of_panel,
 )
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.evaluation.wilson import wilson_of
-from zelo_ray.fitting.effective import correlation_of
+from zelo_ray.evaluation.wilson import wilson_interval
+from zelo_ray.fitting.effective_judges import grade_correlation
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
@@ -55,13 +55,13 @@ def warn_of_judging(figures: JudgingFigures) -> Iterator[ResultWarning]:
 def _says_one_thing(figures: JudgingFigures) -> Iterator[ResultWarning]:
     alone = len(figures.judges) == 1
     scores = ", and the scores rest on nothing" if alone else ""
-    for judge, habit in figures.flat.items():
+    for judge, habit in figures.one_answer.items():
         values = {"judge": judge, "habit": habit, "scores": scores}
         yield ResultWarning(WarningCode.JUDGE_SAYS_ONE_THING, values, 20 * alone)
 
 
 def _noise(figures: JudgingFigures) -> Iterator[ResultWarning]:
-    at_most = figures.spread * (1 + 1.96 / sqrt(2 * figures.freedom))
+    at_most = figures.spread * (1 + 1.96 / sqrt(2 * figures.degrees_of_freedom))
     if noise_of(figures.error, at_most, figures.prior) > NOISE:
         names = ("spread", "unit", "error", "more")
         values: dict[str, Value] = {name: getattr(figures, name) for name in names}
@@ -83,10 +83,10 @@ def noise_of(error: float, spread: float, prior: float) -> float:
 
 
 def _order(figures: JudgingFigures) -> Iterator[ResultWarning]:
-    for judge, (first, votes) in figures.first.items():
+    for judge, (first, votes) in figures.first_wins.items():
         if votes < FEWEST:
             continue
-        low, high = wilson_of(first, votes)
+        low, high = wilson_interval(first, votes)
         if max(first, votes - first) >= ALWAYS * votes:
             yield _follows_order(judge, first / votes, alone=len(figures.judges) == 1)
         elif low > 0.5 + ORDER or high < 0.5 - ORDER:
@@ -104,7 +104,7 @@ def _prefers_place(
     judge: str, share: float, low: float, high: float, figures: JudgingFigures
 ) -> ResultWarning:
     """Warn of a judge with position bias; it is less harmful if both orders were asked."""
-    twice, orders = figures.both_orders, figures.orders
+    twice, orders = figures.both_orders, figures.order_advice
     consequence = "its comparisons tell less about the documents"
     if twice:
         consequence = "its two orders cancel out, and what is left of the pair is often a tie"
@@ -122,7 +122,7 @@ def _prefers_place(
 
 def _split(figures: JudgingFigures) -> Iterator[ResultWarning]:
     split, scored = figures.split
-    if scored and wilson_of(split, scored)[0] > SPLIT:
+    if scored and wilson_interval(split, scored)[0] > SPLIT:
         share = split / scored
         values: dict[str, Value] = {"split": split, "share": share}
         values["documents"] = counted(scored, "document")
@@ -131,18 +131,18 @@ def _split(figures: JudgingFigures) -> Iterator[ResultWarning]:
 
 def _ties(figures: JudgingFigures) -> Iterator[ResultWarning]:
     tied, votes = figures.tied
-    if votes and wilson_of(tied, votes)[0] > TIES:
+    if votes and wilson_interval(tied, votes)[0] > TIES:
         values: dict[str, Value] = {"share": tied / votes}
         values["comparisons"] = counted(votes, "comparison")
         yield ResultWarning(WarningCode.MOSTLY_TIES, values)
 
 
-def rank_of_annotation(results: AnnotateResults) -> RankedWarnings:
+def rank_annotation_warnings(results: AnnotateResults) -> RankedWarnings:
     """Rank the warnings of a run that judged documents: what is missing, and its judges."""
     coverage = results.options.get("min_coverage", 0.5)
     asking = warn_of_asking(results.summary, coverage, _first_rejected(results))
     return rank_warnings(
-        [*asking, *warn_of_judging(judging_figures(results))],
+        [*asking, *warn_of_judging(collect_judging_figures(results))],
         "answers that are missing, input lines, order and ties, judges that contradict each "
         "other or say the same, and standard errors were looked at",
     )
@@ -155,34 +155,36 @@ def _first_rejected(results: AnnotateResults) -> str:
     return f"{rows[0]['file']}:{rows[0]['line']}, {rows[0]['reason']}" if rows else ""
 
 
-def judging_figures(results: AnnotateResults) -> JudgingFigures:
+def collect_judging_figures(results: AnnotateResults) -> JudgingFigures:
     """Collect the figures of a run; those that are unknown are left out."""
     panel, scores, options = results.panel, results.scores, results.options
     protocol_options = results.protocol.own_options
-    error = scores.known("std_error")
-    worth = effective.worth(results)
+    error = scores.finite_values("std_error")
+    worth = effective.independent_judges(results)
     return JudgingFigures(
-        judges=[*dict.fromkeys((*results.run["judges"], *effective.names_of(results)))],
-        first={name: (panel.first[name], votes) for name, votes in sorted(panel.votes.items())},
+        judges=[*dict.fromkeys((*results.run["judges"], *effective.measured_judges(results)))],
+        first_wins={
+            name: (panel.first[name], votes) for name, votes in sorted(panel.votes.items())
+        },
         both_orders=bool(options.get("both_orders")) or options.get("repeats", 1) > 1,
         tied=(sum(panel.tied.values()), sum(panel.votes.values())),
-        flat=_flat(results),
-        agreed={
-            two: (panel.agreed[two] / pairs, *wilson_of(panel.agreed[two], pairs))
+        one_answer=_flat(results),
+        pair_agreement={
+            two: (panel.agreed[two] / pairs, *wilson_interval(panel.agreed[two], pairs))
             for two, pairs in sorted(panel.pairs.items())
             if pairs
         },
-        alike=_alike(results),
-        same=effective.same(results),
-        worth=worth if isfinite(worth[0]) and worth[1] != np.inf else (nan, nan),
-        split=(results.ambiguous.num_rows, len(scores.known("grade"))),
+        grade_correlations=_alike(results),
+        mean_agreement=effective.mean_agreement(results),
+        independent_judges=worth if isfinite(worth[0]) and worth[1] != np.inf else (nan, nan),
+        split=(results.ambiguous.num_rows, len(scores.finite_values("grade"))),
         error=float(error.mean()) if len(error) else nan,
         spread=_spread(results),
         prior=options.get("prior_sd") or nan,
-        freedom=max(1, len(error) - len(scores.query_ids)),
+        degrees_of_freedom=max(1, len(error) - len(scores.query_ids)),
         unit=results.unit,
         more=_more(protocol_options, options, _documents(results)),
-        orders=_orders(protocol_options),
+        order_advice=_orders(protocol_options),
     )
 
 
@@ -201,7 +203,7 @@ def _flat(results: AnnotateResults) -> dict[str, str]:
 def _documents(results: AnnotateResults) -> int:
     """Return the median number of documents of a query."""
     scores = results.scores
-    sizes = np.diff(np.append(scores.first, len(scores.columns.get("score", ()))))
+    sizes = np.diff(np.append(scores.starts, len(scores.columns.get("score", ()))))
     return int(np.median(sizes)) if len(sizes) else 0
 
 
@@ -232,7 +234,7 @@ def _alike(results: AnnotateResults) -> dict[tuple[str, str], Span]:
     """Return the correlation of every two judges' grades, with its interval (Fisher's z)."""
     correlations = {}
     for two, table in sorted(results.gradings.confusion.items()):
-        r, items = correlation_of(table), int(table.sum())
+        r, items = grade_correlation(table), int(table.sum())
         if isfinite(r) and items > 3:
             z, reach = atanh(np.clip(r, -0.999999, 0.999999)), _Z / sqrt(items - 3)
             correlations[two] = (r, tanh(z - reach), tanh(z + reach))
@@ -242,7 +244,7 @@ def _alike(results: AnnotateResults) -> dict[tuple[str, str], Span]:
 def _spread(results: AnnotateResults) -> float:
     """Return the root mean square of scores' standard deviations per query; NaN where unknown."""
     scores = results.scores
-    values, first = scores.columns.get("score"), scores.first
+    values, first = scores.columns.get("score"), scores.starts
     if values is None or not len(values):
         return nan
     sizes = np.diff(np.append(first, len(values)))

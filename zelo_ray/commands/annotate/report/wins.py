@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.commands.annotate.report.tournaments import chances, ended, wins
-from zelo_ray.evaluation.wilson import wilson
+from zelo_ray.commands.annotate.report.tournaments import count_wins, expected_wins, finished
+from zelo_ray.evaluation.wilson import wilson_intervals
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
-from zelo_ray.reports.wording import chance, estimate
+from zelo_ray.reports.wording import format_estimate, format_probability
 
 _NAMED, _OPEN = 30, 10
 """Answers that a chart shows, and rows of the table that are shown at once."""
@@ -36,17 +36,22 @@ def win_shares(wins: Wins) -> list[tuple[str, float, int]]:
 
 def winners_section(results: AnnotateResults) -> Section | None:
     """Show which answers won their tournaments, or pairs, if names answer many queries."""
-    over, pairs = ended(results.tournaments), results.debates.wins
-    unit, outcomes = ("tournaments", wins(over)) if over else ("pairs", pairs)
+    over, pairs = finished(results.tournaments), results.debates.wins
+    unit, outcomes = ("tournaments", count_wins(over)) if over else ("pairs", pairs)
     best = win_shares(outcomes)
     if not best:
         return None
-    even = chances(over) if over else dict.fromkeys(pairs, 0.5)
+    even = expected_wins(over) if over else dict.fromkeys(pairs, 0.5)
     names, share, queries = zip(*best, strict=True)
     values = np.array(share)
-    ends = np.clip(wilson(values, np.array(queries)), 0, 1)
+    ends = np.clip(wilson_intervals(values, np.array(queries)), 0, 1)
     rows: list[Cells] = [
-        [TextCell(name), estimate(won, low, high, ".0%"), chance(even[name]), f"{count:,}"]
+        [
+            TextCell(name),
+            format_estimate(won, low, high, ".0%"),
+            format_probability(even[name]),
+            f"{count:,}",
+        ]
         for name, won, low, high, count in zip(names, share, *ends, queries, strict=True)
     ]
     columns = ("answer", "won", "by chance", "queries")

@@ -3,20 +3,20 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from zelo_ray.commands.bakeoff.outcome import Hole, LeftOut, Slice, Unranked
+from zelo_ray.commands.bakeoff.outcome import MeanWithoutFamily, Slice, UnjudgedDocument, Unranked
 from zelo_ray.commands.bakeoff.report import breakdown, families, leaderboard, people
 from zelo_ray.commands.bakeoff.report.gate import gate_section
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
-from zelo_ray.commands.bakeoff.report.warnings import rank_of_bakeoff
-from zelo_ray.engine.bookkeeping import maybe_billed
-from zelo_ray.formats.record import RUN
+from zelo_ray.commands.bakeoff.report.warnings import rank_bakeoff_warnings
+from zelo_ray.engine.bookkeeping import describe_possibly_billed
+from zelo_ray.formats.run_record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
 from zelo_ray.reports.instructions import build_instructions_section
 from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Report, Section
-from zelo_ray.reports.source import Source, bare
-from zelo_ray.reports.wording import estimate, paid, short
+from zelo_ray.reports.source import Source, without_credentials
+from zelo_ray.reports.wording import format_cost, format_estimate, short
 
 
 def _instructions_section(results: BakeoffResults) -> Section | None:
@@ -60,7 +60,7 @@ def build_report(source: Source, run: Mapping[str, Any]) -> Report:
         lead=[by_people, f"By the panel alone: {by_panel}"] if by_people else [by_panel],
         sections=[make(results) for make in SECTIONS],
         make_details=lambda: [make(results) for make in DETAILS],
-        find_warnings=lambda: rank_of_bakeoff(results),
+        find_warnings=lambda: rank_bakeoff_warnings(results),
         notes=[*_notes(results.summary)],
         made=_made(run),
         banner=families.family_banner(results),
@@ -74,11 +74,11 @@ def _tiles(results: BakeoffResults) -> list[tuple[str, str]]:
     spent = sum(ranker["dollars"] or 0.0 for ranker in rankers)
     unpriced = any(ranker["unpriced"] for ranker in rankers)
     if spent or unpriced:
-        shown.append(("spent", paid(spent, unpriced)))
+        shown.append(("spent", format_cost(spent, unpriced)))
     if results.rankers:
         best = results.rankers[0]
         row = results.means[results.leading][best]
-        figure = estimate(row["mean"], row["low"], row["high"])
+        figure = format_estimate(row["mean"], row["low"], row["high"])
         shown.insert(0, (f"{results.leading} of {short(best, 40)}", figure))
     return shown
 
@@ -89,7 +89,7 @@ def _notes(summary: Mapping[str, Any]) -> Iterator[str]:
         lines = counted(damaged, "damaged line, which was", "damaged lines, which were")
         yield f"The ledger held {lines} set aside and asked again."
     if dollars := summary.get("maybe_dollars"):
-        text = maybe_billed(dollars, summary["uncounted"])
+        text = describe_possibly_billed(dollars, summary["uncounted"])
         yield f"{text[0].upper()}{text[1:]}."
 
 
@@ -99,7 +99,7 @@ def _made(run: Mapping[str, Any]) -> str:
     labels = f"{draws:,} draws of the labels" if draws else "labels taken as they are"
     return (
         f"Run {run['run_id']} of zelo-ray {run['versions']['zelo-ray']}: truth "
-        f"{bare(options['truth'])}, ties {options['ties']}, seed {options['seed']}, "
+        f"{without_credentials(options['truth'])}, ties {options['ties']}, seed {options['seed']}, "
         f"{options['resamples']:,} resamples, {labels}."
     )
 
@@ -117,8 +117,8 @@ BAKEOFF_REPORT = ReportKind(
     {
         "comparisons": (Comparison,),
         "failures": (Unranked,),
-        "holes": (Hole,),
-        "kin": (LeftOut,),
+        "holes": (UnjudgedDocument,),
+        "kin": (MeanWithoutFamily,),
         "means": (Mean,),
         "metrics": (Metric,),
         "runs": (Ranked,),

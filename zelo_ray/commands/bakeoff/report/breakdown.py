@@ -45,7 +45,7 @@ def distribution_section(results: BakeoffResults) -> Section | None:
         data = {
             "measure": leading,
             "arms": list(zip(results.rankers, labels(results.rankers), columns, strict=True)),
-            "queries": [results.named(query_id) for query_id in query_ids[:_POINTS]],
+            "queries": [results.query_label(query_id) for query_id in query_ids[:_POINTS]],
         }
         caption = "Each point is a query: above the line the ranker on the upright axis is better."
         if len(query_ids) > _POINTS:
@@ -121,7 +121,7 @@ def difficulty_section(results: BakeoffResults) -> Section | None:
     indices = np.flatnonzero(~np.isnan(values).all(axis=1))
     if not len(indices):
         return None
-    values, names = values[indices], [results.named(query_ids[i]) for i in indices]
+    values, names = values[indices], [results.query_label(query_ids[i]) for i in indices]
     low, middle, high = (f(values, axis=1) for f in (np.nanmin, np.nanmean, np.nanmax))
     order = np.argsort(middle, kind="stable")
     shown = order[np.linspace(0, len(order) - 1, min(len(order), _POINTS)).round().astype(int)]

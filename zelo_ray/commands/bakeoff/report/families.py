@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from zelo_ray.commands.bakeoff.kinship import TRUTH
+from zelo_ray.commands.bakeoff.model_families import TRUTH
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.reports.parts import Cells, ReportTable, Section, Sentences, TextCell
-from zelo_ray.reports.wording import Quantity, estimate, number
+from zelo_ray.reports.wording import Quantity, format_estimate, format_number
 
 _NAMED = 8
 
@@ -52,7 +52,7 @@ def _without_each(results: BakeoffResults) -> Iterator[ReportTable]:
     cells: list[Cells] = []
     for place, ranker in enumerate(results.rankers, 1):
         families = results.families["arms"].get(ranker, {}).get("families", [])
-        mean = number(results.means[leading][ranker]["mean"])
+        mean = format_number(results.means[leading][ranker]["mean"])
         cells.append(
             [
                 TextCell(ranker),
@@ -75,10 +75,10 @@ def _without_each(results: BakeoffResults) -> Iterator[ReportTable]:
 
 def _mean_and_place(row: Mapping[str, Any] | None, place: int) -> Quantity:
     if row is None:
-        return number(None)
+        return format_number(None)
     arrow = " \N{UPWARDS ARROW}" if row["rank"] < place else " \N{DOWNWARDS ARROW}"
     after = f" ({row['rank']}{arrow if row['rank'] != place else ''})"
-    mean = estimate(row["mean"], row["low"], row["high"])
+    mean = format_estimate(row["mean"], row["low"], row["high"])
     ends = (mean.low, mean.high)
     return Quantity(f"{mean}{after}", mean.value, ends, f"{mean.without_interval}{after}")
 

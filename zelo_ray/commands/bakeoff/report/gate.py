@@ -5,7 +5,7 @@ from math import isnan, nan
 from typing import Any
 
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
-from zelo_ray.evaluation.gate import POWER, Gated
+from zelo_ray.evaluation.regression_gate import POWER, GateDecision
 from zelo_ray.reports.parts import Section, Sentences
 
 
@@ -18,14 +18,16 @@ def gate_section(results: BakeoffResults) -> Section | None:
     return Section("gate", "May they replace the baseline?", (lines,))
 
 
-def read_gate(summary: Mapping[str, Any]) -> tuple[Gated, ...]:
+def read_gate(summary: Mapping[str, Any]) -> tuple[GateDecision, ...]:
     """Read the decision on each candidate, with null as NaN."""
     rows: Sequence[dict[str, Any]] = summary.get("gate", ())
     nulls: list[dict[str, Any]] = [{k: nan for k, v in row.items() if v is None} for row in rows]
-    return tuple(Gated(**{**row, **unknown}) for row, unknown in zip(rows, nulls, strict=True))
+    return tuple(
+        GateDecision(**{**row, **unknown}) for row, unknown in zip(rows, nulls, strict=True)
+    )
 
 
-def gate_lines(results: Iterable[Gated]) -> Iterator[str]:
+def gate_lines(results: Iterable[GateDecision]) -> Iterator[str]:
     """Yield a log line for each candidate: ``GATE pass``, ``GATE fail`` or ``GATE open``."""
     for row in results:
         within = f"than {row.baseline} by more than {row.margin:g}"
@@ -43,7 +45,7 @@ def gate_lines(results: Iterable[Gated]) -> Iterator[str]:
         yield f"GATE {text} ({'; '.join(_figures(row))})"
 
 
-def _figures(result: Gated) -> Iterator[str]:
+def _figures(result: GateDecision) -> Iterator[str]:
     if not isnan(result.difference):
         limits = ""
         if not isnan(result.low):

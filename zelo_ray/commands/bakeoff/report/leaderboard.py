@@ -8,9 +8,14 @@ import numpy as np
 from zelo_ray.commands.bakeoff.report.results import (
     MEAN,
     BakeoffResults,
-    nearest_first,
+    closest_first,
 )
-from zelo_ray.commands.bakeoff.significance import SURE, Significance, significance_of, turned
+from zelo_ray.commands.bakeoff.significance import (
+    ALPHA,
+    Significance,
+    significance_of,
+    swap_rankers,
+)
 from zelo_ray.evaluation.significance import FEWEST, TIE
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison
@@ -18,7 +23,14 @@ from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.charts.labels import label
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
-from zelo_ray.reports.wording import Quantity, chance, estimate, number, paid, short
+from zelo_ray.reports.wording import (
+    Quantity,
+    format_cost,
+    format_estimate,
+    format_number,
+    format_probability,
+    short,
+)
 
 _ROWS, _OPEN = 1000, 30
 """How many comparisons the table shows, and how many of them at once."""
@@ -29,7 +41,7 @@ _PHRASES = {
     Significance.LABELS_COULD_TURN_IT: (
         "differs from {}, but other answers of the judges could turn that"
     ),
-    Significance.ONLY_BY_KIN: "differs from {}, but only by judges of a ranker's family",
+    Significance.ONLY_BY_OWN_FAMILY: "differs from {}, but only by judges of a ranker's family",
     Significance.TOO_FEW_QUERIES: "cannot be compared with {}",
     Significance.ABOVE: "is above {}",
 }
@@ -46,7 +58,7 @@ def significance_text(comparison: Comparison) -> str:
             return "not significant"
         case Significance.LABELS_COULD_TURN_IT:
             return "significant, but other answers of the judges could turn it"
-        case Significance.ONLY_BY_KIN:
+        case Significance.ONLY_BY_OWN_FAMILY:
             return f"only by judges of {comparison.kin}"
         case Significance.TOO_FEW_QUERIES:
             return "too few queries"
@@ -75,7 +87,7 @@ def compare_with_others(leader: str, rivals: Sequence[Comparison], results: Bake
     phrases = []
     for significance, phrase in _PHRASES.items():
         alike = [
-            rival.run_b + results.common(rival)
+            rival.run_b + results.describe_common_queries(rival)
             for rival in rivals
             if significance_of(rival) is significance
         ]
@@ -119,7 +131,7 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
             TextCell(ranker["name"]),
             *(_mean(results, measure, ranker["name"]) for measure in results.means),
             *([f"{ranker['answered']:,} of {results.queries:,}"] if has_gaps else []),
-            *([paid(ranker["dollars"], ranker["unpriced"])] if has_costs else []),
+            *([format_cost(ranker["dollars"], ranker["unpriced"])] if has_costs else []),
         ]
         for ranker in sorted(about, key=lambda ranker: place.get(ranker["name"], len(place)))
     ]
@@ -142,8 +154,8 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
 def _mean(results: BakeoffResults, measure: str, ranker: str) -> Quantity:
     row = results.means[measure].get(ranker)
     if row is None:
-        return number(None)
-    mean = estimate(row["mean"], row["low"], row["high"])
+        return format_number(None)
+    mean = format_estimate(row["mean"], row["low"], row["high"])
     if row["queries"] >= results.queries or np.isnan(mean.value):
         return mean
     text = f"{mean} over {row['queries']:,}"
@@ -182,7 +194,7 @@ def differences_section(results: BakeoffResults) -> Section | None:
 
 def _forest(results: BakeoffResults, measure: str) -> Figure:
     best = results.best(measure)
-    rows = nearest_first(best, results.comparisons[measure])
+    rows = closest_first(best, results.comparisons[measure])
     ends = ([getattr(row, end) for row in rows] for end in ("difference", "low", "high"))
     difference, low, high = (np.array(end, dtype=float) for end in ends)
     return intervals(
@@ -190,7 +202,7 @@ def _forest(results: BakeoffResults, measure: str) -> Figure:
         {"": (difference, low, high)},
         f"{label(best, 16)} minus the other",
         0.0,
-        notes=[results.common(row) for row in rows],
+        notes=[results.describe_common_queries(row) for row in rows],
         hollow={i for i, row in enumerate(rows) if not significance_of(row).is_significant},
     )
 
@@ -199,12 +211,12 @@ def _chances(rankers: Sequence[str], rows: Sequence[Comparison]) -> Figure:
     place = {ranker: i for i, ranker in enumerate(rankers)}
     values = np.full((len(rankers), len(rankers)), np.nan)
     hover = [[""] * len(rankers) for _ in rankers]
-    for pair in (side for row in rows for side in (row, turned(row))):
+    for pair in (side for row in rows for side in (row, swap_rankers(row))):
         i, j = place[pair.run_a], place[pair.run_b]
         values[i, j] = pair.p_better
         hover[i][j] = (
             f"{pair.run_a} minus {pair.run_b}: "
-            f"{estimate(pair.difference, pair.low, pair.high, '+.4f')}, p {pair.p:.3g}, "
+            f"{format_estimate(pair.difference, pair.low, pair.high, '+.4f')}, p {pair.p:.3g}, "
             f"{pair.p_holm:.3g} after Holm"
         )
     return matrix(rankers, values, hover, 0.5)
@@ -214,16 +226,19 @@ def _comparisons_table(results: BakeoffResults) -> ReportTable:
     leading, rows = next(iter(results.comparisons.items()))
     place = {ranker: i for i, ranker in enumerate(results.rankers)}
     shown = sorted(rows, key=lambda row: sorted((place[row.run_a], place[row.run_b])))
-    draws, has_gaps = results.summary["label_draws"], any(map(results.common, shown))
+    draws, has_gaps = (
+        results.summary["label_draws"],
+        any(map(results.describe_common_queries, shown)),
+    )
     cells: list[Cells] = [
         [
             TextCell(row.run_a),
             TextCell(row.run_b),
             significance_text(row),
-            estimate(row.difference, row.low, row.high, "+z.3f"),
-            number(row.p_holm, ".3g"),
-            chance(row.p_better),
-            *([number(row.p_labels, ".0%")] if draws else []),
+            format_estimate(row.difference, row.low, row.high, "+z.3f"),
+            format_number(row.p_holm, ".3g"),
+            format_probability(row.p_better),
+            *([format_number(row.p_labels, ".0%")] if draws else []),
             f"{row.wins:,} / {row.ties:,} / {row.losses:,}",
             *([f"{row.queries:,}"] if has_gaps else []),
         ]
@@ -236,7 +251,7 @@ def _comparisons_table(results: BakeoffResults) -> ReportTable:
     caption = (
         f"{leading}: {significant:,} of {counted(len(rows), 'difference')} "
         f"{'is' if significant == 1 else 'are'} significant (paired randomisation test over "
-        f"queries, p < {SURE} after Holm's correction for all comparisons). comparisons.parquet "
+        f"queries, p < {ALPHA} after Holm's correction for all comparisons). comparisons.parquet "
         "has all measures."
     )
     columns = ["A", "B", "significance", *numbers]

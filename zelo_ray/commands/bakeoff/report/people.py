@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.bakeoff.report.leaderboard import compare_with_others, significance_text
-from zelo_ray.commands.bakeoff.report.results import BakeoffResults, nearest_first, seen_from
+from zelo_ray.commands.bakeoff.report.results import (
+    BakeoffResults,
+    closest_first,
+    comparisons_by_rival,
+)
 from zelo_ray.commands.bakeoff.significance import significance_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison, Estimate
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, Sentences, TextCell
-from zelo_ray.reports.wording import estimate, number
+from zelo_ray.reports.wording import format_estimate, format_number
 
 _NAMES: dict[Estimate, str] = {
     "corrected": "corrected by people",
@@ -38,7 +42,7 @@ def people_lead(results: BakeoffResults) -> str:
         return ""
     measure, leader = people["measures"][0], people["leader"]
     corrected = _by_estimate(results, measure).get("corrected", ())
-    others = compare_with_others("It", nearest_first(leader, corrected), results)
+    others = compare_with_others("It", closest_first(leader, corrected), results)
     return f"Corrected by people's labels, {leader} leads by {measure}. {others}".strip()
 
 
@@ -111,10 +115,10 @@ def _remarks(people: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _forest(groups: Mapping[Estimate, Sequence[Comparison]], measure: str, best: str) -> Figure:
-    rivals = nearest_first(best, groups.get("corrected", ()))
+    rivals = closest_first(best, groups.get("corrected", ()))
     series = {}
     for name, text in _NAMES.items():
-        if by_rival := seen_from(best, groups.get(name, ())):
+        if by_rival := comparisons_by_rival(best, groups.get(name, ())):
             rows = [by_rival[rival.run_b] for rival in rivals]
             ends = ([getattr(row, end) for row in rows] for end in ("difference", "low", "high"))
             value, low, high = (np.array(end, dtype=float) for end in ends)
@@ -135,7 +139,7 @@ def _means_table(results: BakeoffResults, measure: str) -> ReportTable:
     rankers = sorted(results.rankers, key=lambda ranker: -means[ranker, "corrected"])
     columns = [f"{measure} {_NAMES['corrected']}", _NAMES[alone]]
     cells: list[Cells] = [
-        [TextCell(ranker), *(number(means[ranker, name]) for name in ("corrected", alone))]
+        [TextCell(ranker), *(format_number(means[ranker, name]) for name in ("corrected", alone))]
         for ranker in rankers
     ]
     return ReportTable(
@@ -156,11 +160,13 @@ def _comparisons_table(
     for measure, groups in measures.items():
         of = {name: _by_pair(groups.get(name, ())) for name in (alone, "people")}
         corrected = groups.get("corrected", ())
-        ahead = nearest_first(leader, corrected)
+        ahead = closest_first(leader, corrected)
         others = [row for row in corrected if leader not in (row.run_a, row.run_b)]
         for row in (*ahead, *others):
             pair = frozenset((row.run_a, row.run_b))
-            beside = [seen_from(row.run_a, [rows[pair]])[row.run_b] for rows in of.values()]
+            beside = [
+                comparisons_by_rival(row.run_a, [rows[pair]])[row.run_b] for rows in of.values()
+            ]
             cells.append(
                 [
                     TextCell(row.run_a),
@@ -169,7 +175,7 @@ def _comparisons_table(
                     _difference(row),
                     _more_labels(row, forecasts.get((pair, measure))),
                     *map(_difference, beside),
-                    number(row.p_holm, ".3g"),
+                    format_number(row.p_holm, ".3g"),
                     *([measure] if len(measures) > 1 else []),
                 ]
             )
@@ -190,13 +196,13 @@ def _by_pair(rows: Sequence[Comparison]) -> _BY_PAIR:
 
 
 def _difference(comparison: Comparison) -> str:
-    return estimate(comparison.difference, comparison.low, comparison.high, "+z.3f")
+    return format_estimate(comparison.difference, comparison.low, comparison.high, "+z.3f")
 
 
 def _more_labels(comparison: Comparison, outlook: Mapping[str, Any] | None) -> str:
     """Return how many more labels would settle a difference, or why there is no number."""
     if outlook is None:
-        return number(None)
+        return format_number(None)
     if significance_of(comparison).is_significant:
         return "none"
     if outlook["labels"] is not None:

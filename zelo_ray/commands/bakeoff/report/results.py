@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff.significance import turned
+from zelo_ray.commands.bakeoff.significance import swap_rankers
 from zelo_ray.records import Comparison
 from zelo_ray.reports.source import Source, codes_of
 from zelo_ray.reports.wording import short
@@ -69,7 +69,7 @@ class BakeoffResults:
             if comparison.estimate != "panel":
                 continue
             level = comparison.difference == 0 and place[comparison.run_a] > place[comparison.run_b]
-            row = turned(comparison) if comparison.difference < 0 or level else comparison
+            row = swap_rankers(comparison) if comparison.difference < 0 or level else comparison
             by_measure.setdefault(row.measure, []).append(row)
         return {measure: rows for measure, rows in by_measure.items() if rows}
 
@@ -82,10 +82,10 @@ class BakeoffResults:
 
     def rivals(self, measure: str, ranker: str) -> list[Comparison]:
         """Return comparisons of a ranker, as A, with each other one, in the leaderboard's order."""
-        by_rival = seen_from(ranker, self.comparisons.get(measure, ()))
+        by_rival = comparisons_by_rival(ranker, self.comparisons.get(measure, ()))
         return [by_rival[name] for name in self.rankers if name in by_rival]
 
-    def common(self, comparison: Comparison) -> str:
+    def describe_common_queries(self, comparison: Comparison) -> str:
         """Say on how many queries two rankers are compared; return "" if on all."""
         mean = self.means.get(comparison.measure, {}).get(comparison.run_a, {})
         queries = mean.get("queries", self.queries)
@@ -147,29 +147,31 @@ class BakeoffResults:
         return pa.table({"run": totals["run"], "documents": totals["count_all_sum"]})
 
     @cached_property
-    def texts(self) -> dict[str, str]:
+    def query_texts(self) -> dict[str, str]:
         """Return the texts of queries, where they are known."""
         return {
             contrast["query_id"]: contrast["query"] for contrast in self.run.get("contrasts", [])
         }
 
-    def named(self, query_id: str) -> str:
+    def query_label(self, query_id: str) -> str:
         """Return a query's name for a chart: its id, and its text if that is known."""
-        text = self.texts.get(query_id)
+        text = self.query_texts.get(query_id)
         return short(f"{query_id}: {text}" if text else query_id, 110)
 
 
-def seen_from(ranker: str, comparisons: Iterable[Comparison]) -> dict[str, Comparison]:
+def comparisons_by_rival(ranker: str, comparisons: Iterable[Comparison]) -> dict[str, Comparison]:
     """Return a ranker's comparisons by its rival, each with the ranker as A."""
     by_rival = dict[str, Comparison]()
     for row in comparisons:
         if row.run_a == ranker:
             by_rival[row.run_b] = row
         elif row.run_b == ranker:
-            by_rival[row.run_a] = turned(row)
+            by_rival[row.run_a] = swap_rankers(row)
     return by_rival
 
 
-def nearest_first(ranker: str, comparisons: Iterable[Comparison]) -> list[Comparison]:
+def closest_first(ranker: str, comparisons: Iterable[Comparison]) -> list[Comparison]:
     """Return a ranker's comparisons, with it as A, the smallest lead first."""
-    return sorted(seen_from(ranker, comparisons).values(), key=lambda row: row.difference)
+    return sorted(
+        comparisons_by_rival(ranker, comparisons).values(), key=lambda row: row.difference
+    )

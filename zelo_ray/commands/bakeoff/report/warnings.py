@@ -7,11 +7,11 @@ from math import inf, isfinite
 from statistics import NormalDist
 
 from zelo_ray.commands.bakeoff.outcome import Caution
-from zelo_ray.commands.bakeoff.report.results import BakeoffResults, nearest_first
-from zelo_ray.commands.bakeoff.significance import SURE, Significance, significance_of
+from zelo_ray.commands.bakeoff.report.results import BakeoffResults, closest_first
+from zelo_ray.commands.bakeoff.significance import ALPHA, Significance, significance_of
 from zelo_ray.evaluation.significance import FEWEST
-from zelo_ray.evaluation.wilson import wilson_of
-from zelo_ray.formats.interchange.doubts import SHARE
+from zelo_ray.evaluation.wilson import wilson_interval
+from zelo_ray.formats.interchange.suspicious_scores import SHARE
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison
 from zelo_ray.reports.demonstration import warn_of_demonstration
@@ -55,7 +55,7 @@ class RankerFigures:
     unjudged: Mapping[str, int] = field(default_factory=dict)
     ranked: Mapping[str, int] = field(default_factory=dict)
     compared: int = 1
-    sure: bool = False
+    any_significant: bool = False
     cautions: Sequence[Caution] = ()
     asked: Collection[str] = ()
 
@@ -112,12 +112,13 @@ def _unsure_lead(figures: RankerFigures) -> Iterator[ResultWarning]:
             else f"{best} and {figures.rivals[0].run_b} are not significantly different",
             "best": best,
             "measure": figures.leading,
-            "advice": _more(figures) + ("" if figures.sure else "; until then take the cheapest"),
+            "advice": _describe_needed_queries(figures)
+            + ("" if figures.any_significant else "; until then take the cheapest"),
         }
         yield ResultWarning(WarningCode.NO_SIGNIFICANT_LEAD, values)
     for significance, code in (
         (Significance.LABELS_COULD_TURN_IT, WarningCode.LEAD_UNSURE_BY_LABELS),
-        (Significance.ONLY_BY_KIN, WarningCode.LEAD_ONLY_BY_KIN),
+        (Significance.ONLY_BY_OWN_FAMILY, WarningCode.LEAD_ONLY_BY_KIN),
     ):
         others = [
             rival.run_b
@@ -128,17 +129,17 @@ def _unsure_lead(figures: RankerFigures) -> Iterator[ResultWarning]:
             yield ResultWarning(code, {"best": best, "others": _listed(others)})
 
 
-def _more(figures: RankerFigures) -> str:
+def _describe_needed_queries(figures: RankerFigures) -> str:
     """Say how many queries would make the difference nearest to significance significant."""
     nearest = min(figures.rivals, key=lambda rival: rival.p if isfinite(rival.p) else 1.0)
     case = f"If {nearest.run_a} stays {abs(nearest.difference):.3f} above {nearest.run_b}"
-    if nearest.p < SURE:
+    if nearest.p < ALPHA:
         return (
             f"{nearest.run_a} above {nearest.run_b} has p = {nearest.p:.2g} before the correction "
             f"for {counted(figures.compared, 'comparison')}: name fewer measures or rankers, or "
             "add queries"
         )
-    needed = _needed(nearest, figures.compared)
+    needed = _count_needed_queries(nearest, figures.compared)
     if not isfinite(needed) or needed > _MOST:
         return "No realistic number of queries would make it significant"
     rounded = int(float(f"{needed:.2g}"))
@@ -150,12 +151,12 @@ def _more(figures: RankerFigures) -> str:
     )
 
 
-def _needed(comparison: Comparison, compared: int) -> float:
+def _count_needed_queries(comparison: Comparison, compared: int) -> float:
     """Count the queries that find such a difference with `POWER`, each test at .05 / compared."""
     if not comparison.difference:
         return inf
     error = (comparison.high - comparison.low) / 2 / _NORMAL.inv_cdf(0.975)
-    reach = _NORMAL.inv_cdf(1 - SURE / 2 / max(compared, 1)) + _NORMAL.inv_cdf(POWER)
+    reach = _NORMAL.inv_cdf(1 - ALPHA / 2 / max(compared, 1)) + _NORMAL.inv_cdf(POWER)
     return comparison.queries * (reach * error / comparison.difference) ** 2
 
 
@@ -182,7 +183,7 @@ def _unjudged(figures: RankerFigures) -> Iterator[ResultWarning]:
         at_most = DEPTH * (figures.queries - figures.missing.get(ranker, 0))
         ranked = figures.ranked.get(ranker, at_most)
         if ranked:
-            shares[ranker] = 1 - count / ranked, wilson_of(max(ranked - count, 0), ranked)[1]
+            shares[ranker] = 1 - count / ranked, wilson_interval(max(ranked - count, 0), ranked)[1]
     poor = sorted(
         (ranker for ranker in shares if shares[ranker][1] < JUDGED),
         key=lambda ranker: shares[ranker][0],
@@ -198,7 +199,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def rank_of_bakeoff(results: BakeoffResults) -> RankedWarnings:
+def rank_bakeoff_warnings(results: BakeoffResults) -> RankedWarnings:
     """Rank the warnings of a bake-off."""
     judges = [*results.families.get("judges", {})]
     return rank_warnings(
@@ -219,7 +220,7 @@ def _ranker_figures(results: BakeoffResults) -> RankerFigures:
     if people.get("way"):
         corrected = [row for row in results.all_comparisons if row.estimate == "corrected"]
         by_first = [row for row in corrected if row.measure == people["measures"][0]]
-        others = nearest_first(people["leader"], by_first)
+        others = closest_first(people["leader"], by_first)
         if others and all(isfinite(rival.p_holm) for rival in others):
             measure, rivals, rows = people["measures"][0], others, corrected
     unjudged = Counter[str]()
@@ -233,7 +234,9 @@ def _ranker_figures(results: BakeoffResults) -> RankerFigures:
         unjudged=unjudged,
         ranked=results.documents(DEPTH),
         compared=len(rows),
-        sure=any(significance_of(row).is_significant for row in rows if row.measure == measure),
+        any_significant=any(
+            significance_of(row).is_significant for row in rows if row.measure == measure
+        ),
         cautions=[Caution(**fields) for fields in results.summary.get("warnings", ())],
         asked=results.run.get("judges", ()),
     )

@@ -1,0 +1,253 @@
+"""Provide fits, measures and agreement over frames and mappings, without files."""
+
+from collections.abc import Mapping, Sequence
+from math import nan
+from os import fspath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.api.bakeoff import qrels_table, run_table
+from zelo_ray.api.frames import frame_to_table
+from zelo_ray.api.results import Results
+from zelo_ray.api.settings import is_place
+from zelo_ray.api.tables import Table
+from zelo_ray.commands.fit import fit_comparisons, write
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.evaluation.agreement import choose_coefficients, measure_agreement, ratings_of
+from zelo_ray.evaluation.agreement.coefficients import Agreement
+from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank_run
+from zelo_ray.evaluation.measures.ranking import Ties
+from zelo_ray.formats import tables
+from zelo_ray.formats.interchange.comparisons import comparisons_in_table, read_comparisons
+from zelo_ray.formats.interchange.judgments import JudgmentsFile
+from zelo_ray.formats.interchange.scales import map_own_scales
+from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.options import AgreeOptions, FitOptions, load_options
+from zelo_ray.options.scales import Scale
+
+_GRADE = ("query_id", "doc_id", "judge", "grade")
+_PANEL = "all judges"
+_PRIOR_SD = 2.5
+
+
+class FittedScores(Table):
+    """Scores of documents.
+
+    Attributes:
+        unscored: by query, why it has no scores.
+        effects: query_id, effect, value and std_error of the advantage of the first position
+            (``order``) and of the log of Davidson's nu (``tie``), in logits, if they are fitted.
+    """
+
+    def __init__(self, table: pa.Table, unscored: Mapping[str, str], effects: pa.Table) -> None:
+        super().__init__(table)
+        self.unscored = dict(unscored)
+        self.effects = Table(effects)
+
+
+class Metrics(Table):
+    """Table of measures, one row per query of the truth: ``query_id`` and a column per measure."""
+
+    def means(self) -> dict[str, float]:
+        """Return the mean of each measure over the queries that define it; NaN where none does."""
+        averages = {}
+        for name in self.columns[1:]:
+            values = self.to_arrow()[name].to_numpy()
+            numbers = values[~np.isnan(values)]
+            averages[name] = float(numbers.mean()) if numbers.size else nan
+        return averages
+
+
+def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> FittedScores:
+    """Turn comparisons of two items, such as votes on pairs of documents, into scores.
+
+    Fit Bradley-Terry query by query; by default with a Gaussian prior, and ties as half a win. Only
+    the sign of a preference counts. With ``doc_id_a`` and ``doc_id_b`` a pair is one game, shared
+    by the judges that voted on it; otherwise each row is a game. See `fitting.ratings`.
+
+    Args:
+        votes: a frame, a list of dicts, or the path or URL of a file: with winner and loser; or
+            with two items (doc_id_a and doc_id_b, a and b, left and right, home and away ...) and
+            preference in [-1, 1] (negative: A is better), winner, or a_wins and b_wins. Perhaps
+            query_id, judge, ties, weight and swapped.
+        prior_sd: standard deviation of the prior of a score, in logits.
+        **options: those of ``zelo-ray fit``: ``mle``, ``firth``, ``ties``, ``order_effect``,
+            ``games``, ``reference``, ``scale``, ``offset``, ``out``; and ``columns``, a mapping
+            from roles to names.
+
+    Returns:
+        query_id (where there is one), doc_id, score and std_error (logits, centred on 0 in each
+        query), comparisons, rank (from 1) and wins; ``unscored`` has the queries whose comparisons
+        determine no scores, ``effects`` the fitted effects of order and ties.
+
+    Raises:
+        InputError: a column or an id is missing, an answer is invalid, or an item is compared with
+            itself.
+        OptionError: an option is invalid.
+        ValueError: the prior is not positive.
+
+    Example:
+        >>> votes = [
+        ...     {"query_id": "q1", "doc_id_a": "x", "doc_id_b": "y", "preference": -0.8},
+        ...     {"query_id": "q1", "doc_id_a": "y", "doc_id_b": "z", "preference": -1},
+        ... ]
+        >>> fit_votes(votes).to_pandas()[["doc_id", "score", "rank"]].round(2).values.tolist()
+        [['x', 1.32, 1], ['y', 0.0, 2], ['z', -1.32, 3]]
+    """
+    if not 0 < prior_sd < np.inf:
+        raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
+    arguments = {name: value for name, value in options.items() if value is not None}
+    arguments |= {} if prior_sd == _PRIOR_SD else {"prior_sd": prior_sd}
+    arguments |= {"out": fspath(arguments["out"])} if "out" in arguments else {}
+    place = fspath(votes) if is_place(votes) else "-"
+    settings = load_options(FitOptions, {**arguments, "source": place}, {})
+    if is_place(votes):
+        comparisons = read_comparisons(place, settings.columns_by_role)
+    else:
+        comparisons = comparisons_in_table(
+            frame_to_table(votes, "votes"), settings.columns_by_role, "votes"
+        )
+    fitted = fit_comparisons(comparisons, settings)
+    if settings.out:
+        write(settings.out, fitted.scores)
+    return FittedScores(fitted.scores, fitted.unscored, fitted.effects)
+
+
+def measure(
+    run: Any, qrels: Any, measures: Sequence[str] | str | None = None, *, ties: Ties = "trec"
+) -> Metrics:
+    """Measure how well a run orders the documents of some qrels, query by query.
+
+    Equal to ir_measures and trec_eval where they have the same measure; the conventions are those
+    of `zelo_ray.evaluation.measures`: a query that the run lacks gets 0.
+
+    Args:
+        run: a frame of query_id, doc_id, score; a mapping of queries to documents to scores; or the
+            path of a run: TREC, Parquet, or annotated JSONL.
+        qrels: a frame of query_id, doc_id, relevance (or score, or grade); such a mapping; a `Run`;
+            or the path of judgments of any kind, also annotated JSONL.
+        measures: as ir_measures writes them; if None, those that suit the qrels.
+        ties: how equal scores count: ``trec``, by document id, descending; ``expected``, by the
+            mean over all orders.
+
+    Returns:
+        A row a query of the qrels and a column a measure; ``.means()`` has the means.
+
+    Raises:
+        MeasureError: there is no such measure.
+        InputError, QrelsError, RunError: the run or the qrels are invalid.
+
+    Example:
+        >>> qrels = {"q1": {"d1": 3, "d2": 0, "d3": 1}}
+        >>> run = {"q1": {"d1": 0.9, "d2": 0.8, "d3": 0.1}}
+        >>> measure(run, qrels, ["nDCG@10", "P@2"]).means()
+        {'nDCG@10': 0.963940433317, 'P@2': 0.5}
+    """
+    truth = Truth(_qrels(qrels))
+    ranking = rank_run(truth, run_table(run, "run"), ties=ties)
+    measure_names = [measures] if isinstance(measures, str) else measures
+    wanted = default_measures(truth) if measure_names is None else parse_measures(measure_names)
+    values = evaluate(wanted, ranking)
+    columns = dict(zip(map(str, wanted), values, strict=True))
+    return Metrics(pa.table({"query_id": pa.array(truth.query_ids, pa.string()), **columns}))
+
+
+def agreement(
+    labels: Any,
+    *,
+    levels: int = 4,
+    coefficients: Sequence[str] | None = None,
+    thresholds: Sequence[int] | None = None,
+    scale: Mapping[str, str] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Table:
+    """Compute agreement coefficients of every two raters, and of all raters together.
+
+    The coefficients and their conventions are those of `zelo_ray.evaluation.agreement`. Intervals
+    are expanded percentiles over samples of queries (Hesterberg 2015, Am. Stat. 69:371).
+
+    Args:
+        labels: a frame or a list of dicts of query_id, doc_id, judge, and grade from 0 on.
+        levels: how many grades the scale has.
+        coefficients: names such as ``kappa``; all if None.
+        thresholds: lowest positive grades of binary scales, in addition to the whole scale; every
+            grade above 0 if None.
+        scale: of judges with a scale of their own, such as ``{"anna": "1-5"}``, which is mapped
+            onto the common one.
+        resamples: how many samples of queries are drawn for intervals; 0 for none.
+        seed: determines every random choice.
+
+    Returns:
+        rater_a, rater_b ("" for all together), scale, coefficient, value, low, high (95%), items
+        and queries. With fewer than 5 queries low and high are NaN.
+
+    Raises:
+        InputError: a column or an id is missing, or a grade is not on the scale.
+        OptionError: there is no such coefficient, or the levels are invalid.
+
+    Example:
+        >>> labels = [
+        ...     {"query_id": "q1", "doc_id": doc, "judge": judge, "grade": grade}
+        ...     for judge, grades in {"anna": (0, 3, 2), "ben": (0, 3, 1)}.items()
+        ...     for doc, grade in zip("xyz", grades)
+        ... ]
+        >>> table = agreement(labels, coefficients=["agreement"], thresholds=[2])
+        >>> table.to_pandas()[["scale", "value"]].round(2).values.tolist()
+        [['0-3', 0.67], ['>=2', 0.67]]
+    """
+    arguments: dict[str, Any] = {
+        "levels": levels,
+        "thresholds": thresholds,
+        "resamples": resamples,
+        "seed": seed,
+    }
+    arguments |= {"scale": scale or {}}
+    options = load_options(AgreeOptions, {"sources": ("-",), **arguments}, {})
+    ratings = ratings_of(_grades_on_scale(labels, levels, options.scales), levels)
+    rows, _ = measure_agreement(
+        *(ratings, {_PANEL: ratings.raters}, choose_coefficients(coefficients or ())),
+        thresholds=options.positive_thresholds,
+        resamples=options.resamples,
+        seed=options.seed,
+    )
+    return Table(tables.table_of(rows, Agreement))
+
+
+def _qrels(qrels: Any) -> pa.Table:
+    if isinstance(qrels, Results):
+        return read_truth(qrels.out)
+    if is_place(qrels):
+        return read_truth(fspath(qrels))
+    return qrels_table(qrels, "qrels")
+
+
+def _grades_on_scale(labels: Any, levels: int, scales: Mapping[str, Scale]) -> pa.Table:
+    """Return labels as a table with integer grades of the scale."""
+    table = frame_to_table(labels, "labels", *_GRADE).select(_GRADE)
+    try:
+        grades = table["grade"].cast(pa.float64()).to_numpy()
+    except pa.ArrowException as error:
+        raise InputError(f"labels: the column grade: {error}") from None
+    judges = table["judge"].to_pylist()
+    if lost := [name for name, scale in scales.items() if name not in judges or scale.ranks]:
+        raise OptionError(f"scale: {lost[0]} gave no grades, or has a scale for ranks only")
+    part = JudgmentsFile(
+        table.select(_GRADE[:3]).append_column("grade", pa.array(grades)), _row, names_judges=True
+    )
+    grades = map_own_scales(part, scales, levels, [], clip=False)[0].table["grade"].to_numpy()
+    odd = np.flatnonzero(~np.isin(grades, range(levels)))
+    if odd.size:
+        row = int(odd[0])
+        raise InputError(
+            f"labels: row {row + 1}: the grade {grades[row]:g} is not in 0 to {levels - 1}"
+        )
+    texts = {name: table[name].cast(pa.string()) for name in _GRADE[:3]}
+    return pa.table({**texts, "grade": pc.cast(pa.array(grades), pa.int64())})
+
+
+def _row(row: int) -> str:
+    return f"labels: row {row + 1}"

@@ -1,0 +1,181 @@
+"""Recompute the truth without some of its judges, from the judgments of the run that made it."""
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain, repeat
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.engine.learning import read_human_grades
+from zelo_ray.errors import InputError, ZeloError, format_error
+from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.interchange.truth import with_error
+from zelo_ray.formats.results import read_table
+from zelo_ray.formats.run_record import RUN, run_directory
+from zelo_ray.formats.tables import schema_of, table_of
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import Judgments, Protocol, protocol_of_record, recorded_options
+from zelo_ray.records import Grade, Qrel, Vote
+
+_IDS = ("query_id", "doc_id")
+_INDEPENDENT = {Vote, Grade}
+"""Judgments that do not depend on which other judges were asked."""
+
+
+class InseparableError(Exception):
+    """The labels cannot be computed without some of the judges; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TruthRun:
+    """The run of `annotate` that made a truth."""
+
+    out: str
+    protocol: Protocol
+    options: AnnotateOptions | None
+    """None if the run's record does not hold them"""
+    judges: tuple[str, ...]
+    """those that gave judgments, in alphabetical order"""
+
+    def labels_without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
+        """Compute labels from the other judges alone, for the documents that they judged.
+
+        What the protocol learns about judges is learned again, from the others alone.
+
+        Args:
+            judges: those to leave out.
+            truth: query_id and doc_id of the wanted labels.
+
+        Returns:
+            The columns of `records.Qrel`, the queries in the order of the truth.
+
+        Raises:
+            InseparableError: no judge is left, or no labels can be computed.
+        """
+        others = [judge for judge in self.judges if judge not in judges]
+        if not others:
+            raise InseparableError("no judge of the truth is left")
+        if self.options is None or not self._judges_are_independent:
+            raise InseparableError(f"the judges of {self.protocol.name} do not judge independently")
+        try:
+            return self._refit(others, self.options, truth)
+        except ZeloError as error:
+            raise InseparableError(" ".join(str(error).split())) from None
+        except Exception as error:  # noqa: BLE001 - the protocol may be the user's own
+            raise InseparableError(format_error(error)) from None
+
+    @property
+    def _judges_are_independent(self) -> bool:
+        """Return whether judges are independent, so that some can be left out."""
+        kinds = {kind.record for kind in self.protocol.counted.values()}
+        return bool(kinds) and (
+            kinds <= _INDEPENDENT or self.protocol.judges_are_independent(self.options)
+        )
+
+    def _refit(self, judges: Sequence[str], options: AnnotateOptions, truth: pa.Table) -> pa.Table:
+        protocol, queries = self.protocol, pc.unique(truth["query_id"]).to_pylist()
+        tables = {
+            name: _of_judges(read_table(self.out, name, _columns(kind)), judges)
+            for name, kind in protocol.judgments.items()
+        }
+        pools = _judgments_by_query(tables, protocol, queries)
+        learned = None
+        if wanted := protocol.learned_from(options):
+            if "scores" in wanted:
+                tables["scores"] = _scores(pools, protocol, options, None)
+            inputs = {name: tables[name] for name in wanted}
+            human = read_human_grades(options)
+            inputs |= {} if human is None else {"human": human}
+            learned = protocol.learn(inputs, options) if protocol.learn else None
+        scores = with_error(_scores(pools, protocol, options, learned))
+        names = [*_IDS, "score", "std_error"]
+        labels = scores.select(names).rename_columns(schema_of(Qrel).names)
+        return _labels_in(labels, truth)
+
+
+def find_truth_run(truth: str) -> TruthRun | None:
+    """Return the run of `annotate` that made a truth; None if none did.
+
+    Args:
+        truth: the ``--out`` of such a run, or its ``scores.parquet`` or ``annotated.jsonl``.
+
+    Raises:
+        InputError: the storage cannot be reached, or the run's record is not valid.
+    """
+    out = run_directory(truth)
+    if RUN not in (list_directory(out) or ()):
+        return None
+    run = read_record(f"{out}/{RUN}")
+    if run.get("kind") != "annotate":
+        return None
+    protocol, options = protocol_of_record(run), None
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        options = recorded_options(run)
+    return TruthRun(out, protocol, options, tuple(sorted(_judges(out, protocol, run))))
+
+
+def _judges(out: str, protocol: Protocol, run: Mapping[str, Any]) -> set[str]:
+    """Return the judges of the stored judgments; if these are gone, those that were asked."""
+    names = set[str]()
+    try:
+        for name in protocol.counted:
+            names |= {*pc.unique(read_table(out, name, ["judge"])["judge"]).to_pylist()}
+    except (InputError, KeyError):
+        names = set()
+    return names or {judge["judge"] for judge in run.get("panel", ())}
+
+
+def _columns(kind: Judgments) -> tuple[str, ...]:
+    """Return the columns that a fit reads; for known kinds without explanations."""
+    return kind.columns if kind.record in _INDEPENDENT and kind.columns else kind.fields
+
+
+def _of_judges(table: pa.Table, judges: Sequence[str]) -> pa.Table:
+    return table.filter(pc.is_in(table["judge"], pa.array(judges, pa.string())))
+
+
+def _judgments_by_query(
+    tables: Mapping[str, pa.Table], protocol: Protocol, queries: Sequence[str]
+) -> list[list[Any]]:
+    """Return the judgments of each query as records; fields that no fit reads are empty."""
+    pools: dict[str, list[Any]] = {query_id: [] for query_id in queries}
+    for name, table in tables.items():
+        kind = protocol.judgments[name].record
+        wanted = table.filter(pc.is_in(table["query_id"], pa.array(queries, pa.string())))
+        names, column_names = [field.name for field in fields(kind)], set(wanted.column_names)
+        columns = [
+            wanted[field.name].to_pylist()
+            if field.name in column_names
+            else repeat(_empty_value(field.type))
+            for field in fields(kind)
+        ]
+        for query_id, *row in zip(wanted["query_id"].to_pylist(), *columns, strict=False):
+            pools[query_id].append(kind(**dict(zip(names, row, strict=True))))
+    return list(pools.values())
+
+
+def _empty_value(kind: Any) -> Any:
+    return () if "tuple" in str(kind) else ""
+
+
+def _scores(
+    pools: Sequence[Sequence[Any]], protocol: Protocol, options: AnnotateOptions, learned: Any
+) -> pa.Table:
+    fits = protocol.fit(pools, options, learned)
+    return table_of([*chain.from_iterable(fit.scores for fit in fits)], protocol.score.record)
+
+
+def _labels_in(labels: pa.Table, truth: pa.Table) -> pa.Table:
+    """Return the labels of documents of the truth, in its order."""
+    place = {ids: n for n, ids in enumerate(_pairs(truth))}
+    at = [(place[ids], n) for n, ids in enumerate(_pairs(labels)) if ids in place]
+    if not at:
+        raise InseparableError("the other judges' judgments give no label")
+    return labels.take(pa.array([n for _, n in sorted(at)]))
+
+
+def _pairs(table: pa.Table) -> Iterator[tuple[str, str]]:
+    return zip(*(table[name].to_pylist() for name in _IDS), strict=True)

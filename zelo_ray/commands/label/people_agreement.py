@@ -1,0 +1,85 @@
+"""Measure how far people agree on the documents that two of them judged."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.evaluation.agreement import (
+    choose_coefficients,
+    measure_agreement,
+    ratings_of,
+    scale_name,
+)
+from zelo_ray.evaluation.agreement.coefficients import Agreement
+from zelo_ray.formats.wording import counted
+
+_WEIGHTED, _EQUAL = "kappa-quadratic", "agreement"
+_MOST = 101  # grades from 0 to 100; tables of more are too large
+
+
+@dataclass(frozen=True, slots=True)
+class PairOfPeople:
+    """Agreement of two people on documents that both graded; NaN where it is undefined."""
+
+    person_a: str
+    person_b: str
+    documents: int
+    kappa: Agreement
+    """quadratic, with its interval over queries"""
+    equal: Agreement
+    """the share of documents with the same grade"""
+
+
+def compare_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[PairOfPeople]:
+    """Compare each two people who graded the same documents; most documents first.
+
+    With more than 101 grades nobody is compared.
+
+    Args:
+        rows: query_id, doc_id, person and grade, such as those of `labels.PeoplesLabels`.
+        top: the highest grade; grades are rounded to whole numbers.
+        seed: of the intervals.
+    """
+    names = ["query_id", "doc_id", "judge", "grade"]
+    levels = int(top) + 1
+    if levels > _MOST:
+        return []
+    table = rows.select(["query_id", "doc_id", "person", "grade"]).rename_columns(names)
+    grades = np.clip(np.rint(table["grade"].to_numpy()), 0, top)
+    table = table.set_column(3, "grade", pa.array(grades))
+    coefficients, _ = measure_agreement(
+        ratings_of(table, levels),
+        {},
+        choose_coefficients([_WEIGHTED, _EQUAL]),
+        thresholds=(),
+        resamples=1000,
+        seed=seed,
+    )
+    by_pair: dict[tuple[str, str], dict[str, Agreement]] = {}
+    for agreement in coefficients:
+        if agreement.items and agreement.scale == scale_name(levels):
+            by_pair.setdefault((agreement.rater_a, agreement.rater_b), {})[
+                agreement.coefficient
+            ] = agreement
+    pairs = [
+        PairOfPeople(*pair, of[_EQUAL].items, of[_WEIGHTED], of[_EQUAL])
+        for pair, of in by_pair.items()
+    ]
+    return sorted(pairs, key=lambda pair: -pair.documents)
+
+
+def describe_agreement(between: Iterable[PairOfPeople]) -> list[str]:
+    """Return a sentence for every two people."""
+    lines = []
+    for pair in between:
+        low, high = pair.kappa.low, pair.kappa.high
+        reach = "" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+        kappa = "" if np.isnan(pair.kappa.value) else f", weighted kappa {pair.kappa.value:.2f}"
+        documents = counted(pair.documents, "document")
+        lines.append(
+            f"{pair.person_a} and {pair.person_b} on {documents}: the same grade on "
+            f"{pair.equal.value:.0%}{kappa}{reach if kappa else ''}"
+        )
+    return lines

@@ -1,0 +1,153 @@
+"""Build results from the ledger: replies become judgments, judgments become scores. No calls."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.formats.pools import Line, annotate_line
+from zelo_ray.formats.tables import schema_of, table_of
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import Learned, Replies, Step, advance, load_protocol
+from zelo_ray.reasons import Disabled, Unscored, UnscoredReason
+from zelo_ray.records import Failure, Judge, Pool
+
+
+def results_schema(options: AnnotateOptions) -> pa.Schema:
+    """Return the schema of a row per pool: its annotated line, judgments, failures and scores."""
+
+    def many(record: type) -> pa.DataType:
+        return pa.list_(pa.struct(list(schema_of(record))))
+
+    protocol = load_protocol(options.protocol)
+    return pa.schema(
+        [
+            ("query_id", pa.string()),
+            ("documents", pa.int64()),
+            ("annotated", pa.large_binary()),
+            *((name, many(record)) for name, record in protocol.tables.items()),
+            ("failures", many(Failure)),
+            ("scores", many(protocol.score.record)),
+            ("unscored", pa.struct([("code", pa.string()), ("message", pa.string())])),
+            ("missing", pa.int64()),
+        ]
+    )
+
+
+def build_results(
+    lines: Sequence[Line],
+    panel: Sequence[Judge],
+    options: AnnotateOptions,
+    ledger: Replies,
+    *,
+    disabled: Mapping[str, Disabled] | None = None,
+    learned: Learned | None = None,
+) -> pa.Table:
+    """Judge and fit good lines from what the ledger holds.
+
+    Args:
+        lines: good lines.
+        panel: all judges.
+        options: of the job.
+        ledger: where replies are found.
+        disabled: judges, with the reason, whose missing answers count as failed.
+        learned: what the protocol has learned from all judgments; None while some are missing.
+    """
+    protocol = load_protocol(options.protocol)
+    pools = [line.pool for line in lines if line.pool]
+    steps = [advance(protocol.rounds(pool, panel, options), ledger, disabled) for pool in pools]
+    return build_results_from_steps(lines, steps, options, learned)
+
+
+def build_results_from_steps(
+    lines: Sequence[Line],
+    steps: Sequence[Step],
+    options: AnnotateOptions,
+    learned: Learned | None = None,
+) -> pa.Table:
+    """Fit good lines from how far the protocol got with each; see `settle`."""
+    protocol = load_protocol(options.protocol)
+    pools = [line.pool for line in lines if line.pool]
+    covered = [_judgments_to_score(step, options) for step in steps]
+    fits = protocol.fit(covered, options, learned)
+    why = [
+        _why_unscored(pool, step, options) or fit.reason
+        for pool, step, fit in zip(pools, steps, fits, strict=True)
+    ]
+    scores = [() if reason else fit.scores for reason, fit in zip(why, fits, strict=True)]
+    shown = protocol.score.shown
+    annotations = [
+        {s.doc_id: {name: getattr(s, name) for name in shown} for s in pool_scores}
+        for pool_scores in scores
+    ]
+    judged = {
+        name: _lists(
+            [
+                [judgment for judgment in step.judgments if isinstance(judgment, record)]
+                for step in steps
+            ],
+            record,
+        )
+        for name, record in protocol.tables.items()
+    }
+    columns = {
+        "query_id": [pool.query_id for pool in pools],
+        "documents": [len(pool.documents) for pool in pools],
+        "annotated": [
+            annotate_line(line.raw, annotation, *shown)
+            for line, annotation in zip(lines, annotations, strict=True)
+        ],
+        **judged,
+        "failures": _lists([step.failures for step in steps], Failure),
+        "scores": _lists(scores, protocol.score.record),
+        "unscored": [reason and asdict(reason) for reason in why],
+        "missing": [len(step.missing) for step in steps],
+    }
+    return pa.table(columns, schema=results_schema(options))
+
+
+def _lists(rows: Sequence[Sequence[Any]], record: type) -> pa.ListArray:
+    """Return the records of each pool: a list of structs, put together column by column."""
+    ends = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+    flat = table_of([entry for group in rows for entry in group], record).combine_chunks()
+    structs = flat.to_struct_array()
+    return pa.ListArray.from_arrays(
+        ends, structs.chunk(0) if structs.num_chunks else pa.array([], structs.type)
+    )
+
+
+def _judgments_to_score(step: Step, options: AnnotateOptions) -> Sequence[Any]:
+    """Return the judgments to score; those about single documents only where coverage is enough."""
+    if not load_protocol(options.protocol).per_document:
+        return step.judgments
+    judged = Counter(judgment.doc_id for judgment in step.judgments)
+    attempts = judged + Counter(
+        doc_id for failure in (*step.failures, *step.failures_so_far) for doc_id in failure.doc_ids
+    )
+    return [
+        judgment
+        for judgment in step.judgments
+        if judged[judgment.doc_id] >= options.min_coverage * attempts[judgment.doc_id]
+    ]
+
+
+def _why_unscored(pool: Pool, step: Step, options: AnnotateOptions) -> Unscored | None:
+    protocol = load_protocol(options.protocol)
+    held, takes = len(pool.documents), protocol.min_documents
+    if not held:
+        return Unscored.because(UnscoredReason.NO_DOCUMENTS)
+    if held < takes:
+        return Unscored.because(UnscoredReason.TOO_FEW_DOCUMENTS, held=held, takes=takes)
+    judged = {protocol.coverage_key(judgment) for judgment in step.judgments} - {None}
+    failed = (*step.failures, *step.failures_so_far)
+    attempts = judged | {protocol.coverage_key(failure) for failure in failed} - {None}
+    if len(judged) < options.min_coverage * len(attempts) and not (
+        protocol.per_document and judged
+    ):
+        return Unscored.because(
+            UnscoredReason.LOW_COVERAGE, judged=len(judged), asked=len(attempts)
+        )
+    return None

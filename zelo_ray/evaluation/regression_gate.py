@@ -1,0 +1,179 @@
+"""Decide whether candidates may replace a baseline: better, not worse by a margin, or worse."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, nan, sqrt
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+from zelo_ray.evaluation.bootstrap import FEWEST
+from zelo_ray.evaluation.resampling import TIE, Floats, mean_of
+
+LABELS_SURE = 0.95
+"""Share of the draws of the labels in which a decision must hold, too."""
+POWER = 0.8
+"""Chance with which an equal candidate passes, for the number of queries that it needs."""
+
+Decision = Literal["better", "not worse", "worse", "not enough data", "only kin"]
+
+
+@dataclass(frozen=True, slots=True)
+class GateDecision:
+    """The result of a candidate against the baseline.
+
+    ``low`` and ``high`` are `limits` of the true difference. ``labels`` is the share of draws of
+    the labels in which the difference is not below -``margin``, NaN without draws; ``enough`` is
+    how many queries let an equal candidate pass four times in five, 0 if unknown.
+    """
+
+    run: str
+    baseline: str
+    measure: str
+    estimate: str
+    margin: float
+    confidence: float
+    verdict: Decision
+    reason: str
+    """why there is no decision; empty if there is one"""
+    difference: float
+    low: float
+    high: float
+    labels: float
+    queries: int
+    enough: int
+
+
+def decide_gate(
+    values: Floats,
+    answered: NDArray[np.bool_],
+    arms: Sequence[str],
+    baseline: str,
+    *,
+    measure: str,
+    margin: float,
+    confidence: float,
+    drawn: Floats | None = None,
+    estimate: str = "panel",
+    labelled: Sequence[int] | None = None,
+) -> list[GateDecision]:
+    """Decide for each arm but the baseline, separately.
+
+    Better: the lower limit of the difference is above 0. Not worse: it is not below -``margin``.
+    Worse: neither, and the upper limit is below 0. The chance of each error is 1 - ``confidence``:
+    to accept a candidate that is worse by the margin, or to reject an equal one. A decision must
+    also hold in .95 of the draws of the labels. A candidate that lacks queries of the baseline
+    cannot pass, as its results on them are unknown.
+
+    Args:
+        values: metrics of shape [arms, queries]; NaN: not defined for that query.
+        answered: which queries each arm answered, of shape [arms, queries].
+        arms: names of the runs.
+        baseline: one of them.
+        measure: the name of the measure.
+        margin: the largest loss of the measure that does not matter.
+        confidence: of each limit.
+        drawn: metrics under resampled labels, of shape [draws, arms, queries].
+        estimate: the source of the values: the panel, people, or the corrected panel.
+        labelled: for each arm, how many queries have labels of people that distinguish it from the
+            baseline; None where the values are not based on such labels.
+    """
+    metrics = np.where(answered, values, np.nan)
+    base = arms.index(baseline)
+    others = [n for n in range(len(arms)) if n != base]
+    apart = metrics[others] - metrics[base]
+    decisions = []
+    for row, arm in enumerate(others):
+        mask = ~np.isnan(apart[row])
+        differences = apart[row, mask]
+        under = np.empty(0)  # mean differences under draws of the labels
+        if drawn is not None and differences.size:
+            under = mean_of((drawn[:, arm] - drawn[:, base])[:, mask])
+        lost = int((answered[base] & ~answered[arm]).sum())
+        labelled_queries = None if labelled is None else labelled[arm]
+        ends = limits(differences, confidence, labelled_queries)
+        verdict, reason = _decided(ends, differences.size, margin, under, lost)
+        if labelled_queries is not None and labelled_queries < FEWEST <= differences.size:
+            reason = "too few of people's labels distinguish the two"
+        decisions.append(
+            GateDecision(
+                run=arms[arm],
+                baseline=baseline,
+                measure=measure,
+                estimate=estimate,
+                margin=margin,
+                confidence=confidence,
+                verdict=verdict,
+                reason=reason,
+                difference=float(differences.mean()) if differences.size else np.nan,
+                low=ends[0],
+                high=ends[1],
+                labels=float((under >= -margin).mean()) if under.size else np.nan,
+                queries=differences.size,
+                enough=queries_needed(differences, margin, confidence),
+            )
+        )
+    return decisions
+
+
+def limits(
+    differences: Floats, confidence: float, labelled: int | None = None
+) -> tuple[float, float]:
+    """Return one-sided limits of the mean, each at ``confidence``; NaN below 5 differences.
+
+    They are Student's t limits. If the differences are skewed, the limit on the side of the longer
+    tail is moved out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536). With few queries,
+    most of them with a difference of 0, t alone errs more often than its nominal rate, and so do
+    the bootstrap's percentiles (``benchmarks/gate.py``). If differences are based on people's
+    labels, the ``labelled`` queries give the degrees of freedom.
+    """
+    n = len(differences)
+    size = n if labelled is None else min(n, labelled)
+    if size < FEWEST:
+        return nan, nan
+    mean, spread = float(differences.mean()), float(differences.std(ddof=1))
+    t = float(stdtrit(size - 1, confidence))
+    cubes = float(((differences - mean) ** 3).mean())
+    lean = cubes / spread**2 / (6 * n) * (1 + 2 * t * t) if spread > TIE else 0.0
+    out = t * spread / sqrt(n)
+    return mean - out + min(lean, 0.0), mean + out + max(lean, 0.0)
+
+
+def queries_needed(differences: Floats, margin: float, confidence: float) -> int:
+    """Return how many queries let an equally good candidate pass four times in five.
+
+    Uses the normal approximation and the spread of the differences; 0 if there are too few, they do
+    not vary, or there is no margin.
+    """
+    if len(differences) < FEWEST or not margin > 0:
+        return 0
+    steps = float(ndtri(confidence) + ndtri(POWER))
+    return ceil((steps * float(differences.std(ddof=1)) / margin) ** 2)
+
+
+def _decided(
+    limits: tuple[float, float], queries: int, margin: float, under: Floats, lost: int
+) -> tuple[Decision, str]:
+    """Return the decision, and the reason if there is not enough data."""
+    low, high = limits
+    if queries < FEWEST:
+        return "not enough data", f"a comparison needs {FEWEST} queries, and there are {queries:,}"
+
+    def agreed(draws: NDArray[np.bool_]) -> bool:
+        return not draws.size or float(draws.mean()) >= LABELS_SURE
+
+    verdict: Decision = "not enough data"
+    if low > 0 and agreed(under > 0):
+        verdict = "better"
+    elif low >= -margin and agreed(under >= -margin):
+        verdict = "not worse"
+    elif low < -margin and high < 0 and agreed(under < 0):
+        verdict = "worse"
+    if verdict == "not enough data":
+        unsure = low >= -margin or high < 0
+        return verdict, "the labels are too uncertain" if unsure else "the interval is too wide"
+    if verdict != "worse" and lost:
+        return "not enough data", f"it did not rank {lost:,} of the baseline's queries"
+    return verdict, ""

@@ -1,0 +1,102 @@
+"""Build command lines for a shell, as a user would type them."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from zelo_ray.options import CommandOptions
+
+_BARE = "--dry-run"
+"""The flag without a value that next steps use."""
+_BY_FILE = {"judge_options", "prices", "api_key_env"}
+
+
+def repeat_command(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
+    """Return the typed command with other flags.
+
+    Args:
+        words: the typed words after ``zelo-ray``.
+        more: words to add.
+        without: flags to leave out, each with the one value that follows it.
+    """
+    arguments, last = list[str](), ""
+    for word in words:
+        flag, joined, _ = word.partition("=")
+        if flag not in without and last not in without:
+            arguments.append(word)
+        last = flag if not joined and flag != _BARE else ""
+    return command_of(
+        *arguments, *(word for word in more if word not in arguments or word[:2] != "--")
+    )
+
+
+def typed_value(words: Sequence[str], flag: str) -> str:
+    """Return the one value typed after a flag; "" if there is none."""
+    for word, after in pairwise([*words, ""]):
+        if word.partition("=")[0] == flag:
+            return word.partition("=")[2] or after
+    return ""
+
+
+def command_from_options(name: str, options: CommandOptions) -> str:
+    """Return a command with a flag for each option that differs from its default.
+
+    Options of judges, their keys and prices have no flag: they are in a config file.
+    """
+    words = [name]
+    for field in type(options).positional:
+        words += values_of(getattr(options, field))
+    by_file = False
+    for field, about in type(options).model_fields.items():
+        value = getattr(options, field)
+        default = about.get_default(call_default_factory=True)
+        if field in type(options).positional or value == default:
+            continue
+        if isinstance(value, Mapping):
+            by_file |= field in _BY_FILE
+        else:
+            words += [flag_of(field), *([] if value is True else values_of(value))]
+    return command_of(*words, *(["--config", "THE-FILE-OF-THAT-RUN.yaml"] if by_file else []))
+
+
+def sibling_path(place: str, what: str) -> str:
+    """Return a new path or URL beside another one, named after it."""
+    stem = place.rstrip("/")
+    for ending in (".gz", ".zst", ".jsonl", ".txt", ".tsv", ".csv", ".parquet", ".qrels"):
+        stem = stem.removesuffix(ending)
+    return f"{stem}-{what}" if stem.strip("./") else what
+
+
+def flag_of(field: str) -> str:
+    """Return the flag of an option."""
+    return f"--{field.replace('_', '-')}"
+
+
+def values_of(value: Any) -> list[str]:
+    """Return the words after a flag."""
+    items = value if isinstance(value, tuple | list) else [value]
+    return [
+        str(item).removesuffix(".0") if isinstance(item, float) else str(item) for item in items
+    ]
+
+
+def command_of(*words: str) -> str:
+    """Return a command of this package from its words, quoted."""
+    return " ".join(map(_quoted, ["zelo-ray", *words]))
+
+
+def _quoted(word: str) -> str:
+    """Quote a word for a shell, with control characters escaped as in bash and zsh."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(map(_escaped, word)) + "'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 128 else f"\\U{code:08x}"
