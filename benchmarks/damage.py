@@ -124,7 +124,7 @@ class Job:
         return asyncio.run(self._fill(self.options.model_copy(update={"out": str(out)}), run_id))
 
     async def _fill(self, options: AnnotateOptions, run_id: str) -> int:
-        ledger = Ledger(options.ledger_place, run_id, ("failed",))
+        ledger = Ledger(options.ledger_dir, run_id, ("failed",))
         asker = OnlineClient(
             *(options, self.panel, self.panel), ledger=ledger, environ={}, run_id=run_id
         )
@@ -140,7 +140,7 @@ class Job:
     def settle(self, out: Path) -> dict[str, bytes]:
         """The files of results."""
         options = self.options.model_copy(update={"out": str(out)})
-        blocks = [build_results(self.lines, self.panel, options, Ledger(options.books))]
+        blocks = [build_results(self.lines, self.panel, options, Ledger(options.ledger_dir))]
         write_results(blocks, options)
         return {name: (out / name).read_bytes() for name in TABLES}
 

@@ -123,7 +123,7 @@ class Shelf:
     def __init__(self, *replies):
         self.replies = {reply.key: reply for reply in replies}
 
-    def there(self, keys):
+    def contains(self, keys):
         return [key in self.replies for key in keys]
 
     def read(self, keys):
@@ -240,7 +240,7 @@ def ask_apart(pools, options, panel, *, run_id="run", enough=None, look=None, ag
     async def run():
         askers = []
         for judge in panel:
-            ledger = Ledger(options.books, run_id, statuses_to_retry(options))
+            ledger = Ledger(options.ledger_dir, run_id, statuses_to_retry(options))
             told = {"ledger": ledger, "environ": {}, "run_id": run_id, "again": again}
             askers.append((OnlineClient(options, panel, [judge], **told), ledger))
 

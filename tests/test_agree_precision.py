@@ -97,7 +97,7 @@ def test_grades_on_the_command_line(say, tmp_path):
         expected = sklearns(truth, own, [label])[0][MEASURES.index(row["measure"])]
         assert row["value"] == pytest.approx(expected, nan_ok=True)
     table = AGREE_REPORT.read(str(tmp_path / "out")).table("precision")
-    assert [*table.columns[2:]] == ["precision", "recall", "F1", "said", "right"]
+    assert [*table.columns[2:]] == ["precision", "recall", "F1", "by judge", "by people"]
     # The cut is what is asked most, and the better one comes first.
     assert [[cell.text for cell in row[:2]] for row in table.rows[:2]] == [
         ["good", ">=2"],

@@ -84,7 +84,7 @@ def test_every_public_name_is_there_and_has_a_docstring():
 
 @pytest.mark.parametrize(
     "name",
-    ["api.annotation", "api.comparisons", "api.pure", "api.tables", "rerankers.custom"],
+    ["api.annotation", "api.comparisons", "api.in_memory", "api.tables", "rerankers.custom"],
 )
 def test_the_examples_of_docstrings_run(name):
     found = doctest.testmod(import_module(f"zelo_ray.{name}"))
@@ -182,9 +182,9 @@ def test_inputs_that_are_none_are_told(tmp_path, inputs, says):
     ],
 )
 def test_options_that_make_no_sense_are_told(tmp_path, options, says):
-    store_inputs = {"judges": "offline", **options}
+    given = {"judges": "offline", **options}
     with pytest.raises(Exception, match=says) as told:
-        annotate(LINES, out=tmp_path / "out", progress=None, **store_inputs)
+        annotate(LINES, out=tmp_path / "out", progress=None, **given)
     assert isinstance(told.value, OptionError | PanelError) or "zello" in says
 
 
@@ -342,7 +342,7 @@ def test_a_run_is_a_truth_and_annotated_lines_are_a_run(run, paid, tmp_path):
 )
 def test_contests_that_make_no_sense_are_told(tmp_path, given, says):
     with pytest.raises((InputError, OptionError), match=says):
-        bakeoff(**store_inputs, out=tmp_path / "out", progress=None)
+        bakeoff(**given, out=tmp_path / "out", progress=None)
 
 
 def test_files_are_named_by_what_they_hold(tmp_path):
@@ -432,7 +432,7 @@ def test_raters_agree_as_the_command_says(tmp_path):
 def test_labels_that_make_no_sense_are_told(given, says):
     rows = [{"query_id": "q", "doc_id": n, "judge": "a", "grade": n} for n in range(4)]
     with pytest.raises((InputError, OptionError), match=says):
-        agreement(rows, **store_inputs)
+        agreement(rows, **given)
 
 
 def test_new_labels_are_compared(tmp_path):

@@ -79,7 +79,7 @@ def mean_of(outcome, arm, name="nDCG@10"):
 
 def test_the_better_arm_wins_and_it_is_sure():
     outcome = contest_of(entry_of("worst", all_like("dcba")), entry_of("best", all_like("abcd")))
-    assert outcome.standing == ["best", "worst"]
+    assert outcome.leaderboard == ["best", "worst"]
     assert mean_of(outcome, "best") == 1.0
     (one,) = [c for c in outcome.comparisons if c.measure == "nDCG@10"]
     assert (one.run_a, one.run_b, one.queries) == ("worst", "best", 12)
@@ -103,10 +103,10 @@ def test_a_query_that_an_arm_did_not_rank_counts_0_and_is_not_compared():
 
 def test_an_arm_that_never_ran_is_told_of_and_takes_no_part():
     outcome = contest_of(entry_of("ran", all_like("abcd")), entry_of("never", {}))
-    assert outcome.arms == ["ran"]
+    assert outcome.ranker_names == ["ran"]
     assert not outcome.comparisons
     assert not outcome.complete
-    assert "takes no part" in outcome.entries[1].note
+    assert "takes no part" in outcome.rankers[1].note
 
 
 def test_a_contest_of_nobody_is_none():
@@ -176,7 +176,7 @@ def test_the_better_mean_may_belong_to_the_ranker_that_loses_where_both_ranked(t
     """A mean counts 0 for what was not ranked; the verdict is about what both did."""
     half = dict.fromkeys(QUERIES[:8], "abcd")
     outcome = contest_of(entry_of("all", all_like("badc")), entry_of("half", half))
-    assert outcome.standing == ["all", "half"]
+    assert outcome.leaderboard == ["all", "half"]
     one = outcome.comparisons[0]
     assert (one.run_a, one.queries, significance_of(one), significance_of(swap_rankers(one))) == (
         "all",
@@ -195,7 +195,7 @@ def test_the_better_mean_may_belong_to_the_ranker_that_loses_where_both_ranked(t
 
 def test_what_a_run_file_lacks_is_listed():
     outcome = contest_of(entry_of("half", dict.fromkeys(QUERIES[:11], "abcd")))
-    (failure,) = outcome.entries[0].failures
+    (failure,) = outcome.rankers[0].failures
     assert (failure.query_id, failure.status) == ("q11", "missing")
 
 
@@ -224,7 +224,7 @@ def test_a_ranker_without_a_mean_comes_last_whatever_its_name(tmp_path):
     alike = truth_of(queries=QUERIES[:1], grades=dict.fromkeys("abcd", 1.0))
     arms = [entry_of(name, {"q0": "abcd"}) for name in "zya"]
     outcome = contest_of(*arms, truth=alike, measures=("Tau",))
-    assert outcome.standing == ["a", "y", "z"]
+    assert outcome.leaderboard == ["a", "y", "z"]
     rows = report_of(outcome, tmp_path).table("leaderboard").rows
     assert all(math.isnan(row[1].value) for row in rows)
 
@@ -242,7 +242,7 @@ def test_labels_without_errors_are_taken_as_they_are():
 def test_a_pair_that_differs_is_shown_though_the_leader_is_in_none(tmp_path):
     arms = [entry_of(name, all_like("abcd")) for name in ("lead", "second", "third")]
     outcome = contest_of(*arms)
-    _, *others = outcome.standing
+    _, *others = outcome.leaderboard
     outcome.comparisons = [
         replace(one, difference=-0.1, p_holm=0.01, queries=40, p_labels=math.nan)
         if {one.run_a, one.run_b} == {*others}

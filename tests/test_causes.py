@@ -176,7 +176,7 @@ def run_uncounted(tmp_path, **fields):
 
 
 def test_a_server_that_reports_no_tokens_is_told_so_and_no_call_was_cut_off(tmp_path):
-    name, asker = run_uncounted(tmp_path, till=Shared(5.0), max_usd=5)
+    name, asker = run_uncounted(tmp_path, shared_budget=Shared(5.0), max_usd=5)
     assert asker.tallies[name].uncounted == len(asker.books) == 6
     dollars = sum_exposure(str(tmp_path))
     assert dollars > 0

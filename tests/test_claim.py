@@ -125,7 +125,7 @@ def test_in_a_store_a_run_is_refused_while_the_heart_of_the_first_beats(s3, quic
             claim_folder(out, said.append),
         ):
             raise AssertionError("two runs at once")
-        assert "looking" in said[0]
+        assert "sign of life" in said[0]
     with claim_folder(out, say=pytest.fail):
         pass
 

@@ -199,13 +199,13 @@ def impatient(way, enough):
 
     class ImpatientAsker(OnlineClient):
         async def ask_about(self, pool):
-            await asyncio.gather(super().fill(pool), stop(self))
+            await asyncio.gather(super().ask_about(pool), stop(self))
 
     class ImpatientBatcher(BatchClient):
         async def run(self, pools):
             await asyncio.gather(super().run(pools), stop(self))
 
-    return ("Asker", ImpatientAsker) if way == "online" else ("Batcher", ImpatientBatcher)
+    return ("OnlineClient", ImpatientAsker) if way == "online" else ("BatchClient", ImpatientBatcher)
 
 
 @pytest.mark.ray

@@ -275,7 +275,7 @@ class _CredentialsError(Exception):
     """As a storage's library may raise it anywhere."""
 
 
-@pytest.mark.parametrize("called", ["fsspec", "at_work", "Ledger"])
+@pytest.mark.parametrize("called", ["fsspec", "is_run_active", "Ledger"])
 def test_a_storage_without_credentials_is_a_finding(found, monkeypatch, called):
     def refuse(_):
         raise _CredentialsError("Unable to locate credentials")

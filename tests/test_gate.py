@@ -60,7 +60,7 @@ def test_that_an_account_answers_is_told_to_all_and_not_for_each_answer():
 
             async def record_answer(self, account):
                 self.heard += 1
-                await super().hear(account)
+                await super().record_answer(account)
 
         account, quota = Account("a", {"rpm": 6000}), Told()
         gate, other = LimiterClient(account, quota), LimiterClient(account, quota)

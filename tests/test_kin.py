@@ -203,14 +203,14 @@ def test_what_only_kin_support_is_not_sure(tmp_path, protocol):
     )
     unrelated = found["bm25", "worst"]
     assert unrelated.kin == ""
-    plain = measure(truth, outcome.entries, options_of(measures=("nDCG@3",)), {}).comparisons
+    plain = measure(truth, outcome.rankers, options_of(measures=("nDCG@3",)), {}).comparisons
     assert significance_of(unrelated) == significance_of(
         next(c for c in plain if c.run_b == "worst" and c.run_a == "bm25")
     )
-    places = {(row.without, row.run): row.rank for row in outcome.kin.left_out}
+    places = {(row.without, row.run): row.rank for row in outcome.self_preference.left_out}
     assert places["gpt", "bm25"] == 1
     assert places["claude", "bm25"] > 1
-    assert outcome.kin.not_refitted == {}
+    assert outcome.self_preference.not_refitted == {}
 
 
 def test_what_others_support_as_well_stays_sure(tmp_path):
@@ -228,8 +228,8 @@ def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
     outcome, found = contest_under(truth, run.judges, run, **arms)
     assert significance_of(found["openai:gpt-5", "bm25"]) is Significance.ONLY_BY_OWN_FAMILY
     assert significance_of(found["bm25", "other"]) is Significance.BELOW
-    assert outcome.kin.left_out == []
-    assert outcome.kin.not_refitted == {"gpt": "no judge of the truth is left"}
+    assert outcome.self_preference.left_out == []
+    assert outcome.self_preference.not_refitted == {"gpt": "no judge of the truth is left"}
 
 
 def test_where_only_kin_say_so_the_gate_is_open_and_no_number_of_queries_helps(tmp_path):
@@ -256,7 +256,7 @@ def test_a_protocol_that_cannot_do_without_a_judge_does_not_end_the_contest(tmp_
     arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba"}
     outcome, _ = contest_under(Truth(read_truth(out)), run.judges, run, **arms)
     why = "ValueError: two judges are needed"
-    assert outcome.kin.not_refitted == {"gpt": why, "claude": why}
+    assert outcome.self_preference.not_refitted == {"gpt": why, "claude": why}
 
 
 def test_qrels_claim_nothing_unless_they_are_declared(tmp_path):

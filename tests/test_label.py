@@ -106,7 +106,7 @@ def test_what_comes_next_measures_as_the_contest_did(tmp_path, contest):
         }
     )
     arms = ("bm25", "mine", "gpt-x")
-    contest["frame"] = replace(frame, options=was, arms=arms)
+    contest["frame"] = replace(frame, options=was, rankers=arms)
     drawn(out, contest="a contest/", labels=9)
     known = config_after(out)
     assert (known.runs, known.out) == (("a contest/runs.parquet",), "a contest-people")
@@ -193,7 +193,7 @@ def test_a_new_arm_keeps_what_was_drawn_and_asks_down_to_the_old_threshold(tmp_p
     threshold = sample_threshold(before["priority"].to_numpy(), 12)
     sizes = contest["frame"].size.copy()
     sizes[::2], sizes[1::2] = sizes[::2] * 1.8, sizes[1::2] / 3
-    contest["frame"] = replace(contest["frame"], size=sizes, arms=("one", "three"))
+    contest["frame"] = replace(contest["frame"], size=sizes, rankers=("one", "three"))
     now = drawn(out, contest="contest")
     table = pq.read_table(out / "documents.parquet")
     assert {*first} < {*now}

@@ -120,7 +120,7 @@ def test_undoing_goes_back_over_a_restart(tmp_path):
 def test_the_share_that_two_judge_goes_to_a_second_person_only(tmp_path):
     out = sample_at(tmp_path, 40, overlap=0.3)
     desk = desk_at(out)
-    twice = [each.key for each in desk.documents if each.wanted == 2]
+    twice = [each.key for each in desk.documents if each.raters_wanted == 2]
     assert 4 < len(twice) < 22
     told = desk.assign_next("ann")
     while told["document"]:
@@ -134,7 +134,7 @@ def test_the_share_that_two_judge_goes_to_a_second_person_only(tmp_path):
     assert desk.assign_next("cid")["document"] is None
     about = json.loads((out / "label.json").read_text())
     (out / "label.json").write_text(json.dumps(about | {"overlap": 0.5}))
-    assert {*twice} <= {each.key for each in desk_at(out).documents if each.wanted == 2}
+    assert {*twice} <= {each.key for each in desk_at(out).documents if each.raters_wanted == 2}
 
 
 def test_a_document_that_two_judge_is_before_two_at_once_and_not_before_three(tmp_path):

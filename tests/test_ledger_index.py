@@ -235,7 +235,7 @@ def test_one_writer_sees_anothers_segments_and_its_tables(out, small):
 
 
 def test_many_replies_do_not_stay_in_the_draft(tmp_path, monkeypatch):
-    monkeypatch.setattr(ledgers.index, "_DRAFT_ROWS", 10)
+    monkeypatch.setattr(ledgers.ledger_index, "_DRAFT_ROWS", 10)
     replies = made_up(random.Random(4), 205)
     ledger = Ledger(str(tmp_path), "run")
     ledger.append(replies)

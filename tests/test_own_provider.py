@@ -39,7 +39,7 @@ def test_a_panel_of_its_judges_comes_to_votes_and_scores(own, tmp_path):
     assert [asker.lines[name].concurrency for name in (plain, contrary)] == [1, 16]
     panel, options = asker.job
     summary = write_results(
-        [build_results(lines_of([POOL]), panel, options, Ledger(options.books))], options
+        [build_results(lines_of([POOL]), panel, options, Ledger(options.ledger_dir))], options
     )
     assert (summary.judgments, summary.failures, summary.scored) == (12, 0, 4)
     votes = [row for row in rows_of(tmp_path, "votes") if row["judge"] == plain]

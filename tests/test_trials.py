@@ -322,7 +322,7 @@ def test_each_protocol_runs_with_the_options_that_it_uses():
     )
     each = make_plans(given, ("out/pools.jsonl",))
     assert [*each] == ["zelo", "samre", "best-of"]
-    assert all(own.ledger_place == "out/" and own.max_usd == 1.5 for own in each.values())
+    assert all(own.ledger_dir == "out/" and own.max_usd == 1.5 for own in each.values())
     assert [own.out for own in each.values()] == ["out/zelo", "out/samre", "out/best-of"]
     assert [getattr(own, "rounds", None) for own in each.values()] == [None, 3, None]
     assert [getattr(own, "criteria", None) for own in each.values()] == [None, None, "wit"]

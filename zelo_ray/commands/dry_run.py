@@ -86,7 +86,7 @@ def _estimate(
     of_documents = ShownFields(options.show_metadata, "document")
     with TemporaryDirectory() as folder:
         options = resolve_inputs(options, folder, messages.append, keep=False)
-        salt_of(options.ledger_place, keep=False)
+        salt_of(options.ledger_dir, keep=False)
         shards = find_shards(options.inputs, options.out)
         options = with_chosen_examples(options, shards, messages.append, keep=False)
         panel = panel_of(options, environ, keys=False)
@@ -117,12 +117,12 @@ def _estimate(
             f"What {options.protocol} asks later depends on its first replies. Without any, later "
             "questions are assumed to be as long as the first; it may also finish early."
         )
-    if lying := sum(part.requests for part in Parts(options.ledger_place) if part.is_open):
+    if lying := sum(part.requests for part in Parts(options.ledger_dir) if part.is_open):
         notes.append(f"{lying:,} of the requests that are left are in open batches already.")
     figured = estimate(
-        survey, retry=statuses_to_retry(options), maybe=sum_possibly_billed(options.ledger_place)
+        survey, retry=statuses_to_retry(options), maybe=sum_possibly_billed(options.ledger_dir)
     )
-    return replace(figured, uncounted=sum_uncounted(options.ledger_place)), notes
+    return replace(figured, uncounted=sum_uncounted(options.ledger_dir)), notes
 
 
 def format_estimate(estimate: CostEstimate, *, pilot: bool = True) -> list[str]:

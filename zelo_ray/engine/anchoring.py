@@ -67,7 +67,7 @@ def choose_examples(
         return None
     if options.blocks == "session":
         raise OptionError("anchors_from takes its examples from queries, not from sessions")
-    fs, root = fsspec.url_to_fs(options.ledger_place)
+    fs, root = fsspec.url_to_fs(options.ledger_dir)
     path, whose = f"{root.rstrip('/')}/{REPLIES}/{_FILE}", _resolved(place)
     texts = _kept(fs, path)
     before = " as before" if whose in texts else ""

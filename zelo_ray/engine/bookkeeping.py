@@ -358,7 +358,7 @@ def open_ledger(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = 
         options
     )  # a reader sees all damage
     return Ledger(
-        options.ledger_place,
+        options.ledger_dir,
         run_id,
         statuses_to_retry(options),
         limits,

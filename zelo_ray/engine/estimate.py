@@ -137,7 +137,7 @@ def estimate(
             if row.key in wanted:
                 book.rows.setdefault(row.key, []).append(row)
 
-    paid = sum_spent(options.ledger_place, look=note)
+    paid = sum_spent(options.ledger_dir, look=note)
     forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
     return CostEstimate(
         pools=survey.pools,

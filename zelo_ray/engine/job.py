@@ -33,7 +33,7 @@ class Watch(Protocol):
 
 def with_absolute_places(options: Asking) -> Asking:
     """Return the options with absolute places; see `absolute`."""
-    places = {"out": absolute_place(options.out), "ledger": absolute_place(options.ledger_place)}
+    places = {"out": absolute_place(options.out), "ledger": absolute_place(options.ledger_dir)}
     return options.model_copy(update=places)
 
 
@@ -46,13 +46,13 @@ def claim_output(options: AskingOptions, watch: Watch, kind: str) -> Iterator[No
     """
     with contextlib.ExitStack() as claims:
         claims.enter_context(claim_folder(options.out, watch.say, kind))
-        if options.ledger_place != options.out:
-            claims.enter_context(claim_folder(options.ledger_place, watch.say, None))
-        drop_reserves(options.ledger_place)
-        update_index(options.ledger_place)
+        if options.ledger_dir != options.out:
+            claims.enter_context(claim_folder(options.ledger_dir, watch.say, None))
+        drop_reserves(options.ledger_dir)
+        update_index(options.ledger_dir)
         yield
-        drop_reserves(options.ledger_place)
-        update_index(options.ledger_place)
+        drop_reserves(options.ledger_dir)
+        update_index(options.ledger_dir)
 
 
 def absolute_place(out: str) -> str:

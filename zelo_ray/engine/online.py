@@ -81,7 +81,7 @@ class OnlineClient(JudgeCaller):
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
         budget = BudgetClient(uuid.uuid4().hex, shared_budget, clock=clock)
         lines = [self._connect(judge, options, environ, clock) for judge in judges]
-        exposure = Exposure(options.ledger_place, options.out, run_id, clock)
+        exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
         super().__init__(options, lines, writer, budget, clock, ledger=ledger, exposure=exposure)
         self._protocol = find_protocol(options.protocol)
         self._panel = self._protocol.judges_in_scope(judges, panel, options)

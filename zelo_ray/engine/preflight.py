@@ -56,14 +56,14 @@ def refuse_pending_batches(options: AnnotateOptions, panel: Sequence[Judge], wat
         PanelError: a judge that is to be asked online has open batches.
     """
     lying = Counter[str]()
-    for part in Parts(options.ledger_place):
+    for part in Parts(options.ledger_dir):
         if part.is_open:
             lying[part.judge] += part.requests
     for judge in panel:
         if lying.pop(judge.name, 0) and not goes_in_batches(judge, options):
             raise PanelError(
                 f"{judge.name} has pending batch requests; collect them with --mode batch (or "
-                f"cancel them first: zelo-ray batches {options.ledger_place} --cancel)"
+                f"cancel them first: zelo-ray batches {options.ledger_dir} --cancel)"
             )
     for name, count in lying.items():
         watch.say(f"{name}, which is not on this panel, still has {count:,} pending batch requests")
@@ -97,14 +97,14 @@ def check_spending(
             f"{name}: no temperature is set, so the server's default applies (often that of the "
             f"model's generation_config); set one in {where}, such as temperature: 0"
         )
-    paid, maybe = sum_spent(options.ledger_place), sum_possibly_billed(options.ledger_place)
+    paid, maybe = sum_spent(options.ledger_dir), sum_possibly_billed(options.ledger_dir)
     if paid.damaged:
         watch.say(describe_damage(paid.damaged))
     if maybe:
         counts = "" if options.max_usd is None else "; it counts as spent"
-        watch.say(f"{describe_possibly_billed(maybe, sum_uncounted(options.ledger_place))}{counts}")
+        watch.say(f"{describe_possibly_billed(maybe, sum_uncounted(options.ledger_dir))}{counts}")
     lying = (
-        p.dollars for p in Parts(options.ledger_place) if p.is_open and p.judge not in own_judges
+        p.dollars for p in Parts(options.ledger_dir) if p.is_open and p.judge not in own_judges
     )
     paid.dollars += maybe + sum(lying)
     return paid
@@ -181,7 +181,7 @@ def will_need_ray(options: AnnotateOptions, shards: Sequence[str]) -> bool:
 
     So it is where the ledger holds no reply and the first lines hold a pool.
     """
-    books = options.ledger_place.rstrip("/")
+    books = options.ledger_dir.rstrip("/")
     first = islice((line for shard in shards for line in read_lines(shard, LineLimits())), _GLANCE)
     return (
         not os.environ.get("RAY_ADDRESS")

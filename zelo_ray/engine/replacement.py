@@ -44,7 +44,7 @@ def refuse_other_options(options: AnnotateOptions, panel: Sequence[Judge]) -> No
         raise OptionError(
             f"{options.out} holds the results of a finished run, and this command would replace "
             f"them by others ({shown}); add --replace, or name another --out (with --ledger "
-            f"{options.ledger_place} its paid answers are used there, too)"
+            f"{options.ledger_dir} its paid answers are used there, too)"
         )
 
 

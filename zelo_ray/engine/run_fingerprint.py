@@ -75,7 +75,7 @@ class RunFingerprint:
         fingerprint = {"made_of": self._inputs, "files": self._files()}
         if not is_finished(last) or last.get(KEY) != fingerprint:
             return None
-        if any(part.is_open for part in Parts(self._options.ledger_place)):
+        if any(part.is_open for part in Parts(self._options.ledger_dir)):
             return None
         summary = Summary.from_record(out, last["summary"])
         summary.dollars, summary.unpriced = 0.0, 0  # which were that run's
@@ -99,7 +99,7 @@ class RunFingerprint:
     def _files(self) -> str:
         """Return a digest of the names, sizes and times of the results and of the ledger."""
         digest = hashlib.blake2b()
-        for path in _left(Path(self._options.out), Path(self._options.ledger_place)):
+        for path in _left(Path(self._options.out), Path(self._options.ledger_dir)):
             if str(path) not in self._shards:
                 stat = path.stat()
                 name = str(path).encode("utf-8", "backslashreplace").decode()  # it may be no UTF-8
@@ -108,7 +108,7 @@ class RunFingerprint:
 
 
 def _in_doubt(options: AnnotateOptions, panel: Sequence[Judge], shards: Sequence[str]) -> bool:
-    places = (options.out, options.ledger_place, *shards)  # to read an object twice takes long
+    places = (options.out, options.ledger_dir, *shards)  # to read an object twice takes long
     return (
         any("file" not in fsspec.url_to_fs(place)[0].protocol for place in places)
         or any(map(is_plugin_name, (options.protocol, *(judge.provider for judge in panel))))

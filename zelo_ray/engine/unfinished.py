@@ -100,13 +100,13 @@ class _Replay:
             raise PartialResultsUnavailable(
                 f"{unfinished_message(out)}; until then its input is needed: no {gone[0]}"
             )
-        in_out = options.ledger_place == options.out  # the directory may have been moved since
-        self.books = out if in_out else options.ledger_place
-        self.options = options.model_copy(update={"out": folder, "ledger": self.books})
+        in_out = options.ledger_dir == options.out  # the directory may have been moved since
+        self._ledger_dir = out if in_out else options.ledger_dir
+        self.options = options.model_copy(update={"out": folder, "ledger": self._ledger_dir})
         self.protocol = load_protocol(options.protocol)
         self._query_id = query_id
         self._alone = None if self.protocol.learned_from(options) else query_id
-        self._ledger = Ledger(self.books)
+        self._ledger = Ledger(self._ledger_dir)
         self.reply_counts, self.planned = Counter[str](), Counter[str]()
 
     def write_results(self) -> Summary:
@@ -129,7 +129,7 @@ class _Replay:
 
         summary = learn_and_score(write(), self.options, human, write)
         summary.rejected = set_aside + census.rejected
-        paid = sum_paid(self.books)
+        paid = sum_paid(self._ledger_dir)
         summary.dollars_in_all, summary.unpriced = paid.dollars(), paid.unpriced()
         return summary
 

@@ -139,6 +139,6 @@ class AskingOptions(CommandOptions):
     )
 
     @property
-    def ledger_place(self) -> str:
+    def ledger_dir(self) -> str:
         """Return the directory or URL of the ledger, which also has the records of batches."""
         return self.ledger or self.out

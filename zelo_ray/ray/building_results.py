@@ -26,7 +26,7 @@ class ResultsActor:
 
     def __init__(self, job: Job, learned: Learned | None) -> None:
         self._job, self._learned = job, learned
-        self._ledger = Ledger(job.options.ledger_place)
+        self._ledger = Ledger(job.options.ledger_dir)
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Build the results of the pools of a block."""
@@ -37,7 +37,7 @@ class ResultsActor:
         try:
             return self._build(lines)
         except LedgerError:  # what was damaged since then counts as missing
-            self._ledger = Ledger(self._job.options.ledger_place)
+            self._ledger = Ledger(self._job.options.ledger_dir)
             return self._build(lines)
 
     def _build(self, lines: Sequence[Line]) -> pa.Table:

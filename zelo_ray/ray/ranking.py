@@ -53,7 +53,7 @@ def rank_pools(
     """
     dataset = lines_dataset(job, shards).map_batches(
         RankingActor,
-        fn_constructor_args=(arms, job.options.ledger_place, disabled),
+        fn_constructor_args=(arms, job.options.ledger_dir, disabled),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_cpus=0,

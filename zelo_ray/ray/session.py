@@ -277,7 +277,7 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
             node's disk is no place for a cluster's ledger.
     """
     nodes = nodes_alive()
-    places = [place for place in {options.out, options.ledger_place} if "://" not in place]
+    places = [place for place in {options.out, options.ledger_dir} if "://" not in place]
     if len(nodes) == 1:
         return
 

@@ -88,7 +88,7 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
     panel = panel_of(options, os.environ)
     human = read_human_grades(options)
     with claim_output(options, watch, "annotate"):
-        salt_of(options.ledger_place)  # fails early if the ledger cannot be used
+        salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
         options = with_chosen_examples(options, shards, watch.say)
         refuse_other_options(options, panel)
         for line in warn_of_other_questions(options):

@@ -24,11 +24,11 @@ from zelo_ray.ray.dataset import Job
 def add_spending(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> None:
     """Add spending by the ledger (actors that died lost theirs), and notes on what was left out."""
     summary.notes += read_notes(job.options.inputs, job.options.out)
-    paid = sum_spent(job.options.ledger_place, job.run_id)
+    paid = sum_spent(job.options.ledger_dir, job.run_id)
     summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
-    summary.maybe_dollars = sum_possibly_billed(job.options.ledger_place)
+    summary.maybe_dollars = sum_possibly_billed(job.options.ledger_dir)
     if summary.maybe_dollars:
-        silent = sum_uncounted(job.options.ledger_place)
+        silent = sum_uncounted(job.options.ledger_dir)
         summary.notes.append(describe_possibly_billed(summary.maybe_dollars, silent))
     if job.options.max_usd is None:
         summary.notes += describe_uncounted(tallies)

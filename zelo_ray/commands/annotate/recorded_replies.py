@@ -29,7 +29,7 @@ class UsableReplies:
 
     def __init__(self, options: AnnotateOptions, panel: Sequence[Judge]) -> None:
         self._there = open_ledger(options, panel)
-        self._all = Ledger(options.ledger_place)
+        self._all = Ledger(options.ledger_dir)
 
     def __len__(self) -> int:
         return len(self._there)
@@ -59,7 +59,7 @@ def read_all_recorded(
         shards: the files of the input.
         planned: requests by judge.
     """
-    if not is_worth_reading(job.options.ledger_place, planned):
+    if not is_worth_reading(job.options.ledger_dir, planned):
         return None
     replies = UsableReplies(job.options, job.panel)
     if not len(replies):
@@ -105,7 +105,7 @@ def count_recorded(job: Job, shards: Sequence[str], planned: Mapping[str, int]) 
     """
     if sum(planned.values()) > _MOST:
         rows = Counter[str]()
-        for (_, name), total in sum_paid(job.options.ledger_place).totals.items():
+        for (_, name), total in sum_paid(job.options.ledger_dir).totals.items():
             rows[name] += total.rows
         by_judge = {name: min(rows[name], limit) for name, limit in planned.items()}
         return RecordedCount(by_judge, is_exact=False)

@@ -25,7 +25,7 @@ def run(options: AnnotateOptions, watch: Watch) -> Report:
     """
     from zelo_ray.commands.annotate.job import judge_pools  # noqa: PLC0415 - it takes a second
 
-    with remove_folders_if_refused(options.out, options.ledger_place):
+    with remove_folders_if_refused(options.out, options.ledger_dir):
         summary = judge_pools(options, watch)
     figures = asdict(summary)
     if summary.stands:  # the record of the previous run is still valid

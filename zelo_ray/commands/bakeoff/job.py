@@ -148,7 +148,7 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         if shards:
             table = _truth_with_pools(table, census, watch)
         if rankers:
-            salt_of(options.ledger_place)  # fails early if the ledger cannot be used
+            salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
             record_start(options.out, RUN, _record(options, run_id))
             places = frozenset((file, number) for file, number, _ in census.places)
             contestants = _AskedRankers(arm_options, shards, places, run_id)
@@ -165,8 +165,8 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         guard_against_self_preference(outcome, kinship, judged, measured)
         outcome.truth_digest, outcome.damaged = digest, ranked.damaged
         outcome.possibly_billed, outcome.uncounted = (
-            sum_possibly_billed(options.ledger_place),
-            sum_uncounted(options.ledger_place),
+            sum_possibly_billed(options.ledger_dir),
+            sum_uncounted(options.ledger_dir),
         )
         timer.lap("measure")
         write_outcome(options.out, outcome)

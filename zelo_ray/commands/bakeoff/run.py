@@ -20,7 +20,7 @@ def run(options: BakeoffOptions, watch: Watch) -> Report:
     """
     from zelo_ray.commands.bakeoff.job import measure_rankers  # noqa: PLC0415 - Ray takes seconds
 
-    with remove_folders_if_refused(options.out, options.ledger_place):
+    with remove_folders_if_refused(options.out, options.ledger_dir):
         outcome = measure_rankers(options, watch)
     report = BAKEOFF_REPORT.read(options.out)
     failures = (failure for entry in outcome.rankers for failure in entry.failures)

@@ -137,7 +137,7 @@ def spending_of_protocol(
         return None
     requests = requests_of(pools, panel, options, ledger)
     request_keys = {key for _, keys in requests for key in keys}
-    return sum_spending(read_rows(options.ledger_place), request_keys, lying)
+    return sum_spending(read_rows(options.ledger_dir), request_keys, lying)
 
 
 def sum_spending(

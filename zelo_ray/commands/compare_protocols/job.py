@@ -65,7 +65,7 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
     pools = pools_file(options.out)
     jobs = make_plans(options, (pools,))
     with _fresh_display(watch), claim_output(options, watch, _KIND):
-        salt_of(options.ledger_place)
+        salt_of(options.ledger_dir)
         field = collect_items(options, options.out, watch)
         jobs = make_plans(options, (pools,), field.examples)
         for job in jobs.values():
@@ -75,7 +75,7 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
             options.out, PROTOCOLS, {"kind": _KIND, "options": options.model_dump(mode="json")}
         )
     timer.lap("read")
-    ledger, summaries = Ledger(options.ledger_place), dict[str, Summary]()
+    ledger, summaries = Ledger(options.ledger_dir), dict[str, Summary]()
     with ray_session(options):
         for name, job in jobs.items():
             with _fresh_display(watch):
@@ -111,7 +111,7 @@ def plan_protocols(
     Raises:
         InputError, OptionError, PanelError, UnknownProtocol: as `measure_protocols` would.
     """
-    panel, ledger = panel_of(options, os.environ, keys=False), Ledger(options.ledger_place)
+    panel, ledger = panel_of(options, os.environ, keys=False), Ledger(options.ledger_dir)
     with TemporaryDirectory() as folder:
         pools = pools_file(folder)
         field = collect_items(options, folder, watch, choose=False)
@@ -124,17 +124,17 @@ def plan_protocols(
 def _spent(options: AnnotateOptions, panel: Sequence[Judge], ledger: Ledger) -> float | None:
     """Return the US dollars that a protocol has spent of its budget; None without a budget."""
     judges = {judge.name for judge in panel}
-    parts = (part for part in Parts(options.ledger_place) if part.is_open and part.judge in judges)
+    parts = (part for part in Parts(options.ledger_dir) if part.is_open and part.judge in judges)
     lying = [(part.dollars, part.keys) for part in parts]
     spent = spending_of_protocol(options, panel, ledger, pools_in(options.inputs[0]), lying)
-    return spent if spent is None else spent + sum_exposure(options.ledger_place, options.out)
+    return spent if spent is None else spent + sum_exposure(options.ledger_dir, options.out)
 
 
 def _raise_budget(options: AnnotateOptions, spent: float | None) -> AnnotateOptions:
     """Raise the budget by what other protocols spent, because estimates count the whole ledger."""
     if options.max_usd is None or spent is None:
         return options
-    others = sum_paid(options.ledger_place).dollars() - spent
+    others = sum_paid(options.ledger_dir).dollars() - spent
     return options.model_copy(update={"max_usd": options.max_usd + others})
 
 
@@ -165,8 +165,8 @@ def _measure(
         for name, job in jobs.items()
     }
     keys = {key for queries in requests.values() for keys in queries.values() for key in keys}
-    every = keys | {row.key for row in read_rows(options.ledger_place)}
-    bills, together, paid = bills_of(read_rows(options.ledger_place), every), Bill(), Bill()
+    every = keys | {row.key for row in read_rows(options.ledger_dir)}
+    bills, together, paid = bills_of(read_rows(options.ledger_dir), every), Bill(), Bill()
     for key, bill in bills.items():
         paid.add(bill)
         if key in keys:

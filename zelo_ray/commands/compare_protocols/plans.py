@@ -53,7 +53,7 @@ def _plan(
         **{name: getattr(options, name) for name in option_names},
         "inputs": pools,
         "out": f"{options.out.rstrip('/')}/{load_protocol(protocol).name}",
-        "ledger": options.ledger_place,
+        "ledger": options.ledger_dir,
         "protocol": protocol,
     }
     try:

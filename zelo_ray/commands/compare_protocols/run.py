@@ -25,7 +25,7 @@ def run(options: CompareProtocolsOptions, watch: Watch) -> Report:
         measure_protocols,
     )
 
-    with remove_folders_if_refused(options.out, options.ledger_place):
+    with remove_folders_if_refused(options.out, options.ledger_dir):
         outcome = measure_protocols(options, watch)
     report = COMPARE_PROTOCOLS_REPORT.read(options.out)
     return replace(report, next_step=partial(_next_step, options, outcome.best))

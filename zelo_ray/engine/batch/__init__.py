@@ -96,7 +96,7 @@ class BatchClient:
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
         # An actor that Ray restarts counts as the same spender, with all it had reserved as spent.
         spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
-        spent = sum_paid(options.ledger_place).dollars(run_id, names) if shared_budget else 0.0
+        spent = sum_paid(options.ledger_dir).dollars(run_id, names) if shared_budget else 0.0
         self._state = BatchState(
             options, lines, writer, BudgetClient(spender, shared_budget, spent, clock), clock
         )

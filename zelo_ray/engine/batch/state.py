@@ -97,7 +97,7 @@ class BatchState(RequestRunner[BatchedJudge]):
         clock: Clock,
     ) -> None:
         super().__init__(options, lines, writer, budget, clock)
-        self.parts = Parts(options.ledger_place)
+        self.parts = Parts(options.ledger_dir)
         self.recorded_parts: dict[str, set[str]] = {}
         """by batch: keys of results that are in the ledger, of batches not wholly harvested"""
         self._changed = asyncio.Condition()

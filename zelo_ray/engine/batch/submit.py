@@ -252,7 +252,7 @@ class Sender:
 
     def _recall(self) -> None:
         """Return the open parts that earlier runs recorded and did not finish."""
-        for row in read_rows(self._state.options.ledger_place):
+        for row in read_rows(self._state.options.ledger_dir):
             if row.batch in self._state.recorded_parts:
                 self._state.recorded_parts[row.batch].add(row.key)
 
