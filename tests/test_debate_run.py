@@ -205,7 +205,9 @@ def impatient(way, enough):
         async def run(self, pools):
             await asyncio.gather(super().run(pools), stop(self))
 
-    return ("OnlineClient", ImpatientAsker) if way == "online" else ("BatchClient", ImpatientBatcher)
+    return (
+        ("OnlineClient", ImpatientAsker) if way == "online" else ("BatchClient", ImpatientBatcher)
+    )
 
 
 @pytest.mark.ray

@@ -203,7 +203,7 @@ def test_it_is_the_last_line_and_the_only_one(tmp_path, capsys):
 
 
 def test_hostile_names_cannot_steer_the_terminal(capsys):
-    cli.command_output.print_lines(next_step.next_line(next_step.command_of("report", "o\x1b[2J")))
+    cli.printing.print_lines(next_step.next_line(next_step.command_of("report", "o\x1b[2J")))
     assert capsys.readouterr().out == "Next step: zelo-ray report $'o\\x1b[2J'\n"
 
 

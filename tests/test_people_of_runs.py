@@ -38,9 +38,9 @@ def test_qrels_tell_no_chance_and_grades_are_of_the_scale(tmp_path):
     path.write_text("q 0 d1 -1\nq 0 d2 3\n")
     assert given(path) == {"query_id": ["q"] * 2, "doc_id": ["d1", "d2"], "relevance": [0, 3]}
     path.write_text("q 0 d1 4\n")
-    with pytest.raises(InputError, match="4 is no grade from 0 to 3"):
+    with pytest.raises(InputError, match="4 is not a grade from 0 to 3"):
         given(path)
     table = pa.table({"query_id": ["q"], "doc_id": ["d"], "score": [1.5]})
     pq.write_table(table, tmp_path / "scores.parquet")
-    with pytest.raises(InputError, match="no grade from 0 to 3"):
+    with pytest.raises(InputError, match="not a grade from 0 to 3"):
         given(tmp_path / "scores.parquet")

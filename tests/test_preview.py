@@ -22,7 +22,7 @@ def test_a_dry_run_needs_no_key_calls_nobody_and_writes_nothing(tmp_path, capsys
     assert not out.exists()
     assert "1,120 of 1,120 requests about 10 queries" in printed
     assert "batch: low" in printed
-    assert "1 bad input line would" in printed
+    assert "1 invalid input line would" in printed
     for name in judges[2:]:
         assert name[:30] in printed
     assert "?" in next(row for row in printed.splitlines()[8:] if row.startswith("openai:own"))
@@ -48,10 +48,10 @@ def test_a_dry_run_tells_how_many_rounds_of_batches_a_cap_takes(tmp_path, capsys
     for cap in ("0.9", "9"):
         main(["annotate", inputs, *flags, "--max-usd", cap])
         told[cap] = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"this cap takes about [2-6] rounds of them, one after another; ", told["0.9"])
-    (one,) = re.findall(r"\$([\d.]+) takes one\.", told["0.9"])
+    assert re.search(r"this budget takes about [2-6] rounds, one after another; ", told["0.9"])
+    (one,) = re.findall(r"\$([\d.]+) would take one\.", told["0.9"])
     assert 0.9 < float(one) < 9
-    assert "this cap takes about 1 round of them." in told["9"]
+    assert "this budget takes about 1 round." in told["9"]
 
 
 def test_a_dry_run_tells_what_may_have_been_billed_besides(tmp_path, capsys):

@@ -21,9 +21,9 @@ HOME = Path(zelo_ray.__file__).parent
 READS = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition"}
 READS |= {"find", "index", "count", "split"}
 FOREIGN = {
-    ("ray/trouble.py", "Version mismatch"),  # Ray's own exceptions, which are of one type
-    ("ray/trouble.py", "Failed to connect"),
-    ("ray/trouble.py", "temporary directory"),
+    ("ray/ray_errors.py", "Version mismatch"),  # Ray's own exceptions, which are of one type
+    ("ray/ray_errors.py", "Failed to connect"),
+    ("ray/ray_errors.py", "temporary directory"),
     ("providers/gemini/connection.py", "limit: 0,"),  # Google's, of a quota that no field tells
     ("records.py", "Value error, "),  # pydantic puts it before a validator's own words
     ("cli/arguments.py", "argument "),  # argparse puts it before a flag's name

@@ -184,7 +184,7 @@ def test_a_line_of_a_batch_tells_it():
 
 
 def test_lines_of_batches_hold_no_key_of_a_cache_that_others_do_not_have():
-    request = replace(request_for("openai"), starts=(4,))
+    request = replace(request_for("openai"), prefix_ends=(4,))
     for url, there in ((connection.BASE_URL, True), ("http://127.0.0.1:9/v1", False)):
         line = OpenAIBatches(Settings(KEY, url)).line(request)
         assert ("prompt_cache_key" in json.loads(line)["body"]) == there

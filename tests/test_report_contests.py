@@ -32,9 +32,9 @@ def tournaments(tmp_path):
 def test_tournaments_are_counted_also_those_whose_first_contest_failed(tournaments):
     assert len(tournaments) == 8
     by_key = {(each.query_id, each.court, each.repeat): each for each in tournaments}
-    assert by_key["q1", "j2", 1].line == ()
-    assert by_key["q1", "j2", 0].line == ("a", "b")
-    assert by_key["q0", "j1", 1].line == ("b", "c", "a")
+    assert by_key["q1", "j2", 1].order == ()
+    assert by_key["q1", "j2", 0].order == ("a", "b")
+    assert by_key["q0", "j1", 1].order == ("b", "c", "a")
     assert by_key["q0", "j1", 1].winner_id == "c"
     assert len(finished(tournaments)) == 6
 

@@ -269,5 +269,5 @@ def test_agree_says_that_its_labels_have_calibrated_the_run(say, tmp_path, sourc
         _, lines = say(source, "--human", measuring, "--resamples", 0)
         told = [line for line in lines if "calibrated that run" in line]
         assert len(told) == (seen > 0)
-        says = "is not known" if seen == 60 else f"run: {seen} documents of {measuring}"
+        says = "unknown whether" if seen == 60 else f"run: {seen} documents of {measuring}"
         assert not seen or says in told[0]

@@ -90,16 +90,16 @@ def sizes():
     ],
 )
 def test_a_plan_costs_its_pairs_by_its_voters(sizes, plan, calls):
-    assert sizes.of(plan).calls_a_document == pytest.approx(calls)
+    assert sizes.simulate(plan).calls_a_document == pytest.approx(calls)
 
 
 def test_a_lean_plan_keeps_to_its_calls(sizes):
     for calls in (3, 4, 5, 6):
-        assert calls - 0.8 < sizes.of(Plan("lean", calls)).calls_a_document <= calls + 1e-9
+        assert calls - 0.8 < sizes.simulate(Plan("lean", calls)).calls_a_document <= calls + 1e-9
 
 
 def test_all_pairs_are_at_no_distance_from_themselves(sizes):
-    whole, few = sizes.of(Plan("zelo", 7, "all")), sizes.of(Plan("zelo", 1, "all"))
+    whole, few = sizes.simulate(Plan("zelo", 7, "all")), sizes.simulate(Plan("zelo", 1, "all"))
     # Orders differ, which changes no vote of judges without a bias.
     assert (whole.rmse, whole.largest) == pytest.approx((0, 0), abs=1e-9)
     assert whole.tau == pytest.approx(1)
@@ -109,7 +109,7 @@ def test_all_pairs_are_at_no_distance_from_themselves(sizes):
 
 def test_more_calls_leave_less_error(sizes):
     for kind in (Plan("zelo", 0, "one"), Plan("zelo", 0, "all")):
-        found = [sizes.of(replace(kind, amount=cycles)) for cycles in (1, 2, 4, 7)]
+        found = [sizes.simulate(replace(kind, amount=cycles)) for cycles in (1, 2, 4, 7)]
         errors, distances = [one.std_error for one in found], [one.rmse for one in found]
         assert errors == sorted(errors, reverse=True)
         assert distances == sorted(distances, reverse=True)
@@ -117,10 +117,12 @@ def test_more_calls_leave_less_error(sizes):
 
 def test_the_cheapest_plan_is_the_least_of_its_kind(sizes):
     grid = [Plan("zelo", cycles, votes) for cycles in (1, 7) for votes in ("all", "one")]
-    found = {plan: sizes.of(plan) for plan in grid}
+    found = {plan: sizes.simulate(plan) for plan in grid}
     best = find_cheapest_plan(0.9, found, sizes)
     assert (
-        sizes.of(best).std_error <= 0.9 < sizes.of(replace(best, amount=best.amount - 1)).std_error
+        sizes.simulate(best).std_error
+        <= 0.9
+        < sizes.simulate(replace(best, amount=best.amount - 1)).std_error
     )
     assert (best.protocol, best.votes) == ("zelo", "one")
 

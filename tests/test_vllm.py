@@ -224,7 +224,7 @@ def test_what_cannot_be_read_is_asked_again_by_another_seed(engine, tmp_path):
 
 def test_how_often_it_was_asked_is_no_part_of_the_key():
     request = request_of()
-    again = replace(request, reask=1, known_as=request.key)
+    again = replace(request, reask=1, key_override=request.key)
     assert again.key == request.key
     assert again.reask == 1
     assert replace(request, reask=1).key == request.key

@@ -61,25 +61,31 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
 @pytest.mark.parametrize(
     ("above", "below", "said"),
     [
-        ({"first": {"x": (370, 1000)}}, {"first": {"x": (430, 1000)}},
+        ({"first_wins": {"x": (370, 1000)}}, {"first_wins": {"x": (430, 1000)}},
          "x prefers what comes second: what came first won .37 [.34, .40]"),
-        ({"first": {"x": (48, 60)}}, {"first": {"x": (40, 60)}},
+        ({"first_wins": {"x": (48, 60)}}, {"first_wins": {"x": (40, 60)}},
          Code.JUDGE_PREFERS_PLACE),
-        ({"agreed": {("x", "y"): (0.38, 0.35, 0.41)}}, {"agreed": {("x", "y"): (0.43, 0.40, 0.46)}},
+        ({"pair_agreement": {("x", "y"): (0.38, 0.35, 0.41)}},
+         {"pair_agreement": {("x", "y"): (0.43, 0.40, 0.46)}},
          "x contradicts y: they agree on .38 [.35, .41] of pairs"),
-        ({"alike": {("x", "y"): (-0.4, -0.6, -0.2)}}, {"alike": {("x", "y"): (-0.3, -0.6, 0.0)}},
+        ({"grade_correlations": {("x", "y"): (-0.4, -0.6, -0.2)}},
+         {"grade_correlations": {("x", "y"): (-0.3, -0.6, 0.0)}},
          "x contradicts y: they have grades that correlate by -.40 [-.60, -.20]"),
-        ({"judges": THREE, "same": (0.98, 100)}, {"judges": THREE, "same": (0.98, 99)},
+        ({"judges": THREE, "mean_agreement": (0.98, 100)},
+         {"judges": THREE, "mean_agreement": (0.98, 99)},
          Code.JUDGES_ALIKE),
-        ({"judges": THREE, "same": (0.97, 500)}, {"judges": THREE, "same": (0.96, 500)}, "(0.97"),
-        ({"judges": THREE, "worth": (1.2, 1.4)}, {"judges": THREE, "worth": (1.2, 2.1)},
+        ({"judges": THREE, "mean_agreement": (0.97, 500)},
+         {"judges": THREE, "mean_agreement": (0.96, 500)}, "(0.97"),
+        ({"judges": THREE, "independent_judges": (1.2, 1.4)},
+         {"judges": THREE, "independent_judges": (1.2, 2.1)},
          "they are worth 1.2 to 1.4 independent ones"),
-        ({"error": 0.69, "spread": 0.75, "freedom": 290, "prior": 2.5},
-         {"error": 0.97, "spread": 1.98, "freedom": 300, "prior": 2.5}, "0.75 logits, is noise"),
-        ({"error": 0.9, "spread": 0.8, "freedom": 900},
-         {"error": 0.9, "spread": 0.8, "freedom": 20},
+        ({"error": 0.69, "spread": 0.75, "degrees_of_freedom": 290, "prior": 2.5},
+         {"error": 0.97, "spread": 1.98, "degrees_of_freedom": 300, "prior": 2.5},
+         "0.75 logits, is noise"),
+        ({"error": 0.9, "spread": 0.8, "degrees_of_freedom": 900},
+         {"error": 0.9, "spread": 0.8, "degrees_of_freedom": 20},
          Code.MOSTLY_NOISE),
-        ({"flat": {"x": "gave grade 3 to every document"}}, {}, Code.JUDGE_SAYS_ONE_THING),
+        ({"one_answer": {"x": "gave grade 3 to every document"}}, {}, Code.JUDGE_SAYS_ONE_THING),
         ({"split": (20, 100)}, {"split": (14, 100)}, "split on 20 of 100 documents (20%)"),
         ({"tied": (60, 100)}, {"tied": (55, 100)}, "60% of 100 comparisons are ties"),
         ({"judges": ["offline:bm25"]}, {"judges": ["openai:gpt"]}, Code.DEMONSTRATION),
@@ -167,7 +173,7 @@ def test_the_leader_alone_is_spoken_of_and_the_cheapest_advised_only_where_nothi
         compared(), compared()
     )
     assert "until then take the cheapest" in contest(compared(), compared())
-    assert "cheapest" not in contest(compared(), compared(), sure=True)
+    assert "cheapest" not in contest(compared(), compared(), any_significant=True)
 
 
 def test_more_queries_are_counted_after_the_correction():

@@ -124,7 +124,7 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is to be asked."""
+    """Job with the requests that it plans and the answers that the ledger holds."""
 
     job: Job
     shards: Sequence[str]

@@ -44,7 +44,7 @@ Takes = Callable[[Payer, int, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """Where the replies of many keys lie, as columns."""
+    """Places of the replies to many keys, as columns."""
 
     segment: NDArray[np.int64]
     """by key the number of its segment; -1: there is no reply"""
