@@ -33,7 +33,7 @@ def sample_at(out, drawn, *, more=0, text="", overlap=0.0, seed=0):
     }
     pq.write_table(pa.table(columns), out / "documents.parquet")
     about = {"kind": "label", "top": 3, "seed": seed, "overlap": overlap, "rubric": RUBRIC}
-    about |= {"measure": "nDCG@10", "arms": ["a", "b"], "pools": [], "documents": count}
+    about |= {"measure": "nDCG@10", "rankers": ["a", "b"], "pools": [], "documents": count}
     about |= {
         "contest": "contest",
         "stages": [{"labels": drawn, "at": "2026-01-01T00:00:00+00:00"}],

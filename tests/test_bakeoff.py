@@ -97,7 +97,7 @@ def test_a_query_that_an_arm_did_not_rank_counts_0_and_is_not_compared():
     one = outcome.comparisons[0]
     assert (one.queries, one.difference, one.p) == (9, 0.0, 1.0)
     assert not outcome.complete
-    told = build_record(outcome, [], {})["summary"]["arms"][0]
+    told = build_record(outcome, [], {})["summary"]["rankers"][0]
     assert (told["answered"], told["missing"], told["failed"]) == (9, 3, 3)
 
 

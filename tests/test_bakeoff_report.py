@@ -139,7 +139,7 @@ def write_bakeoff(out, arms=ARMS, queries=60, say="", pairs=None, **summed):
     missing = [int(np.sum(~row)) for row in answered]
     summary = {
         "truth": {"queries": queries, "documents": 1234, "kind": "grades"},
-        "arms": [
+        "rankers": [
             {
                 "name": arm,
                 "answered": queries - lost,
@@ -222,7 +222,7 @@ def test_means_over_fewer_queries_say_so_and_costs_have_a_column(tmp_path):
     write_bakeoff(tmp_path, queries=30)
     run = json.loads((tmp_path / "run.json").read_text())
     run["summary"]["truth"]["queries"] = 31
-    run["summary"]["arms"][0] |= {"dollars": 0.5, "unpriced": 2}
+    run["summary"]["rankers"][0] |= {"dollars": 0.5, "unpriced": 2}
     write_json(str(tmp_path), "run.json", run)
     table = BAKEOFF_REPORT.read(str(tmp_path)).table("leaderboard")
     assert table.rows[0][1].endswith("] over 30")
@@ -351,9 +351,9 @@ def test_every_query_that_was_answered_is_in_the_histograms_and_in_the_scatter(w
     assert named == [*arms[:-1], "run-file, 1 not ranked"]
     assert len({str(ridges["layout"][f"yaxis{i}"]["range"]) for i in ("", 2, 3, 4, 5)}) == 1
     duel = page.chart("distribution", 1)
-    assert [name for name, _, _ in duel["arms"]] == list(arms)
-    assert duel["arms"][1][2] == pytest.approx(values[1])
-    assert duel["arms"][-1][2][-1] is None
+    assert [name for name, _, _ in duel["rankers"]] == list(arms)
+    assert duel["rankers"][1][2] == pytest.approx(values[1])
+    assert duel["rankers"][-1][2][-1] is None
     assert duel["queries"][0] == "q0: which one?"
 
 
@@ -409,7 +409,7 @@ def test_undefined_values_and_an_arm_that_never_ran_are_shown_as_such(tmp_path):
     _save(tmp_path, "metrics", pa.Table.from_pylist(metrics))
     run = json.loads((tmp_path / "run.json").read_text())
     counts = {"answered": 0, "missing": 8, "failed": 8, "dollars": 0.5, "unpriced": 2}
-    run["summary"]["arms"].append({"name": "absent", **counts, "note": "no key"})
+    run["summary"]["rankers"].append({"name": "absent", **counts, "note": "no key"})
     write_json(str(tmp_path), "run.json", run)
     write_report(str(tmp_path))
     page = Page((tmp_path / "report.html").read_text())

@@ -126,7 +126,7 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
     assert "The ledger held 1 damaged line" in printed
     assert json.loads((out / "run.json").read_text())["summary"]["damaged"] == 1
     told = {
-        arm["name"]: arm for arm in json.loads((out / "run.json").read_text())["summary"]["arms"]
+        arm["name"]: arm for arm in json.loads((out / "run.json").read_text())["summary"]["rankers"]
     }
     assert [told[name]["answered"] for name in ("original", "bm25", "squared")] == [29, 29, 29]
     assert told["cohere:rerank-v5.0-pro"]["answered"] == 29

@@ -328,7 +328,7 @@ def test_the_page_says_so_on_top(contest):
 def test_the_record_names_the_arms_that_have_kin(contest):
     out, _ = contest
     summary = json.loads((out / "run.json").read_text())["summary"]["kin"]
-    assert summary["arms"] == {
+    assert summary["rankers"] == {
         "openai:gpt-5": {"families": ["gpt"], "judges": ["openai:gpt-4o", GPT]}
     }
     assert summary["judges"][CLAUDE] == ["claude"]

@@ -207,7 +207,7 @@ def test_a_new_arm_keeps_what_was_drawn_and_asks_down_to_the_old_threshold(tmp_p
     )
     for row in table.to_pylist():
         assert row["size"] >= old.get((row["query_id"], row["doc_id"]), 0)
-    assert json.loads((out / "label.json").read_text())["arms"] == ["one", "two", "three"]
+    assert json.loads((out / "label.json").read_text())["rankers"] == ["one", "two", "three"]
     assert drawn(out, contest="contest") == now  # and again: nothing changes
     assert len(json.loads((out / "label.json").read_text())["stages"]) == 2
 

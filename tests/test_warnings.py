@@ -310,9 +310,9 @@ def test_the_terminal_says_the_worst_three_that_its_lines_do_not():
 def test_more_than_five_are_folded_away(tmp_path):
     write_bakeoff(tmp_path)
     run = json.loads((tmp_path / "run.json").read_text())
-    for arm in run["summary"]["arms"]:
+    for arm in run["summary"]["rankers"]:
         arm["missing"] = 3
-    run["summary"]["arms"] += [{**run["summary"]["arms"][0], "name": "sixth"}]
+    run["summary"]["rankers"] += [{**run["summary"]["rankers"][0], "name": "sixth"}]
     (tmp_path / "run.json").write_text(json.dumps(run))
     write_report(str(tmp_path))
     assert "<summary>and 1 more</summary>" in box(tmp_path)

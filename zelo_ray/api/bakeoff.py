@@ -62,7 +62,7 @@ class Bakeoff(Results):
             for row in self.means
             if row.get("estimate", "panel") == "panel"
         }
-        rankers = {ranker["name"]: ranker for ranker in summary["arms"]}
+        rankers = {ranker["name"]: ranker for ranker in summary["rankers"]}
         rows = []
         for run in summary["standing"]:
             first = means[run, leading]

@@ -30,7 +30,7 @@ class InputCount:
     repeated: set[tuple[str, int]] = field(default_factory=set)
     """file and number of each line whose query id came before"""
     planned: dict[str, int] = field(default_factory=dict)
-    """requests by judge or arm"""
+    """requests by judge or ranker"""
     places: list[tuple[str, int, str]] = field(default_factory=list)
     """file, number and query id of each pool"""
     offsets: list[int] = field(default_factory=list)
@@ -58,7 +58,7 @@ def count_input(
 
     Args:
         shards: the files of the input.
-        counts: by judge or arm, how many requests a pool takes.
+        counts: by judge or ranker, how many requests a pool takes.
         out: the run's directory or URL.
         only: which of the good lines to count; None: all.
         show: fields of queries that judges are shown.

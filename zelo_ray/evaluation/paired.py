@@ -48,7 +48,7 @@ class PairedRows:
 
     @classmethod
     def of_pairs(cls, tables: Sequence[Floats], pairs: Indices) -> "PairedRows":
-        """Build rows of A minus B, for pairs of arms [pairs, 2] in each table [arms, queries]."""
+        """Build rows A minus B for pairs of rankers, [pairs, 2], in tables [rankers, queries]."""
         starts = np.arange(len(tables)) * len(tables[0])
         a, b = ((starts[:, np.newaxis] + side).ravel() for side in pairs.T)
         masks = [~np.isnan(table) for table in tables]

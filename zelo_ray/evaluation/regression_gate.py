@@ -49,7 +49,7 @@ class GateDecision:
 def decide_gate(
     values: Floats,
     answered: NDArray[np.bool_],
-    arms: Sequence[str],
+    rankers: Sequence[str],
     baseline: str,
     *,
     measure: str,
@@ -59,7 +59,7 @@ def decide_gate(
     estimate: str = "panel",
     labelled: Sequence[int] | None = None,
 ) -> list[GateDecision]:
-    """Decide for each arm but the baseline, separately.
+    """Decide for each ranker but the baseline, separately.
 
     Better: the lower limit of the difference is above 0. Not worse: it is not below -``margin``.
     Worse: neither, and the upper limit is below 0. The chance of each error is 1 - ``confidence``:
@@ -68,38 +68,38 @@ def decide_gate(
     cannot pass, as its results on them are unknown.
 
     Args:
-        values: metrics of shape [arms, queries]; NaN: not defined for that query.
-        answered: which queries each arm answered, of shape [arms, queries].
-        arms: names of the runs.
+        values: metrics of shape [rankers, queries]; NaN: not defined for that query.
+        answered: which queries each ranker answered, of shape [rankers, queries].
+        rankers: names of the runs.
         baseline: one of them.
         measure: the name of the measure.
         margin: the largest loss of the measure that does not matter.
         confidence: of each limit.
-        drawn: metrics under resampled labels, of shape [draws, arms, queries].
+        drawn: metrics under resampled labels, of shape [draws, rankers, queries].
         estimate: the source of the values: the panel, people, or the corrected panel.
-        labelled: for each arm, how many queries have labels of people that distinguish it from the
-            baseline; None where the values are not based on such labels.
+        labelled: for each ranker, how many queries have labels of people that distinguish it from
+            the baseline; None where the values are not based on such labels.
     """
     metrics = np.where(answered, values, np.nan)
-    base = arms.index(baseline)
-    others = [n for n in range(len(arms)) if n != base]
+    base = rankers.index(baseline)
+    others = [n for n in range(len(rankers)) if n != base]
     apart = metrics[others] - metrics[base]
     decisions = []
-    for row, arm in enumerate(others):
+    for row, ranker in enumerate(others):
         mask = ~np.isnan(apart[row])
         differences = apart[row, mask]
         under = np.empty(0)  # mean differences under draws of the labels
         if drawn is not None and differences.size:
-            under = mean_of((drawn[:, arm] - drawn[:, base])[:, mask])
-        lost = int((answered[base] & ~answered[arm]).sum())
-        labelled_queries = None if labelled is None else labelled[arm]
+            under = mean_of((drawn[:, ranker] - drawn[:, base])[:, mask])
+        lost = int((answered[base] & ~answered[ranker]).sum())
+        labelled_queries = None if labelled is None else labelled[ranker]
         ends = limits(differences, confidence, labelled_queries)
         verdict, reason = _decided(ends, differences.size, margin, under, lost)
         if labelled_queries is not None and labelled_queries < FEWEST <= differences.size:
             reason = "too few of people's labels distinguish the two"
         decisions.append(
             GateDecision(
-                run=arms[arm],
+                run=rankers[ranker],
                 baseline=baseline,
                 measure=measure,
                 estimate=estimate,

@@ -46,7 +46,7 @@ __all__ = [
 def evaluate_rankers(
     values: Mapping[str, Floats],
     answered: NDArray[np.bool_],
-    arms: Sequence[str],
+    rankers: Sequence[str],
     *,
     resamples: int,
     confidence: float,
@@ -60,23 +60,23 @@ def evaluate_rankers(
     0), and is left out of its comparisons.
 
     Args:
-        values: by measure, metrics of shape [arms, queries]; NaN: not defined for that query.
-        answered: which queries each arm answered, of shape [arms, queries].
-        arms: names of the runs.
+        values: by measure, metrics of shape [rankers, queries]; NaN: not defined for that query.
+        answered: which queries each ranker answered, of shape [rankers, queries].
+        rankers: names of the runs.
         resamples: how many samples of queries, and of signs, are drawn.
         confidence: chance with which an interval is to hold the true value.
         seed: all chance follows from it.
-        drawn: by the same measures, metrics under resampled labels, of shape [draws, arms,
+        drawn: by the same measures, metrics under resampled labels, of shape [draws, rankers,
             queries], with as many draws for each; they give ``p_labels``.
         uncompared: measures that get means only.
 
     Returns:
-        Means by measure and arm, and comparisons by measure and pair, in the order given: the arm
-        named first is A. ``p_holm`` is corrected over all comparisons.
+        Means by measure and ranker, and comparisons by measure and pair, in the order given: the
+        ranker named first is A. ``p_holm`` is corrected over all comparisons.
     """
     table = np.concatenate([*values.values()])
     numbers = bootstrap_means(table, resamples=resamples, confidence=confidence, seed=seed)
-    names = [(arm, measure) for measure in values for arm in arms]
+    names = [(ranker, measure) for measure in values for ranker in rankers]
     rows = zip(*numbers, count_of(table), strict=True)
     averages = [Mean(*name, *_plain(row)) for name, row in zip(names, rows, strict=True)]
     common = {
@@ -85,13 +85,13 @@ def evaluate_rankers(
         if name not in uncompared
     }
     return averages, compare_pairs(
-        common, arms, resamples=resamples, confidence=confidence, seed=seed, drawn=drawn
+        common, rankers, resamples=resamples, confidence=confidence, seed=seed, drawn=drawn
     )
 
 
 def compare_pairs(
     values: Mapping[str, Floats],
-    arms: Sequence[str],
+    rankers: Sequence[str],
     *,
     resamples: int,
     confidence: float,
@@ -112,8 +112,8 @@ def compare_pairs(
     Holm's correction counts the pairs that differ on any query: if all differences are 0, the test
     cannot give a false alarm.
     """
-    pairs = np.array([*combinations(range(len(arms)), 2)], dtype=np.intp).reshape(-1, 2)
-    names = [(arms[a], arms[b], measure) for measure in values for a, b in pairs]
+    pairs = np.array([*combinations(range(len(rankers)), 2)], dtype=np.intp).reshape(-1, 2)
+    names = [(rankers[a], rankers[b], measure) for measure in values for a, b in pairs]
     if not names:
         return []
     tables = [*values.values()]

@@ -14,7 +14,7 @@ from zelo_ray.reasons import Disabled
 from zelo_ray.rerankers import BakeoffRanker
 from zelo_ray.rerankers.ranking import rank_lines
 
-Arms = Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]
+RankersByName = Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]
 _ACTORS = 4  # each holds the ledger's index
 
 
@@ -23,37 +23,37 @@ class RankingActor:
 
     def __init__(
         self,
-        arms: Arms,
+        rankers: RankersByName,
         out: str,
         disabled: Mapping[str, Disabled],
     ) -> None:
-        self._arms, self._out, self._disabled = arms, out, disabled
+        self._rankers, self._out, self._disabled = rankers, out, disabled
         self._ledger = Ledger(out)
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Rank the pools of a block."""
         lines = parse_lines(block)
         try:
-            return rank_lines(lines, self._arms, self._ledger, self._disabled)
+            return rank_lines(lines, self._rankers, self._ledger, self._disabled)
         except LedgerError:  # what was damaged since then counts as missing
             self._ledger = Ledger(self._out)
-            return rank_lines(lines, self._arms, self._ledger, self._disabled)
+            return rank_lines(lines, self._rankers, self._ledger, self._disabled)
 
 
 def rank_pools(
-    job: Job, shards: Sequence[str], arms: Arms, disabled: Mapping[str, Disabled]
+    job: Job, shards: Sequence[str], rankers: RankersByName, disabled: Mapping[str, Disabled]
 ) -> Iterator[pa.Table]:
     """Yield blocks of rows, one for each pool and reranker: see `rank_lines`.
 
     Args:
         job: of one of the rerankers; the others have the same pools and ledger.
         shards: the files of the pools.
-        arms: the rerankers that were asked, with their options.
+        rankers: the rerankers that were asked, with their options.
         disabled: rerankers that are asked nothing more, with the reason.
     """
     dataset = lines_dataset(job, shards).map_batches(
         RankingActor,
-        fn_constructor_args=(arms, job.options.ledger_dir, disabled),
+        fn_constructor_args=(rankers, job.options.ledger_dir, disabled),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_cpus=0,

@@ -90,44 +90,46 @@ def build_rankers(
             )
         specs[label] = spec
     names = ("reranker_options", "num_gpus")
-    arm_options = {name: getattr(options, name) for name in names}
-    refuse_unknown_names("reranker", specs, {**_by_arm(options), **arm_options})
-    arms = []
+    ranker_options = {name: getattr(options, name) for name in names}
+    refuse_unknown_names("reranker", specs, {**_options_by_ranker(options), **ranker_options})
+    rankers = []
     for name, spec in specs.items():
-        arm = _arm(name, spec, options.reranker_options.get(name, {}))
-        if arm.judge is not None:
-            arm = replace(arm, judge=_prepare_judge(arm, arm.judge, options, environ, run_id))
-        arms.append(arm)
-    _refuse_duplicates(arms)
-    _refuse_unpriced(arms, options)
-    return tuple(arms)
+        ranker = _ranker(name, spec, options.reranker_options.get(name, {}))
+        if ranker.judge is not None:
+            ranker = replace(
+                ranker, judge=_prepare_judge(ranker, ranker.judge, options, environ, run_id)
+            )
+        rankers.append(ranker)
+    _refuse_duplicates(rankers)
+    _refuse_unpriced(rankers, options)
+    return tuple(rankers)
 
 
-def asking_options(arm: BakeoffRanker, options: BakeoffOptions) -> AnnotateOptions:
+def asking_options(ranker: BakeoffRanker, options: BakeoffOptions) -> AnnotateOptions:
     """Return the options for asking one ranker, with the user's own under its judge's name."""
-    judge = arm.judge.name if arm.judge else ""
-    arm_options = {
-        name: {judge: by_arm[arm.name]} if arm.name in by_arm else {}
-        for name, by_arm in _by_arm(options).items()
+    judge = ranker.judge.name if ranker.judge else ""
+    ranker_options = {
+        name: {judge: by_ranker[ranker.name]} if ranker.name in by_ranker else {}
+        for name, by_ranker in _options_by_ranker(options).items()
     }
     shared = {name: getattr(options, name) for name in AskingOptions.model_fields}
-    shown = options.document_tokens or (_PROMPTED if arm.protocol in _BY_MODEL else _WHOLE)
+    shown = options.document_tokens or (_PROMPTED if ranker.protocol in _BY_MODEL else _WHOLE)
     return AnnotateOptions(
-        **{**shared, **arm_options},
+        **{**shared, **ranker_options},
         inputs=("-",),
-        protocol=arm.protocol,
+        protocol=ranker.protocol,
         judges=(judge,) if judge else (),
         document_tokens=shown,
     )
 
 
-def _by_arm(options: BakeoffOptions) -> dict[str, Mapping[str, Any]]:
+def _options_by_ranker(options: BakeoffOptions) -> dict[str, Mapping[str, Any]]:
     """Return the options that users give by the names of rankers."""
     names = ("limits", "prices", "api_key_env")
     return {name: getattr(options, name) for name in names}
 
 
-def _arm(name: str, spec: str, options: Mapping[str, Any]) -> BakeoffRanker:
+def _ranker(name: str, spec: str, options: Mapping[str, Any]) -> BakeoffRanker:
     """Build the ranker that a specification names, with its options."""
     if spec == _ORIGINAL:
         if options:
@@ -171,7 +173,7 @@ def _with_model(judge: Judge) -> Judge:
 
 
 def _prepare_judge(
-    arm: BakeoffRanker,
+    ranker: BakeoffRanker,
     judge: Judge,
     options: BakeoffOptions,
     environ: Mapping[str, str],
@@ -180,14 +182,14 @@ def _prepare_judge(
     """Check that the judge can be asked, and return it with its version."""
     if judge.provider == "custom":
         try:
-            ranker = custom.load_reranker(judge)
+            scorer = custom.load_reranker(judge)
         except PanelError as error:
             raise PanelError(f"{error}; built in are {_KNOWN}") from None
-        custom.check_reranker(judge, ranker)
-        return custom.with_version(judge, ranker, run_id)
-    if arm.protocol == "rerank":
-        refuse_wrong_options(arm.name, judge)
-    key = find_key(judge, asking_options(arm, options).api_key_env, environ)
+        custom.check_reranker(judge, scorer)
+        return custom.with_version(judge, scorer, run_id)
+    if ranker.protocol == "rerank":
+        refuse_wrong_options(ranker.name, judge)
+    key = find_key(judge, asking_options(ranker, options).api_key_env, environ)
     connect(judge, Settings(key, judge.base_url))
     if judge.provider == "offline":  # what it computes may change with the package
         return replace(judge, options={**judge.options, "version": version("zelo-ray")})
@@ -197,28 +199,28 @@ def _prepare_judge(
     return judge
 
 
-def _refuse_duplicates(arms: list[BakeoffRanker]) -> None:
+def _refuse_duplicates(rankers: list[BakeoffRanker]) -> None:
     """Refuse two rankers with the same requests, which would cost twice and be of no use."""
     names: dict[str, str] = {}
-    for arm in arms:
-        same = names.setdefault(repr((arm.protocol, arm.judge)), arm.name)
-        if same != arm.name:
-            raise PanelError(f"{same} and {arm.name} are one reranker with the same options")
+    for ranker in rankers:
+        same = names.setdefault(repr((ranker.protocol, ranker.judge)), ranker.name)
+        if same != ranker.name:
+            raise PanelError(f"{same} and {ranker.name} are one reranker with the same options")
 
 
-def _refuse_unpriced(arms: list[BakeoffRanker], options: BakeoffOptions) -> None:
+def _refuse_unpriced(rankers: list[BakeoffRanker], options: BakeoffOptions) -> None:
     if options.max_usd is None:
         return
-    for arm in arms:
-        if arm.judge is None:
+    for ranker in rankers:
+        if ranker.judge is None:
             continue
-        if find_unpriced([arm.judge], asking_options(arm, options).prices):
+        if find_unpriced([ranker.judge], asking_options(ranker, options).prices):
             raise PanelError(
-                f"--max-usd needs prices, and that of {arm.name} is unknown; give it as prices: "
-                f"{{'{arm.name}': {{input: X, output: X}}}}, dollars for a million tokens, or "
+                f"--max-usd needs prices, and that of {ranker.name} is unknown; give it as prices: "
+                f"{{'{ranker.name}': {{input: X, output: X}}}}, dollars for a million tokens, or "
                 "{search: X}, for a thousand searches"
             )
-        refuse_unlimited(arm.judge, arm.name)
+        refuse_unlimited(ranker.judge, ranker.name)
 
 
 class _OptionValues(BaseModel):

@@ -33,7 +33,7 @@ SCHEMA = pa.schema(
 
 def rank_lines(
     lines: Sequence[Line],
-    arms: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]],
+    rankers: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]],
     ledger: Replies,
     disabled: Mapping[str, Disabled],
 ) -> pa.Table:
@@ -41,7 +41,7 @@ def rank_lines(
 
     Args:
         lines: of the input; those without a pool are skipped.
-        arms: the rankers by name, each with the options that it was asked with.
+        rankers: the rankers by name, each with the options that it was asked with.
         ledger: the replies.
         disabled: rankers that are asked nothing more, with the reason.
 
@@ -52,28 +52,28 @@ def rank_lines(
     for line in lines:
         if line.pool is None:
             continue
-        for name, (arm, options) in arms.items():
-            ranked = _rank(line.pool, arm, options, ledger, disabled.get(name))
+        for name, (ranker, options) in rankers.items():
+            ranked = _rank(line.pool, ranker, options, ledger, disabled.get(name))
             rows.append({"run": name, "query_id": line.pool.query_id, **ranked})
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def _rank(
     pool: Pool,
-    arm: BakeoffRanker,
+    ranker: BakeoffRanker,
     options: AnnotateOptions,
     ledger: Replies,
     disabled: Disabled | None,
 ) -> Mapping[str, Any]:
     documents = pool.documents[: options.document_limit]
-    if arm.judge is None:
+    if ranker.judge is None:
         scores = [float(-position) for position in range(len(documents))]
         return _row([document.id for document in documents], scores)
-    rounds = find_protocol(arm.protocol).rounds(pool, (arm.judge,), options)
-    step = advance(rounds, ledger, {arm.judge.name: disabled} if disabled else {})
+    rounds = find_protocol(ranker.protocol).rounds(pool, (ranker.judge,), options)
+    step = advance(rounds, ledger, {ranker.judge.name: disabled} if disabled else {})
     failure: Failure
     for failure in step.failures:
-        why = strip_name(failure.reason, arm.judge.name)
+        why = strip_name(failure.reason, ranker.judge.name)
         return _row(status=failure.status, reason=why, attempts=failure.attempts)
     ranked: Sequence[Ranked] = step.judgments
     return _row([r.doc_id for r in ranked], [r.score for r in ranked], missing=len(step.missing))

@@ -160,8 +160,8 @@ def _first_reason(entry: MeasuredRanker) -> str:
 
 def _values(measures: Sequence[Measure], rankings: Iterable[Ranking]) -> dict[str, Floats]:
     """Evaluate the rankings: by measure, values of shape [rankers, queries]."""
-    by_arm = np.stack([evaluate(measures, ranking) for ranking in rankings])
-    return {str(measure): by_arm[:, m] for m, measure in enumerate(measures)}
+    by_ranker = np.stack([evaluate(measures, ranking) for ranking in rankings])
+    return {str(measure): by_ranker[:, m] for m, measure in enumerate(measures)}
 
 
 def _evaluate_label_draws(

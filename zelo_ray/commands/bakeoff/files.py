@@ -51,7 +51,7 @@ def build_record(
     ]
     summary = {
         "truth": truth,
-        "arms": rankers,
+        "rankers": rankers,
         "standing": outcome.leaderboard,
         "measures": [str(measure) for measure in outcome.measures],
         "leading": outcome.leading,
@@ -155,7 +155,7 @@ def _describe_families(kin: SelfPreference) -> dict[str, Any]:
     kinship = kin.overlap
     return {
         "judges": {judge: sorted(names) for judge, names in kinship.judges.items()},
-        "arms": {
+        "rankers": {
             ranker: {"families": sorted(kinship.shared_families(ranker)), "judges": sorted(judges)}
             for ranker, judges in kinship.judges_by_ranker.items()
         },

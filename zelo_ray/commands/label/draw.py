@@ -168,7 +168,7 @@ def _merge_settings(before: SampleRecord, options: LabelOptions) -> SampleRecord
             )
     wording = {name: getattr(options, name) for name in ("rubric", "instructions", "show_query")}
     settings = {"overlap": options.overlap, **wording, **fixed}
-    about = {**_FRESH, "stages": [], "arms": [], "pools": [], **before}
+    about = {**_FRESH, "stages": [], "rankers": [], "pools": [], **before}
     about |= {name: value for name, value in settings.items() if value is not None}
     return about | {"versions": {"zelo-ray": version("zelo-ray")}}
 
@@ -184,7 +184,7 @@ def _rank_candidates(
     about["truth"] = {"place": candidates.options.truth, "digest": candidates.truth}
     for name, value in _judge_instructions(candidates.options).items():
         about[name] = about[name] or value or _FRESH[name]
-    about["arms"] = [*dict.fromkeys([*about["arms"], *candidates.rankers])]
+    about["rankers"] = [*dict.fromkeys([*about["rankers"], *candidates.rankers])]
     about["pools"] = [*dict.fromkeys([*about["pools"], *pools_of_bakeoff(candidates.options)])]
     sizes: dict[Pair, float] = dict(zip(pairs_in_table(old), old["size"].to_pylist(), strict=True))
     for query_id, doc_id, size in zip(

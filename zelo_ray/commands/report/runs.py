@@ -120,7 +120,7 @@ class PastRun:
         """Count the requests, or queries of rankers, without an answer."""
         if self.command == "bakeoff" and self.finished:
             return sum(
-                int(_dict(ranker).get("missing", 0)) for ranker in self._summary.get("arms", ())
+                int(_dict(ranker).get("missing", 0)) for ranker in self._summary.get("rankers", ())
             )
         if self.command == "compare-protocols":
             runs = _dict(self.record.get("runs")).values()
@@ -131,7 +131,7 @@ class PastRun:
     def spent(self) -> tuple[float, int]:
         """Return the US dollars spent on the ledger, and the number of calls without a price."""
         if self.command == "bakeoff" and self.finished:
-            rankers = [_dict(ranker) for ranker in self._summary.get("arms", ())]
+            rankers = [_dict(ranker) for ranker in self._summary.get("rankers", ())]
             return sum(a.get("dollars") or 0 for a in rankers), sum(
                 a.get("unpriced", 0) for a in rankers
             )

@@ -39,8 +39,8 @@ def correct_metrics(
         whole_queries: whether documents of a query were drawn together.
 
     Returns:
-        Of shape [arms, queries]. Only differences of two rankers are unbiased: documents that all
-        rankers rank alike have no label.
+        Of shape [rankers, queries]. Only differences of two rankers are unbiased: documents that
+        all rankers rank alike have no label.
     """
     predictions = predict_gains(frame, gain, whole_queries=whole_queries)
     return frame.by_query(frame.weight * (predictions + _weighted(gain - predictions, probability)))

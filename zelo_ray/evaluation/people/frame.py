@@ -33,14 +33,14 @@ class Frame:
     doc_ids: list[str]
     """[rows]"""
     weight: Floats
-    """what a gain of 1 adds to a ranker's metric of the query, [arms, rows]"""
+    """what a gain of 1 adds to a ranker's metric of the query, [rankers, rows]"""
     panel: Floats
     """the panel's grade, [rows]; NaN if unjudged"""
     answered: NDArray[np.bool_]
-    """[arms, queries]"""
+    """[rankers, queries]"""
 
     def by_query(self, values: Floats) -> Floats:
-        """Sum over the documents of each query: [arms, rows] to [arms, queries]."""
+        """Sum over the documents of each query: [rankers, rows] to [rankers, queries]."""
         return np.stack([np.bincount(self.query, row, len(self.query_ids)) for row in values])
 
     def rows_of(self, query_ids: Sequence[str], doc_ids: Sequence[str]) -> Ints:
@@ -67,16 +67,16 @@ def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
     linear = linear_of(measure)
     truth = next(iter(rankings.values())).truth
     grades = panel_grades(truth)
-    parts = [_of_arm(ranking, linear) for ranking in rankings.values()]
+    parts = [_part_of(ranking, linear) for ranking in rankings.values()]
     doc_ids = pa.concat_arrays([part.doc_ids for part in parts]).dictionary_encode()
     names, codes = doc_ids.dictionary, doc_ids.indices.to_numpy().astype(np.int64)
     query = np.concatenate([part.query for part in parts])
     keys, first, row = np.unique(
         query * max(1, len(names)) + codes, return_index=True, return_inverse=True
     )
-    arm = np.repeat(np.arange(len(parts)), [len(part.query) for part in parts])
+    ranker = np.repeat(np.arange(len(parts)), [len(part.query) for part in parts])
     weight = np.zeros((len(parts), len(keys)))
-    weight[arm, row] = np.concatenate([part.discount for part in parts])
+    weight[ranker, row] = np.concatenate([part.discount for part in parts])
     judged = np.concatenate([part.row for part in parts])[first]
     weight /= _ideals(truth, grades, linear)[query[first]]
     panel = np.where(judged < 0, np.nan, np.append(grades, np.nan)[judged])
@@ -128,7 +128,7 @@ class _Part:
     discount: Floats
 
 
-def _of_arm(ranking: Ranking, linear: Linear) -> _Part:
+def _part_of(ranking: Ranking, linear: Linear) -> _Part:
     counts = ranking.counts
     longest = int(counts.max(initial=1))
     discounts = np.zeros(longest)

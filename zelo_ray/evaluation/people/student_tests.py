@@ -21,7 +21,7 @@ from zelo_ray.records import Comparison, Estimate
 
 def compare_with_labels(
     values: Mapping[str, Floats],
-    arms: Sequence[str],
+    rankers: Sequence[str],
     labelled: Mapping[str, Ints],
     confidence: float,
     estimate: Estimate,
@@ -29,10 +29,10 @@ def compare_with_labels(
     """Compare all pairs of rankers by all measures, each on the queries where both have a metric.
 
     Args:
-        values: by measure, metrics of shape [arms, queries]; NaN: not answered.
-        arms: names of the runs.
-        labelled: by measure, how many queries have labels that distinguish two rankers, [arms,
-            arms].
+        values: by measure, metrics of shape [rankers, queries]; NaN: not answered.
+        rankers: names of the runs.
+        labelled: by measure, how many queries have labels that distinguish two rankers, [rankers,
+            rankers].
         confidence: chance with which an interval is to hold the true mean.
         estimate: the source of the metrics.
 
@@ -40,7 +40,7 @@ def compare_with_labels(
         By measure and pair in the order given; NaN with fewer than 5 such queries. Wins, ties and
         losses are 0: a metric that few labels correct means little for a single query.
     """
-    pairs = [*combinations(range(len(arms)), 2)]
+    pairs = [*combinations(range(len(rankers)), 2)]
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     columns = []
     for measure, table in values.items():
@@ -60,7 +60,7 @@ def compare_with_labels(
     mask = ~np.isnan(p)
     corrected = np.ones(len(p))
     corrected[mask] = holm(p[mask])
-    names = [(arms[a], arms[b], measure) for measure in values for a, b in pairs]
+    names = [(rankers[a], rankers[b], measure) for measure in values for a, b in pairs]
     floats = (mean_a, mean_b, apart, low, high, p, corrected, above, np.full(len(p), np.nan))
     wins = ties = losses = np.zeros(len(p), np.int64)
     plain = (column.tolist() for column in (*floats, count, wins, ties, losses))

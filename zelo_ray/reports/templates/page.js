@@ -37,8 +37,8 @@
 
   // Two runs against each other.
   for (const node of all("figure.duel")) {
-    const { measure, arms, queries } = stored(node);
-    const told = new Map(arms.map(([name, label, values]) => [name, { label, values }]));
+    const { measure, rankers, queries } = stored(node);
+    const told = new Map(rankers.map(([name, label, values]) => [name, { label, values }]));
     const [up, across] = [node.querySelector(".up"), node.querySelector(".across")];
     const show = () => {
       const [x, y] = [told.get(across.value).values, told.get(up.value).values];

@@ -52,7 +52,7 @@ DETAILS = (
 def build_report(source: Source, run: Mapping[str, Any]) -> Report:
     """Build the report of a bake-off."""
     results = BakeoffResults(source, run)
-    rankers = counted(len(results.summary["arms"]), "ranker")
+    rankers = counted(len(results.summary["rankers"]), "ranker")
     by_people, by_panel = people.people_lead(results), leaderboard.lead_sentence(results)
     return Report(
         title=f"Bake-off of {rankers} on {counted(results.queries, 'query', 'queries')}",
@@ -69,7 +69,7 @@ def build_report(source: Source, run: Mapping[str, Any]) -> Report:
 
 def _tiles(results: BakeoffResults) -> list[tuple[str, str]]:
     """Return the figures at the top, the most telling first."""
-    rankers = results.summary["arms"]
+    rankers = results.summary["rankers"]
     shown = [("judged documents", f"{results.summary['truth']['documents']:,}")]
     spent = sum(ranker["dollars"] or 0.0 for ranker in rankers)
     unpriced = any(ranker["unpriced"] for ranker in rankers)

@@ -44,7 +44,7 @@ def distribution_section(results: BakeoffResults) -> Section | None:
         columns = np.round(values[:_POINTS], 4).T.tolist()
         data = {
             "measure": leading,
-            "arms": list(zip(results.rankers, labels(results.rankers), columns, strict=True)),
+            "rankers": list(zip(results.rankers, labels(results.rankers), columns, strict=True)),
             "queries": [results.query_label(query_id) for query_id in query_ids[:_POINTS]],
         }
         caption = "Each point is a query: above the line the ranker on the upright axis is better."

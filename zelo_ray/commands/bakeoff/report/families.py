@@ -14,7 +14,7 @@ _NAMED = 8
 
 def family_banner(results: BakeoffResults) -> str:
     """Name the rankers that are of the same model family as judges; empty if there are none."""
-    rankers = results.families.get("arms", {})
+    rankers = results.families.get("rankers", {})
     if not rankers:
         return ""
     warning = (
@@ -34,7 +34,7 @@ def family_banner(results: BakeoffResults) -> str:
 def families_section(results: BakeoffResults) -> Section | None:
     """Show the leaderboard without each family of judges, where a ranker is of one of them."""
     families = results.families
-    if not families.get("arms"):
+    if not families.get("rankers"):
         return None
     lines = [f"Without {name}: {why}." for name, why in families["untold"].items()]
     parts: list[ReportTable | Sentences] = [*_without_each(results)]
@@ -51,7 +51,7 @@ def _without_each(results: BakeoffResults) -> Iterator[ReportTable]:
     by_ranker = {(row["run"], row["without"]): row for row in rows}
     cells: list[Cells] = []
     for place, ranker in enumerate(results.rankers, 1):
-        families = results.families["arms"].get(ranker, {}).get("families", [])
+        families = results.families["rankers"].get(ranker, {}).get("families", [])
         mean = format_number(results.means[leading][ranker]["mean"])
         cells.append(
             [
@@ -88,7 +88,7 @@ def judges_section(results: BakeoffResults) -> Section | None:
     families = results.families
     if not families.get("judges"):
         return None
-    rankers = families["arms"].items()
+    rankers = families["rankers"].items()
     cells: list[Cells] = [
         [
             TextCell(judge),

@@ -106,7 +106,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def leaderboard_section(results: BakeoffResults) -> Section | None:
     """Show the means of rankers with intervals, and what each ranked and cost."""
-    rankers, about = results.rankers, results.summary["arms"]
+    rankers, about = results.rankers, results.summary["rankers"]
     if not rankers:
         return None
     figures = {
@@ -292,7 +292,7 @@ def failures_section(results: BakeoffResults) -> Section | None:
 
 
 def _notes(results: BakeoffResults, counted_rankers: set[str]) -> Iterator[Cells]:
-    for ranker in results.summary["arms"]:
+    for ranker in results.summary["rankers"]:
         if ranker["note"] and ranker["name"] not in counted_rankers:
             note = short(ranker["note"], 300)
             yield [TextCell(ranker["name"]), f"{ranker['missing']:,}", TextCell(note)]

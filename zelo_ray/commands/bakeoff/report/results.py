@@ -96,7 +96,7 @@ class BakeoffResults:
     @cached_property
     def unanswered(self) -> dict[str, int]:
         """Return, by ranker, the number of queries of the truth that it did not rank."""
-        return {ranker["name"]: ranker["missing"] for ranker in self.summary["arms"]}
+        return {ranker["name"]: ranker["missing"] for ranker in self.summary["rankers"]}
 
     @cached_property
     def values(self) -> tuple[list[str], np.ndarray]:
