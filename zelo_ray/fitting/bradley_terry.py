@@ -43,7 +43,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreColumns:
+class ScoreArrays:
     """The scores of many queries as columns, by query and rank."""
 
     query: Ints
@@ -124,7 +124,7 @@ def score_table(
     return pa.table(columns), {query_ids[query]: why for query, why in fits.reasons.items()}
 
 
-def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE) -> ScoreColumns:
+def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE) -> ScoreArrays:
     """Score columns of votes as `score_votes` does."""
     games = count_games(battles)
     reasons = why_unscored(battles, games)
@@ -154,7 +154,7 @@ def _stack(games: PairCounts, played: Ints, queries: Ints, size: int) -> GameSta
 
 def rank_scores(
     battles: Battles, reasons: Mapping[int, Unscored], scores: Floats, errors: Floats, share: float
-) -> ScoreColumns:
+) -> ScoreArrays:
     """Rank the documents of each query, best first; equal scores by document id.
 
     Args:
@@ -179,9 +179,7 @@ def rank_scores(
     has_scores[list(reasons)] = False
     rows, of = order[has_scores[query[order]]], has_scores[query]
     numbers = (score[rows], error[rows], beyond[rows])
-    return ScoreColumns(
-        query[rows], doc[rows], *numbers, comparisons[rows], rank[of], dict(reasons)
-    )
+    return ScoreArrays(query[rows], doc[rows], *numbers, comparisons[rows], rank[of], dict(reasons))
 
 
 def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tuple[Floats, Floats]:
