@@ -35,7 +35,7 @@ class ActorMemory(threading.Thread):
             time.sleep(1.0)
             try:
                 for process in self.root.children(recursive=True):
-                    if "::Send" in " ".join(process.cmdline()):
+                    if "BatchActor" in " ".join(process.cmdline()):
                         self.peak = max(self.peak, process.memory_info().rss)
             except psutil.Error:
                 continue

@@ -76,7 +76,7 @@ class Node:
         for each in self.processes("ray::"):
             with contextlib.suppress(psutil.Error):
                 to = [line.raddr.port for line in each.net_connections("tcp") if line.raddr]
-                if "Ask" in _title(each) and port in to:
+                if "OnlineActor" in _title(each) and port in to:
                     return True
         return False
 

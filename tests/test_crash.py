@@ -128,7 +128,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         with crash.held(environ, after=LATER):
             run = crash.annotate(pools, out, environ)
             crash.await_requests(tmp_path, before + LATER, run)
-            actor, *_ = descendants(run, "Ask")
+            actor, *_ = descendants(run, "OnlineActor")
             actor.kill()
         kills += 1
         status, printed = crash.finish(run)

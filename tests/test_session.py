@@ -170,7 +170,7 @@ def test_a_home_that_is_none_is_told_of(argv, tmp_path):
     assert "in.jsonl/.ray: Not a directory; Ray keeps its token there, so set HOME to a" in said
 
 
-IN_A_WORKER = """ray::Settle.f() (pid=1, ip=127.0.0.1)
+IN_A_WORKER = """ray::ResultsActor.f() (pid=1, ip=127.0.0.1)
   File "zelo_ray/engine/write_results.py", line 1, in f
     raise {error}
 {error}"""

@@ -100,7 +100,7 @@ def compare_pairs(
 ) -> list[Comparison]:
     """Compare all pairs of rankers by all measures, each on the queries where both have a metric.
 
-    Arguments are as in `contest`, except that NaN also marks queries that a ranker did not answer.
+    Arguments are as in `evaluate_rankers`, except that NaN also marks queries that a ranker did not answer.
     With fewer than 5 common queries the interval and ``p_better`` are NaN.
 
     ``p_better`` is the probability that A's mean over the population of such queries is above B's,

@@ -36,7 +36,7 @@ def blocks_of_lines(lines: Sequence[Line]) -> Iterator[pa.Table]:
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
-class SmallJobActor:
+class SmallOnlineActor:
     """`Ask`, as an actor of its own: a block whose actor died is asked again, as by Ray Data."""
 
     def __init__(self, job: Job, judges: Sequence[Judge], coordinator: Any) -> None:
@@ -66,7 +66,7 @@ def ask_small_job(
     Returns:
         The actors, which live while somebody has hold of them, and what to wait for.
     """
-    kind: Any = SmallJobActor
+    kind: Any = SmallOnlineActor
     # They take nothing: blocks are dealt out now, and an actor without room would keep its own.
     # Only GPUs are declared, which there are (`engines`), and Ray looks for the node.
     gpus = gpus_for(judges[0])
