@@ -100,8 +100,8 @@ def compare_pairs(
 ) -> list[Comparison]:
     """Compare all pairs of rankers by all measures, each on the queries where both have a metric.
 
-    Arguments are as in `evaluate_rankers`, except that NaN also marks queries that a ranker did not answer.
-    With fewer than 5 common queries the interval and ``p_better`` are NaN.
+    Arguments are as in `evaluate_rankers`, except that NaN also marks queries that a ranker did not
+    answer. With fewer than 5 common queries the interval and ``p_better`` are NaN.
 
     ``p_better`` is the probability that A's mean over the population of such queries is above B's,
     by Student's t. Errors of labels are part of the variance between queries, so it includes them.
