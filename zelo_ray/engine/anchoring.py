@@ -35,7 +35,7 @@ def with_chosen_examples(
 ) -> Annotating:
     """Return the options with the examples chosen from ``anchors_from``; see `examples_of`.
 
-    They stay as they are where ``anchors`` is given, or was settled before.
+    They stay as they are where ``anchors`` is given, or was chosen before.
     """
     if "anchors" in options.model_fields_set:
         return options

@@ -1,4 +1,4 @@
-"""A cap on dollars that holds while many spend at once: reserve before sending, settle after."""
+"""A cap on dollars that holds while many spend at once: reserve before a call, charge after it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Grant:
 
 @dataclass(slots=True)
 class _Spender:
-    settled: float = 0.0
-    held: float = 0.0
+    charged: float = 0.0
+    reserved: float = 0.0
     heard_at: float = 0.0
 
 
@@ -45,31 +45,31 @@ class Budget:
     @property
     def spent(self) -> float:
         """Return what is spent for certain, in US dollars."""
-        return self._before + sum(account.settled for account in self._spenders.values())
+        return self._before + sum(account.charged for account in self._spenders.values())
 
     def reserve(
-        self, spender: str, settled: float, held: float, wants: Sequence[float], now: float
+        self, spender: str, charged: float, reserved: float, wants: Sequence[float], now: float
     ) -> Grant:
         """Reserve as many of the wanted amounts as the budget has room for, in their order.
 
         Args:
             spender: who asks.
-            settled: what its ended calls have cost in all.
-            held: what it has reserved for calls that have not ended.
+            charged: what its ended calls have cost in all.
+            reserved: what it has reserved for calls that have not ended.
             wants: what its next calls may cost at most.
             now: seconds of a monotonic clock.
         """
-        account = self._spenders[spender] = _Spender(settled, held, now)
-        free = self.cap - self.spent - sum(account.held for account in self._spenders.values())
+        account = self._spenders[spender] = _Spender(charged, reserved, now)
+        free = self.cap - self.spent - sum(account.reserved for account in self._spenders.values())
         count = 0
         for want in wants:
             if want > free + NOTHING:
                 break
             free -= want
-            account.held += want
+            account.reserved += want
             count += 1
         coming_back = sum(
-            account.held
+            account.reserved
             for account in self._spenders.values()
             if now - account.heard_at < _SILENT_SECONDS
         )
@@ -80,6 +80,6 @@ class SharedBudget(Protocol):
     """A budget that spenders share, in this process or in the cluster."""
 
     async def reserve(
-        self, spender: str, settled: float, held: float, wants: Sequence[float]
+        self, spender: str, charged: float, reserved: float, wants: Sequence[float]
     ) -> Grant:
         """See `Budget.reserve`."""

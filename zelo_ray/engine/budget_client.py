@@ -19,12 +19,12 @@ class BudgetClient:
         self,
         spender: str,
         shared_budget: SharedBudget | None,
-        settled: float = 0.0,
+        charged: float = 0.0,
         clock: Clock = CLOCK,
     ) -> None:
         self._spender, self._shared_budget, self._clock = spender, shared_budget, clock
         self._queue = deque[tuple[float, asyncio.Future[bool]]]()
-        self._settled, self._held, self._closed = settled, 0.0, False
+        self._charged, self._reserved, self._closed = charged, 0.0, False
         self._granting: asyncio.Task[None] | None = None
         self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
         self.over = False
@@ -39,8 +39,8 @@ class BudgetClient:
         """Reserve what open batches of an earlier run may cost, whether there is room or not."""
         if self._shared_budget is not None:
             async with self._asking:
-                self._held += dollars
-                await self._shared_budget.reserve(self._spender, self._settled, self._held, ())
+                self._reserved += dollars
+                await self._shared_budget.reserve(self._spender, self._charged, self._reserved, ())
 
     async def report_spending(self) -> None:
         """Report what is spent and reserved, so that others may have what was given back."""
@@ -64,8 +64,8 @@ class BudgetClient:
 
     def give_back(self, reserved: float, spent: float) -> None:
         """Replace what was reserved for a call by what it has cost."""
-        self._held -= reserved if self.capped else 0.0
-        self._settled += spent
+        self._reserved -= reserved if self.capped else 0.0
+        self._charged += spent
 
     def close(self) -> None:
         """Let nobody wait for money any more."""
@@ -86,11 +86,11 @@ class BudgetClient:
                 wants = [dollars for dollars, _ in list(self._queue)[:_MOST]]
                 async with self._asking:
                     grant = await shared_budget.reserve(
-                        self._spender, self._settled, self._held, wants
+                        self._spender, self._charged, self._reserved, wants
                     )
                     for _ in range(min(grant.count, len(self._queue))):
                         dollars, waiter = self._queue.popleft()
-                        self._held += 0.0 if waiter.cancelled() else dollars
+                        self._reserved += 0.0 if waiter.cancelled() else dollars
                         release_caller(waiter, passed=True)
                 if grant.over:
                     self.over = True

@@ -68,7 +68,7 @@ def build_results_from_steps(
     options: AnnotateOptions,
     learned: Learned | None = None,
 ) -> pa.Table:
-    """Fit good lines from how far the protocol got with each; see `settle`."""
+    """Fit good lines from how far the protocol got with each; see `build_results`."""
     protocol = load_protocol(options.protocol)
     pools = [line.pool for line in lines if line.pool]
     covered = [_judgments_to_score(step, options) for step in steps]

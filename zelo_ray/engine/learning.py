@@ -106,7 +106,7 @@ def learn_and_score(
         first: of the pass that wrote the judgments.
         options: of the job.
         human: human grades, if there are any.
-        again: settles all anew, with what was learned.
+        again: builds all results anew, with what was learned.
 
     Raises:
         Stopped: the judges could not be measured.

@@ -1,7 +1,8 @@
 """Ask judges online: many calls in flight, and each reply is in the ledger before it is used.
 
-An `Asker` holds the connections of some judges. It drives each pool's protocol as far as its judges
-can carry it; its calls, of which replies are seen only when they are durable, are in `calling`.
+An `OnlineClient` holds the connections of some judges. It drives each pool's protocol as far as its
+judges can carry it; its calls, of which replies are seen only when they are durable, are in
+`calling`.
 """
 
 import asyncio

@@ -181,11 +181,11 @@ def will_need_ray(options: AnnotateOptions, shards: Sequence[str]) -> bool:
 
     So it is where the ledger holds no reply and the first lines hold a pool.
     """
-    books = options.ledger_dir.rstrip("/")
+    ledger = options.ledger_dir.rstrip("/")
     first = islice((line for shard in shards for line in read_lines(shard, LineLimits())), _GLANCE)
     return (
         not os.environ.get("RAY_ADDRESS")
-        and not any(list_directory(f"{books}/{folder}") for folder in (REPLIES, BATCHES))
+        and not any(list_directory(f"{ledger}/{folder}") for folder in (REPLIES, BATCHES))
         and any(line.pool for line in first)
     )
 

@@ -59,7 +59,7 @@ def partial_results(
     Args:
         out: directory or URL of the run.
         record: what `zelo_ray.formats.run_record.unfinished_record` found there.
-        query_id: settle this query alone, where its scores rest on no other.
+        query_id: build results of this query alone, where its scores rest on no other.
 
     Raises:
         Untold: it is no run of annotate, its input is gone, or its judges cannot be measured.

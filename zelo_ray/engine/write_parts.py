@@ -116,7 +116,7 @@ def write_part(
 
     Args:
         number: of the part, from 0.
-        blocks: what `settle` gave of its pools, in order.
+        blocks: what `build_results` gave of its pools, in order.
         options: of the job.
         judgments_only: as `write_results` takes it.
 

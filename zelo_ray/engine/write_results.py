@@ -112,7 +112,7 @@ def _failure_reason(failure: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResultTables:
-    """The tables and lines that are written of settled pools."""
+    """The tables and lines that are written from results."""
 
     tables: Mapping[str, pa.Schema]
     lines: Sequence[str]
@@ -242,7 +242,7 @@ def _summed(values: Sequence[float]) -> list[float]:
 
 
 def rows_of(block: pa.Table, written: ResultTables) -> Iterator[tuple[str, pa.Table]]:
-    """Yield by table the rows of a block of what `settle` gave."""
+    """Yield by table the rows of a block of what `build_results` gave."""
     for name, schema in written.tables.items():
         structs = block[name].combine_chunks().flatten()
         yield name, pa.Table.from_struct_array(structs).cast(schema)
@@ -251,10 +251,10 @@ def rows_of(block: pa.Table, written: ResultTables) -> Iterator[tuple[str, pa.Ta
 def write_results(
     blocks: Iterable[pa.Table], options: AnnotateOptions, *, judgments_only: bool = False
 ) -> Summary:
-    """Write settled pools to the files of a run, in their order, each table to one file.
+    """Write the results of pools to the files of a run, in order, each table to one file.
 
     Args:
-        blocks: what `settle` gave.
+        blocks: what `build_results` gave.
         options: of the job.
         judgments_only: leave scores as earlier runs left them, but for what is learned from.
     """

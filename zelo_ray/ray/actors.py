@@ -151,25 +151,25 @@ class BatchActor:
 
 
 async def _keep_exchanging(
-    coordinator: Any, name: str, filler: OnlineClient | BatchClient, job: Job
+    coordinator: Any, name: str, client: OnlineClient | BatchClient, job: Job
 ) -> None:
     while True:
-        await _exchange(coordinator, name, filler, job)
+        await _exchange(coordinator, name, client, job)
         await asyncio.sleep(0.5)
 
 
 async def _exchange(
-    coordinator: Any, name: str, filler: OnlineClient | BatchClient, job: Job
+    coordinator: Any, name: str, client: OnlineClient | BatchClient, job: Job
 ) -> None:
     """Report this actor's figures to the coordinator, and obey what it answers."""
     with contextlib.suppress(RayError):  # Ray is restarting the coordinator
-        await filler.report_spending()
-        tallies = {job.display_name(judge): tally for judge, tally in filler.tallies.items()}
-        reasons = {job.display_name(judge): why for judge, why in filler.disabled.items()}
-        report = (name, tallies, filler.stopped, reasons, job.sweep)
+        await client.report_spending()
+        tallies = {job.display_name(judge): tally for judge, tally in client.tallies.items()}
+        reasons = {job.display_name(judge): why for judge, why in client.disabled.items()}
+        report = (name, tallies, client.stopped, reasons, job.sweep)
         reason, disabled = await coordinator.report.remote(*report)
         if reason:
-            filler.stop(reason)
-        for judge in filler.tallies:
+            client.stop(reason)
+        for judge in client.tallies:
             if job.display_name(judge) in disabled:
-                filler.disable_judge(judge, disabled[job.display_name(judge)])
+                client.disable_judge(judge, disabled[job.display_name(judge)])

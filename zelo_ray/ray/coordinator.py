@@ -64,14 +64,16 @@ class Coordinator:
         self._births[tuple(judges)] = (births, answered)
         return births <= actors + _REBIRTHS
 
-    def reserve(self, spender: str, settled: float, held: float, wants: Sequence[float]) -> Grant:
+    def reserve(
+        self, spender: str, charged: float, reserved: float, wants: Sequence[float]
+    ) -> Grant:
         """See `Budget.reserve`."""
         now = time.monotonic()
         if self._budget is None:
             return Grant(len(wants), over=False)
         if self._reborn and now - self._registered < _REJOINING_SECONDS:
             wants = ()
-        return self._budget.reserve(spender, settled, held, wants, now)
+        return self._budget.reserve(spender, charged, reserved, wants, now)
 
     def stop(self, reason: str) -> None:
         """Let every actor finish what is in flight and start nothing new."""
@@ -141,12 +143,14 @@ class CoordinatorBudget:
         self._coordinator = coordinator
 
     async def reserve(
-        self, spender: str, settled: float, held: float, wants: Sequence[float]
+        self, spender: str, charged: float, reserved: float, wants: Sequence[float]
     ) -> Grant:
         """See `Budget.reserve`. Without an answer nothing is spent."""
         while True:
             try:
-                grant: Grant = await self._coordinator.reserve.remote(spender, settled, held, wants)
+                grant: Grant = await self._coordinator.reserve.remote(
+                    spender, charged, reserved, wants
+                )
             except RayError:
                 await asyncio.sleep(1.0)
             else:
