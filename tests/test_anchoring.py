@@ -174,7 +174,10 @@ def test_each_place_of_labels_has_a_choice_of_its_own(grown, tmp_path):
     own = options.model_copy(update={"anchors_from": other})
     (anchor,) = load_anchors(with_chosen_examples(own, own.inputs, told.append).anchors)
     assert anchor.query_id == "uneven"
-    assert told[0] == f"other examples than those of {tmp_path}/labels.txt: all is asked anew"
+    assert (
+        told[0]
+        == f"other examples than those of {tmp_path}/labels.txt: everything will be asked again"
+    )
     assert with_chosen_examples(options, options.inputs, print).anchors == first
     assert load_anchors(with_chosen_examples(own, ["nowhere.jsonl"], print).anchors) == (anchor,)
 

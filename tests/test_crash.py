@@ -109,7 +109,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
             run.send_signal(signal.SIGTERM)
         status, printed = crash.finish(run)
         assert status == 1, printed
-        assert "the same command goes on from here" in printed
+        assert "run the same command again to resume" in printed
         kept = len(crash.journal(tmp_path))
         assert len(list(read_rows(str(out)))) == kept
         told = f"This run was interrupted: {kept} of "

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from zelo_ray.engine.bookkeeping import Tally, Trouble
+from zelo_ray.engine.bookkeeping import LastProblem, Tally
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports.progress import display as display_module
 from zelo_ray.reports.progress.display import Display, dollars, duration
@@ -262,7 +262,7 @@ def panel(ago=12.0, reason="openai: no answer (connection refused)"):
     fine = Tally(
         known=100, in_flight=64, answered=3120, dollars=1.2, statuses={"ok": 3110, "refused": 10}
     )
-    trouble = Trouble(EPOCH + 1000 - ago, reason)
+    trouble = LastProblem(EPOCH + 1000 - ago, reason)
     bad = Tally(in_flight=32, answered=269, retries=800, statuses={"failed": 269}, trouble=trouble)
     return dict(zip(PANEL, (fine, fine, bad), strict=True))
 
@@ -344,7 +344,7 @@ def test_no_width_breaks_it_nor_a_number(clock, width):
         unpriced=1,
         statuses={"failed": 29_999_999},
         limits={"rpm": 3000.0},
-        trouble=Trouble(EPOCH, "長い理由 " * 99),
+        trouble=LastProblem(EPOCH, "長い理由 " * 99),
     )
     lines = shown(dict.fromkeys(planned, tally), planned, width, cap=(1e6, 17.0), height=60)
     assert max(map(cell_len, lines)) <= width

@@ -154,7 +154,7 @@ def test_a_record_of_a_batch_that_is_damaged_stops_everything(tmp_path, capsys, 
     Parts(str(tmp_path)).keep(PART)
     (record,) = (tmp_path / "batches").iterdir()
     record.write_bytes(data)
-    with pytest.raises(LedgerError, match=r"batches/m\.json: is no record of a batch"):
+    with pytest.raises(LedgerError, match=r"batches/m\.json: this record of a batch is damaged"):
         list(Parts(str(tmp_path)))
     assert main(["batches", str(tmp_path)]) == 1
     assert capsys.readouterr().err.count("\n") == 1

@@ -100,7 +100,7 @@ def test_a_429_is_waited_for_and_a_500_tried_again(server, environ, tmp_path):
 def test_what_a_429_asks_to_wait_is_read(server, environ, tmp_path):
     server.faults = [(429, {"Retry-After": "600"})]
     found = rank([POOL], tmp_path, environ, "jina:m")
-    assert "asks to wait 10 minutes" in found.asker.disabled["jina:m"].message
+    assert "asks us to wait 10 minutes" in found.asker.disabled["jina:m"].message
 
 
 @pytest.mark.parametrize("body", ['"slow down"', '["slow down"]', "7", "null", "no JSON"])

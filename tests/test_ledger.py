@@ -205,7 +205,7 @@ def test_a_ledger_without_a_run_writes_nothing(tmp_path):
         ledger.append([reply_to(1)])
     assert len(ledger) == 0
     assert list(read_rows(str(tmp_path))) == []
-    assert not ledger.exhausted
+    assert not ledger.storage_full
     ledger.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -245,7 +245,7 @@ def test_a_full_disk_keeps_what_is_in_flight_and_says_so(small_disk):
     ledger = Ledger(str(small_disk), "run")
     in_flight = [reply_to(i, "x" * 100_000) for i in range(20)]
     kept = []
-    while not ledger.exhausted:
+    while not ledger.storage_full:
         reply = reply_to(1000 + len(kept), "x" * 50_000)
         ledger.append([reply])
         kept.append(reply)

@@ -274,7 +274,7 @@ def test_a_429_pauses_the_other_calls_of_the_judge(fakes, environ, tmp_path):
 def test_a_wish_to_wait_too_long_ends_the_run_for_now(fakes, environ, tmp_path):
     fakes.faults = [Fault("429", retry_after=600)]
     asker = ask([POOL], tmp_path, key_for(environ, "openai"))
-    assert "asks to wait 10 minutes" in asker.stopped
+    assert "asks us to wait 10 minutes" in asker.stopped
     assert asker.books == []
     assert len(fakes.journal) <= REQUESTS
 

@@ -69,7 +69,7 @@ def test_a_run_that_asks_other_questions_than_the_last_one_there_says_so(tmp_pat
 def test_a_ledger_that_was_asked_by_other_prompts_is_refused(tmp_path, written):
     (tmp_path / "replies").mkdir()
     (tmp_path / "replies/_prompts.json").write_text(json.dumps(written))
-    told = f"asked by prompts {written['version']}, .* name another --out or --ledger"
+    told = f"prompt version {written['version']}, .* name another --out or --ledger"
     for opened in (salt_of, lambda out: Ledger(out, "run")):
         with pytest.raises(LedgerError, match=told):
             opened(str(tmp_path))

@@ -191,7 +191,7 @@ def test_a_death_on_ray_is_one_line_that_says_how_to_go_on(name, verbose):
         raise error
     said = str(caught.value)
     assert says in said
-    assert said.endswith("the same command goes on from here")
+    assert said.endswith("run the same command again to resume")
     assert "\n" not in said
 
 

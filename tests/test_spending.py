@@ -424,7 +424,7 @@ def interrupted(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def test_batches_outlive_an_interrupt(interrupted: Interrupted) -> None:
     assert interrupted.status == 1, interrupted.printed
     assert "batches stay at their providers" in interrupted.printed
-    assert "the same command goes on from here" in interrupted.printed
+    assert "run the same command again to resume" in interrupted.printed
     states = ("in_progress", "in_progress", "")
     for judge, state in zip(crash.DEFAULT_JUDGES, states, strict=True):
         (row,) = [line for line in interrupted.listed.splitlines() if line.startswith(judge)]

@@ -115,15 +115,15 @@ def _is_prose(verdict: type[BaseModel]) -> bool:
 
 
 def read_response(verdict: type[V], text: str) -> V | str:
-    """Parse an answer; return the response, or the reason why it is invalid. See `read_wrapped`."""
+    """Parse an answer as `read_response_and_wraps` does; return the response, or why it is invalid."""
     return read_response_and_wraps(verdict, text)[0]
 
 
 def read_response_and_wraps(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...]]:
     """Parse an answer; return the response (or why it is invalid) and the wraps around it.
 
-    A text that cannot be parsed as it is, is parsed without its wrapping (`unwrapped`). The order
-    of fields does not matter; a field that is given twice must have the same value. A number in
+    A text that cannot be parsed as it is, is parsed without its wrapping (`unwrap_answer`). The
+    order of fields does not matter; a field that is given twice must have the same value. A number in
     quotes counts as the number (wrap ``quotes``) if it is digits with an optional sign and point.
     """
     if _is_prose(verdict):
@@ -286,9 +286,9 @@ class Request:
     JSON schema. ``query`` and ``documents`` are what ``user`` was rendered from; only free judges
     use them (`SyntheticFeatures`), and they are never sent anywhere.
 
-    Where ``marks`` is given, both prompts contain the placeholder `CODE` for the code of their
-    delimiters. `marked` fills it in when the request is sent, from a secret salt that no input text
-    can know. The key is of the prompts with the placeholder, so it is the same in every ledger.
+    Where ``marks`` is given, both prompts contain `CODE_PLACEHOLDER` for the code of their
+    delimiters. `with_codes` fills it in when the request is sent, from a secret salt that no input
+    text can know. The key is of the prompts with the placeholder, so it is the same in every ledger.
     """
 
     judge: Judge
@@ -303,7 +303,7 @@ class Request:
     query_id: str = field(default="", repr=False)
     """Id of the query, by which recorded judges find their answer; it is never sent."""
     marks: tuple[str, ...] | None = field(default=None, repr=False)
-    """Texts from which, with the salt, the code is hashed; None: the prompts have no `CODE`."""
+    """Texts from which, with the salt, the code is hashed; None: the prompts have no code."""
     prefix_ends: tuple[int, ...] = field(default=(), repr=False)
     """Where prefixes of ``user`` end that other requests share, as offsets in characters."""
     key_override: str = field(default="", repr=False)

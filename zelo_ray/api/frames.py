@@ -82,7 +82,7 @@ def is_nested(value: object) -> bool:
 
 
 def pool_lines(pools: Any) -> bytes:
-    """Convert pools in memory to JSON lines; see `pools_told`."""
+    """Convert pools in memory to JSON lines; see `convert_pools`."""
     return convert_pools(pools, {})[0]
 
 

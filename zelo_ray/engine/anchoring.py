@@ -33,7 +33,7 @@ _FILE = "_examples.json"  # readers of a folder of data pass over names that beg
 def with_chosen_examples(
     options: Annotating, shards: Sequence[str], say: Callable[[str], None], *, keep: bool = True
 ) -> Annotating:
-    """Return the options with the examples chosen from ``anchors_from``; see `examples_of`.
+    """Return the options with the examples chosen from ``anchors_from``; see `choose_examples`.
 
     They stay as they are where ``anchors`` is given, or was chosen before.
     """
@@ -72,7 +72,9 @@ def choose_examples(
     texts = _kept(fs, path)
     before = " as before" if whose in texts else ""
     if texts and not before:
-        say(f"other examples than those of {', '.join(sorted(texts))}: all is asked anew")
+        say(
+            f"other examples than those of {', '.join(sorted(texts))}: everything will be asked again"
+        )
     text = texts.get(whose) or _chosen(place, shards, options)
     if keep and not before:
         write_durably(fs, path, orjson.dumps({**texts, whose: text}, option=orjson.OPT_INDENT_2))
@@ -102,7 +104,7 @@ def _kept(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
         raise InputError(
             f"{path}: the worked examples that were chosen cannot be read "
             f"({shorten_error(error)}); bring "
-            "the file back from a copy, or remove it, and all may be asked anew by others"
+            "the file back from a copy, or remove it, and everything may be asked again with others"
         ) from None
     return texts
 

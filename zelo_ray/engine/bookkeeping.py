@@ -30,7 +30,7 @@ _LINGER = 0.005  # seconds in which replies gather, to be synced together
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Trouble:
+class LastProblem:
     """A reason why a request failed or was repeated, and when, in seconds since 1970."""
 
     at: float = 0.0
@@ -51,7 +51,7 @@ class Tally:
     batched: int = 0
     """requests that lie in batches at the provider"""
     answered: int = 0
-    """requests that were asked and came to an end, well or not"""
+    """finished requests, successful or not"""
     retries: int = 0
     throttled: int = 0
     """responses that said that the account's rate was exceeded"""
@@ -72,7 +72,7 @@ class Tally:
     """what had to be taken off answers before they could be read: think, fence, talk"""
     limits: dict[str, float] = field(default_factory=dict)
     """the limits in force over all callers, a minute or a day; empty where none are known"""
-    trouble: Trouble = Trouble()
+    trouble: LastProblem = LastProblem()
     """the last failure or retry"""
     disabled: Disabled | None = None
     """why it is asked nothing more, as the coordinator knows; None while it is asked"""
@@ -91,14 +91,14 @@ class Tally:
         self.answered += 1
         self.statuses[status] = self.statuses.get(status, 0) + 1
         if status != "ok":
-            self.trouble = Trouble(at, reason or status)
+            self.trouble = LastProblem(at, reason or status)
         for wrap in wraps:
             self.wrapped[wrap] = self.wrapped.get(wrap, 0) + 1
 
     def count_retry(self, reason: str, at: float) -> None:
         """Count a request that is to be repeated, with the reason and the time as in `end`."""
         self.retries += 1
-        self.trouble = Trouble(at, reason)
+        self.trouble = LastProblem(at, reason)
 
     def count_skipped(self, judge: str, planned: int, own_answers: int, step: Step) -> None:
         """Count what needs no call of this judge's requests on a pool.
@@ -162,8 +162,10 @@ class LedgerWriter:
         self._ledger, self._run_id, self._prices, self._clock = ledger, run_id, prices, clock
         self._waiting: list[tuple[Reply, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._writer = ThreadPoolExecutor(1)  # its own thread, so that no reply waits behind a plan
-        self.exhausted = ledger.exhausted
+        self._executor = ThreadPoolExecutor(
+            1
+        )  # its own thread, so that no reply waits behind a plan
+        self.storage_full = ledger.storage_full
         """whether storage was so full at the last look that no further call may be made"""
 
     async def keep(
@@ -237,8 +239,8 @@ class LedgerWriter:
             group, self._waiting = self._waiting, []
             try:
                 replies = [reply for reply, _ in group]
-                await loop.run_in_executor(self._writer, self._ledger.append, replies)
-                self.exhausted = self._ledger.exhausted
+                await loop.run_in_executor(self._executor, self._ledger.append, replies)
+                self.storage_full = self._ledger.storage_full
             except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
                 for receipt in (receipt for _, receipt in group if not receipt.done()):
                     receipt.set_exception(error)
@@ -311,10 +313,9 @@ def overcharged(what: str, spent: float, reserved: float) -> Disabled:
     """Return the reason to ask a judge nothing more that charges more than was reserved."""
     return Disabled(
         StopReason.EXCESS,
-        f"{what} cost {format_dollars(spent)}, and could cost {format_dollars(reserved)} "
-        "at most by what was asked "
-        "for; --max-usd cannot hold with a server that does not keep to the output limit, or to a "
-        "service tier",
+        f"{what} cost {format_dollars(spent)}, but the request allowed at most "
+        f"{format_dollars(reserved)}; --max-usd cannot be kept with a server that exceeds the output "
+        "limit or the service tier",
     )
 
 

@@ -15,11 +15,11 @@ from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.durable import FULL
-from zelo_ray.engine.effort import NO_BOUND, Channel, Effort, with_limit
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.prompt_cache import GoOn
 from zelo_ray.engine.request_runner import RequestRunner
+from zelo_ray.engine.request_state import NO_BOUND, Channel, RequestState, with_limit
 from zelo_ray.engine.tokens import bound_tokens, measure_request, raise_limit
 from zelo_ray.engine.turnstile import Turnstile
 from zelo_ray.errors import LedgerError
@@ -46,7 +46,7 @@ class JudgeCaller(RequestRunner[Channel]):
 
     Args:
         options: the job's options.
-        lines: a channel for each judge that it calls.
+        channels: a channel for each judge that it calls.
         writer: the writer that keeps replies.
         budget: the budget of their calls.
         clock: the time.
@@ -57,7 +57,7 @@ class JudgeCaller(RequestRunner[Channel]):
     def __init__(
         self,
         options: AnnotateOptions,
-        lines: Iterable[Channel],
+        channels: Iterable[Channel],
         writer: LedgerWriter,
         budget: BudgetClient,
         clock: Clock,
@@ -65,7 +65,7 @@ class JudgeCaller(RequestRunner[Channel]):
         ledger: Ledger,
         exposure: Exposure,
     ) -> None:
-        super().__init__(options, lines, writer, budget, clock)
+        super().__init__(options, channels, writer, budget, clock)
         self._ledger, self._exposure = ledger, exposure
         self._turnstile = Turnstile()
 
@@ -107,7 +107,7 @@ class JudgeCaller(RequestRunner[Channel]):
         One of the judge's slots is held until it is kept: so a kill costs no more.
         """
         await channel.trial.begin()  # without a slot: who has one goes on
-        effort, request = Effort(), request.with_codes(self._ledger.salt)
+        effort, request = RequestState(), request.with_codes(self._ledger.salt)
         try:
             async with channel.slots:
                 while not effort.ended and await self._prepare_call(request, channel, effort):
@@ -121,9 +121,9 @@ class JudgeCaller(RequestRunner[Channel]):
                     if wait:
                         await self.sleep(wait)
         finally:
-            self._give_up(channel, channel.trial.end(effort.last))
+            self._give_up(channel, channel.trial.end(effort.last_answer))
 
-    def _limit_of(self, request: Request, channel: Channel, effort: Effort) -> int:
+    def _limit_of(self, request: Request, channel: Channel, effort: RequestState) -> int:
         """Return the number of tokens that an answer may have.
 
         Where money is capped it is what answers of this kind keep to, for so much is reserved. One
@@ -139,7 +139,7 @@ class JudgeCaller(RequestRunner[Channel]):
             return channel.estimates.limit_for(response_model_name(request.response_model), cut_at)
         return raise_limit(int(judge_limit), cut_at) if cut_at else int(judge_limit)
 
-    async def _prepare_call(self, request: Request, channel: Channel, effort: Effort) -> bool:
+    async def _prepare_call(self, request: Request, channel: Channel, effort: RequestState) -> bool:
         """Wait until judge, budget and limits allow a call; return False when none may be made.
 
         Nothing is reserved while nothing comes back from the judge.
@@ -153,10 +153,12 @@ class JudgeCaller(RequestRunner[Channel]):
                 if not await self._reserve(request, channel, effort):
                     return False
                 if effort.is_probe or not channel.circuit_breaker.is_open:
-                    await self._exposure.add(effort.dollars)
+                    await self._exposure.add(effort.reserved_dollars)
                     return True
-                self.budget.give_back(effort.dollars, 0.0)  # it went away meanwhile
-                channel.limiter.correct(effort.cost, dict.fromkeys(effort.cost, 0.0))
+                self.budget.give_back(effort.reserved_dollars, 0.0)  # it went away meanwhile
+                channel.limiter.correct(
+                    effort.reserved_quota, dict.fromkeys(effort.reserved_quota, 0.0)
+                )
             return False
         finally:
             channel.tally.waiting -= 1
@@ -175,7 +177,7 @@ class JudgeCaller(RequestRunner[Channel]):
         finally:
             await channel.slots.acquire()
 
-    async def _reserve(self, request: Request, channel: Channel, effort: Effort) -> bool:
+    async def _reserve(self, request: Request, channel: Channel, effort: RequestState) -> bool:
         """Reserve money and a place in the rate limit; return False when no call may be made."""
         effort.size = size = effort.size or measure_request(request)
         effort.limit = self._limit_of(request, channel, effort)
@@ -184,28 +186,28 @@ class JudgeCaller(RequestRunner[Channel]):
             usage = channel.estimates.tight_upper_bound(size, effort.bound, effort.limit)
         else:
             usage = channel.estimates.upper_bound(size, effort.limit or None)
-        effort.dollars = highest_price(channel.judge, usage, self.options.prices)
-        if not await self.budget.take(effort.dollars):
+        effort.reserved_dollars = highest_price(channel.judge, usage, self.options.prices)
+        if not await self.budget.take(effort.reserved_dollars):
             self._disable_when_money_is_short(channel)
             return False
         expected = channel.provider.limit_tokens(channel.estimates.expected(size))
-        effort.cost = {"rpm": 1, "rpd": 1, **expected}
-        if await channel.limiter.admit(effort.cost):
+        effort.reserved_quota = {"rpm": 1, "rpd": 1, **expected}
+        if await channel.limiter.admit(effort.reserved_quota):
             await self._turnstile.wait_turn()
             if channel.limiter.spent_day or not (self.stopped or channel.disabled):
                 return True
-        self.budget.give_back(effort.dollars, 0.0)
+        self.budget.give_back(effort.reserved_dollars, 0.0)
         if channel.limiter.spent_day:
             self.disable_judge(channel.judge.name, _SPENT_DAY)
         return False
 
-    async def _call_once(self, request: Request, channel: Channel, effort: Effort) -> float:
+    async def _call_once(self, request: Request, channel: Channel, effort: RequestState) -> float:
         """Make one call; return the seconds to wait before the next, if another is needed."""
         effort.calls += 1
         channel.failure_detector.record_call(self.clock.now())
         wait, billed = 0.0, True
         spent: float | None = 0.0
-        effort.unsettled = effort.answered = effort.uncounted = False
+        effort.possibly_billed = effort.answered = effort.uncounted = False
         error = ""
         try:
             if effort.reasks:
@@ -220,28 +222,28 @@ class JudgeCaller(RequestRunner[Channel]):
             self._count_failure(request, channel, trouble, effort)
             status = trouble.status if effort.ended else "failed"
             answer = Answer(status, "", trouble.billed or Usage(), reason=str(trouble))
-            effort.last = None if status == "failed" else answer
-            billed, effort.unsettled = trouble.billed is not None, trouble.unsettled
+            effort.last_answer = None if status == "failed" else answer
+            billed, effort.possibly_billed = trouble.billed is not None, trouble.unsettled
             if not (effort.ended or channel.disabled):
                 wait = await self._back_off(request, channel, trouble, effort)
         except Refused as refusal:
             effort.ended = effort.answered = True
-            answer = effort.last = Answer(refusal.status, "", Usage(), reason=str(refusal))
+            answer = effort.last_answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
             self._record_reply(channel)
         except Fatal as fatal:
             self._disable(channel, StopReason.FATAL, fatal.detail)
             answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
         except Exception:  # whatever it is, the call may have been billed
-            effort.unsettled = True
+            effort.possibly_billed = True
             self._release_reserved(channel, effort, None)
             raise
         try:
             if billed or (effort.ended and not channel.disabled):
                 spent = await self._keep(request, channel, answer, effort)
-                effort.unsettled |= spent is None and self.budget.capped
+                effort.possibly_billed |= spent is None and self.budget.capped
                 effort.uncounted = spent is None and not answer.usage.has_tokens
         except Exception:  # a billed answer that is not kept still counts as spent
-            effort.unsettled = True
+            effort.possibly_billed = True
             raise
         finally:
             self._release_reserved(channel, effort, spent)
@@ -250,7 +252,7 @@ class JudgeCaller(RequestRunner[Channel]):
             self._disable(channel, StopReason.ERROR, error)
         return wait
 
-    def _end_or_ask_again(self, channel: Channel, answer: Answer, effort: Effort) -> None:
+    def _end_or_ask_again(self, channel: Channel, answer: Answer, effort: RequestState) -> None:
         """Decide whether an answer is the last one to its request."""
         judge_limit = channel.judge.options.get("max_output_tokens") or 0
         if answer.status == "truncated" and 0 < effort.limit < judge_limit:
@@ -258,10 +260,10 @@ class JudgeCaller(RequestRunner[Channel]):
         elif answer.status == "invalid" and effort.reasks < self.options.reasks:
             effort.reasks += 1
         else:
-            effort.ended, effort.last = True, answer
+            effort.ended, effort.last_answer = True, answer
 
     def _count_failure(
-        self, request: Request, channel: Channel, trouble: Retry, effort: Effort
+        self, request: Request, channel: Channel, trouble: Retry, effort: RequestState
     ) -> None:
         """Count a call that came to nothing, for its request and for its judge.
 
@@ -272,21 +274,21 @@ class JudgeCaller(RequestRunner[Channel]):
         throttled = trouble.kind is RetryKind.THROTTLED
         if throttled or trouble.status != "failed":  # something came back
             breaker.record_answer()
-            effort.troubles += _THROTTLED_COST if throttled else 1
+            effort.attempts_used += _THROTTLED_COST if throttled else 1
         else:
             if effort.missed_after is None:
                 effort.missed_after = breaker.answers
             suspect = breaker.answers > effort.missed_after
             breaker.record_failure(trouble, request.key, is_probe=effort.is_probe, suspect=suspect)
-            effort.troubles += self._attempts_lost(channel, trouble, effort, suspect=suspect)
-        effort.ended = effort.troubles >= self.options.attempts
+            effort.attempts_used += self._attempts_lost(channel, trouble, effort, suspect=suspect)
+        effort.ended = effort.attempts_used >= self.options.attempts
         now = self.clock.now()
         self._give_up(
             channel, channel.failure_detector.record_failure(trouble, now, away=breaker.is_open)
         )
 
     def _attempts_lost(
-        self, channel: Channel, trouble: Retry, effort: Effort, *, suspect: bool
+        self, channel: Channel, trouble: Retry, effort: RequestState, *, suspect: bool
     ) -> float:
         """Return how many attempts of its request a failed call counts for.
 
@@ -303,39 +305,47 @@ class JudgeCaller(RequestRunner[Channel]):
             return 0.0
         return _DOUBTFUL_COST if breaker.is_open else 1.0
 
-    def _release_reserved(self, channel: Channel, effort: Effort, spent: float | None) -> None:
+    def _release_reserved(
+        self, channel: Channel, effort: RequestState, spent: float | None
+    ) -> None:
         """Give back what was reserved for a call, but for what it may have cost."""
-        if effort.unsettled:
-            channel.tally.unsettled += effort.dollars
+        if effort.possibly_billed:
+            channel.tally.unsettled += effort.reserved_dollars
             self._exposure.keep_possibly_billed(
-                effort.dollars, channel.judge.name if effort.uncounted else ""
+                effort.reserved_dollars, channel.judge.name if effort.uncounted else ""
             )
         else:
-            self._exposure.remove(effort.dollars)
-        unknown = spent is None or effort.unsettled
-        self.budget.give_back(effort.dollars, effort.dollars if unknown else spent or 0.0)
+            self._exposure.remove(effort.reserved_dollars)
+        unknown = spent is None or effort.possibly_billed
+        self.budget.give_back(
+            effort.reserved_dollars, effort.reserved_dollars if unknown else spent or 0.0
+        )
 
     def _refuse_excess(
         self,
         request: Request,
         channel: Channel,
         answer: Answer,
-        effort: Effort,
+        effort: RequestState,
         spent: float | None,
     ) -> None:
         """Disable a judge that costs more than was reserved, since no cap can be kept then."""
-        if self.budget.capped and spent is not None and spent > effort.dollars + NOTHING:
+        if self.budget.capped and spent is not None and spent > effort.reserved_dollars + NOTHING:
             tokens, limit = answer.usage.output_tokens, request.output_limit or 0
             what = f"an answer of {tokens:,} tokens (limit {limit:,})"
-            self.disable_judge(channel.judge.name, overcharged(what, spent, effort.dollars))
+            self.disable_judge(
+                channel.judge.name, overcharged(what, spent, effort.reserved_dollars)
+            )
 
     async def _keep(
-        self, request: Request, channel: Channel, answer: Answer, effort: Effort
+        self, request: Request, channel: Channel, answer: Answer, effort: RequestState
     ) -> float | None:
         """Keep an answer, and learn from it; return what it cost."""
         channel.limiter.learn_limits(answer.rates)
         if answer.usage.input_tokens:
-            channel.limiter.correct(effort.cost, channel.provider.limit_tokens(answer.usage))
+            channel.limiter.correct(
+                effort.reserved_quota, channel.provider.limit_tokens(answer.usage)
+            )
             kind, cut = response_model_name(request.response_model), answer.status == "truncated"
             channel.estimates.learn(
                 effort.size or measure_request(request), answer.usage, kind, cut=cut
@@ -351,7 +361,7 @@ class JudgeCaller(RequestRunner[Channel]):
         if effort.ended:
             reason = strip_name(answer.reason, channel.judge.name)
             channel.tally.count_ended(answer.status, reason, self.clock.date(), effort.wraps)
-        if self.writer.exhausted:
+        if self.writer.storage_full:
             self.stop(FULL)
         return spent
 
@@ -376,7 +386,7 @@ class JudgeCaller(RequestRunner[Channel]):
             self.disable_judge(channel.judge.name, budget_used_up(self.options.max_usd or 0.0))
 
     async def _back_off(
-        self, request: Request, channel: Channel, trouble: Retry, effort: Effort
+        self, request: Request, channel: Channel, trouble: Retry, effort: RequestState
     ) -> float:
         """Return the seconds before the request's next call: the server's delay, or a random one.
 
@@ -392,7 +402,7 @@ class JudgeCaller(RequestRunner[Channel]):
         )
         if trouble.delay is not None and trouble.delay > longest_wait:
             wait = f"{trouble.delay / 60:.0f} minutes"
-            what = f"{trouble.detail}; the server asks to wait {wait}: go on later"
+            what = f"{trouble.detail}; the server asks us to wait {wait}; run again later"
             self._disable(channel, StopReason.THROTTLED if throttled else StopReason.SILENT, what)
             return 0.0
         if channel.circuit_breaker.is_open and not throttled:

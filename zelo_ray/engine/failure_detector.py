@@ -82,8 +82,8 @@ class FailureDetector:
             return None
         return Disabled(
             StopReason.THROTTLED,
-            f"nothing but 429 (rate limit) for {_in_words(alike)}; see what "
-            "the account may do, and who else uses it; raise --patience, or run the same command "
+            f"nothing but 429 (rate limit) for {_in_words(alike)}; check "
+            "the account's limits and who else uses it; raise --patience, or run the same command "
             "later: nothing is lost",
         )
 

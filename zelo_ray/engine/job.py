@@ -32,7 +32,7 @@ class Watch(Protocol):
 
 
 def with_absolute_places(options: Asking) -> Asking:
-    """Return the options with absolute places; see `absolute`."""
+    """Return the options with absolute places; see `absolute_place`."""
     places = {"out": absolute_place(options.out), "ledger": absolute_place(options.ledger_dir)}
     return options.model_copy(update=places)
 

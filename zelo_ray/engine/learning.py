@@ -27,7 +27,7 @@ def read_human_grades(options: AnnotateOptions) -> pa.Table | None:
     """Read the human grades that a job was given, one a document; None without any.
 
     Returns:
-        The columns of `grades_at`.
+        The columns of `read_grades`.
 
     Raises:
         InputError: they cannot be read.

@@ -17,7 +17,6 @@ from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.calling import JudgeCaller
 from zelo_ray.engine.circuit_breaker import CircuitBreaker
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.effort import Channel
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.failure_detector import FailureDetector
 from zelo_ray.engine.ledger import Ledger
@@ -25,6 +24,7 @@ from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.limiter_client import LimiterClient
 from zelo_ray.engine.prompt_cache import PromptCacheScheduler
 from zelo_ray.engine.quota import OwnQuota, Quota
+from zelo_ray.engine.request_state import Channel
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.engine.trial import FirstRequests, has_judged
 from zelo_ray.errors import LedgerError
@@ -81,9 +81,9 @@ class OnlineClient(JudgeCaller):
         self._connections: dict[tuple[str, Settings], Connection] = {}
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
         budget = BudgetClient(uuid.uuid4().hex, shared_budget, clock=clock)
-        lines = [self._connect(judge, options, environ, clock) for judge in judges]
+        channels = [self._connect(judge, options, environ, clock) for judge in judges]
         exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
-        super().__init__(options, lines, writer, budget, clock, ledger=ledger, exposure=exposure)
+        super().__init__(options, channels, writer, budget, clock, ledger=ledger, exposure=exposure)
         self._protocol = find_protocol(options.protocol)
         self._panel = self._protocol.judges_in_scope(judges, panel, options)
         self._asked: dict[str, asyncio.Future[None]] = {}

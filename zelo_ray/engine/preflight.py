@@ -50,7 +50,7 @@ def files_to_judge(
 
 
 def refuse_pending_batches(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
-    """Refuse to ask online what lies in batches, as it is paid for.
+    """Refuse online requests that were already submitted in a batch, as that is paid for.
 
     Raises:
         PanelError: a judge that is to be asked online has open batches.

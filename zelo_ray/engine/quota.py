@@ -39,7 +39,7 @@ class RateLimiters:
         return self._limiter(account, now).pause(seconds, now)
 
     def record_answer(self, account: Account) -> None:
-        """Do as `Quota.hear`, at once."""
+        """Do as `Quota.record_answer`, at once."""
         self._limiter(account, self._clock.now()).record_answer()
 
     def _limiter(self, account: Account, now: float) -> Limiter:

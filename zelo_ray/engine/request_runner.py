@@ -29,7 +29,7 @@ class RequestRunner(Generic[L]):
 
     Args:
         options: the job's.
-        lines: a channel for each judge that it asks.
+        channels: a channel for each judge that it asks.
         writer: the writer that keeps replies.
         budget: the budget of their calls.
         clock: the time.
@@ -38,13 +38,13 @@ class RequestRunner(Generic[L]):
     def __init__(
         self,
         options: AnnotateOptions,
-        lines: Iterable[L],
+        channels: Iterable[L],
         writer: LedgerWriter,
         budget: BudgetClient,
         clock: Clock,
     ) -> None:
         self.options, self.writer, self.budget, self.clock = options, writer, budget, clock
-        self.channels = {channel.judge.name: channel for channel in lines}
+        self.channels = {channel.judge.name: channel for channel in channels}
         self.halt = asyncio.Event()
         self.stopped = ""
         """why nothing new is asked or waited for; empty while it is"""

@@ -99,7 +99,7 @@ class Estimates:
 
         Args:
             size: of the request in bytes.
-            bound: of its tokens; see `bound_of`.
+            bound: of its tokens; see `bound_tokens`.
             limit: tokens that the answer may have.
         """
         if self._beyond is None:
@@ -147,7 +147,7 @@ class Estimates:
         Args:
             opening: that all of them have; 0 if they have several.
             tokens: of each.
-            bound: of all together; see `bound_of`.
+            bound: of all together; see `bound_tokens`.
         """
         if len(tokens) >= _FEW and all(tokens) and bound:
             self._beyond = max(self._beyond or 0.0, sum(tokens) / bound)

@@ -23,7 +23,7 @@ TAB = "\t"
 _SEPARATORS = (TAB, ",", ";")
 """The separators; the first that the header contains counts. Some spreadsheets write semicolons."""
 _RATINGS = ["doc_id", "score", "std_error", "comparisons", "rank", "wins"]
-"""The header of a table that ``fit`` writes for people, whose texts are guarded (`guard`)."""
+"""Header of a table that ``fit`` writes for people, with guarded texts (`guard_formula`)."""
 _LONGEST = 2**31 - 1
 
 

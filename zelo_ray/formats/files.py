@@ -57,7 +57,7 @@ def read_blocks(url: str) -> Iterator[bytes]:
 def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:
     """Yield the place (``file:number``) and the bytes of each line that is not blank.
 
-    If the file does not exist, its parts are read (`pieces`).
+    If the file does not exist, its parts are read (`part_files`).
     """
     for place in part_files(url) or [url]:
         number = 0

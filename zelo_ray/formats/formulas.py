@@ -13,5 +13,5 @@ def guard_formula(text: str) -> str:
 
 
 def unguard_formula(text: str) -> str:
-    """Undo `guard`."""
+    """Undo `guard_formula`."""
     return text[1:] if text.startswith("'") and guard_formula(text[1:]) == text else text

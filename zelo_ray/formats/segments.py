@@ -55,7 +55,7 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
 
 
 def reply_from_row(row: Mapping[str, Any]) -> Reply:
-    """Build a reply from a row of `row_of`, without unknown columns."""
+    """Build a reply from a row of `parse_row`, without unknown columns."""
     return Reply(*_VALUES(row))
 
 

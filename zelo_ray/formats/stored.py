@@ -25,7 +25,7 @@ class StoredTable:
     """A stored table, of which each method opens one file after another.
 
     Args:
-        url: of a Parquet file; if it does not exist, its parts are read (`pieces`).
+        url: of a Parquet file; if it does not exist, its parts are read (`part_files`).
         schemas: it must have all columns of one of these, and may have others.
 
     Raises:
@@ -190,7 +190,7 @@ def _check_values(url: str, table: pa.Table) -> pa.Table:
 
 
 def read_table_rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place and the content of each row of a Parquet file, or of one for `text_rows`.
+    """Yield place and content of each row of a Parquet file, or of one for `read_text_rows`.
 
     Raises:
         InputError: the file, or a row, cannot be read.

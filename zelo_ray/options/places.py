@@ -73,7 +73,7 @@ def read_text(place: str) -> str:
 
 
 def read_words(place: str) -> str:
-    """Return a text as `text_at` does, but refuse a single word, which must be a file name.
+    """Return a text like `read_text_or_literal`, but refuse one word, which must be a file name.
 
     Raises:
         ValueError: there is no such file, it cannot be read, or it is empty or too long.

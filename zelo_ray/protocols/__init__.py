@@ -5,7 +5,7 @@ one of the user's own, named ``my_module:PROTOCOL`` or ``path/to/file.py:PROTOCO
 plain generator: it yields a list of requests (a round), is sent the list of replies, and returns
 its judgments. It imports no client, no event loop, no Ray and no file system, so to resume is to
 run it again. Parts that need not wait for each other, such as the debates of different judges, are
-generators of their own, which it yields as `Apart`.
+generators of their own, which it yields as `Parallel`.
 """
 
 from collections.abc import Iterable, Mapping

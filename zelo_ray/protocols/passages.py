@@ -55,7 +55,7 @@ def select_passages(text: str, query: str, size: int, budget: int) -> str:
     judges and pairs.
 
     Args:
-        text: of a document that is too long, `unforged`.
+        text: of a document that is too long, `strip_passage_numbers`.
         query: what it is judged for.
         size: bytes of a passage with its number, at most; more than `_NUMBER`.
         budget: bytes of what is shown, at most.

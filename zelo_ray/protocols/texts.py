@@ -108,7 +108,7 @@ def delimit(name: str, text: str, code: str = CODE_PLACEHOLDER) -> str:
 
 
 def criteria_block(name: str, words: str) -> str:
-    """Write the user's own criteria for the prompt; `CODE` is in their markers."""
+    """Write the user's own criteria for the prompt; `CODE_PLACEHOLDER` is in their markers."""
     return _OWN_WORDS.format(delimit(name, break_special_tokens(words)))
 
 

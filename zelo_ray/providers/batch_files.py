@@ -85,7 +85,7 @@ async def download_lines(
     contain.
 
     Raises:
-        Retry, Refused, Fatal: as `guarded`, also in the middle of the file.
+        Retry, Refused, Fatal: as `guard_call`, also in the middle of the file.
     """
     response = await guard_call(opening.__aenter__(), caller)
     try:
@@ -105,7 +105,7 @@ async def read_json(
     """Return the result of ``read`` for the JSON that a call returns.
 
     Raises:
-        Retry, Refused, Fatal: as `guarded`, also if the response is an error; Retry also if
+        Retry, Refused, Fatal: as `guard_call`, also if the response is an error; Retry also if
             ``read`` fails.
     """
     text = await guard_call(call, caller, seconds)
@@ -125,7 +125,7 @@ async def cancel_batch(
     """Cancel a batch; one that has ended meanwhile is not an error.
 
     Raises:
-        Retry, Refused, Fatal: as `guarded`.
+        Retry, Refused, Fatal: as `guard_call`.
     """
     trouble = None
     try:

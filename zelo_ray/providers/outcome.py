@@ -218,7 +218,7 @@ async def attempt_call(
         rates: reads the account's limits from the headers.
 
     Raises:
-        Retry, Refused, Fatal: as `guarded`; Retry also if the response has no answer.
+        Retry, Refused, Fatal: as `guard_call`; Retry also if the response has no answer.
     """
     text, headers = await guard_call(call, caller)
     outcome = read_response(text, caller, reading, headers)
@@ -310,7 +310,7 @@ def classify_fault(
         )
     refused = status in _REFUSED or status in caller.filter_statuses
     if not refused:
-        detail = f"not a response of such a server; check the base URL ({detail})"
+        detail = f"this does not look like a response of the API; check the base URL ({detail})"
     if not refused or caller.is_existing_batch:
         return Fatal(detail, name=name)
     filtered = status in caller.filter_statuses or any(code in marks for code in _FILTERED)

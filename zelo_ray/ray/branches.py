@@ -101,7 +101,7 @@ def _watching(
             raise KeyboardInterrupt
         interrupted.set()
         name = signal.Signals(number).name
-        watch.say(f"{name}: waiting for the calls in flight; once more to abandon them")
+        watch.say(f"{name}: waiting for calls in flight; press again to abandon them")
         if batches:  # what lies in batches is not in flight
             watch.say(
                 "batches stay at their providers: the same command collects them, and zelo-ray "
@@ -111,7 +111,7 @@ def _watching(
     def look() -> None:
         while not ended.wait(0.5):
             if interrupted.is_set():
-                coordinator.stop.remote("interrupted; the same command goes on from here")
+                coordinator.stop.remote("interrupted; run the same command again to resume")
             with contextlib.suppress(RayError, OSError):  # a terminal that was closed is no file
                 watch.show(ray.get(coordinator.read_state.remote())[0], planned)
 

@@ -18,7 +18,7 @@ from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.protocols import Learned, load_protocol
 from zelo_ray.ray.dataset import Job, lines_dataset, parse_lines, set_up_ray_data
 
-_SETTLERS = 4  # of a small machine; else as many as there are processors
+_RESULT_ACTORS = 4  # of a small machine; else as many as there are processors
 
 
 class ResultsActor:
@@ -82,7 +82,7 @@ def build_results_on_ray(job: Job, shards: Sequence[str], learned: Learned | Non
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_cpus=0,
-        compute=ActorPoolStrategy(min_size=1, max_size=_SETTLERS),
+        compute=ActorPoolStrategy(min_size=1, max_size=_RESULT_ACTORS),
     )
     return dataset.iter_batches(batch_size=None, batch_format="pyarrow")
 
@@ -103,7 +103,7 @@ def write_results_in_parts(job: Job, census: InputCount, learned: Learned | None
         batch_size=1,
         batch_format="pyarrow",
         num_cpus=0,
-        compute=ActorPoolStrategy(min_size=1, max_size=max(_SETTLERS, cpus)),
+        compute=ActorPoolStrategy(min_size=1, max_size=max(_RESULT_ACTORS, cpus)),
     ).iter_batches(batch_size=None, batch_format="pyarrow")
     parts = sum(group.parts for group in groups)
     return collect_parts(rows, job.options, parts, judgments_only=learns_first(job, learned))

@@ -23,7 +23,7 @@ _KNOCK_SECONDS = 10.0
 _MOST = 300  # characters of what Ray says
 _NAMED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Stopped))(?:: (.*))?$", re.MULTILINE)
 _NO_TOKEN = re.compile("authenticat", re.IGNORECASE)
-_GO_ON = "nothing paid for is lost, and the same command goes on from here"
+_GO_ON = "nothing paid for is lost; run the same command again to resume"
 
 
 @contextlib.contextmanager

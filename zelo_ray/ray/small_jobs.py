@@ -37,7 +37,7 @@ def blocks_of_lines(lines: Sequence[Line]) -> Iterator[pa.Table]:
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class SmallOnlineActor:
-    """`Ask`, as an actor of its own: a block whose actor died is asked again, as by Ray Data."""
+    """`OnlineActor` without Ray Data: a block whose actor died is asked again all the same."""
 
     def __init__(self, job: Job, judges: Sequence[Judge], coordinator: Any) -> None:
         self._ask = OnlineActor(job, judges, coordinator)

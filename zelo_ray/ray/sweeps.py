@@ -41,7 +41,7 @@ from zelo_ray.ray.placement import (
 from zelo_ray.ray.small_jobs import ask_small_job, blocks_of_lines, lines_if_few
 from zelo_ray.reasons import Disabled, describe_disabled
 
-Came = tuple[Job, Summary, Mapping[str, Tally]]
+SweepResult = tuple[Job, Summary, Mapping[str, Tally]]
 """The job with the judges that are disabled, what it came to, and figures by judge."""
 
 
@@ -61,9 +61,11 @@ class Sweeps:
     ) -> None:
         self._job, self._shards, self._census = job, shards, census
         self._watch, self._timer = watch, timer
-        self._few = None if needs_parts(census.pools) else lines_if_few(census.held, census.planned)
+        self._small_job_lines = (
+            None if needs_parts(census.pools) else lines_if_few(census.held, census.planned)
+        )
 
-    def run(self, human: pa.Table | None, spent: float) -> Came:
+    def run(self, human: pa.Table | None, spent: float) -> SweepResult:
         """Ask all judges, build results, learn the judges' errors, and score.
 
         Args:
@@ -78,7 +80,7 @@ class Sweeps:
             self._timer.lap("learn and score")
         return job, summary, tallies
 
-    def _sweep(self, spent: float) -> Came:
+    def _sweep(self, spent: float) -> SweepResult:
         """Ask and build results by turns until no question waits for the answer to another."""
         job, census, timer = self._job, self._census, self._timer
         coordinator, sweeps = open_coordinator(job.options, spent, self._watch.budget), 0
@@ -125,10 +127,12 @@ class Sweeps:
                 sent.append(placed.run.remote(self._shards))
             if not (online_judges := [judge for judge in judges if judge not in away]):
                 continue
-            if self._few is None:
+            if self._small_job_lines is None:
                 online.append(online_branch(job, self._shards, coordinator, online_judges))
             else:
-                actors, refs = ask_small_job(job, self._few, coordinator, online_judges, places)
+                actors, refs = ask_small_job(
+                    job, self._small_job_lines, coordinator, online_judges, places
+                )
                 alive, handed = [*alive, *actors], [*handed, *refs]
         planned = self._census.planned
         tallies, reason, disabled = run_branches(
@@ -148,8 +152,8 @@ class Sweeps:
             return write_results_in_parts(job, self._census, learned)
         only = learns_first(job, learned)
         blocks: Iterable[Any]
-        if self._few is None:
+        if self._small_job_lines is None:
             blocks = build_results_on_ray(job, self._shards, learned)
         else:
-            blocks = map(ResultsActor(job, learned), blocks_of_lines(self._few))
+            blocks = map(ResultsActor(job, learned), blocks_of_lines(self._small_job_lines))
         return write_results(blocks, job.options, judgments_only=only)

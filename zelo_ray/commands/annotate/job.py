@@ -66,7 +66,7 @@ from zelo_ray.ray.dataset import Job
 from zelo_ray.records import Judge
 
 if TYPE_CHECKING:
-    from zelo_ray.ray.sweeps import Came
+    from zelo_ray.ray.sweeps import SweepResult
 
 
 def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None = None) -> Summary:
@@ -179,7 +179,7 @@ def _plan_while_ray_starts(
     watch: Watch,
     timer: Timer,
     human: pa.Table | None,
-) -> tuple[_Plan, "Came"]:
+) -> tuple[_Plan, "SweepResult"]:
     """Start Ray, and meanwhile plan what to ask."""
     ended, waiting = threading.Event(), _BufferedWatch(watch)
     with ThreadPoolExecutor(1) as aside:
@@ -213,7 +213,9 @@ class _BufferedWatch:
             self._watch.say(self._lines.pop(0))
 
 
-def _ask_if_needed(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
+def _ask_if_needed(
+    plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None
+) -> "SweepResult":
     """Ask, fit and write; without Ray if all replies are recorded."""
     job, census = plan.job, plan.census
     by_parts = needs_parts(census.pools)
@@ -247,7 +249,7 @@ def _on_ray(options: AnnotateOptions, timer: Timer) -> Iterator[None]:
     timer.lap("end Ray")
 
 
-def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
+def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "SweepResult":
     from zelo_ray.ray.sweeps import Sweeps  # noqa: PLC0415 - a second, paid where it is used
 
     begin_record(plan.job)

@@ -17,7 +17,7 @@ def build_contrasts(outcome: BakeoffOutcome, pools: Mapping[str, Pool]) -> list[
 
     Args:
         outcome: of the bake-off.
-        pools: by query id, those of the queries that `contrasting` names, where there are any.
+        pools: by query id, those of the queries that `contrasting_queries` names, if any.
     """
     records = []
     for run_a, run_b, q in _find_contrasts(outcome):

@@ -167,7 +167,7 @@ class Corrections:
     values: Floats | None = None
     """the corrected values of the leading measure, [rankers, queries]"""
     telling: Ints | None = None
-    """how many queries have labels that bear on a difference, [rankers, rankers]; see `Labelled`"""
+    """number of queries with labels that bear on a difference, [rankers, rankers]"""
     means: Sequence[Mean] = ()
     comparisons: Sequence[Comparison] = ()
     forecasts: Sequence[LabelForecast] = ()

@@ -70,7 +70,7 @@ def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], Make
         make_page: returns the function that renders the page.
 
     Raises:
-        OptionError, InputError, LockError: as `working`.
+        OptionError, InputError, LockError: as `open_work`.
         InputError: a cell of the file is not a valid answer, or no document is left to write.
     """
     with open_work(options, say) as work:

@@ -96,7 +96,7 @@ class Harvester:
                 fatal = next(
                     (result.detail for _, result in matches if isinstance(result, Fatal)), fatal
                 )
-                if self._ledger.exhausted:
+                if self._ledger.storage_full:
                     self._state.stop(FULL)
                     return
         except Refused as gone:  # the provider dropped results that were paid for

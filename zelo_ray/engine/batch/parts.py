@@ -108,8 +108,8 @@ def _part(name: str, data: bytes) -> BatchPart:
         wrong = True
     if wrong or part.state not in get_args(State):
         raise LedgerError(
-            f"{name}: is no record of a batch any more; what lies in that batch is paid for: put "
-            "the record back from a copy, or remove it to ask all of it again"
+            f"{name}: this record of a batch is damaged, and the batch is paid for: restore the "
+            "record from a copy, or remove it to ask all of the batch again"
         )
     return part
 

@@ -91,12 +91,12 @@ class BatchState(RequestRunner[BatchedJudge]):
     def __init__(
         self,
         options: AnnotateOptions,
-        lines: Sequence[BatchedJudge],
+        channels: Sequence[BatchedJudge],
         writer: LedgerWriter,
         budget: BudgetClient,
         clock: Clock,
     ) -> None:
-        super().__init__(options, lines, writer, budget, clock)
+        super().__init__(options, channels, writer, budget, clock)
         self.parts = Parts(options.ledger_dir)
         self.recorded_parts: dict[str, set[str]] = {}
         """by batch: keys of results that are in the ledger, of batches not wholly harvested"""

@@ -5,7 +5,7 @@ Each writer has segments of its own, so writers never meet. On a local disk `Led
 once the lines are synced to it; in an object store, once they are uploaded. A line that is damaged
 is set aside, wherever it lies: what it held is asked again.
 
-Beside it lies an index, which may be lost at any time: see `keeping` and `table`.
+Beside it lies an index, which may be lost at any time: see `index_upkeep` and `table`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from zelo_ray.engine.ledger.spending import (
 )
 from zelo_ray.engine.ledger.table import FINAL, STATUSES, TRUNCATED
 from zelo_ray.engine.ledger.totals import Payer
-from zelo_ray.engine.ledger.writing import Writer, drop_reserves, writer_of
+from zelo_ray.engine.ledger.writing import SegmentWriter, drop_reserves, writer_of
 from zelo_ray.errors import LedgerError
 from zelo_ray.formats.segments import parse_row, reply_from_row, reply_to_line
 from zelo_ray.records import Reply
@@ -102,7 +102,7 @@ class Ledger:
             run_id=run_id,
         )
         self._index = self._known.index
-        self._writer: Writer | None = None
+        self._writer: SegmentWriter | None = None
         if run_id:
             name = f"{self._folder}/{self._known.mine}"
             self._writer = writer_of(self._fs, name, clock)
@@ -115,9 +115,9 @@ class Ledger:
         return salt_of(self._out, keep=self._writer is not None)
 
     @property
-    def exhausted(self) -> bool:
+    def storage_full(self) -> bool:
         """Return whether storage is so full that no further call may be made."""
-        return self._writer is not None and self._writer.exhausted
+        return self._writer is not None and self._writer.storage_full
 
     def __len__(self) -> int:
         """Count the requests that have a reply. It takes a second for ten million."""
@@ -213,7 +213,7 @@ class Ledger:
         )
         raise LedgerError(
             f"{path}: the reply at byte {offset:,} has been damaged since this run "
-            "began; run again, and it is asked for anew"
+            "began; run again to request it again"
         )
 
     def _current_place(self, key: str) -> Place | None:

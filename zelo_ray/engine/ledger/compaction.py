@@ -44,7 +44,7 @@ class Compacted:
 
 
 def compact(out: str, say: Callable[[str], None] = print, clock: Clock = CLOCK) -> Compacted:
-    """Make large segments of small ones. Only while `claim` is held. A kill harms nothing.
+    """Make large segments of small ones. Only while `claim_folder` is held. A kill harms nothing.
 
     Lines stay as they are, also damaged ones. Segments that end in the middle of a line are left
     alone.

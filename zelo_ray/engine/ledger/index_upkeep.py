@@ -74,9 +74,9 @@ def mark_for_rereading(
 
 
 def update_index(out: str) -> None:
-    """Write what is missing of the index, and make few tables of many. Only while `claim` is held.
+    """Write what is missing of the index, and merge its tables into few.
 
-    Where that cannot be, nothing is lost but time.
+    Only while `claim_folder` is held. Where that cannot be, nothing is lost but time.
     """
     with contextlib.suppress(Exception):  # every storage has its own errors
         drop_stale()

@@ -54,7 +54,7 @@ def _read(fs: fsspec.AbstractFileSystem, name: str) -> str:
         return ""
     if version != _VERSION:
         raise LedgerError(
-            f"{name}: this ledger was asked by prompts {version}, and this version of zelo_ray "
-            f"asks by {_VERSION}; name another --out or --ledger"
+            f"{name}: this ledger was built with prompt version {version}, and this zelo_ray uses "
+            f"{_VERSION}; name another --out or --ledger"
         )
     return salt

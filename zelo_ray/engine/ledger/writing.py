@@ -19,11 +19,11 @@ _RESERVE_BYTES = 4 * 2**20  # room for the answers in flight when a disk fills u
 _UPLOAD_DELAYS = (0.5, 1, 2, 4, 8)  # seconds before another try
 
 
-class Writer(Protocol):
+class SegmentWriter(Protocol):
     """Writer that keeps lines in segments of its own, one after another."""
 
     @property
-    def exhausted(self) -> bool:
+    def storage_full(self) -> bool:
         """Return whether only the reserve is left, so that nothing new may be asked."""
 
     def append(self, lines: bytes) -> tuple[str, int]:
@@ -33,7 +33,7 @@ class Writer(Protocol):
         """Let go of files."""
 
 
-def writer_of(fs: fsspec.AbstractFileSystem, name: str, clock: Clock) -> Writer:
+def writer_of(fs: fsspec.AbstractFileSystem, name: str, clock: Clock) -> SegmentWriter:
     """Return the writer of segments whose names begin with ``name``.
 
     Raises:
@@ -43,7 +43,7 @@ def writer_of(fs: fsspec.AbstractFileSystem, name: str, clock: Clock) -> Writer:
 
 
 def drop_reserves(out: str) -> None:
-    """Remove what writers that were killed had reserved. Only while `claim` is held."""
+    """Remove what writers that were killed had reserved. Only while `claim_folder` is held."""
     fs, root = fsspec.url_to_fs(out)
     if "file" in fs.protocol:
         for reserve in (Path(root) / FOLDER).glob("*.reserve"):
@@ -63,11 +63,11 @@ class _LocalSegments:
             self._reserve.write_bytes(b"\1" * _RESERVE_BYTES)
 
     @property
-    def exhausted(self) -> bool:
+    def storage_full(self) -> bool:
         return not self._reserve.exists()
 
     def append(self, lines: bytes) -> tuple[str, int]:
-        if not self.exhausted:
+        if not self.storage_full:
             try:
                 return self._write(lines)
             except OSError:
@@ -110,7 +110,7 @@ class _ObjectSegments:
     def __init__(self, fs: fsspec.AbstractFileSystem, name: str, clock: Clock) -> None:
         self._fs, self._name, self._clock = fs, name, clock
         self._part, self._lines = 0, b""
-        self.exhausted = False
+        self.storage_full = False
 
     def append(self, lines: bytes) -> tuple[str, int]:
         segment, start = f"{self._name}-{self._part:04}{ENDING}", len(self._lines)

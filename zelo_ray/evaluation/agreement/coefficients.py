@@ -45,7 +45,7 @@ class Coefficient:
         return "nominal" if levels == 2 else self.weights
 
     def of(self, tables: Mapping[Kind, Floats]) -> Floats:
-        """Return its value for each table of the kind that it needs, from `counts.views`."""
+        """Return its value for each table of its kind, made by `counts.with_coincidences`."""
         table = tables[self.module.TABLE]
         return self.module.values(table, self.weighing(table.shape[-1]))
 

@@ -63,7 +63,7 @@ def differences(
         coefficients: by name; those of many raters are skipped.
         resamples: how many samples of queries are drawn.
         seed: of the samples.
-        thresholds: as in `measured.agreements`.
+        thresholds: as in `measured.measure_agreement`.
 
     Returns:
         By pair, scale and coefficient, in the order given; NaN, of no items, for two raters that

@@ -34,7 +34,7 @@ def verdict_ratings(cast: Ballots, words: Floats, turn: Ints) -> RatingMatrix:
     Args:
         cast: the votes; its queries are in the order of their ids.
         words: their verdicts, from `votes.words`, [raters, pairs].
-        turn: from `first_named`, [pairs].
+        turn: from `find_orientation`, [pairs].
     """
     grades = np.where(np.isnan(words), -1, np.nan_to_num(words * turn) + 1).astype(np.int16)
     return RatingMatrix(tuple(cast.judges), grades, cast.pairs[:, 0], 3)

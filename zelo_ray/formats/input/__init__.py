@@ -171,7 +171,7 @@ def pools_of(
     """Return the kind of input in some places, in words, and its pools; write nothing.
 
     Raises:
-        InputError, OptionError: as `bring`.
+        InputError, OptionError: as `convert_inputs`.
     """
     places = find_places(patterns, "")
     held = _without_ranked(_detect_files(list(places.files), asked, places), places)

@@ -62,7 +62,7 @@ class TextsById:
 
 
 def query_field_columns(names: Iterable[str]) -> dict[str, str]:
-    """Map roles to the columns with further fields of the query, for `gather`."""
+    """Map roles to the columns with further fields of the query, for `gather_columns`."""
     return {f"{_ABOUT}{name}": name for name in names if name not in LINE_FIELDS}
 
 

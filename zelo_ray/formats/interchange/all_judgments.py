@@ -206,7 +206,8 @@ def read_people(
         url: a file of them, or qrels of any kind.
         pattern: those of the people whose name fits it alone.
         turn: of FastChat's rows, those of this turn alone.
-        by_person: what stands there, where rows name persons, as `labels.by_person` reads them.
+        by_person: the grades there, where rows name persons, as
+            `labels.read_grades_by_person` reads them.
 
     Raises:
         InputError: as `read_judgments`; or nothing is of such people, or of the turn.

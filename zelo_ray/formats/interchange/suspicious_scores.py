@@ -56,7 +56,7 @@ def find_doubts(run: pa.Table, depth: int | None, *, ties: bool = True) -> list[
 def describe_doubts(
     runs: Mapping[str, pa.Table], depth: int | None, *, ties: bool = False
 ) -> list[str]:
-    """Return the doubts about runs to a depth in words; arguments as in `doubts_of`."""
+    """Return the doubts about runs to a depth in words; arguments as in `find_doubts`."""
     notes = []
     for name, run in runs.items():
         for doubt in find_doubts(run, depth, ties=ties):

@@ -165,7 +165,7 @@ def holds_texts(url: str) -> bool:
     """Return whether judgments are kept together with the texts of queries and documents.
 
     Raises:
-        InputError: as `kind_of`.
+        InputError: as `detect_format`.
     """
     if detect_format(url)[1].pools is None:
         return False

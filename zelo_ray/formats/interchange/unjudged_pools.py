@@ -25,12 +25,12 @@ class UnjudgedPools:
     A pool holds the judged documents, so that the new ones are compared with them, and the holes.
 
     Attributes:
-        wanted: the documents that may have to be looked up: see `know`.
+        wanted: the documents that may have to be looked up: see `add_texts`.
         notes: in words, what had to be left out.
     """
 
     def __init__(self, truth: pa.Table, holes: pa.Table) -> None:
-        """Store the columns of `records.Qrel`, and the result of `pooling.holes` for some runs."""
+        """Take columns of `records.Qrel`, and what `pooling.find_unjudged` returns for some runs."""
         self._holes: Candidates = {}
         for query_id, doc_id, run, rank in columns(holes, "query_id", "doc_id", "run", "rank"):
             self._holes.setdefault(query_id, {}).setdefault(doc_id, {})[run] = rank

@@ -13,7 +13,7 @@ from zelo_ray.evaluation.agreement.counts import with_coincidences
 from zelo_ray.reports.source import codes_of
 
 COLUMNS = ("query_id", "doc_id", "judge", "grade")
-"""The columns of grades that `gradings_of` reads."""
+"""The columns of grades that `count_grades` reads."""
 LEVELS = 4
 
 

@@ -45,18 +45,18 @@ class Channel:
 
 
 @dataclass(slots=True)
-class Effort:
+class RequestState:
     """The calls made for one request, and what is reserved for its next call."""
 
     calls: int = 0
     reasks: int = 0
-    troubles: float = 0.0
+    attempts_used: float = 0.0
     ended: bool = False
     size: RequestSize | None = None
     bound: Bound = NO_BOUND
     """of its prompt's tokens, where money is capped"""
-    cost: Mapping[str, float] = field(default_factory=dict)
-    dollars: float = 0.0
+    reserved_quota: Mapping[str, float] = field(default_factory=dict)
+    reserved_dollars: float = 0.0
     limit: int = 0
     """tokens that the next answer may have; 0 for a judge without such a limit"""
     cut: bool = False
@@ -69,15 +69,15 @@ class Effort:
     """answers to any request of the judge before the first call of this one that got none"""
     wraps: tuple[str, ...] = ()
     """what had to be taken off the last answer before it could be read"""
-    last: Answer | None = None
+    last_answer: Answer | None = None
     """what the server answered last"""
-    unsettled: bool = False
+    possibly_billed: bool = False
     """whether the last call may have been billed although no response confirmed it"""
     uncounted: bool = False
     """whether its answer came without a count of tokens"""
 
 
-def with_limit(request: Request, effort: Effort) -> Request:
+def with_limit(request: Request, effort: RequestState) -> Request:
     """Return the request with the output limit that money was taken for."""
     if not effort.limit or effort.limit == request.output_limit:
         return request
