@@ -115,7 +115,7 @@ def _is_prose(verdict: type[BaseModel]) -> bool:
 
 
 def read_response(verdict: type[V], text: str) -> V | str:
-    """Parse an answer as `read_response_and_wraps` does; return the response, or why it is invalid."""
+    """Parse an answer like `read_response_and_wraps`; return the response, or why it is invalid."""
     return read_response_and_wraps(verdict, text)[0]
 
 
@@ -123,8 +123,8 @@ def read_response_and_wraps(verdict: type[V], text: str) -> tuple[V | str, tuple
     """Parse an answer; return the response (or why it is invalid) and the wraps around it.
 
     A text that cannot be parsed as it is, is parsed without its wrapping (`unwrap_answer`). The
-    order of fields does not matter; a field that is given twice must have the same value. A number in
-    quotes counts as the number (wrap ``quotes``) if it is digits with an optional sign and point.
+    order of fields does not matter; a field that is given twice must have the same value. A number
+    in quotes counts as the number (wrap ``quotes``) if it is digits with a sign or point.
     """
     if _is_prose(verdict):
         return _read_prose(verdict, text)
@@ -288,7 +288,7 @@ class Request:
 
     Where ``marks`` is given, both prompts contain `CODE_PLACEHOLDER` for the code of their
     delimiters. `with_codes` fills it in when the request is sent, from a secret salt that no input
-    text can know. The key is of the prompts with the placeholder, so it is the same in every ledger.
+    text can know. The key is of prompts with the placeholder, so it is the same in every ledger.
     """
 
     judge: Judge

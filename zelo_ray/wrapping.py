@@ -2,8 +2,9 @@
 
 Only one form is accepted, so that nothing is guessed: optionally a thought, or else a short line of
 talk; then one answer, fenced or not; then, if there was no thought, optionally another line of
-talk. Anything else is not an answer. A document cannot forge a thought, since `break_special_tokens`
-breaks up the markers of thoughts and the special tokens of models in all texts that prompts show.
+talk. Anything else is not an answer. A document cannot forge a thought:
+`break_special_tokens` breaks up the markers of thoughts and the special tokens of models in all
+texts that prompts show.
 """
 
 import re

@@ -73,7 +73,8 @@ def choose_examples(
     before = " as before" if whose in texts else ""
     if texts and not before:
         say(
-            f"other examples than those of {', '.join(sorted(texts))}: everything will be asked again"
+            f"other examples than those of {', '.join(sorted(texts))}: "
+            "everything will be asked again"
         )
     text = texts.get(whose) or _chosen(place, shards, options)
     if keep and not before:

@@ -314,8 +314,8 @@ def overcharged(what: str, spent: float, reserved: float) -> Disabled:
     return Disabled(
         StopReason.EXCESS,
         f"{what} cost {format_dollars(spent)}, but the request allowed at most "
-        f"{format_dollars(reserved)}; --max-usd cannot be kept with a server that exceeds the output "
-        "limit or the service tier",
+        f"{format_dollars(reserved)}; --max-usd cannot be kept with a server that exceeds the "
+        "output limit or the service tier",
     )
 
 

@@ -99,5 +99,5 @@ def least_cached_tokens(judge: Judge) -> int | None:
 
     A server that is named by its URL has caches of its own kind, which need no help.
     """
-    rule = load_provider(judge.provider).least_kept
+    rule = load_provider(judge.provider).least_cached_tokens
     return rule(judge.model) if rule and not judge.base_url else None

@@ -184,7 +184,7 @@ class Provider:
         rates: cautious limits to begin with while the account's own are unknown, {"rpm": ...}.
         free: whether calls cost nothing.
         limit_tokens: how a call counts against limits by token: {"tpm": ...}, or itpm, otpm.
-        least_kept: returns for a model the fewest tokens of a prompt's beginning that the
+        least_cached_tokens: returns for a model the fewest tokens of a prompt's beginning that the
             provider's cache keeps; None without a cache, or where the order of requests does not
             matter.
         batch: the limits of its batch API; None if it has none.
@@ -214,7 +214,7 @@ class Provider:
     rates: Mapping[str, float] = field(default_factory=dict)
     free: bool = False
     limit_tokens: Callable[[Usage], Mapping[str, float]] = all_tokens
-    least_kept: Callable[[str], int] | None = None
+    least_cached_tokens: Callable[[str], int] | None = None
     batch: BatchLimits | None = None
     connect_batches: Callable[[Settings], Batches] | None = None
     gpus: Callable[[Judge], int] | None = None

@@ -30,7 +30,7 @@ class UnjudgedPools:
     """
 
     def __init__(self, truth: pa.Table, holes: pa.Table) -> None:
-        """Take columns of `records.Qrel`, and what `pooling.find_unjudged` returns for some runs."""
+        """Take columns of `records.Qrel`, and the result of `pooling.find_unjudged` for runs."""
         self._holes: Candidates = {}
         for query_id, doc_id, run, rank in columns(holes, "query_id", "doc_id", "run", "rank"):
             self._holes.setdefault(query_id, {}).setdefault(doc_id, {})[run] = rank

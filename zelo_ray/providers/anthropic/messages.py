@@ -32,7 +32,7 @@ def _limit_tokens(usage: Usage) -> Mapping[str, float]:
     }
 
 
-def _least_kept(model: str) -> int:
+def _least_cached_tokens(model: str) -> int:
     """Return the highest minimum documented for any Sonnet (4.6), or any other model (Haiku 4.5).
 
     Some models also cache shorter beginnings; no request is sent ahead to warm them.
@@ -92,7 +92,7 @@ PROVIDER = Provider(
     # The limit of the smallest paying accounts; every response then reports the account's own.
     rates={"rpm": 50},
     limit_tokens=_limit_tokens,
-    least_kept=_least_kept,
+    least_cached_tokens=_least_cached_tokens,
     # A batch may have 256 MB. A fifth of that uploads in reasonable time and risks less.
     batch=BatchLimits(requests=100_000, bytes=50_000_000),
     connect_batches=lambda settings: AnthropicBatches(_resolved(settings)),

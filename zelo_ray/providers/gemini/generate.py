@@ -88,7 +88,9 @@ PROVIDER = Provider(
     # until the user gives another or 429s arrive.
     rates={"rpm": 300},
     limit_tokens=lambda usage: {"tpm": usage.input_tokens},
-    least_kept=lambda model: 2048 if "2.5" in model else 4096,  # its documentation, October 2026
+    least_cached_tokens=lambda model: (
+        2048 if "2.5" in model else 4096
+    ),  # its documentation, October 2026
     # A file may have 2 GB, and no number of requests is documented. This much uploads in reasonable
     # time and risks less: a batch that expires has no results at all.
     batch=BatchLimits(requests=50_000, bytes=50_000_000),

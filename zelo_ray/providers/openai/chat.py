@@ -95,7 +95,7 @@ PROVIDER = Provider(
     concurrency=256,  # the pace follows from rates; this only caps calls in flight
     # The limit of the smallest paying accounts; every response then reports the account's own.
     rates={"rpm": 500},
-    least_kept=lambda _: 1024,
+    least_cached_tokens=lambda _: 1024,
     # A batch may have 200 MB. A quarter of that uploads in reasonable time and risks less.
     batch=BatchLimits(requests=50_000, bytes=50_000_000),
     connect_batches=lambda settings: OpenAIBatches(_resolved(settings)),
