@@ -143,7 +143,7 @@ def test_a_server_that_ignores_limits_is_asked_nothing_more(server, tmp_path):
         limits={"openai:gpt-6-luna": {"concurrency": 4}},
     )
     assert "an answer of 9,0" in asker.stopped
-    assert "--max-usd cannot hold" in asker.stopped
+    assert "--max-usd cannot be kept" in asker.stopped
     assert sum(entry.get("output_tokens", 0) > 2048 for entry in fakes.journal) <= 4
 
 

@@ -48,9 +48,9 @@ def test_a_run_finds_what_it_left_and_has_spent_nothing(tmp_path, out):
     (out / "report.html").write_text("which is written after the record")
     (out / "replies" / "a.index").write_text("which may be made at any time")
     found = standing(tmp_path).read_current_summary()
-    assert found.stands
+    assert found.up_to_date
     assert (found.queries, found.dollars, found.dollars_in_all) == (1, 0.0, 1.5)
-    (found.seconds, found.dollars, found.stands) = ({}, 1.5, False)
+    (found.seconds, found.dollars, found.up_to_date) = ({}, 1.5, False)
     told = json.loads((out / "run.json").read_text())["summary"]
     assert json.loads(json.dumps(asdict(found))) == told
 
@@ -62,7 +62,7 @@ def test_a_name_of_bytes_that_are_no_utf8_is_a_file_like_any_other(tmp_path, out
     begun = standing(tmp_path)
     summary = replace(results_of(out, [pool_of()]), dollars=1.5, dollars_in_all=1.5)
     write(out, summary, begun.to_record(summary))
-    assert standing(tmp_path).read_current_summary().stands
+    assert standing(tmp_path).read_current_summary().up_to_date
 
 
 FILES = {

@@ -137,11 +137,17 @@ class OnlineClient(JudgeCaller):
 
     async def ask_about(self, pool: Pool) -> None:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
-        keys, counts, steps = set[str](), Counter[str](), list[Step]()
+        asked_keys, counts = set[str](), Counter[str]()
+        latest_step: Step | None = None
         progress = Progress(self._protocol.rounds(pool, self._panel, self.options))
         try:
-            while requests := await self._plan(progress, keys, steps):
-                keys.update(request.key for request in requests)
+            while planned := await self._plan(
+                progress, asked_keys, is_begun=latest_step is not None
+            ):
+                latest_step, requests = planned
+                if not requests:
+                    break
+                asked_keys.update(request.key for request in requests)
                 openings = PromptCacheScheduler(requests, self.clock)
                 outcomes = await asyncio.gather(
                     *(self._ask_once(request, openings) for request in requests)
@@ -152,39 +158,37 @@ class OnlineClient(JudgeCaller):
         finally:  # also where a protocol of a user's own raises
             self._begun_pools.discard(progress)
             self._make_room()
-        if not self.stopped:
-            planned = self._protocol.count(pool, self._panel, self.options)
+        if latest_step is not None and not self.stopped:
+            most = self._protocol.count(pool, self._panel, self.options)
             if self._again:  # others have asked for this run, too
                 answered_keys = progress.answered_keys()
                 counts = Counter(
                     {n: sum(map(self._ledger.is_own, set(answered_keys[n]))) for n in answered_keys}
                 )
-            for name, channel in (
-                (n, channel) for n, channel in self.channels.items() if not channel.disabled
-            ):
-                channel.tally.count_skipped(name, planned[name], counts[name], steps[-1])
+            for name, channel in self.channels.items():
+                if not channel.disabled:
+                    channel.tally.count_skipped(name, most[name], counts[name], latest_step)
 
     async def _plan(
-        self, progress: Progress, asked_keys: set[str], steps: list[Step]
-    ) -> list[Request]:
-        """Return the requests that these judges have not been asked; note progress in ``steps``.
+        self, progress: Progress, asked_keys: set[str], *, is_begun: bool
+    ) -> tuple[Step, list[Request]] | None:
+        """Return a pool's state and its requests beyond ``asked_keys``; None when stopped.
 
         Prompts are long, so only some times as many requests wait as can be in flight. A pool that
         was begun waits for no other, and only so many are begun as keep all slots busy: a budget is
         to buy whole tournaments, not the first contest of each.
         """
-        async with self._finishers if steps else self._planners:
-            while not (steps or self._has_room or self.halt.is_set()):
+        async with self._finishers if is_begun else self._planners:
+            while not (is_begun or self._has_room or self.halt.is_set()):
                 self._has_room_again.clear()
                 await self._has_room_again.wait()
             if self.stopped:
-                return []
+                return None
             self._begun_pools.add(progress)
             step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
-            steps[1:] = [step]
-            for channel in (
-                channel for channel in self.channels.values() if not channel.trial.passed
-            ):
+            for channel in self.channels.values():
+                if channel.trial.passed:
+                    continue
                 keys = progress.answered_keys().get(channel.judge.name, ())
                 if await asyncio.to_thread(has_judged, self._ledger, keys):
                     channel.trial.skip()
@@ -193,7 +197,7 @@ class OnlineClient(JudgeCaller):
                 r for r in step.missing if r.judge.name in open_to and r.key not in asked_keys
             ]
             self._pending += len(requests)
-            return requests
+            return step, requests
 
     async def _ask_once(self, request: Request, openings: PromptCacheScheduler) -> bool:
         """Ask, unless another pool asks or has just asked the same; return whether it asked."""

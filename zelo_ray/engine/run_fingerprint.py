@@ -79,7 +79,7 @@ class RunFingerprint:
             return None
         summary = Summary.from_record(out, last["summary"])
         summary.dollars, summary.unpriced = 0.0, 0  # which were that run's
-        summary.seconds, summary.stands = {}, True
+        summary.seconds, summary.up_to_date = {}, True
         return summary
 
     def to_record(self, summary: Summary) -> dict[str, str] | None:

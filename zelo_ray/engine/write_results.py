@@ -76,7 +76,7 @@ class Summary:
     notes: list[str] = field(default_factory=list)
     """what else there is to know of how judges were measured, and of the ledger"""
     seconds: dict[str, float] = field(default_factory=dict)
-    stands: bool = False
+    up_to_date: bool = False
     """nothing had changed since an earlier run, whose results these are"""
 
     @classmethod

@@ -75,7 +75,7 @@ class Fault:
     helps.
     """
 
-    status: int
+    http_status: int
     message: str = ""
     codes: tuple[str, ...] = ()
     delay: float | None = None
@@ -110,7 +110,7 @@ def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = N
     delays = [delay for level in levels if (delay := _delay(level)) is not None]
     place, flaw = _place(levels)
     return Fault(
-        status=status,
+        http_status=status,
         message=message,
         codes=tuple(code for code in codes if code != str(status)),
         delay=delays[0] if delays else server_delay(headers or {}),

@@ -281,7 +281,7 @@ def classify_fault(
     name, keys = caller.name, (caller.settings.key,)
     words = [str(code) for code in fault.codes if code]
     codes = " ".join(dict.fromkeys(word for word in words if _CODE.fullmatch(word)))
-    marks, status, text = codes.lower(), fault.status or find_status(words), ""
+    marks, status, text = codes.lower(), fault.http_status or find_status(words), ""
     of_key = "api_key" in marks or (status == 401 and not fault.page)
     if caller.prompts is not None and not of_key:
         text = redact(fault.message, caller.prompts, keys)
@@ -299,7 +299,7 @@ def classify_fault(
     if advice := _advice(fault, caller, status, marks, text):
         return Fatal(f"{advice} ({detail})", name=name)
     if status == 0 or status in _RETRY or status in caller.retry_statuses or status >= 500:
-        if not (fault.status or lacking):
+        if not (fault.http_status or lacking):
             detail = f"no answer ({detail})" if detail else "no answer"
         return Retry(
             detail,
@@ -321,7 +321,7 @@ def _detail(fault: Fault, codes: str, text: str) -> str:
     """Return the details of a fault: status, codes, and a sentence or the title of a page."""
     if fault.page:
         text = f"an HTML page and not the API's answer{text and ', '}{text}"
-    start = " ".join(word for word in (str(fault.status or ""), codes) if word)
+    start = " ".join(word for word in (str(fault.http_status or ""), codes) if word)
     return ": ".join(part for part in (start, text) if part)
 
 

@@ -28,12 +28,12 @@ def run(options: AnnotateOptions, watch: Watch) -> Report:
     with remove_folders_if_refused(options.out, options.ledger_dir):
         summary = judge_pools(options, watch)
     figures = asdict(summary)
-    if summary.stands:  # the record of the previous run is still valid
+    if summary.up_to_date:  # the record of the previous run is still valid
         record = ANNOTATE_REPORT.source(options.out).record(ANNOTATE_REPORT.record_name)
-        figures = record["summary"] | {"stands": True}
+        figures = record["summary"] | {"up_to_date": True}
     report = ANNOTATE_REPORT.read(options.out, {"summary": figures})
     return replace(
-        report, is_up_to_date=summary.stands, next_step=partial(_next_step, summary, options)
+        report, is_up_to_date=summary.up_to_date, next_step=partial(_next_step, summary, options)
     )
 
 

@@ -146,7 +146,7 @@ class AnthropicBatches:
             return key, Retry(f"{result['type']} before it was processed", name="anthropic")
         fault = add_codes(read_fault(result["error"]))
         return key, classify_fault(
-            replace(fault, status=find_status(fault.codes) or 500), self._caller
+            replace(fault, http_status=find_status(fault.codes) or 500), self._caller
         )
 
 

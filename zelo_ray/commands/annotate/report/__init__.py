@@ -93,7 +93,7 @@ def _tiles(results: AnnotateResults) -> Iterator[tuple[str, str]]:
     ):
         yield name, f"{count:,}" if count else ""
     in_all = _spent(summary.dollars_in_all, summary.unpriced)
-    if summary.stands or not is_finished(results.run):  # nothing was judged in this process
+    if summary.up_to_date or not is_finished(results.run):  # nothing was judged in this process
         has_cost = summary.dollars_in_all or summary.unpriced
         yield "spent in all" if has_cost else "spent", in_all
         return
