@@ -222,7 +222,7 @@ def _votes(tables: AgreementTables) -> Iterator[Chart | ReportTable]:
         measured = (row, decided, kappa)
         shown = [estimate_of(figure) if figure else format_number(None) for figure in measured]
         cells.append([*map(TextCell, pair), *shown, f"{row['items']:,}"])
-    columns = ("judge", "and", "same word", "both decided", "kappa", "pairs")
+    columns = ("judge", "and", "same verdict", "both decided", "kappa", "pairs")
     yield ReportTable(columns, cells, "", frozenset(columns[2:]), _ROWS, file="pairs.parquet")
 
 
