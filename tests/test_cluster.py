@@ -65,7 +65,7 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(pools: Path, tmp_path: Pa
             cluster.job("stop", "stopped")
             assert cluster.status("stopped") == "STOPPED"
             logs = cluster.logs("stopped")
-            assert "SIGTERM: waiting for the calls in flight" in logs
+            assert "SIGTERM: waiting for calls in flight" in logs
             assert "run the same command again to resume" in logs
             assert not {"\x1b", "\r"} & set(logs), "nothing steers a terminal that shows it"
             assert OPENAI in cluster.job("logs", "stopped")
