@@ -45,7 +45,7 @@ def test_a_reply_is_heard_though_others_of_its_round_are_missing_and_is_counted_
     step = progress.step(shelf)
     assert (step.reply_counts, [r.judge for r in step.missing]) == ({ONE.name: 1}, [TWO])
     assert progress.step(shelf).reply_counts == {ONE.name: 1}
-    assert [each.judge for each in progress.asked] == [ONE]
+    assert [each.judge for each in progress.answered_requests] == [ONE]
     answer(shelf, step, TWO)
     step = progress.step(shelf)
     assert step.reply_counts == {ONE.name: 1, TWO.name: 1}
@@ -97,7 +97,7 @@ def test_no_reply_is_read_twice_on_the_way_nor_in_a_replay():
         while answer(shelf, step := progress.step(shelf), *PANEL):
             assert sum(step.reply_counts.values()) == shelf.reads.total()
         assert set(shelf.reads.values()) == {1}
-        assert sorted(each.key for each in progress.asked) == sorted(shelf.replies)
+        assert sorted(each.key for each in progress.answered_requests) == sorted(shelf.replies)
         shelf.reads.clear()
         assert advance(protocol(), shelf) == step
         assert (shelf.reads.total(), set(shelf.reads.values())) == (6, {1})

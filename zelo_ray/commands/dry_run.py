@@ -267,14 +267,14 @@ def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
             yield f"The run stays within {budget}."
         else:
             yield f"The run {surely} exhaust {budget} before it finishes."
-        if estimate.mode == "batch" and estimate.held.first:
+        if estimate.mode == "batch" and estimate.batch_reserve.first:
             yield _rounds(estimate, estimate.max_usd - spent, spent)
 
 
 def _rounds(estimate: CostEstimate, room: float, spent: float) -> str:
     """Say how many rounds of batches fit the cap, as each reserves its highest cost."""
-    times = count_waves(room, estimate.dollars("batch").expected, estimate.held)
+    times = count_waves(room, estimate.dollars("batch").expected, estimate.batch_reserve)
     effect = f"takes about {counted(times, 'round')}" if times else "does not suffice"
-    price = format_dollars(math.ceil(100 * (spent + estimate.held.first)) / 100)
+    price = format_dollars(math.ceil(100 * (spent + estimate.batch_reserve.first)) / 100)
     more = "" if times == 1 else f", one after another; {price} would take one"
     return f"Batches reserve the most that they may cost: this budget {effect}{more}."

@@ -69,7 +69,7 @@ def choose_examples(
         raise OptionError("anchors_from takes its examples from queries, not from sessions")
     fs, root = fsspec.url_to_fs(options.ledger_dir)
     path, whose = f"{root.rstrip('/')}/{REPLIES}/{_FILE}", _resolved(place)
-    texts = _kept(fs, path)
+    texts = _read_chosen(fs, path)
     before = " as before" if whose in texts else ""
     if texts and not before:
         say(
@@ -93,7 +93,7 @@ def _resolved(place: str) -> str:
     return str(path if "file" in fs.protocol else fs.unstrip_protocol(path).rstrip("/"))
 
 
-def _kept(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
+def _read_chosen(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
     """Read the examples chosen by earlier runs, by the place of their labels."""
     try:
         texts: dict[str, str] = orjson.loads(fs.cat_file(path))

@@ -95,7 +95,7 @@ class CostEstimate:
     """the part of ``maybe`` that is of answers that reported no tokens, by judge"""
 
     @property
-    def held(self) -> Reserve:
+    def batch_reserve(self) -> Reserve:
         """Return what batches for all of the job hold of a cap, in US dollars."""
         return sum((forecast.held for forecast in self.forecasts if forecast.held), Reserve())
 
@@ -191,7 +191,7 @@ def _forecast(
     pools = [pool for pool in sample if pool.asked.get(judge.name)]
     exact = len(sample) == survey.asked or not book.answered
     if pools:
-        answered, words, error = _look(judge.name, survey, pools, book, exact=exact)
+        answered, words, error = _count_answered(judge.name, survey, pools, book, exact=exact)
     else:  # it is asked in later rounds only, about what the others are
         every = [n for pool in sample for requests in pool.asked.values() for _, n in requests]
         answered, words, error = 0, sum(every) / max(1, len(every)), 0.0
@@ -236,7 +236,7 @@ def _spared(name: str, sample: Sequence[Sampled]) -> int:
     return round(sum(pool.weight * (pool.counts[name] - len(pool.asked[name])) for pool in ended))
 
 
-def _look(
+def _count_answered(
     name: str, survey: InputSample, sample: Sequence[Sampled], book: _Book, *, exact: bool
 ) -> tuple[int, float, float]:
     """Return how many of a judge's requests are answered, and the mean length of the others.

@@ -110,14 +110,15 @@ def _differences(
             usual = provider.options.get(option)
             old, new = before[judge.name].get(option, usual), judge_options.get(option)
             if old != new:
-                yield f"{option} of {judge.name} {_shown(old)}, now {_shown(new)}"
+                yield f"{option} of {judge.name} {_format_value(old)}, now {_format_value(new)}"
     for name, field in type(options).model_fields.items():
         group = group_of(field)
         apart = name in _APART or (group in (FILES, MONEY, RUNNING) and name not in _TELLING)
         if not apart and name in was and was[name] != now[name]:
-            yield f"{name.replace('_', '-')} {_shown(was[name])}, now {_shown(now[name])}"
+            old, new = _format_value(was[name]), _format_value(now[name])
+            yield f"{name.replace('_', '-')} {old}, now {new}"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = "none" if value in (None, [], {}, "") else str(value)
     return text if len(text) <= 40 else f"{text[:39]}…"

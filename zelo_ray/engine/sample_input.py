@@ -115,9 +115,9 @@ class InputSample:
             if pool.query_id in used_ids or (requests >= _MOST_RENDERED and not self._all):
                 continue
             sampled = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
-            current, missing = self._known(pool, self._replies)
+            current, missing = self._requests_so_far(pool, self._replies)
             one_round = self._protocol.max_rounds == 1
-            first = current if one_round else self._known(pool, NoReplies())[0]
+            first = current if one_round else self._requests_so_far(pool, NoReplies())[0]
             for by_judge, group in ((sampled.first, first), (sampled.asked, current)):
                 for request in group:
                     words = (
@@ -130,12 +130,12 @@ class InputSample:
             rendered.append(sampled)
         return rendered
 
-    def _known(self, pool: Pool, replies: Replies) -> tuple[list[Request], bool]:
+    def _requests_so_far(self, pool: Pool, replies: Replies) -> tuple[list[Request], bool]:
         """Return the known requests about a pool, by its replies, and whether more is missing."""
         rounds = self._protocol.rounds(pool, self.panel, self.options)
         progress = Progress(rounds, remember=True)
         missing = progress.step(replies).missing
-        return [*progress.asked, *missing], bool(missing)
+        return [*progress.answered_requests, *missing], bool(missing)
 
     def _counts(self, pool: Pool) -> dict[str, int]:
         return self._protocol.count(pool, self.panel, self.options)

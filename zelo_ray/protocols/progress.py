@@ -72,7 +72,7 @@ class Progress:
             self._taken += requests
 
     @property
-    def asked(self) -> list[Request]:
+    def answered_requests(self) -> list[Request]:
         """Return the requests with replies; those of completed rounds only if it remembers them."""
         return [*self._taken, *self._part.open_rounds()]
 

@@ -63,14 +63,14 @@ def _judgments(parts: Sequence[ExplanationPart], width: int, room: int, command:
     """Return the first paragraphs that fit (at least one), and the number of others."""
     shown = list[str]()
     for number, part in enumerate(parts):
-        lines = [line for paragraph in part.lines for line in _said(paragraph, width)]
+        lines = [line for paragraph in part.lines for line in _fit_line(paragraph, width)]
         if shown and len(shown) + len(lines) > room:
             return [*shown, f"… {len(parts) - number:,} more like this: {command}"]
         shown += [*lines, ""]
     return shown
 
 
-def _said(line: str, width: int) -> list[str]:
+def _fit_line(line: str, width: int) -> list[str]:
     deep = line.startswith(DEEP)
     return _first_lines(line, width, _REASON_LINES) if deep else wrapped(line, width)
 

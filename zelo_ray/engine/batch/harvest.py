@@ -49,11 +49,11 @@ class Harvester:
             for part in list(channel.open.values()):
                 if state.stopped:
                     return
-                if await self._look(channel, part):
+                if await self._check(channel, part):
                     wait = first
             await state.notify()
 
-    async def _look(self, channel: BatchedJudge, part: BatchPart) -> bool:
+    async def _check(self, channel: BatchedJudge, part: BatchPart) -> bool:
         """Check one batch, and harvest it if it has ended; return whether it had."""
         try:
             batch = await channel.client.look(part.batch)

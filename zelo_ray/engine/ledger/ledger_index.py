@@ -51,7 +51,7 @@ class Index:
         self.draft = Draft()
         self.lock, self._naming = Lock(), Lock()
 
-    def _seen(self, table: ReplyTable, is_present: Iterable[bool]) -> TableSnapshot:
+    def _view(self, table: ReplyTable, is_present: Iterable[bool]) -> TableSnapshot:
         numbers = [self.number(segment.name) for segment in table.segments]
         return TableSnapshot.of(table, is_present, numbers, self._takes, limited=self._limited)
 
@@ -89,12 +89,12 @@ class Index:
         if not self.draft.segments:
             return
         table = self.draft.table()
-        views = [*self._own, self._seen(table, [True] * len(table.segments))]
+        views = [*self._own, self._view(table, [True] * len(table.segments))]
         while len(views) > 1 and len(views[-2].table) <= 2 * len(views[-1].table):
             parts = [(view.table, view.valid) for view in views[-2:]]
             labels = merged(parts)
             table = ReplyTable.of([*chunks(parts, *labels)], *labels)
-            views[-2:] = [self._seen(table, [True] * len(table.segments))]
+            views[-2:] = [self._view(table, [True] * len(table.segments))]
         self._own = tuple(views)  # before the draft goes, so that nobody finds neither
         self.draft = Draft()
 
@@ -132,7 +132,7 @@ class Index:
                 valid = view.valid & [segment.name not in names for segment in view.table.segments]
                 if valid.any():
                     views.append(replace(view, valid=valid))
-            self._files = tuple(self._seen(table, flags) for table, flags in files)
+            self._files = tuple(self._view(table, flags) for table, flags in files)
             self._own = tuple(views)
 
     def _rows(self, key: str) -> Iterator[tuple[ReplyTable | Draft, int, int]]:

@@ -80,7 +80,7 @@ def find_places(patterns: Sequence[str], out: str) -> Places:
         InputError: a pattern names nothing, or its storage cannot be reached.
     """
     places = Places()
-    for pattern in (place for glob in patterns for place in _each(glob)):
+    for pattern in (place for glob in patterns for place in _expand_pattern(glob)):
         if collection := find_collection(pattern):
             places.folders.append(collection)
         elif list_directory(pattern) is None:
@@ -94,7 +94,7 @@ def find_places(patterns: Sequence[str], out: str) -> Places:
     return places
 
 
-def _each(pattern: str) -> Iterator[str]:
+def _expand_pattern(pattern: str) -> Iterator[str]:
     """Yield the pattern, or what it matches if it is a glob that matches directories."""
     try:
         fs, path = fsspec.url_to_fs(pattern)

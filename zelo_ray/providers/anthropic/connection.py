@@ -56,7 +56,7 @@ def build_body(request: Request) -> dict[str, Any]:
     return {
         "model": request.judge.model,
         "max_tokens": request.output_limit,
-        "system": _kept(request.system) if 0 in request.prefix_ends else request.system,
+        "system": _cached_block(request.system) if 0 in request.prefix_ends else request.system,
         "messages": [{"role": "user", "content": _content(request)}],
         **merge_fields(fields, options["extra_body"]),
     }
@@ -65,12 +65,12 @@ def build_body(request: Request) -> dict[str, Any]:
 def _content(request: Request) -> str | list[dict[str, Any]]:
     """Return the user's prompt, in blocks if beginnings of it are to be cached."""
     edges = (0, *(at for at in request.prefix_ends if at))
-    parts = [block for at, end in pairwise(edges) for block in _kept(request.user[at:end])]
+    parts = [block for at, end in pairwise(edges) for block in _cached_block(request.user[at:end])]
     tail = request.user[edges[-1] :]
     return [*parts, {"type": "text", "text": tail}] if parts else tail
 
 
-def _kept(text: str) -> list[dict[str, Any]]:
+def _cached_block(text: str) -> list[dict[str, Any]]:
     """Return a text block with a cache breakpoint at its end."""
     return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
 

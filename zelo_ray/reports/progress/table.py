@@ -60,7 +60,7 @@ def progress_table(sums: RunProgress, width: int, height: int | None, now: float
         *disabled_lines(sums, called, width),
         *trouble_line(sums, called, now, width),
     ]
-    shown = _shown(sums.judges, None if height is None else height - len(notes) - 3)
+    shown = _rows_that_fit(sums.judges, None if height is None else height - len(notes) - 3)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
     table.add_column("name", no_wrap=True, overflow="crop")
     for column in columns:
@@ -73,7 +73,7 @@ def progress_table(sums: RunProgress, width: int, height: int | None, now: float
     return Group(table, *(Text(note, no_wrap=True, overflow="crop") for note in notes))
 
 
-def _shown(standings: Sequence[JudgeProgress], room: int | None) -> list[int]:
+def _rows_that_fit(standings: Sequence[JudgeProgress], room: int | None) -> list[int]:
     """Return which judges have a line: where not all fit, those not done first."""
     if room is None or len(standings) <= room:
         return list(range(len(standings)))

@@ -66,7 +66,7 @@ def ambiguous_section(results: AnnotateResults) -> Section | None:
     if not split.num_rows:
         return None
     shown = split.slice(0, ROWS).to_pylist()
-    by_document = _given(results, {(row["query_id"], row["doc_id"]) for row in shown})
+    by_document = _grades_by_document(results, {(row["query_id"], row["doc_id"]) for row in shown})
     judges = sorted({judge for grades in by_document.values() for judge in grades})
     apart = judges if len(judges) <= _JUDGES else []
     rows: list[Cells] = []
@@ -101,7 +101,7 @@ def ambiguous_section(results: AnnotateResults) -> Section | None:
     return Section("ambiguous", "Documents on which the judges are split", (table,))
 
 
-def _given(
+def _grades_by_document(
     results: AnnotateResults, items: Set[tuple[str, str]]
 ) -> dict[tuple[str, str], dict[str, list[int]]]:
     """Return, by document, the grades that each judge gave it."""
