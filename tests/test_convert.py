@@ -103,7 +103,7 @@ def test_pool_needs_texts_and_documents(place):
             run("pool", *words, "--out", place / "p.jsonl")
     texts = ("--corpus", place / "docs.jsonl", "--queries", place / "queries.tsv")
     (place / "odd.run").write_text("q1 Q0 nowhere 1 1 odd\n")
-    with pytest.raises(InputError, match="no pool has documents: left out documents that the cor"):
+    with pytest.raises(InputError, match=r"no pool has documents: .* the corpus lacks"):
         run("pool", *texts, "--runs", place / "odd.run", "--out", place / "p.jsonl")
     with pytest.raises(InputError, match="another run has the same name, one"):
         run("pool", *texts, "--runs", *[place / "one.run"] * 2, "--out", place / "p.jsonl")
@@ -118,9 +118,10 @@ def test_holes_beside_the_truth(place):
     runs = ("--runs", place / "one.run", place / "two.run", "--depth", 2)
     texts = ("--corpus", place / "docs.jsonl")
     words = ("holes", "--truth", place / "out", *runs, *texts, "--out", place / "work.jsonl")
-    assert run(*words) == (
-        f"unjudged to depth 2: one 0, two 2; 1 pools to annotate: {place}/work.jsonl"
-    )
+    counts, written = run(*words).split("; ")
+    assert counts == "unjudged to depth 2: one 0, two 2"
+    assert written.startswith("1 pool")
+    assert written.endswith(f": {place}/work.jsonl")
     found = ids(place / "work.jsonl")
     assert list(found) == ["q1"]
     assert found["q1"][:2] == ["a", "b"]  # judged ones as they stood, without the unjudged g
@@ -141,19 +142,17 @@ def test_holes_in_pools_that_hold_them(place):
 
 def test_holes_without_a_text(place):
     words = ("holes", "--truth", place / "out", "--runs", place / "two.run")
-    with pytest.raises(InputError, match="holes without a text: 3, such as 'c': give --corpus"):
+    with pytest.raises(InputError, match=r"without a text: 3, .* 'c': give --corpus"):
         run(*words, "--out", place / "work.jsonl")
     said = run(*words, "--corpus", place / "docs.jsonl", "--out", place / "work.jsonl")
-    assert said.endswith("\nleft out holes without a text: 1, such as 'nowhere'")
+    assert said.splitlines()[1].endswith("without a text: 1, such as 'nowhere'")
 
 
 def test_holes_in_judgments_without_pools(place):
     run("qrels", place / "out", "--out", place / "a.qrels")
     words = ["holes", "--truth", place / "a.qrels", "--runs", place / "two.run", "--depth", 2]
     words += ["--out", place / "work.jsonl", "--corpus", place / "docs.jsonl"]
-    with pytest.raises(
-        InputError, match="1 queries with holes have no pool, such as 'q1': give --p"
-    ):
+    with pytest.raises(InputError, match=r"1 queries .* no pool, .* 'q1': give --p"):
         run(*words)
     run(*words, "--queries", place / "queries.tsv")
     (pool,) = pools(place / "work.jsonl").values()
@@ -201,10 +200,10 @@ def test_beir_and_back(place):
 
 def test_mteb_and_back(place):
     said = run("mteb", place / "out", "--out", place / "rows.jsonl")
-    assert said.splitlines() == [
-        f"1 rows: {place}/rows.jsonl",
-        "left out queries without a positive or without a negative document: 1",
-    ]
+    rows, lost = said.splitlines()
+    assert rows == f"1 rows: {place}/rows.jsonl"
+    assert lost.startswith("left out queries without a positive ")
+    assert lost.endswith(" without a negative document: 1")
     row = {"query": "q1?", "positive": ["text a"], "negative": ["text b"]}
     assert json.loads((place / "rows.jsonl").read_text()) == row
     run("beir", place / "rows.jsonl", "--out", place / "beir")

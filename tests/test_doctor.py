@@ -196,11 +196,9 @@ def test_a_key_that_no_header_can_carry_is_not_sent_and_not_told(found, monkeypa
     monkeypatch.setenv("MYKEY", key)
     name = f"openai:m@{raw()}"
     told = found(name, api_key_env={name: "MYKEY"}, ask=True)
-    assert told[f"server of {name}"] == (
-        "wrong",
-        "not asked: the key has a character that cannot be sent in a header (a line break?)",
-        "set MYKEY to the key alone",
-    )
+    state, why, remedy = told[f"server of {name}"]
+    assert (state, remedy) == ("wrong", "set MYKEY to the key alone")
+    assert why.startswith("not asked: the key has a character ")
     assert told[f"key of {name}"][0] == "wrong"
     assert f"call to {name}" not in told
     assert not [part for part in key.split() if part in str(told)]
@@ -295,7 +293,8 @@ def test_options_go_to_the_judge_of_that_very_name(found):
     assert all("set OPENAI_API_KEY" in told[name][1] for name in names)
     told = found("offline:bm25", judge_options={"offline:bm52": {}})["judge_options"]
     assert told[0] == "warn"
-    assert "no judge 'offline:bm52' on the panel (did you mean 'offline:bm25'?)" in told[1]
+    assert "no judge 'offline:bm52' " in told[1]
+    assert "(did you mean 'offline:bm25'?)" in told[1]
 
 
 @pytest.mark.parametrize(
@@ -315,4 +314,4 @@ def test_a_key_that_nothing_needs_is_neither_well_nor_amiss(
     told = found(*judges)
     keys = [told[f"key of {name}"] for name in ("openai", "anthropic", "gemini")]
     assert "".join(state[0] for state, *_ in keys) == states
-    assert keys[2][2] == "set GEMINI_API_KEY (or GOOGLE_API_KEY) to use this provider"
+    assert keys[2][2].startswith("set GEMINI_API_KEY (or GOOGLE_API_KEY) ")

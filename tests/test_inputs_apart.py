@@ -1,6 +1,7 @@
 """What users bring in several files: runs and their texts, folders, and assistants' answers."""
 
 import json
+import shlex
 from collections import namedtuple
 from pathlib import Path
 
@@ -80,16 +81,11 @@ def test_the_error_says_which_flags_to_add(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     words = ["annotate", "mine.run", "--judges", "offline:bm25", "--dry-run", "--out", "o"]
     assert main(words) == 2
-    assert capsys.readouterr().err.splitlines() == [
-        (
-            f"zelo-ray: {folder}/mine.run is a TREC run without the texts of documents and "
-            "queries: add --corpus and --queries"
-        ),
-        (
-            "  zelo-ray annotate mine.run --out o --judges offline:bm25 --dry-run "
-            f"--corpus {folder}/corpus.jsonl --queries {folder}/queries.tsv"
-        ),
-    ]
+    why, command = capsys.readouterr().err.splitlines()
+    assert why.startswith(f"zelo-ray: {folder}/mine.run is a TREC run without ")
+    assert why.endswith(": add --corpus and --queries")
+    files = ["--corpus", f"{folder}/corpus.jsonl", "--queries", f"{folder}/queries.tsv"]
+    assert command == "  " + shlex.join(["zelo-ray", *words[:2], *words[-2:], *words[2:-2], *files])
     assert main([*words, "--corpus", "corpus.jsonl", "--queries", "queries.tsv"]) == 0
     assert "TREC run: 2 queries, 6 documents" in capsys.readouterr().out
     assert not (folder / "o").exists()
@@ -107,10 +103,9 @@ def test_what_lacks_a_text_or_a_candidate_is_named(folder):
     texts = {"corpus": str(folder / "corpus.jsonl"), "queries": queries}
     found, told = brought(folder, str(folder / "mine.run"), **texts)
     assert order(found) == {"q0": ["d0", "d1"], "q1": ["d0", "d1"]}
-    assert told[1:] == (
-        "left out documents that the corpus lacks: 1 of 3 documents (d2)",
-        "left out queries without candidates: 1 (q9)",
-    )
+    missing, idle = told[1:]
+    assert missing.endswith("the corpus lacks: 1 of 3 documents (d2)")
+    assert idle == "left out queries without candidates: 1 (q9)"
 
 
 @pytest.mark.parametrize("lacking", ["passage", "question"])
@@ -205,7 +200,9 @@ def test_answers_of_assistants_meet_in_one_pool(tmp_path, shared):
     found, told = brought(tmp_path, *names)
     assert order(found) == {"0": ["red", "blue"], "1": ["red", "blue"]}
     assert found[0]["query"].get("session_id") == ("s" if shared else None)
-    assert told[0].startswith("conversations of assistants: 2 queries, 4 documents")
+    kind, _, counts = told[0].partition(": ")
+    assert kind == "conversations of assistants"
+    assert counts.startswith("2 queries, 4 documents")
 
 
 def test_equal_ids_of_several_sessions_stay_apart(tmp_path):
@@ -254,8 +251,8 @@ def test_convert_pool_knows_the_same(folder):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["anotate", "x"], "no such command 'anotate' (did you mean 'annotate'?)"),
-        (["annotate", "x", "--juges", "y"], "no such option --juges (did you mean '--judges'?)"),
+        (["anotate", "x"], "command 'anotate' (did you mean 'annotate'?)"),
+        (["annotate", "x", "--juges", "y"], "option --juges (did you mean '--judges'?)"),
     ],
 )
 def test_one_wrong_letter_is_one_short_line(capsys, words, says):

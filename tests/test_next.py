@@ -234,7 +234,8 @@ def test_a_password_of_a_url_is_not_shown():
     told = next_step.next_line(
         next_step.repeat_command(["annotate", "https://me:s3cret@host/p.jsonl", "--out", "o"])
     )
-    assert told == "Next step: zelo-ray annotate https://…@host/p.jsonl --out o"
+    assert told.split()[-4:] == ["annotate", "https://…@host/p.jsonl", "--out", "o"]
+    assert "s3cret" not in told
 
 
 def test_ratings_do_not_replace_what_they_were_made_of():

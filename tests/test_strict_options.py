@@ -199,13 +199,14 @@ def refused(capsys, *words):
     ("file", "name", "says"),
     [
         ("pools.jsonl", "brnd", "fields are brand (did you mean 'brand'?)"),
-        ("rows.csv", "price", "they have no field but their text (in a table, such fields"),
+        ("rows.csv", "price", "have no field but their text (in a table"),
     ],
 )
 def test_metadata_that_no_document_has_cannot_be_shown(pools, capsys, file, name, says, more):
     words = ("annotate", file, "--out", "o", "--judges", "offline", "--show-metadata", name)
     said = refused(capsys, *words, *more)
-    assert f"no document has the field '{name}' of --show-metadata; {says}" in said
+    assert f"no document has the field '{name}' of --show-metadata; " in said
+    assert says in said
 
 
 @pytest.mark.parametrize("option", ["--columns content=text", "--corpus c.tsv", "--queries q.tsv"])
@@ -223,8 +224,9 @@ def test_a_cap_below_the_price_of_one_call_says_so(pools, capsys, monkeypatch, m
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
     words = ("annotate", "pools.jsonl", "--out", "o", "--judges", "openai", "--mode", mode)
     said = refused(capsys, *words, "--max-usd", "0.0001")
-    assert said.startswith("zelo-ray: --max-usd 0.0001 is less than one call may cost ($0.00")
-    assert said.endswith("): raise it, or lower max_output_tokens")
+    assert said.startswith("zelo-ray: --max-usd 0.0001 ")
+    assert " less than one call may cost ($0.00" in said
+    assert said.endswith(" lower max_output_tokens")
 
 
 @pytest.mark.ray

@@ -102,7 +102,7 @@ def test_every_kind_is_tried():
 def test_what_is_not_known_is_told_with_what_is(tmp_path, text):
     path = tmp_path / "truth.txt"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"truth.txt: holds no judgments .*annotate; .*TREC qrels"):
+    with pytest.raises(InputError, match=r"truth.txt: .*judgments .*annotate; .*TREC qrels"):
         read_truth(str(path))
 
 
