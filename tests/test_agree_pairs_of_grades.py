@@ -31,4 +31,4 @@ def test_votes_and_grades_without_a_pair_in_common_are_told(say, tmp_path):
     human = write_lines(tmp_path / "human.jsonl", [one])
     status, lines = say(judges, "--human", human)
     assert status == 3
-    assert "judges voted, but human graded both documents of each pair alike" in lines
+    assert any(line.startswith("judges voted, but human graded both ") for line in lines)

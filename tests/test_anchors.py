@@ -99,7 +99,7 @@ def test_a_set_may_say_once_what_its_examples_share():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("webb", "unknown anchors 'webb': no such file, and none of encyclopedia, .*web$"),
+        ("webb", "unknown anchors 'webb': .* encyclopedia, .*web$"),
         ("missing.yaml", "unknown anchors 'missing.yaml': no such file"),
         ("some\nprose", "set 1: Input should be a valid dictionary"),
         (SET.replace("  2:", "  1:"), "the anchors, line 5: 1 is given twice"),
@@ -112,11 +112,11 @@ def test_a_set_may_say_once_what_its_examples_share():
         ("- 1\n- 2", "set 1: Input should be a valid dictionary"),
         ("query: q", "set 1: grades: Field required"),
         (SET.replace("query: a question\n", ""), "set 1: query: Field required"),
-        (SET.replace("a question", "''"), "set 1: query: String should have at least 1 character"),
+        (SET.replace("a question", "''"), "set 1: query: .* at least 1 character"),
         (SET.replace("  2:", "  4:"), "set 1: grades: no example of grade 2"),
         (SET.replace("  2:", "  two:"), "set 1: grades.*valid integer"),
         (SET + "  4: {document: d, reason: r}", "set 1: grades: grade 4 is none of 0, 1, 2, 3"),
-        (SET.replace("text 2", "' '"), "set 1: grades.2..document: String should have at least 1"),
+        (SET.replace("text 2", "' '"), "set 1: grades.2..document: .* at least 1"),
         (SET.replace(", reason: because 3", ""), "set 1: grades.3..reason: Field required"),
         (SET.replace("because 0", "b, more: c"), "set 1: grades.0..more: Extra inputs"),
         (f"{SET}---\nquery: q\ngrades: {{}}", "set 2: grades: no example of grade 0, 1, 2, 3"),
@@ -142,7 +142,6 @@ def test_the_users_examples_come_from_a_file_or_a_url(tmp_path, capsys):
     assert main([*command, "law", "--human", "nowhere.txt"]) == 1
     command[command.index("graded")] = "zelo"
     assert main([*command, "law", "--human", QRELS]) == 2
-    assert (
-        "--anchors is of --protocol lean, graded, zelo+graded, and not of zelo"
-        in capsys.readouterr().err
-    )
+    err = capsys.readouterr().err
+    assert "--anchors is of --protocol lean, graded" in err
+    assert " graded, zelo+graded, and not of zelo" in err

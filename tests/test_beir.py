@@ -72,7 +72,7 @@ def test_of_several_splits_it_is_the_test_split(folder):
     (folder / "qrels/test.tsv").rename(folder / "qrels/train.tsv")
     assert len(beir.read_qrels(str(folder))) == 1
     (folder / "qrels/test.jsonl").unlink()
-    with pytest.raises(InputError, match=r"no split test; name one file there \(dev.tsv, train"):
+    with pytest.raises(InputError, match=r"no split test; .* \(dev.tsv, train"):
         beir.read_qrels(str(folder))
     assert rows(beir.read_qrels(f"{folder}/qrels/dev.tsv"))[-1] == ("q9", "d3", 1)
 

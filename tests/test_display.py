@@ -412,7 +412,7 @@ def test_a_judge_that_is_asked_no_more_holds_up_nobody(clock):
     *_, first, _, total, why = shown(tallies, planned, 80)
     assert first.endswith("stopped")
     assert total.endswith("stopped")
-    assert why == "stopped: openai:a: the key was refused; set OPENAI_API_KEY to a valid one"
+    assert why == f"stopped: openai:a: {disabled.message}"
     console, file = screen(terminal=False)
     with Display(console) as display:
         display.show(tallies, planned)

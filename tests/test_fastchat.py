@@ -116,12 +116,12 @@ def test_an_empty_answer_is_left_out_and_noted(small, tmp_path):
         (
             "question",
             [question(7, "a", "b"), question(8, "?")],
-            r"question.jsonl:2: question 8 has no answer of one \(.*answers/one.jsonl\)",
+            r"question.jsonl:2: .*8 has no answer .*answers/one.jsonl\)",
         ),
         (
             "answers/one",
             [answer(7, "one", "Me.")],
-            r"one.jsonl:1: one answers 1 turn of question 7, which has 2",
+            r"one.jsonl:1: .* 1 turn of question 7, .* 2$",
         ),
         ("answers/one", [{"question_id": 7, "model_id": "one"}], r"one.jsonl:1: has no choices"),
         ("answers/one", [answer(7, "", "a", "b")], r"one.jsonl:1: has no model_id"),

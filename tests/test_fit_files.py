@@ -67,7 +67,8 @@ def test_the_terminal_shows_what_was_fitted(tmp_path, capsys):
     status, out, _ = run(capsys, *words)
     assert status == 0
     lines = out.splitlines()
-    assert lines[0] == "Bradley-Terry with maximum likelihood, in logits, differences to Baltimore"
+    assert " maximum likelihood, in logits, " in lines[0]
+    assert lines[0].endswith(" differences to Baltimore")
     assert lines[4].split() == ["rank", "item", "score", "error", "comparisons", "wins"]
     assert lines[5].split() == ["1", "Milwaukee", "1.6196", "0.3474", "78", "50"]
     assert "Being first is worth 0.3023 ± 0.1309 logits." in lines
@@ -104,7 +105,7 @@ def test_rows_without_an_answer_are_counted_and_left_out_of_files_alone(tmp_path
 @pytest.mark.parametrize(
     ("row", "options", "says"),
     [
-        ({"x": 1}, {}, "its columns do not say who won .x.; known are winner and loser"),
+        ({"x": 1}, {}, "not say who won .x.; .* winner and loser"),
         ({"a": "p", "winner": "p"}, {}, "do not say who won .a, winner."),
         ({"a": "p", "b": "q", "winner": "p", "preference": 1}, {}, "both say who won"),
         (

@@ -105,15 +105,18 @@ def test_what_is_no_input_is_left_out_by_name(tmp_path):
     assert torn == str(tmp_path / "in/a.jsonl")
     assert ids([made]) == ["q0", "q1"]
     left = [line.replace(f"{tmp_path}/in/", "") for line in found.notes if "left out" in line]
-    assert left == [
-        "left out .cache/x.csv: is hidden",
-        "left out .hidden.jsonl: is hidden",
-        "left out README.md: its name ends as no data's does",
-        "left out _SUCCESS: holds nothing that can be read",
-        "left out s.json: holds no pools, nor any other known kind of input, but the columns a",
-        "left out utf16.csv: is UTF-16: save it as UTF-8",
-        "left out qrels.txt: is judgments, and other files there hold pools",
+    telling = [
+        ("left out .cache/x.csv: ", "is hidden"),
+        ("left out .hidden.jsonl: ", "is hidden"),
+        ("left out README.md: ", "its name ends"),
+        ("left out _SUCCESS: ", "nothing that can be read"),
+        ("left out s.json: holds no pools, ", "but the columns a"),
+        ("left out utf16.csv: ", "is UTF-16: save it as UTF-8"),
+        ("left out qrels.txt: is judgments, ", "hold pools"),
     ]
+    for line, (name, why) in zip(left, telling, strict=True):
+        assert line.startswith(name)
+        assert why in line
     assert read_notes(found.places, out) == [line for line in found.notes if "left out" in line]
     for name in ("README.md", "s.json", "_SUCCESS", "utf16.csv", "qrels.txt", ".hidden.jsonl"):
         (tmp_path / "in" / name).unlink()

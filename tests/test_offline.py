@@ -247,6 +247,6 @@ def test_a_debate_of_them_fails_with_a_reason(tmp_path):
     asker = ask([pool], tmp_path, {}, judges=("offline:bm25",), protocol="samre")
     step = advance(samre.rounds(pool, *asker.job), Ledger(str(tmp_path)))
     assert (step.judgments, step.missing) == ((), ())
-    assert {failure.reason for failure in step.failures} == {
-        "offline judges compare, grade or score documents, and cannot argue"
-    }
+    (reason,) = {failure.reason for failure in step.failures}
+    assert reason.startswith("offline judges ")
+    assert reason.endswith(" cannot argue")

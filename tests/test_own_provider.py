@@ -75,9 +75,9 @@ def test_its_judges_are_checked_as_any_are():
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("opnai:gpt-6", r"unknown provider 'opnai' \(did you mean 'openai'\?\); there are openai"),
+        ("opnai:gpt-6", r"'opnai' \(did you mean 'openai'\?\); .* openai"),
         ("nowhere:PROVIDER:m", "and your own as my_module:PROVIDER$"),
-        ("tests.own.overlap:PROVDER:m", "tests.own.overlap has no PROVDER; it has PROVIDER, KEYED"),
+        ("tests.own.overlap:PROVDER:m", "tests.own.overlap .* PROVDER; .* PROVIDER, KEYED"),
         ("tests.own.overlap:Overlap", "must be a Provider, not type"),
         ("tests/own/none.py:PROVIDER", "cannot be imported: FileNotFoundError"),
         ("tests/own/overlap.py", "unknown provider 'tests/own/overlap.py'"),
@@ -96,7 +96,7 @@ def test_one_that_cannot_connect_is_one_line(tmp_path):
         "PROVIDER = Provider(connect=lambda settings: 1 / 0, models=('m',))\n"
     )
     options = AnnotateOptions(inputs=("in",), out="out", judges=(f"{file}:PROVIDER",))
-    with pytest.raises(PanelError, match="m: cannot be connected: ZeroDivisionError: division by"):
+    with pytest.raises(PanelError, match="m: cannot be connected: ZeroDivisionError"):
         panel_of(options, {})
 
 

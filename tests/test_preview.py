@@ -48,7 +48,7 @@ def test_a_dry_run_tells_how_many_rounds_of_batches_a_cap_takes(tmp_path, capsys
     for cap in ("0.9", "9"):
         main(["annotate", inputs, *flags, "--max-usd", cap])
         told[cap] = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"this budget takes about [2-6] rounds, one after another; ", told["0.9"])
+    assert re.search(r"this budget takes about [2-6] rounds, ", told["0.9"])
     (one,) = re.findall(r"\$([\d.]+) would take one\.", told["0.9"])
     assert 0.9 < float(one) < 9
     assert "this budget takes about 1 round." in told["9"]
@@ -62,7 +62,7 @@ def test_a_dry_run_tells_what_may_have_been_billed_besides(tmp_path, capsys):
     flags = ["--out", str(tmp_path / "out"), "--dry-run", "--judges", "openai"]
     main(["annotate", inputs, *flags, "--max-usd", "2.5"])
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Up to $2.50 more may have been billed for interrupted calls" in printed
+    assert "Up to $2.50 more may have been billed " in printed
     assert "will exhaust the budget of $2.5" in printed
 
 
