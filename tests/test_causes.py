@@ -40,9 +40,10 @@ def test_a_page_is_of_a_firewall_and_says_nothing_of_the_key(provider, status):
     said = (status, {}, PAGE.format("Just a moment..."))
     error = rerank_outcome(said) if provider == "cohere" else one(provider, said)
     assert type(error) is Fatal
-    assert "a firewall or a login page answered, and not the API" in str(error)
+    assert "a firewall or a login page" in str(error)
     assert f"({status}" in str(error)
-    assert "an HTML page and not the API's answer, Just a moment...)" in str(error)
+    assert "an HTML page" in str(error)
+    assert ", Just a moment...)" in str(error)
     assert "key" not in str(error).partition("machine")[0]
 
 
@@ -182,16 +183,17 @@ def test_a_server_that_reports_no_tokens_is_told_so_and_no_call_was_cut_off(tmp_
     assert dollars > 0
     assert sum_uncounted(str(tmp_path)) == {name: pytest.approx(dollars)}
     told = describe_possibly_billed(dollars, sum_uncounted(str(tmp_path)))
-    assert told.startswith(f"{name} reports no tokens: each call counts at its limit, $0.0")
+    assert told.startswith(f"{name} reports no tokens: ")
+    assert "at its limit, $0.0" in told
     assert "cut off" not in told
 
 
 def test_without_a_cap_it_is_told_as_well(tmp_path):
     name, asker = run_uncounted(tmp_path)
     assert sum_exposure(str(tmp_path)) == 0.0
-    assert describe_uncounted(asker.tallies) == [
-        f"{name} reports no tokens: what its calls cost is not known"
-    ]
+    [told] = describe_uncounted(asker.tallies)
+    assert told.startswith(f"{name} reports no tokens: ")
+    assert told.endswith("not known")
 
 
 def test_one_call_alone_is_enough_to_tell_it(tmp_path):
@@ -208,10 +210,11 @@ def test_one_call_alone_is_enough_to_tell_it(tmp_path):
 
 def test_both_are_told_apart():
     told = describe_possibly_billed(3.0, {"openai:m": 1.0})
-    assert told == (
-        "up to $2.00 more may have been billed for interrupted calls; "
-        "openai:m reports no tokens: each call counts at its limit, $1.00 in all"
-    )
+    interrupted, uncounted = told.split("; ")
+    assert interrupted.startswith("up to $2.00 more ")
+    assert interrupted.endswith("for interrupted calls")
+    assert uncounted.startswith("openai:m reports no tokens: ")
+    assert "at its limit, $1.00" in uncounted
 
 
 def test_doctor_says_it_before_a_run_does():
@@ -220,7 +223,8 @@ def test_doctor_says_it_before_a_run_does():
         judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
         finding = asyncio.run(_ask(judge, "none", DoctorOptions()))
     assert finding.state == "ok"
-    assert "it reports no tokens: under --max-usd each call counts at its limit" in str(finding)
+    assert "reports no tokens: under --max-usd" in str(finding)
+    assert "at its limit" in str(finding)
 
 
 def test_doctor_outlives_an_end_that_nobody_knows():

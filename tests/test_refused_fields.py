@@ -146,7 +146,8 @@ def test_what_one_prompt_is_refused_for_is_its_own(status, body):
 def test_a_field_that_a_server_misses_is_of_another_api():
     error = refusal("openai", 422, loc("prompt", type="missing", msg="Field required"))
     assert type(error) is Fatal
-    assert "requires the field prompt, which belongs to another API" in str(error)
+    assert "requires the field prompt, " in str(error)
+    assert "another API" in str(error)
 
 
 def test_a_context_that_is_too_small_is_no_outage():
@@ -179,7 +180,8 @@ def test_a_line_of_a_batch_tells_it():
     answers = openai_batch(error_file_id="err") | {"/files/err/content": lines}
     _, outcomes = canned("openai", answers)
     assert "the field response_format; set response_format: json_object" in str(outcomes["a"])
-    assert "the field temperature; leave temperature out of judge_options" in str(outcomes["b"])
+    assert "the field temperature; leave temperature" in str(outcomes["b"])
+    assert "out of judge_options" in str(outcomes["b"])
     assert {type(outcome) for outcome in outcomes.values()} == {Fatal}
 
 

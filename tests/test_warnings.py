@@ -35,10 +35,15 @@ def told(warnings):
 
 
 def shows(warnings, wanted):
-    """Whether one of the warnings has such a code, or else shows such figures."""
-    if isinstance(wanted, Code):
-        return wanted in [warning.code for warning in warnings]
-    return wanted in told(warnings)
+    """Whether one of the warnings has such a code, or shows such figures; or all of several."""
+    parts = wanted if isinstance(wanted, tuple) else (wanted,)
+    return any(
+        all(
+            warning.code is part if isinstance(part, Code) else part in str(warning)
+            for part in parts
+        )
+        for warning in warnings
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,15 +67,15 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
     ("above", "below", "said"),
     [
         ({"first_wins": {"x": (370, 1000)}}, {"first_wins": {"x": (430, 1000)}},
-         "x prefers what comes second: what came first won .37 [.34, .40]"),
+         (Code.JUDGE_PREFERS_PLACE, "x prefers what comes second", "won .37 [.34, .40]")),
         ({"first_wins": {"x": (48, 60)}}, {"first_wins": {"x": (40, 60)}},
          Code.JUDGE_PREFERS_PLACE),
         ({"pair_agreement": {("x", "y"): (0.38, 0.35, 0.41)}},
          {"pair_agreement": {("x", "y"): (0.43, 0.40, 0.46)}},
-         "x contradicts y: they agree on .38 [.35, .41] of pairs"),
+         (Code.JUDGES_CONTRADICT, "x contradicts y", ".38 [.35, .41] of pairs")),
         ({"grade_correlations": {("x", "y"): (-0.4, -0.6, -0.2)}},
          {"grade_correlations": {("x", "y"): (-0.3, -0.6, 0.0)}},
-         "x contradicts y: they have grades that correlate by -.40 [-.60, -.20]"),
+         (Code.JUDGES_CONTRADICT, "x contradicts y", "correlate by -.40 [-.60, -.20]")),
         ({"judges": THREE, "mean_agreement": (0.98, 100)},
          {"judges": THREE, "mean_agreement": (0.98, 99)},
          Code.JUDGES_ALIKE),
@@ -93,7 +98,7 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
         ({"judges": ["simulated:x", "openai:y"]}, {"judges": ["openai:y"]},
          Code.DEMONSTRATION),
         ({"judges": ["simulated:x", "offline:y", "offline:z"]}, {"judges": ["openai:y"]},
-         "Every judge of this run is a demonstration (2 only match words; 1 draws its answers"),
+         (Code.DEMONSTRATION, "Every judge", "2 only match words", "1 draws its answers")),
     ],
 )  # fmt: skip
 def test_what_judges_are_like_is_said_from_its_limit_on(above, below, said):
@@ -169,21 +174,20 @@ def contest(*rivals, **more):
 
 
 def test_the_leader_alone_is_spoken_of_and_the_cheapest_advised_only_where_nothing_is_sure():
-    assert "The leader a is not significantly above any other ranker" in contest(
-        compared(), compared()
-    )
+    assert "The leader a is not significantly above" in contest(compared(), compared())
     assert "until then take the cheapest" in contest(compared(), compared())
     assert "cheapest" not in contest(compared(), compared(), any_significant=True)
 
 
 def test_more_queries_are_counted_after_the_correction():
-    assert "about 410 queries would show it in 80% of bake-offs" in contest(compared())
+    said = contest(compared())
+    assert "about 410 queries" in said
+    assert "in 80% of bake-offs" in said
     assert "about 880 queries" in contest(compared(), compared=45), "3.26 + 0.84 errors, not 1.96"
     near = replace(compared(), p=0.03)
     said = contest(near, compared(), compared=20)
-    assert (
-        "p = 0.03 before the correction for 20 comparisons: name fewer measures or rankers" in said
-    )
+    assert "p = 0.03 before the correction for 20" in said
+    assert "name fewer measures or rankers" in said
     assert "about" not in said
 
 
@@ -196,7 +200,7 @@ def test_unjudged_documents_are_a_share_of_those_that_are_ranked():
 def test_only_what_a_model_answers_is_to_be_asked_again():
     arms = RankerFigures(50, missing={"bm25": 9, "mine": 9}, asked=("bm25",))
     by_arm = {one.text.partition(" ")[0]: one.advice for one in warn_of_rankers(arms)}
-    assert by_arm["bm25"] == "Run the same command again: it asks for these alone"
+    assert by_arm["bm25"].startswith("Run the same command again")
     assert by_arm["mine"].startswith("They are not in its run")
 
 
@@ -284,7 +288,8 @@ def test_a_page_shows_its_findings_with_the_section_and_escapes_them(tmp_path):
 
     report(tmp_path, [evil_pool(), Pool("small", EVIL, (Document("d1", "x"),))], say=say)
     shown = box(tmp_path)
-    assert "100% of openai:one&#39;s answers are missing (3 refused)" in shown
+    assert "100% of openai:one&#39;s answers" in shown
+    assert "(3 refused)" in shown
     assert '<a href="#failures">' in shown
     assert "1 query has no scores" in shown
     assert "<script" not in shown
