@@ -63,9 +63,10 @@ def test_published_kappas_and_alphas_of_33_judges(say, tmp_path, published):
     assert len(published) * len(SCALES) * 2 == 264
     assert sum("clipped to 0 to 3" in line for line in lines) == 2
     notes = json.loads((tmp_path / "agree.json").read_text())["notes"]
-    assert [note.split("/")[-1] for note in notes] == [
-        "RMITIR-llama70B.txt: 2 of 4,423 grades clipped to 0 to 3 (5)",
-        "h2oloo-zeroshot2.txt: 1 of 4,423 grades clipped to 0 to 3 (10)",
+    clipped = r"([^/]+): (\d+) of 4,423 .* to 0 to 3 \((\d+)\)"
+    assert [re.search(f"{clipped}$", note).groups() for note in notes] == [
+        ("RMITIR-llama70B.txt", "2", "5"),
+        ("h2oloo-zeroshot2.txt", "1", "10"),
     ]
 
 
@@ -238,11 +239,8 @@ def test_the_out_of_annotate_is_a_source(tmp_path):
     [
         (["--levels", "1"], "levels: Input should be greater than or equal to 2"),
         (["--thresholds", "4"], "thresholds: must be from 1 to 3"),
-        (
-            ["--coefficients", "kapa"],
-            "unknown coefficient 'kapa' (did you mean 'kappa'?); there are",
-        ),
-        (["--resamples", "99"], "resamples: must be 0 (no intervals) or at least 100"),
+        (["--coefficients", "kapa"], "'kapa' (did you mean 'kappa'?); there are"),
+        (["--resamples", "99"], "resamples: must be 0 …at least 100"),
         (["--human", "nowhere://x"], "nowhere://x"),
     ],
 )
@@ -250,14 +248,15 @@ def test_bad_options_are_one_line(say, three, words, message):
     status, lines = say(three[0] / "good.txt", *words)
     assert status == 2
     assert len(lines) == 1
-    assert message in lines[0]
+    assert all(part in lines[0] for part in message.split("…"))
 
 
 def test_tables_do_not_go_where_judgments_lie(say, three):
     folder, _ = three
     status, lines = say(folder, "--out", f"{folder}/")
     assert status == 2
-    assert lines[0].endswith("already holds judgments or results; name another --out")
+    assert "already holds judgments or results" in lines[0]
+    assert lines[0].endswith("--out")
     (folder / "run").mkdir()
     words = [folder / "good.txt", folder / "poor.txt", "--out", folder / "run"]
     for name in ("run.json", "compare.json"):

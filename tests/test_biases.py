@@ -343,7 +343,9 @@ def test_lengths_from_a_corpus(tmp_path):
     ]
     corpus = write_lines(tmp_path / "docs.jsonl", documents[5:])
     told, again = tell(tmp_path / "corpus", grades, "--pools", corpus, *flags)
-    assert told.report.notes == ("length: 5 documents left out, as --pools have no text of them",)
+    [note] = told.report.notes
+    assert note.startswith("length: 5 documents left out")
+    assert "--pools" in note
     before, after = (figures(t["grading"], "judge", "bias", "against") for t in (tables, again))
     key = ("long", "length", "human")
     assert after[key]["items"] == before[key]["items"] - 5
@@ -381,7 +383,9 @@ def test_an_empty_text_has_no_length_and_a_bad_line_is_passed_over(tmp_path):
     found = figures(tables["grading"], "judge", "bias", "against")["long", "length", "human"]
     assert found["value"] == pytest.approx(0.4, abs=0.1)
     assert found["items"] == len(corpus) - 1
-    assert told.report.notes == ("length: 1 document left out, as --pools have no text of them",)
+    [note] = told.report.notes
+    assert note.startswith("length: 1 document left out")
+    assert "--pools" in note
     lines = pools.read_text().splitlines(keepends=True)
     pools.write_text("".join([*lines[:3], "{broken\n", *lines[4:]]))
     told, tables = tell(tmp_path / "bad", grades, "--pools", pools, *flags)
@@ -406,6 +410,5 @@ def test_a_judge_that_saw_one_order_only_is_noted(tmp_path):
     ]
     both += [{**row, "judge": "both"} for row in rows[::2]]
     told, _ = tell(tmp_path / "out", write_lines(tmp_path / "votes.jsonl", [*rows, *both]))
-    assert told.report.notes == (
-        "fixed: almost always saw doc_id_a first; was the order randomised?",
-    )
+    [note] = told.report.notes
+    assert note.startswith("fixed: almost always saw doc_id_a first")

@@ -13,6 +13,7 @@ from zelo_ray.cli import main
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.formats.own_query import is_same_text, queries_left_out
 from zelo_ray.records import Document
+from zelo_ray.reports.warning_codes import WarningCode
 
 CASES = Path(__file__).parent / "golden" / "cases"
 FOLDER, RUN = str(CASES / "arguana"), str(CASES / "arguana.run")
@@ -47,9 +48,10 @@ def test_runs_are_measured_without_the_query(tmp_path, truth, capsys):
     words = ["bakeoff", "--truth", FOLDER + truth, "--runs", RUN, "--out", str(tmp_path / "cli")]
     assert main(words) == 0
     shown = capsys.readouterr()
-    assert "removed the query itself (same id and text) from runs and truth" in shown.err
+    assert "removed the query itself" in shown.err
+    assert "from runs and truth" in shown.err
     page = (tmp_path / "cli" / "report.html").read_text()
-    assert "The query itself, by id and text, is among its own candidates in 1 of 1 query" in page
+    assert WarningCode.QUERY_IN_ITS_POOL.text.format(queries="1 of 1 query") in page
     kept = pd.read_parquet(tmp_path / "cli" / "runs.parquet")
     assert sorted(kept["doc_id"]) == ["1", "2", "3", "4"]
 
@@ -61,9 +63,9 @@ def test_the_id_alone_is_said_and_stays(tmp_path):
     assert measured(tmp_path / "p", truth=qrels, runs=RUN) == (0.651, [("own_id", 1, 1)])
     found, told = brought(tmp_path, folder, RUN)
     assert ids(found) == ["q1", "1", "3", "2", "4"]
-    assert told[1] == (
-        "kept documents that have the id of their query but another text, of 1 query (q1)"
-    )
+    assert told[1].startswith("kept documents")
+    assert "the id of their query but another text" in told[1]
+    assert told[1].endswith("of 1 query (q1)")
 
 
 def test_the_text_alone_is_said_and_stays(tmp_path):
@@ -71,9 +73,9 @@ def test_the_text_alone_is_said_and_stays(tmp_path):
     found, told = brought(tmp_path, folder, RUN)
     assert ids(found) == ["1", "3", "2", "4"]
     assert told[1].startswith(LEFT)
-    assert told[2] == (
-        "kept documents that have the text of their query but another id, of 1 query (q1)"
-    )
+    assert told[2].startswith("kept documents")
+    assert "the text of their query but another id" in told[2]
+    assert told[2].endswith("of 1 query (q1)")
 
 
 def test_a_truth_that_judged_the_query_is_measured_without_it(tmp_path):
@@ -134,9 +136,7 @@ def test_pools_as_users_wrote_them_stay_and_it_is_said(tmp_path):
     path = put(tmp_path / "pools.jsonl", lines([pool]))
     census = count_input([path], {}, str(tmp_path), keep=False)
     assert census.documents == 3
-    assert census.own == [
-        (
-            "the query itself, by id and text, is a candidate of 1 query (q1): take it out of the "
-            "pools, as BEIR's evaluation does"
-        )
-    ]
+    [note] = census.own
+    assert note.startswith("the query itself, by id and text, ")
+    assert "candidate of 1 query (q1)" in note
+    assert "take it out of the pools" in note

@@ -261,11 +261,11 @@ def test_a_label_names_an_arm_and_keeps_two_of_a_kind_apart():
 @pytest.mark.parametrize(
     ("specs", "says"),
     [
-        (("bm52",), "unknown reranker 'bm52'; there are original, bm25, chargram, likelihood"),
+        (("bm52",), "'bm52'; there are original, bm25, charg"),
         (("cohre:rerank-v4",), "No module named 'cohre'; built in are original"),
         (("bm25", "bm25"), "bm25 is named twice"),
         (("a=bm25", "a=original"), "a is named twice"),
-        (("openai:gpt-6-luna",), "is a judge; write listwise:openai:gpt-6-luna or pointwise:"),
+        (("openai:gpt-6-luna",), "write listwise:openai:gpt-6-luna or poi"),
         (("listwise:offline:bm25",), "a language model of openai, anthropic, gemini"),
         (("listwise:cohere:m",), "a language model of openai"),
         (("offline:tfidf",), "unknown judge offline:tfidf; there are bm25"),
@@ -280,13 +280,14 @@ def test_a_label_names_an_arm_and_keeps_two_of_a_kind_apart():
         (("deep/none.py:Mine",), "deep/none.py:Mine cannot be imported: FileNotFoundError"),
         (("own_rerankers:Scoreless",), "is not a function and has no score"),
         (("own_rerankers:Odd",), "does not accept (query, documents)"),
-        (("script:score",), "script:score cannot be imported: SystemExit: a usage line"),
+        (("script:score",), "script:score cannot …SystemExit: a usage line"),
         (("own_rerankers:other",), "does not accept (query, documents)"),
         (("own_rerankers:number",), "is not a function and has no score"),
     ],
 )
 def test_what_is_no_reranker_is_told_in_one_line(specs, says):
-    assert says in said(*specs)
+    message = said(*specs)
+    assert all(part in message for part in says.split("…"))
 
 
 @pytest.mark.parametrize("name", RERANKERS)
@@ -346,18 +347,15 @@ def test_options_for_a_stranger_are_refused(field):
 
 def test_options_for_a_mistyped_reranker_name_the_nearest():
     says = said("mine=bm25", reranker_options={"mime": {}})
-    assert says == "reranker_options: no reranker 'mime' (did you mean 'mine'?)"
+    assert says.startswith("reranker_options: ")
+    assert says.endswith("'mime' (did you mean 'mine'?)")
 
 
 @pytest.mark.parametrize(
     ("spec", "own", "says"),
     [
-        (
-            "cohere",
-            {"documnets": 5},
-            "unknown option 'documnets' (did you mean 'documents'?); known: documents",
-        ),
-        ("cohere", {"documents": 0}, "a: reranker_options: documents: Input should be greater"),
+        ("cohere", {"documnets": 5}, "'documnets' (did you mean 'documents'…known: documents"),
+        ("cohere", {"documents": 0}, "a: reranker_options: documents: …greater"),
         ("cohere", {"documents": "many"}, "documents: Input should be a valid integer"),
         ("cohere", {"documents": True}, "documents: Input should be a valid integer"),
         ("cohere", {"max_tokens_per_doc": "many"}, "max_tokens_per_doc: Input should be"),
@@ -377,7 +375,8 @@ def test_options_for_a_mistyped_reranker_name_the_nearest():
 )
 def test_options_that_cannot_be_are_refused(spec, own, says):
     keys = {**KEYS, "VOYAGE_API_KEY": "v", "ZEROENTROPY_API_KEY": "z"}
-    assert says in said(f"a={spec}", reranker_options={"a": own}, environ=keys)
+    message = said(f"a={spec}", reranker_options={"a": own}, environ=keys)
+    assert all(part in message for part in says.split("…"))
 
 
 @pytest.mark.parametrize("spec", ["cohere:m", "listwise:openai:m"])

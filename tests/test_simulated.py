@@ -472,7 +472,7 @@ def test_tokens_are_estimated_from_the_bytes_sent():
         ({"noise": -1}, "noise: Input should be greater than or equal to 0"),
         ({"shared_noise": math.inf}, "shared_noise: Input should be"),
         ({"position_bias": None}, "position_bias: Input should be a valid number"),
-        ({"refusals": -0.1}, "refusals: Input should be greater than or equal to 0"),
+        ({"refusals": -0.1}, "refusals: Input .* greater than .* 0"),
         ({"failures": 1.1}, "failures: Input should be less than or equal to 1"),
         ({"refusals": 0.6, "invalid": 0.6}, "must not sum to more than 1"),
         ({"output_tokens": 1.5}, "output_tokens: Input should be a valid integer"),
@@ -490,14 +490,14 @@ def test_an_option_that_cannot_be_ends_the_run(options, says):
 def test_an_option_that_nobody_knows_is_told_before_the_run():
     with pytest.raises(
         PanelError,
-        match=r"unknown option 'nosie' \(did you mean 'noise'\?\); known: failures, invalid",
+        match=r"'nosie' .*'noise'\?\).*: failures, invalid",
     ):
         judge_of(nosie=1)
 
 
 @pytest.mark.parametrize("grade", [None, "3", True, [1], {}, math.nan, math.inf, 10**400])
 def test_a_document_without_a_number_is_refused_alone(grade):
-    with pytest.raises(Refused, match=r"^simulated:a: document 'b' has no number as 'grade'"):
+    with pytest.raises(Refused, match=r"^simulated:a: .*'b' .*number .*'grade'"):
         answers_to([pair_of(1, grade)])
 
 
@@ -585,9 +585,9 @@ def test_one_document_without_a_grade_costs_its_own_battles_only(tmp_path):
     pool = pool_with([0, 1, 2, None, 3])
     asker = ask([pool], tmp_path, {}, judges="simulated:a")
     assert Counter(row.status for row in asker.books) == {"ok": 6, "failed": 4}
-    assert {row.reason for row in asker.books if row.status == "failed"} == {
-        "simulated:a: document 'd3' has no number as 'grade' in its metadata"
-    }
+    [reason] = {row.reason for row in asker.books if row.status == "failed"}
+    assert reason.startswith("simulated:a: document 'd3' has no number")
+    assert "'grade'" in reason
 
 
 def test_a_bad_option_stops_the_run_with_its_name(tmp_path):

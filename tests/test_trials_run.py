@@ -82,7 +82,8 @@ except RayUnavailable as trouble:
 @pytest.mark.ray
 def test_an_actor_that_dies_is_told_of_in_a_line(one_ray):
     _, said = one_ray.run(bare_environment(), "-c", DOOMED)
-    assert said.startswith("a process of Ray died or was killed, usually because memory ran out")
+    assert said.startswith("a process of Ray died or was killed")
+    assert "memory" in said
 
 
 @pytest.fixture
@@ -180,7 +181,8 @@ def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
         again = with_chosen_examples(each["graded"], each["graded"].inputs, told.say)
     assert {pool.query_id for pool in pools} == {"graded", "too"} - {alone}
     assert again == each["graded"]
-    assert told.lines[1] == "6 pairs of the query of the worked examples left out"
+    assert told.lines[1].startswith("6 pairs of the query")
+    assert told.lines[1].endswith("worked examples left out")
     assert len(told.lines) == 2
     words = ("--dry-run", "--human", labels, "--anchors-from", labels, "--protocols")
     assert cli.main(["compare-protocols", *own, *words, "zelo", "lean"]) == 0
@@ -210,10 +212,12 @@ def test_people_who_have_no_word_on_the_input_are_told_of(folder, capsys):
     words = ("--human", str(folder / "other.jsonl"), "--dry-run")
     assert cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words]) == 1
     said = capsys.readouterr().err
-    assert "none of the 1 query with labels (such as 'alone') is among the 22" in said
+    assert "none of the 1 query with labels" in said
+    assert "(such as 'alone') is among the 22" in said
     assert "of the input (such as 'q0')" in said
     row = {"query_id": "q0", "doc_id_a": "a", "doc_id_b": "z", "preference": 1}
     (folder / "other.jsonl").write_text(json.dumps(row))
     assert cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words]) == 1
     said = capsys.readouterr().err
-    assert "of the 1 query with labels 1 (such as 'q0') are in the input, but none" in said
+    assert "of the 1 query with labels 1" in said
+    assert "(such as 'q0') are in the input, but" in said
