@@ -137,7 +137,7 @@ def test_errors_name_the_judge(files, tmp_path):
         [files[0]], scales=parse_scales(("wide=0-2", "x:shifted=1-4")), clip=True
     )
     assert any(note.startswith("wide: ") and "clipped to 0-2" in note for note in found.notes)
-    with pytest.raises(InputError, match="--scale wise: nobody of this name gave grades, but x:s"):
+    with pytest.raises(InputError, match=r"--scale wise: nobody .*, but x:s"):
         read_all_judgments([files[0]], clip=True, scales=parse_scales(("wise=0-5",)))
     half = write_lines(tmp_path / "half.jsonl", [grade("q", "d", "j", 1.5)])
     with pytest.raises(InputError, match=r"half.jsonl:1: the grade 1.5 of j is not on its"):
@@ -152,7 +152,7 @@ def test_python_takes_the_same(files):
     labels = [*human, *(row for row in judges if row["judge"] == "x:shifted")]
     told = agreement(labels, scale={"x:shifted": "1-4"}, coefficients=["kappa"], resamples=0)
     assert told.to_pandas().value.tolist() == [1] * 4
-    with pytest.raises(InputError, match=r"labels: row \d+: the grade \d of x:shifted is not on"):
+    with pytest.raises(InputError, match=r"labels: row \d+: .* of x:shifted is not on"):
         agreement(labels, scale={"x:shifted": "2-4"})
     with pytest.raises(OptionError, match="nobody gave no grades"):
         agreement(labels, scale={"nobody": "2-4"})

@@ -302,7 +302,7 @@ def test_some_of_the_people(tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (line(2, "model_1"), "the winner 'model_1' is neither model_a nor model_b, nor a tie"),
+        (line(2, "model_1"), "the winner 'model_1' is neither"),
         (line(2, "model_a", b="x"), "model_a and model_b are the same, x"),
         (line(2, 1.5), "winner cannot be 1.5"),
         ({"question_id": 2, "judge": "j"}, "has no winner; a missing answer is null"),
@@ -332,7 +332,7 @@ def test_a_turn_of_files_that_have_none_is_refused_and_one_that_has_is_enough(tm
     plain = tmp_path / "plain.jsonl"
     rows = [{"query_id": "1-1", "doc_id_a": "x", "doc_id_b": "y", "preference": 1}]
     write_lines(plain, rows)
-    with pytest.raises(InputError, match=r"--turn chooses among FastChat's rows, and there are no"):
+    with pytest.raises(InputError, match=r"--turn .*FastChat's rows, .*there are no"):
         read_all_judgments([str(plain)], turn=1)
     human = str(write_lines(tmp_path / "h.jsonl", [line(1, "tie", turn=n) for n in (1, 2)]))
     assert len(read_all_judgments([str(plain)], human=human, turn=1).human_votes) == 1

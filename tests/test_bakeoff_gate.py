@@ -112,15 +112,16 @@ def test_a_contest_says_a_line_for_each_candidate():
     assert new.startswith("GATE pass: new is better than old (nDCG@10 +0.0")
     assert "one-sided 95% limits +0.0" in new
     assert bad.startswith("GATE fail: bad is worse than old (nDCG@10 -0.")
-    assert gone == (
-        "GATE open: not enough data to say that gone is not worse than old by more than 0.05 "
-        "(it ranked no query of the truth)"
-    )
+    assert gone.startswith("GATE open: not enough data")
+    assert "gone is not worse than old" in gone
+    assert "by more than 0.05 " in gone
+    assert gone.endswith("(it ranked no query of the truth)")
 
 
 def test_an_open_line_says_how_many_queries_it_takes():
     (line,) = gate_lines([one(spread(0.0, 0.3))])
-    assert "the interval is too wide; about 2,000 queries show it in 80% of cases" in line
+    assert "the interval is too wide" in line
+    assert "about 2,000 queries show it in 80%" in line
 
 
 def test_labels_with_errors_count():

@@ -370,13 +370,10 @@ def test_a_finished_job_has_nothing_left(tmp_path):
     assert found.forecasts[0].left == 0
     assert found.dollars("online").high == 0
     assert found.spent == 1.5
-    assert format_estimate(found)[0] == (
-        "0 of 6 requests about 1 query are left to ask; $1.50 spent so far"
-    )
-    assert (
-        format_estimate(found)[-1]
-        == "The run will exhaust the budget of $1 (--max-usd) before it finishes."
-    )
+    first, *_, last = format_estimate(found)
+    assert first.startswith("0 of 6 requests about 1 query are left")
+    assert "$1.50 spent" in first
+    assert "will exhaust the budget of $1 (--max-usd)" in last
 
 
 def test_a_judge_that_joins_rests_on_assumptions(tmp_path):

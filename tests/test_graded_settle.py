@@ -127,7 +127,7 @@ def test_grades_explain_a_document(tmp_path):
     assert "rank 2 of 4, from 2 grades: median 2, majority 2." in text
     assert text.count("covers: how") == text.count("misses: why; when") == 2
     assert "\x1b" not in text
-    assert "no judgment from gemini:three on d2: refused (because)" in text
+    assert "gemini:three on d2: refused (because)" in text
     run(tmp_path / "plain", [pool_of()], pooling="median")
     told = explain(str(tmp_path / "plain"), "q1", "d3")
     assert "(score 3.00, about people ± 1.05), rank 1" in told

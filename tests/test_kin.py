@@ -238,10 +238,9 @@ def test_where_only_kin_say_so_the_gate_is_open_and_no_number_of_queries_helps(t
     arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba"}
     outcome, _ = contest_under(truth, run.judges, run, baseline="bm25", **arms)
     (line,) = gate_lines(outcome.gate)
-    assert line.startswith(
-        "GATE open: only judges of its own model family say so (gpt): openai:gpt-5 against bm25 "
-        "(nDCG@3 +"
-    )
+    assert line.startswith("GATE open: ")
+    assert "only judges of its own model family" in line
+    assert "(gpt): openai:gpt-5 against bm25 (nDCG@3 +" in line
     assert "queries show it" not in line
     assert (outcome.gate[0].verdict, outcome.gate[0].enough) == ("only kin", 0)
 

@@ -1,7 +1,6 @@
 """Asking within limits: budgets, rates, and judges or servers that come to their end."""
 
 import asyncio
-import re
 import socket
 import time
 from collections import Counter
@@ -98,7 +97,7 @@ def test_an_account_that_gives_nothing_but_429s_ends_the_judge(fakes, environ, t
     fakes.faults = [Fault("429")]
     job = {"patience": 30, "limits": {"openai:gpt-6-luna": {"concurrency": 2}}}
     asker = ask([POOL], tmp_path, key_for(environ, "openai"), **job)
-    assert asker.stopped.startswith("openai:gpt-6-luna: nothing but 429 (rate limit) for ")
+    assert asker.stopped.startswith("openai:gpt-6-luna: nothing but 429 ")
     assert "--patience" in asker.stopped
     assert asker.books == []
     spared = ask([POOL], tmp_path, key_for(environ, "openai"), allow_missing_judges=True, **job)
@@ -176,7 +175,8 @@ def test_a_provider_that_cannot_be_reached_ends_its_judge_soon(
 ):
     monkeypatch.setenv("OPENAI_BASE_URL", dead)
     asker = ask([POOL], tmp_path, key_for(environ, "openai"), attempts=1)
-    assert re.match(r"openai:gpt-6-luna: connection refused, .*; check the network", asker.stopped)
+    assert asker.stopped.startswith("openai:gpt-6-luna: connection refused, ")
+    assert "check the network" in asker.stopped
     assert asker.books == []
 
 

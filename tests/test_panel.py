@@ -63,11 +63,11 @@ def test_a_judge_has_every_option_with_its_default():
 @pytest.mark.parametrize(
     ("asked", "options", "says"),
     [
-        (("mistral:large",), {}, "unknown provider 'mistral'; there are openai, anthropic"),
+        (("mistral:large",), {}, "'mistral'; there are openai, anthropic"),
         (("",), {}, "unknown provider ''"),
         (("ollama:llama3",), {}, r"here openai:MODEL@http://localhost:11434/v1\)"),
         (("llama.cpp:m",), {}, "here openai:MODEL@http://localhost:8080/v1"),
-        (("xy:m",), {}, "openai:MODEL@URL for a server that speaks OpenAI's protocol"),
+        (("xy:m",), {}, "openai:MODEL@URL for a server"),
         (("openai:m@localhost:8000/v1",), {}, "write provider:model@http://host:port/path"),
         (("openai:m@gpu-7:8000",), {}, "write provider:model@http://host:port/path"),
         (("vllm:m@localhost",), {}, "write provider:model@http://host:port/path"),
@@ -90,22 +90,22 @@ def test_a_judge_has_every_option_with_its_default():
         (("data.jsonl",), {}, "unknown provider 'data.jsonl'"),
         (("openai:a", "openai:a"), {}, "openai:a is named twice"),
         (("offline", "offline:bm25"), {}, "offline:bm25 is named twice"),
-        (("offline:tfidf",), {}, "unknown judge offline:tfidf; there are bm25, chargram"),
+        (("offline:tfidf",), {}, "offline:tfidf; there are bm25, chargram"),
         (
             ("openai:a",),
             {"openai:a": {"temprature": 0}},
-            "unknown option 'temprature' \\(did you mean 'temperature'\\?\\); known: ",
+            "'temprature' \\(did you mean 'temperature'.*known: ",
         ),
         (("offline:bm25",), {"offline:bm25": {"k1": 2}}, "unknown option 'k1'; known: none"),
         (
             ("openai:a", "offline:bm25"),
             {"offline:bm52": {}},
-            r"^judge_options: no judge 'offline:bm52' .* \(did you mean 'offline:bm25'\?\)$",
+            r"^judge_options: .*'offline:bm52' .*'offline:bm25'\?\)$",
         ),
         (
             ("offline",),
             {"offline": {}},
-            "no judge 'offline' on the panel; there are offline:bm25, offline:chargram, ",
+            "'offline' .*there are offline:bm25, offline:chargram, ",
         ),
     ],
 )
@@ -127,8 +127,10 @@ def test_what_is_given_for_a_mistyped_judge_is_an_error_that_names_the_nearest(o
     wrong = AnnotateOptions(**fields, **{option: {"openai:gpt-6-lunna": value}})
     with pytest.raises(PanelError) as caught:
         panel_of(wrong, {**KEYS, "X": "x"}, keys=keys)
-    says = "no judge 'openai:gpt-6-lunna' on the panel (did you mean 'openai:gpt-6-luna'?)"
-    assert str(caught.value) == f"{option}: {says}"
+    says = str(caught.value)
+    assert says.startswith(f"{option}: ")
+    assert "'openai:gpt-6-lunna'" in says
+    assert says.endswith("(did you mean 'openai:gpt-6-luna'?)")
 
 
 def test_a_key_is_found_where_the_sdk_looks():

@@ -97,7 +97,8 @@ def test_with_few_queries_only_an_earlier_run_makes_sizes_count():
     drawn = draw(panel(STEEP, STEEP), queries=60, documents=8, votes=20, seed=5)
     found = learn(drawn.battles, None)
     assert not found.sizes
-    assert found.notes[0].endswith("queries with hidden votes are too few to tell; it takes 100.")
+    assert "queries with hidden votes are too few" in found.notes[0]
+    assert found.notes[0].endswith("it takes 100.")
     known = replace(panel(STEEP, STEEP), sizes=True)
     again = learn(drawn.battles, None, start=known)
     assert again.sizes
@@ -171,7 +172,7 @@ def test_too_few_grades_say_what_the_default_says():
     drawn = draw(SIGNS, queries=20, documents=12, votes=40, seed=7)
     found = learn(drawn.battles, grades_of_some(drawn.grades, slice(50)))
     assert found.grade_sd == default_model(SIGNS.judges).grade_sd
-    assert found.notes[-1] == "50 grades of 5 queries are too few to learn what grades say."
+    assert found.notes[-1].startswith("50 grades of 5 queries are too few ")
 
 
 def test_one_scale_for_all_queries():

@@ -215,7 +215,7 @@ def test_no_text_is_too_odd_and_none_holds_a_number_of_its_own(text, query):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"document_tokens": 255}, r"128 tokens are more than half of document_tokens \(255\)"),
+        ({"document_tokens": 255}, r"128 tokens .* half of document_tokens \(255\)"),
         ({"passages": 8}, "greater than or equal to 32"),
     ],
 )

@@ -60,7 +60,8 @@ def test_a_pipe_is_refused_at_once_though_nobody_writes_to_it(capsys, command, n
     assert done, "it waits for the pipe"
     status, line = done[0]
     assert status in (1, 2)
-    assert "is a pipe or a device, and input is read more than once: write it to a file" in line
+    assert "is a pipe or a device" in line
+    assert "write it to a file" in line
     assert {*Path().rglob("*")} == before
 
 
@@ -196,5 +197,5 @@ def test_a_full_disk_is_told_with_its_file_and_what_to_do(tmp_path, capsys, word
         left = [each.name for each in (tmp_path / "disk").rglob("*.partial*")]
     assert status == 1
     assert f"disk/{name}" in line
-    assert line.endswith("the disk is full; make room and run the same command again")
+    assert "the disk is full; make room" in line
     assert left == []

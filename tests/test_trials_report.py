@@ -80,18 +80,17 @@ def test_the_terminal_shows_protocols_their_differences_and_what_was_paid(tmp_pa
     assert max(len(line) for line in lines if not line.startswith("results: ")) <= width
     assert [line for line in lines if line.startswith("plain ")]
     shown = " ".join(lines)
-    assert "Paid for these protocols: 10 calls, $10.00. The table counts 38 more" in shown
+    assert "these protocols: 10 calls, $10.00" in shown
+    assert "The table counts 38 more" in shown
     assert "The whole ledger: 12 calls, $12.00" in shown
-    assert "fewer than nine tenths of the items: debate, plain, silent." in shown
+    assert "of the items: debate, plain, silent." in shown
 
 
 def test_words_say_who_is_closest_and_who_is_cheapest(tmp_path):
     page = page_after(tmp_path, notes=[f"{EVIL} gave no word"])
     words = page.words()
-    assert (
-        "Closest to people is debate, not significantly different from plain: it is right on 6"
-        in words
-    )
+    assert "Closest to people is debate, not" in words
+    assert "different from plain: it is right on 6" in words
     assert "$12.00" in words, "all that the ledger holds is what was paid"
     assert "costs least by plain: $1.60" in words
     assert "a budget of $1.5" in words
