@@ -16,11 +16,11 @@ options, 1 for everything else. Any other exception is a bug.
     ├── QrelsError           a file does not hold qrels
     ├── RunError             a file is not a run
     ├── Unwritable           a format cannot hold a value
-    ├── LockError           another run, or its results, are in the way
+    ├── LockError            another run, or its results, are in the way
     ├── LedgerError          replies can no longer be written
-    ├── RayTrouble           Ray does not start, or died
+    ├── RayUnavailable       Ray does not start, or died
     ├── Stopped              the run was stopped
-    ├── NothingAway          there is no batch
+    ├── NoBatches            there is no batch
     ├── NothingToExplain     the results do not hold what was asked for
     └── NothingToReport      there is nothing to show
 """

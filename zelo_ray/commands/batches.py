@@ -25,7 +25,7 @@ def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) 
             and the next run collects them.
 
     Raises:
-        NothingAway: there are no batches.
+        NoBatches: there are no batches.
         PanelError: a key is missing.
     """
     parts = list(Parts(out))

@@ -62,7 +62,8 @@ def partial_results(
         query_id: build results of this query alone, where its scores rest on no other.
 
     Raises:
-        Untold: it is no run of annotate, its input is gone, or its judges cannot be measured.
+        PartialResultsUnavailable: it is no run of annotate, its input is gone, or its judges cannot
+            be measured.
         InputError, LedgerError: what is there cannot be read.
     """
     if record.get("kind") != "annotate":

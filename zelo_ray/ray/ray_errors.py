@@ -34,7 +34,7 @@ def explain_ray_errors(*, verbose: bool) -> Iterator[None]:
         verbose: leave its traceback to an error that is ours.
 
     Raises:
-        RayTrouble: instead of what Ray raises.
+        RayUnavailable: instead of what Ray raises.
     """
     try:
         yield
@@ -77,7 +77,7 @@ def check_cluster_answers(address: str) -> None:
     """Check that something listens at a cluster's address: Ray itself would try for 13 minutes.
 
     Raises:
-        RayTrouble: nobody listens there.
+        RayUnavailable: nobody listens there.
     """
     host, colon, port = address.rpartition(":")
     if "://" in host or not colon or not port.isdecimal():

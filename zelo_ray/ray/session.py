@@ -105,7 +105,7 @@ def ray_session(options: AskingOptions) -> Iterator[None]:
     Where this process is on Ray already, it stays there.
 
     Raises:
-        RayTrouble: it cannot be joined or started, its nodes lack this package, or something of
+        RayUnavailable: it cannot be joined or started, its nodes lack this package, or something of
             it died.
         LedgerError: not every node sees the results.
     """
@@ -272,7 +272,7 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
     """Refuse a cluster whose nodes lack something, before anything is asked.
 
     Raises:
-        RayTrouble: some node has no zelo_ray, or another version of it.
+        RayUnavailable: some node has no zelo_ray, or another version of it.
         LedgerError: some node does not see the output directory, or the ledger's: a path on one
             node's disk is no place for a cluster's ledger.
     """

@@ -32,22 +32,22 @@ class JudgingFigures:
 
     Attributes:
         judges: all that were asked.
-        first: by judge, votes for the document shown first (a tie counts half), and all votes.
+        first_wins: by judge, votes for the document shown first (a tie counts half), and all votes.
         both_orders: whether each pair was asked in both orders.
         tied: ties, and all votes; (0, 0) if unknown.
-        flat: by judge that always gave the same answer, a description.
-        agreed: by two judges, the share of pairs on which they agree (a tie counts half).
-        alike: by two judges, the correlation of their grades.
-        same: the mean agreement, or correlation, of two judges, and the fewest common items.
-        worth: the number of independent judges that the panel is worth, at least and at most.
+        one_answer: by judge that always gave the same answer, a description.
+        pair_agreement: by two judges, the share of pairs on which they agree (a tie counts half).
+        grade_correlations: by two judges, the correlation of their grades.
+        mean_agreement: mean agreement or correlation of two judges, and the fewest common items.
+        independent_judges: how many independent judges the panel is worth, at least and at most.
         split: documents that judges are split on, and documents scored.
         error: mean standard error of the scores.
         spread: the standard deviation of the scores of a query.
         prior: the standard deviation of the scores' prior; NaN if unknown.
-        freedom: the degrees of freedom of the spread.
+        degrees_of_freedom: the degrees of freedom of the spread.
         unit: of all three.
         more: advice that makes scores more certain.
-        orders: advice that has pairs judged in both orders; empty if no option does.
+        order_advice: advice that has pairs judged in both orders; empty if no option does.
     """
 
     judges: Sequence[str] = ()

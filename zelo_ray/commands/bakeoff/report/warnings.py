@@ -43,7 +43,7 @@ class RankerFigures:
         ranked: by ranker, how many documents its first `DEPTH` are in all; where that is not known,
             `DEPTH` for each query that it ranked.
         compared: how many comparisons p is corrected for.
-        sure: whether any two rankers are significantly different.
+        any_significant: whether any two rankers are significantly different.
         cautions: reasons why scores or grades may mislead.
         asked: the rankers that were asked, not read from run files: they can be asked again.
     """
