@@ -9,17 +9,17 @@ from tests import crash
 pytestmark = pytest.mark.ray
 ANNOTATE = """
 from zelo_ray import cli
-from zelo_ray.commands.annotate import recorded_replies as known
+from zelo_ray.commands.annotate import recorded_replies
 from zelo_ray.ray import small_jobs
-usual = small_jobs._MOST, known._MOST
+usual = small_jobs._MOST, recorded_replies._MOST
 {}
 try:
     status = cli.main({})
 finally:  # other tests run in this process
-    small_jobs._MOST, known._MOST = usual
+    small_jobs._MOST, recorded_replies._MOST = usual
 assert status == {}, status
 """
-ALL_TAKE_THE_LONG_WAY = "small_jobs._MOST = known._MOST = 0"
+ALL_TAKE_THE_LONG_WAY = "small_jobs._MOST = recorded_replies._MOST = 0"
 
 
 def ways(one_ray, tmp_path, *flags, status=0):

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from tests.builders import graded_pools, interrupted, two_speeds
-from zelo_ray.commands.annotate import recorded_replies as known
+from zelo_ray.commands.annotate import recorded_replies
 from zelo_ray.commands.annotate.recorded_replies import (
     RecordedCount,
     WatchWithRecorded,
@@ -45,7 +45,7 @@ def test_replies_to_other_questions_are_not_known(tmp_path):
 
 def test_of_a_large_job_the_ledger_is_counted(tmp_path, monkeypatch):
     job, shards, planned, out = job_at(tmp_path)
-    monkeypatch.setattr(known, "_MOST", 10)
+    monkeypatch.setattr(recorded_replies, "_MOST", 10)
     held = Counter(row.judge for row in read_rows(str(out)))
     there = count_recorded(job, shards, planned)
     assert dict(there.by_judge) == {name: held[name] for name in planned}

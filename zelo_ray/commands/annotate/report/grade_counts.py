@@ -41,17 +41,17 @@ class GradeCounts:
 
 def count_grades(chunks: Iterable[pa.Table]) -> GradeCounts:
     """Count grades that come in chunks of whole queries."""
-    gradings = GradeCounts()
+    totals = GradeCounts()
     for chunk in chunks:
-        _add(gradings, chunk)
-    return gradings
+        _add(totals, chunk)
+    return totals
 
 
-def _add(gradings: GradeCounts, chunk: pa.Table) -> None:
+def _add(totals: GradeCounts, chunk: pa.Table) -> None:
     judge, judges = codes_of(chunk["judge"])
     cells = np.bincount(judge * LEVELS + chunk["grade"].to_numpy(), minlength=len(judges) * LEVELS)
     for name, counts in zip(judges, cells.reshape(-1, LEVELS), strict=True):
-        gradings.counts[name] = gradings.counts.get(name, 0) + counts
+        totals.counts[name] = totals.counts.get(name, 0) + counts
     keys = ["judge", "query_id", "doc_id"]
     by_document = chunk.group_by(keys).aggregate(
         [("grade", "count"), ("grade", "min"), ("grade", "max")]
@@ -59,10 +59,10 @@ def _add(gradings: GradeCounts, chunk: pa.Table) -> None:
     several = by_document.filter(pc.greater(by_document["grade_count"], 1))
     same = pc.equal(several["grade_min"], several["grade_max"]).to_pylist()
     for name, equal in zip(several["judge"].to_pylist(), same, strict=True):
-        documents, alike = gradings.repeated.get(name, (0, 0))
-        gradings.repeated[name] = documents + 1, alike + equal
+        documents, alike = totals.repeated.get(name, (0, 0))
+        totals.repeated[name] = documents + 1, alike + equal
     ratings = ratings_of(chunk, LEVELS)
     hot = [(row == np.arange(LEVELS)[:, np.newaxis]).astype(np.int64) for row in ratings.grades]
     for (i, first), (j, second) in combinations(enumerate(ratings.raters), 2):
         (low, a), (high, b) = sorted([(first, i), (second, j)])
-        gradings.confusion[low, high] = gradings.confusion.get((low, high), 0) + hot[a] @ hot[b].T
+        totals.confusion[low, high] = totals.confusion.get((low, high), 0) + hot[a] @ hot[b].T

@@ -9,7 +9,7 @@ import pyarrow as pa
 from zelo_ray.reports.source import codes_of
 
 COLUMNS = ("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped")
-"""The columns of votes that `panel_of` reads."""
+"""The columns of votes that `count_votes` reads."""
 
 
 @dataclass(slots=True)
@@ -40,13 +40,13 @@ class VoteCounts:
 
 def count_votes(chunks: Iterable[pa.Table]) -> VoteCounts:
     """Count votes that come in chunks of whole queries."""
-    panel = VoteCounts()
+    totals = VoteCounts()
     for chunk in chunks:
-        _add(panel, chunk)
-    return panel
+        _add(totals, chunk)
+    return totals
 
 
-def _add(panel: VoteCounts, votes: pa.Table) -> None:
+def _add(totals: VoteCounts, votes: pa.Table) -> None:
     judge, judges = codes_of(votes["judge"])
     queries, query_ids = codes_of(votes["query_id"])
     documents, doc_ids = codes_of(
@@ -60,9 +60,9 @@ def _add(panel: VoteCounts, votes: pa.Table) -> None:
     firsts = np.bincount(judge, weights=toward_first, minlength=len(judges))
     ties = np.bincount(judge, weights=sign == 0, minlength=len(judges))
     for name, count, first, tied in zip(judges, counts, firsts, ties, strict=True):
-        panel.tied[name] = panel.tied.get(name, 0) + int(tied)
-        panel.votes[name] = panel.votes.get(name, 0) + int(count)
-        panel.first[name] = panel.first.get(name, 0.0) + float(first)
+        totals.tied[name] = totals.tied.get(name, 0) + int(tied)
+        totals.votes[name] = totals.votes.get(name, 0) + int(count)
+        totals.first[name] = totals.first.get(name, 0.0) + float(first)
 
     pair = (queries.astype(np.int64) * len(doc_ids) + np.minimum(a, b)) * len(doc_ids)
     keys, place = np.unique(pair + np.maximum(a, b), return_inverse=True)
@@ -77,9 +77,9 @@ def _add(panel: VoteCounts, votes: pa.Table) -> None:
             agreement = 1 - np.abs(signs[:, i] - signs[:, j]) / 2
             mask = ~np.isnan(agreement)
             key = (min(judges[i], judges[j]), max(judges[i], judges[j]))
-            panel.agreed[key] = panel.agreed.get(key, 0.0) + float(agreement[mask].sum())
-            panel.pairs[key] = panel.pairs.get(key, 0) + int(mask.sum())
+            totals.agreed[key] = totals.agreed.get(key, 0.0) + float(agreement[mask].sum())
+            totals.pairs[key] = totals.pairs.get(key, 0) + int(mask.sum())
             agreed += np.bincount(query[mask], weights=agreement[mask], minlength=len(query_ids))
             pairs += np.bincount(query[mask], minlength=len(query_ids))
     shares = zip(query_ids, agreed, pairs, strict=True)
-    panel.by_query |= {name: float(share / n) for name, share, n in shares if n}
+    totals.by_query |= {name: float(share / n) for name, share, n in shares if n}
