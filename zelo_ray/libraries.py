@@ -100,9 +100,8 @@ def _is_ours(frame: "FrameType | None") -> bool:
 
 _on_path = {_real(place) for place in sys.path}
 _script = os.path.dirname(_real((sys.argv or [""])[0]))  # noqa: PTH120
-_lies_with_libraries = _script.endswith(
-    _INSTALLED
-)  # the script that starts a notebook is installed itself
+# The script that starts a notebook is installed itself.
+_lies_with_libraries = _script.endswith(_INSTALLED)
 _own = ("", "" if _lies_with_libraries else _script)
 add_user_folders(place for place in _own if _real(place) in _on_path)
 sys.path.sort(key=lambda place: _real(place) in _first.folders)

@@ -96,7 +96,7 @@ class Tally:
             self.wrapped[wrap] = self.wrapped.get(wrap, 0) + 1
 
     def count_retry(self, reason: str, at: float) -> None:
-        """Count a request that is to be repeated, with the reason and the time as in `end`."""
+        """Count a request that is to be repeated; arguments are as in `count_ended`."""
         self.retries += 1
         self.trouble = LastProblem(at, reason)
 
@@ -162,9 +162,8 @@ class LedgerWriter:
         self._ledger, self._run_id, self._prices, self._clock = ledger, run_id, prices, clock
         self._waiting: list[tuple[Reply, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._executor = ThreadPoolExecutor(
-            1
-        )  # its own thread, so that no reply waits behind a plan
+        # Its own thread, so that no reply waits behind a plan.
+        self._executor = ThreadPoolExecutor(1)
         self.storage_full = ledger.storage_full
         """whether storage was so full at the last look that no further call may be made"""
 
@@ -355,9 +354,8 @@ def open_ledger(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = 
         LedgerError: it cannot be read or written.
     """
     limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
-    alone = bool(run_id) and find_protocol(options.protocol).judges_are_independent(
-        options
-    )  # a reader sees all damage
+    # A reader sees all damage.
+    alone = bool(run_id) and find_protocol(options.protocol).judges_are_independent(options)
     return Ledger(
         options.ledger_dir,
         run_id,

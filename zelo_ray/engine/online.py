@@ -91,10 +91,8 @@ class OnlineClient(JudgeCaller):
         self._has_room_again = asyncio.Event()
         self._has_room_again.set()
         self._slots = sum(channel.concurrency for channel in self.channels.values())
-        self._begun_pools, self._pending = (
-            set[Progress](),
-            0,
-        )  # pools on their way, and their requests
+        # Pools on their way, and their requests.
+        self._begun_pools, self._pending = set[Progress](), 0
 
     def _connect(
         self, judge: Judge, options: AnnotateOptions, environ: Mapping[str, str], clock: Clock

@@ -81,9 +81,8 @@ def _maximise(sheet: PairSheet) -> Floats:
         step = np.linalg.solve(curvature, gradient) / (2 if sheet.model.firth else 1)
         if gradient @ step <= TOLERANCE:
             return parameters + step
-        floor = value - 1e-13 * (
-            games + abs(value)
-        )  # near the maximum all differences are rounding
+        # Near the maximum all differences are rounding.
+        floor = value - 1e-13 * (games + abs(value))
         for _ in range(50):
             trial = sheet.evaluate(parameters + step)
             if trial[0] >= floor:

@@ -189,9 +189,8 @@ def open_for_writing(url: str) -> Iterator[Any]:
     """Open a file for writing bytes, packed if it ends in .gz or .zst; it appears when complete."""
     fs, path = fsspec.url_to_fs(url)
     if local := "file" in fs.protocol:
-        place = Path(
-            f"{path}.{uuid.uuid4().hex[:12]}{_PARTIAL}"
-        )  # two processes may write it at once
+        # Two processes may write it at once.
+        place = Path(f"{path}.{uuid.uuid4().hex[:12]}{_PARTIAL}")
         place.parent.mkdir(parents=True, exist_ok=True)
     else:
         handle, name = tempfile.mkstemp()

@@ -372,8 +372,7 @@ def read_input(raw: bytes) -> PlainLine:
     for part in (line["query"], *line.get("documents", [])):
         for text in part.values():
             if isinstance(text, str) and (not text.strip() or "\0" in text):
-                _InputLine.model_validate_json(
-                    raw
-                )  # raises, unless the text is a session id, which may be blank
+                # Raises, unless the text is a session id, which may be blank.
+                _InputLine.model_validate_json(raw)
                 return line
     return line

@@ -118,9 +118,8 @@ def drift(options: DriftOptions) -> Drift:
         raise OptionError(f"{options.out} holds other results; name another --out")
     judgments = read_shared(options.old, options.new)
     tests = [*_measure_movements(judgments, options)]
-    judges = [
-        test for test in tests if test.judge != PANEL
-    ]  # the panel is their mean, not a further test
+    # The panel is their mean, not a further test.
+    judges = [test for test in tests if test.judge != PANEL]
     corrected = holm(np.array([test.p for test in judges]))
     moves = [replace(test, p_holm=float(p)) for test, p in zip(judges, corrected, strict=True)]
     moves += [replace(test, p_holm=test.p) for test in tests[len(judges) :]]
@@ -162,9 +161,8 @@ def _others_mean(judgments: SharedJudgments, rows: pd.DataFrame, others: pd.Data
     word = pd.Series(means_of.reindex(items).to_numpy(), index=rows.index)
     if judgments.votes:
         return word
-    return word - word.groupby(rows["query_id"]).transform(
-        "mean"
-    )  # relative to the mean of its query
+    # Relative to the mean of its query.
+    return word - word.groupby(rows["query_id"]).transform("mean")
 
 
 def _measure_movement(

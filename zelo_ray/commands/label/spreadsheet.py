@@ -121,9 +121,8 @@ def _cell(text: str) -> str:
     """Escape a text so that spreadsheets do not read it as a formula; cut it to a cell."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} … (cut here; the whole text has {len(text):,} characters)"
-    return (
-        f"'{text}" if text.startswith(("+", "-")) else guard_formula(text)
-    )  # numbers are texts too
+    # Numbers are texts too.
+    return f"'{text}" if text.startswith(("+", "-")) else guard_formula(text)
 
 
 def _letter(place: int) -> str:

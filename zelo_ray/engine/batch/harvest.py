@@ -28,13 +28,10 @@ class Harvester:
 
     def __init__(self, state: BatchState, ledger: Ledger, protocol: Ranker) -> None:
         self._state, self._ledger = state, ledger
-        rankers = [find_protocol(name) for name in {**RANKERS, **PROTOCOLS}] + [
-            protocol
-        ]  # it may adopt
+        # A batch that it adopts may be of any of them.
+        protocols = [find_protocol(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]
         self._verdicts = {
-            response_model_name(model): model
-            for ranker in rankers
-            for model in ranker.response_models
+            response_model_name(model): model for way in protocols for model in way.response_models
         }
         self._spent: dict[str, float] = defaultdict(float)
         self._prompts: dict[str, list[int]] = defaultdict(list)

@@ -84,8 +84,7 @@ def expected_threshold(size: Floats, labels: int) -> float:
     ordered = -np.sort(-size[size > 0])
     if labels >= len(ordered):
         return 0.0
-    tail = np.cumsum(ordered[::-1])[::-1][
-        :labels
-    ]  # of the documents that are not certain to be drawn
+    # Of the documents that are not certain to be drawn.
+    tail = np.cumsum(ordered[::-1])[::-1][:labels]
     thresholds = tail / (labels - np.arange(labels))
     return float(thresholds[np.argmax(ordered[:labels] <= thresholds)])

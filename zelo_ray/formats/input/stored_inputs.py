@@ -131,9 +131,8 @@ def _infos(source: str, own_prefix: str) -> list[tuple[str, Mapping[str, Any]]]:
         fs, path = fsspec.url_to_fs(source)
         paths = fs.glob(path) if has_magic(path) and not fs.exists(path) else [path]
         files = fs.find(path) if fs.isdir(path) else paths
-        is_around = not f"{path}/".startswith(
-            own_prefix
-        )  # results may lie in the folder, not it in them
+        # Results may lie in the folder, not it in them.
+        is_around = not f"{path}/".startswith(own_prefix)
         return [(e, fs.info(e)) for e in files if not (is_around and e.startswith(own_prefix))]
     except FileNotFoundError:
         return []
