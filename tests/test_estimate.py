@@ -115,8 +115,7 @@ def test_a_judge_is_not_expected_to_say_more_than_it_may(tmp_path):
 
 
 def test_all_pools_count_though_few_are_rendered(tmp_path, monkeypatch):
-    monkeypatch.setattr(survey_module, "_FIRST", 4)
-    monkeypatch.setattr(survey_module, "_OTHERS", 8)
+    monkeypatch.setattr(survey_module, "_SAMPLE", 12)
     monkeypatch.setattr(survey_module, "_MOST_WHOLE", 0)
     pools = uneven_pools(120)
     options, panel = job(tmp_path, LUNA, HAIKU)
@@ -125,12 +124,11 @@ def test_all_pools_count_though_few_are_rendered(tmp_path, monkeypatch):
     assert (found.pools, found.rendered <= 12) == (120, True)
     words = sum(-(-measure_request(request.with_codes("")) // 4) + 20 for request in asked)
     assert sum(each.planned for each in found.forecasts) == len(asked)
-    assert sum(each.input_tokens for each in found.forecasts) == pytest.approx(words, rel=0.01)
+    assert sum(each.input_tokens for each in found.forecasts) == pytest.approx(words, rel=0.2)
 
 
 def test_the_order_of_the_input_changes_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(survey_module, "_FIRST", 4)
-    monkeypatch.setattr(survey_module, "_OTHERS", 8)
+    monkeypatch.setattr(survey_module, "_SAMPLE", 12)
     monkeypatch.setattr(survey_module, "_MOST_WHOLE", 0)
     pools = uneven_pools(40)
     options, panel = job(tmp_path, LUNA)
@@ -144,7 +142,7 @@ def test_rendering_stops_when_it_takes_long(tmp_path, monkeypatch):
     pools = [pool_of(range(4), f"q{i}", f"question {i}?") for i in range(50)]  # 6 requests each
     options, panel = job(tmp_path, LUNA)
     found = estimated(pools, options, panel)
-    assert found.rendered == 8
+    assert found.rendered == 4
     one = estimated(pools[:1], options, panel)
     assert found.dollars("online").expected == pytest.approx(
         50 * one.dollars("online").expected, rel=0.01
@@ -236,8 +234,7 @@ def replies_of(request, rng, per_word):
 def test_what_is_left_is_foretold_whatever_was_answered(
     tmp_path, monkeypatch, share, by_length, cycles
 ):
-    monkeypatch.setattr(survey_module, "_FIRST", 20)
-    monkeypatch.setattr(survey_module, "_OTHERS", 60)
+    monkeypatch.setattr(survey_module, "_SAMPLE", 80)
     monkeypatch.setattr(survey_module, "_MOST_WHOLE", 0)
     pools = uneven_pools(300)
     options, panel = job(tmp_path, LUNA)
@@ -282,8 +279,7 @@ def test_of_an_interrupted_run_exactly_what_each_judge_answered_counts(tmp_path,
 
 
 def test_a_large_input_that_was_interrupted_is_estimated_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(survey_module, "_FIRST", 10)
-    monkeypatch.setattr(survey_module, "_OTHERS", 30)
+    monkeypatch.setattr(survey_module, "_SAMPLE", 40)
     monkeypatch.setattr(survey_module, "_MOST_WHOLE", 0)
     pools = graded_pools(60)
     options, panel = two_speeds(tmp_path)

@@ -6,13 +6,10 @@ tells what the others will use.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-
-import numpy as np
-from scipy.optimize import nnls
+from dataclasses import dataclass, field
 
 from zelo_ray.engine.ledger import sum_spent
-from zelo_ray.engine.sample_input import Array, InputSample, Sampled
+from zelo_ray.engine.sample_input import InputSample, Sampled
 from zelo_ray.engine.tokens import OVERHEAD
 from zelo_ray.engine.waves import Reserve, reserve_for_batches
 from zelo_ray.options import AnnotateOptions
@@ -23,6 +20,7 @@ from zelo_ray.records import Judge, Reply, Usage
 
 _LEAST_ERROR = 0.05  # of what rests on replies: the rest may differ from what was answered
 _ONE_POOL_ERROR = 0.25  # relative standard error where only one pool has replies
+_MARGIN = 1.5  # over the root of the sample's size: three standard errors of a share, at most
 # As long as no reply tells: tokens for four bytes of a prompt, which are .84 in English, .93 in
 # Chinese, 1.3 in Markdown and 1.6 in JSON (in Russian only .53); and tokens of an answer, at most
 # the judge's limit, since thinking can take all of it.
@@ -161,184 +159,133 @@ class _Book:
     rows: dict[str, list[Reply]] = field(default_factory=dict)
     """all rows of the sample's requests"""
 
-
-@dataclass(frozen=True, slots=True)
-class _Tokens:
-    """The tokens that one request uses, with all that is asked again for it."""
-
-    input: float
-    output: float
-    cached: float = 0.0
-    cache_write: float = 0.0
-
-    @property
-    def usage(self) -> Usage:
-        """Return the usage in whole tokens."""
-        cached, written = int(self.cached), int(self.cache_write)
-        return Usage(round(self.input), round(self.output), cached, written)
-
-    def times(self, factor: float) -> "_Tokens":
-        """Return all counts multiplied by a factor."""
-        return _Tokens(*(factor * getattr(self, column.name) for column in fields(self)))
+    def __contains__(self, key: str) -> bool:
+        """Return True if a request is answered."""
+        return bytes.fromhex(key) in self.answered
 
 
 def _forecast(
-    judge: Judge,
-    survey: InputSample,
-    sample: Sequence[Sampled],
-    book: _Book,
+    judge: Judge, survey: InputSample, sample: Sequence[Sampled], book: _Book
 ) -> JudgeForecast:
+    planned, whole = survey.planned[judge.name], len(sample) == survey.asked
     pools = [pool for pool in sample if pool.asked.get(judge.name)]
-    exact = len(sample) == survey.asked or not book.answered
-    if pools:
-        answered, words, error = _count_answered(judge.name, survey, pools, book, exact=exact)
-    else:  # it is asked in later rounds only, about what the others are
-        every = [n for pool in sample for requests in pool.asked.values() for _, n in requests]
-        answered, words, error = 0, sum(every) / max(1, len(every)), 0.0
-    spared = _spared(judge.name, pools)
-    remainder = survey.planned[judge.name] - answered - spared
-    measured, replies = _measured([pool.asked[judge.name] for pool in pools], book, words, error)
-    tokens = measured or _assumed(judge, words)
+    hits = sum(key in book for pool in pools for key, _ in pool.asked[judge.name])
+    answered = hits
+    if not whole:  # the ledger may hold replies to other input, prompts or options as well
+        estimated = round(hits * survey.asked / max(1, len(sample)))
+        margin = _MARGIN / math.sqrt(max(1, len(sample))) * planned
+        recorded = len(book.answered)
+        answered = min(planned, estimated if recorded - estimated > margin else recorded)
+    ended = [pool for pool in pools if pool.ended]
+    unneeded = sum(pool.counts[judge.name] - len(pool.asked[judge.name]) for pool in ended)
+    spared = round(unneeded * answered / max(1, hits))
+    remainder = planned - answered - spared
+
+    words, error = _words_left(judge.name, sample, book)
+    measured, replies = _measured(judge.name, pools, book, words, 0.0 if whole else error)
+    cases = measured or _assumed(judge, words)
+    usage = cases[1]
     provider = load_provider(judge.provider)
     has_batch = provider.batch is not None and not judge.base_url
-    usage, size = tokens[1].usage, BYTES_PER_TOKEN * max(0.0, words - OVERHEAD)
+    size = BYTES_PER_TOKEN * max(0.0, words - OVERHEAD)
     hours, guessed = _hours(judge, survey.options, remainder, usage)
+    prices = survey.options.prices
 
     def dollars(*, batch: bool) -> Spread | None:
-        prices = survey.options.prices
-        costs = [price(judge, case.usage, prices, batch=batch) for case in tokens]
+        costs = [price(judge, case, prices, batch=batch) for case in cases]
         totals = [remainder * cost for cost in costs if cost is not None]
         return Spread(*totals) if len(totals) == len(costs) else None
 
     return JudgeForecast(
         judge=judge.name,
-        planned=survey.planned[judge.name],
+        planned=planned,
         answered=answered,
         spared=spared,
-        exact=exact,
-        input_tokens=remainder * tokens[1].input,
-        output_tokens=remainder * tokens[1].output,
+        exact=whole or not book.answered,
+        input_tokens=remainder * usage.input_tokens,
+        output_tokens=remainder * usage.output_tokens,
         online=dollars(batch=False),
         batch=dollars(batch=has_batch),
         has_batch=has_batch,
-        held=reserve_for_batches(judge, remainder, size, usage, survey.options.prices)
-        if has_batch
-        else None,
+        held=reserve_for_batches(judge, remainder, size, usage, prices) if has_batch else None,
         hours=hours,
         guessed=guessed,
         replies=replies,
     )
 
 
-def _spared(name: str, sample: Sequence[Sampled]) -> int:
-    """Return how many requests a judge is spared by pools that have already ended."""
-    ended = (pool for pool in sample if pool.ended)
-    return round(sum(pool.weight * (pool.counts[name] - len(pool.asked[name])) for pool in ended))
+def _words_left(name: str, sample: Sequence[Sampled], book: _Book) -> tuple[float, float]:
+    """Return the mean length of a judge's requests that are left, and its relative error.
 
-
-def _count_answered(
-    name: str, survey: InputSample, sample: Sequence[Sampled], book: _Book, *, exact: bool
-) -> tuple[int, float, float]:
-    """Return how many of a judge's requests are answered, and the mean length of the others.
-
-    That is in words of four bytes, and comes with its relative standard error.
+    Lengths are words of four bytes. Later rounds are taken to be longer than the first by as much
+    as they were in pools that have ended.
     """
-    weight = np.array([pool.weight for pool in sample])
-    count = np.array([float(pool.counts[name]) for pool in sample])
-    rows = [pool.asked[name] for pool in sample]
-    first = np.array([float(len(row)) for row in rows])  # what comes later cannot be rendered yet
-    words = np.array([float(sum(n for _, n in row)) for row in rows])
-    missing = [[n for key, n in row if bytes.fromhex(key) not in book.answered] for row in rows]
-    missing_counts = np.array([float(len(row)) for row in missing])
-    left_words = np.array([float(sum(row)) for row in missing])
-
-    traits = count[:, None] * np.array([pool.traits for pool in sample])
-    slopes, _ = nnls(traits, count * words / first)  # no request is shorter for a longer document
-    residuals = count * words / first - traits @ slopes
-    mean = (survey.traits[name] @ slopes + weight @ residuals) / survey.planned[name]
-    per = weight * count / first
-    error = 0.0
-    if missing_counts.any():  # those that are left may be longer or shorter than those that are not
-        mean *= (per @ left_words) / (per @ missing_counts) * (per @ first) / (per @ words)
-        some = missing_counts > 0
-        spread = _ratio_error((per * left_words)[some], (per * missing_counts)[some])
-        error = spread * math.sqrt(1 - missing_counts.sum() / first.sum())
-    replies = first - missing_counts
-    answered = (
-        int(replies.sum()) if exact else _answered(survey.planned[name], weight, replies, book)
-    )
-    return answered, float(mean), error
-
-
-def _answered(planned: int, weight: Array, answered: Array, book: _Book) -> int:
-    """Estimate how many are answered: as many as the ledger holds, unless the sample denies it.
-
-    Args:
-        planned: requests in all.
-        weight: how many pools each of the sample stands for.
-        answered: answered requests of each.
-        book: may hold replies to other input, prompts or options as well.
-    """
-    estimated, held = float(weight @ answered), len(book.answered)
-    others = answered[weight > 1]
-    error = 0.0
-    if others.size:  # also where all are alike, one that was not drawn may be different
-        variance = others.var() + (planned / weight.sum()) ** 2 / others.size
-        error = math.sqrt(float(weight @ (weight - 1)) * variance)
-    return min(planned, held if abs(held - estimated) <= 3 * error else round(estimated))
+    pools = [pool for pool in sample if pool.asked.get(name)]
+    rows = [pool.asked[name] for pool in pools]
+    if not rows:  # it is asked in later rounds only, about what the others are
+        rows = [row for pool in sample for row in pool.asked.values()]
+    missing = [[n for key, n in row if key not in book] for row in rows]
+    if not any(missing):
+        missing = [[n for _, n in row] for row in rows]
+    words, error = _ratio([(sum(row), len(row)) for row in missing if row])
+    ended = [pool for pool in pools if pool.ended and pool.first.get(name)]
+    if ended:
+        whole, first = (
+            _ratio([(sum(n for _, n in row), len(row)) for row in rows])[0]
+            for rows in ([p.asked[name] for p in ended], [p.first[name] for p in ended])
+        )
+        words *= whole / first
+    return words, error
 
 
 def _measured(
-    calls: Sequence[Sequence[tuple[str, float]]], book: _Book, words: float, error: float
-) -> tuple[tuple[_Tokens, _Tokens, _Tokens] | None, int]:
-    """Return the tokens of a request of so many words, measured on replies, and their number."""
-    columns = list[tuple[float, ...]]()
-    for pool in calls:
-        rows = [row for key, _ in pool for row in book.rows.get(key, ())]
+    name: str, pools: Sequence[Sampled], book: _Book, words: float, error: float
+) -> tuple[list[Usage], int]:
+    """Return the usage of a request of so many words: low, expected and high.
+
+    They are measured on replies, whose number comes with them; none if no reply tells.
+    """
+    prompts, answers = list[tuple[float, float]](), list[tuple[float, float]]()
+    cached = written = 0
+    for pool in pools:
+        rows = [row for key, _ in pool.asked[name] for row in book.rows.get(key, ())]
         ended = {row.key for row in rows if row.final and row.status != "failed"}
-        if ended:
-            columns.append(
-                (
-                    sum(n for key, n in pool if key in ended),
-                    len(ended),
-                    sum(row.input_tokens for row in rows),  # of all: what is asked again costs too
-                    sum(row.output_tokens for row in rows),
-                    sum(row.cached_tokens for row in rows),
-                    sum(row.cache_write_tokens for row in rows),
-                )
-            )
-    if not columns:
-        return None, 0
-    table = np.array(columns)
-    prompt, replies, input_tokens, output_tokens, cached, written = table.sum(axis=0)
-    if not input_tokens:  # nothing was counted
-        return None, 0
-    scale = words / prompt
-    expected = _Tokens(
-        *(scale * input_tokens, output_tokens / replies, scale * cached, scale * written)
-    )
-    noise = max(_ratio_error(table[:, 2], table[:, 0]), _ratio_error(table[:, 3], table[:, 1]))
-    around = min(0.9, max(_LEAST_ERROR, 2 * math.hypot(noise, error)))
-    return (expected.times(1 - around), expected, expected.times(1 + around)), int(replies)
+        if ended:  # of all rows: what is asked again costs too
+            length = sum(n for key, n in pool.asked[name] if key in ended)
+            prompts.append((sum(row.input_tokens for row in rows), length))
+            answers.append((sum(row.output_tokens for row in rows), len(ended)))
+            cached += sum(row.cached_tokens for row in rows)
+            written += sum(row.cache_write_tokens for row in rows)
+    counted = sum(tokens for tokens, _ in prompts)
+    if not counted:
+        return [], 0
+    (per_word, noise), (output, other_noise) = _ratio(prompts), _ratio(answers)
+    around = min(0.9, max(_LEAST_ERROR, 2 * math.hypot(max(noise, other_noise), error)))
+    cases = []
+    for factor in (1 - around, 1.0, 1 + around):
+        prompt = factor * words * per_word
+        read, new = (math.floor(prompt * part / counted) for part in (cached, written))
+        cases.append(Usage(round(prompt), round(factor * output), read, new))
+    return cases, round(sum(number for _, number in answers))
 
 
-def _ratio_error(above: Array, below: Array) -> float:
-    """Return the relative standard error of a ratio of sums over pools (Cochran 1977, eq. 6.13)."""
-    if above.size < 2 or not above.any():
-        return _ONE_POOL_ERROR
-    residuals = above - above.sum() / below.sum() * below
-    return math.sqrt(above.size / (above.size - 1) * float(residuals @ residuals)) / float(
-        above.sum()
-    )
+def _ratio(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the mean of amounts for numbers, by pool, and its relative standard error."""
+    amount, number = (sum(column) for column in zip((0.0, 0.0), *pairs, strict=True))
+    mean = amount / max(1.0, number)
+    if len(pairs) < 2 or not amount:
+        return mean, _ONE_POOL_ERROR
+    squares = sum((above - mean * below) ** 2 for above, below in pairs)
+    return mean, math.sqrt(len(pairs) / (len(pairs) - 1) * squares) / amount
 
 
-def _assumed(judge: Judge, words: float) -> tuple[_Tokens, _Tokens, _Tokens]:
+def _assumed(judge: Judge, words: float) -> list[Usage]:
     """Return an assumed usage while no reply tells; a judge without a limit counts no tokens."""
     limit = judge.options.get("max_output_tokens") or judge.options.get("output_tokens") or 0
-    low, expected, high = (
-        _Tokens(words * ratio if limit else 0.0, min(output, limit)) for ratio, output in _ASSUMED
-    )
-    return low, expected, high
+    return [
+        Usage(round(words * per_word) if limit else 0, round(min(output, limit)))
+        for per_word, output in _ASSUMED
+    ]
 
 
 def _hours(

@@ -3,21 +3,17 @@
 import hashlib
 import heapq
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
 
 from zelo_ray.engine.tokens import OVERHEAD, measure_request
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, Replies, find_protocol
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN, shown_document, shown_query
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN
 from zelo_ray.records import Judge, Pool, Reply, Request
 
-Array = NDArray[np.float64]
-_FIRST, _OTHERS = 60, 240  # pools of the sample: those that a pilot takes first, and any others
-_MOST_RENDERED = 15_000  # requests of each part of the sample: a second or two
+_SAMPLE = 300  # pools: those that a pilot takes first
+_MOST_RENDERED = 20_000  # requests of the sample: two seconds
 _MOST_WHOLE = 10_000  # requests of an input whose pools are all rendered: two seconds
 
 
@@ -44,26 +40,22 @@ def pilot_lines(
 class Sampled:
     """A sampled pool: the requests that follow from its recorded replies, and their lengths."""
 
-    query_id: str
     counts: dict[str, int]
-    traits: Array
+    """requests by judge"""
     asked: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     """by judge: keys, and four bytes each of the requests"""
     first: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     """the same of its first round"""
     ended: bool = False
     """whether that is all that it takes"""
-    weight: float = 1.0
-    """how many pools it stands for"""
 
 
 class InputSample:
     """Counts what the input will take to ask, and keeps a sample of its pools.
 
-    The sample has two parts, neither of which depends on the order of the input: the pools that a
-    pilot takes first, so that some of it is answered, and others by another lot. All pools of a
-    small input are in it. Of their requests those can be rendered that follow from the ``replies``
-    at hand: without any, the first round.
+    The sample does not depend on the order of the input. It begins with the pools that a pilot
+    takes, so that some of it is answered; all pools of a small input are in it. Of their requests
+    those can be rendered that follow from the ``replies`` at hand: without any, the first round.
     """
 
     def __init__(
@@ -76,59 +68,44 @@ class InputSample:
         """pools about which there is anything to ask"""
         self.planned = {judge.name: 0 for judge in panel}
         """requests by judge"""
-        self.traits = {judge.name: np.zeros(3) for judge in panel}
-        """the sum of `_traits` over these requests"""
         self._protocol = find_protocol(options.protocol)
-        self._first, self._others = _Lowest(_FIRST), _Lowest(_OTHERS)
-        self._all = list[Pool]()
-        """every pool, as long as they are few"""
+        self._drawn = list[tuple[str, Pool]]()
 
     def add(self, pool: Pool) -> None:
         """Add one good pool, which must not be added twice."""
         self.pools += 1
-        counts, traits = self._counts(pool), _traits(pool, self.options)
+        counts = self._counts(pool)
         for name, count in counts.items():
             self.planned[name] += count
-            self.traits[name] += count * traits
         if any(counts.values()):
             self.asked += 1
-            self._all.append(pool)
-            if sum(self.planned.values()) > _MOST_WHOLE:
-                self._all.clear()
-            self._first.offer(pilot_order(pool.query_id, self.options.seed), pool)
-            self._others.offer(pilot_order(f"other:{pool.query_id}", self.options.seed), pool)
+            self._drawn.append((pilot_order(pool.query_id, self.options.seed), pool))
+            if not self._is_small and len(self._drawn) >= 2 * _SAMPLE:
+                self._drawn = self._lowest(_SAMPLE)
 
     def sample(self) -> list[Sampled]:
         """Render the sample's pools, or as many as can be done quickly."""
-        first = self._render(self._all or self._first.pools, ())
-        others = [] if self._all else self._render(self._others.pools, {e.query_id for e in first})
-        for pool in others:  # they stand for all that are not among the first
-            pool.weight = (self.asked - len(first)) / len(others)
-        sample = [*first, *others]
-        for judge in self.panel:
-            _foresee([pool for pool in sample if pool.asked.get(judge.name)], judge.name)
+        sample, requests = list[Sampled](), 0
+        for _, pool in self._lowest(self.asked if self._is_small else _SAMPLE):
+            if self._is_small or requests < _MOST_RENDERED:
+                sample.append(self._render(pool))
+                requests += sum(map(len, sample[-1].asked.values()))
         return sample
 
-    def _render(self, pools: Iterable[Pool], used_ids: Collection[str]) -> list[Sampled]:
-        rendered, requests = list[Sampled](), 0
-        for pool in pools:
-            if pool.query_id in used_ids or (requests >= _MOST_RENDERED and not self._all):
-                continue
-            sampled = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
-            current, missing = self._requests_so_far(pool, self._replies)
-            one_round = self._protocol.max_rounds == 1
-            first = current if one_round else self._requests_so_far(pool, NoReplies())[0]
-            for by_judge, group in ((sampled.first, first), (sampled.asked, current)):
-                for request in group:
-                    words = (
-                        math.ceil(measure_request(request.with_codes("")) / BYTES_PER_TOKEN)
-                        + OVERHEAD
-                    )
-                    by_judge.setdefault(request.judge.name, []).append((request.key, words))
-            sampled.ended = not missing
-            requests += len(current)
-            rendered.append(sampled)
-        return rendered
+    @property
+    def _is_small(self) -> bool:
+        return sum(self.planned.values()) <= _MOST_WHOLE
+
+    def _lowest(self, most: int) -> list[tuple[str, Pool]]:
+        return heapq.nsmallest(most, self._drawn, key=lambda item: item[0])
+
+    def _render(self, pool: Pool) -> Sampled:
+        current, missing = self._requests_so_far(pool, self._replies)
+        sampled = Sampled(self._counts(pool), _lengths(current), ended=not missing)
+        one_round = self._protocol.max_rounds == 1
+        first = current if one_round else self._requests_so_far(pool, NoReplies())[0]
+        sampled.first = _lengths(first)
+        return sampled
 
     def _requests_so_far(self, pool: Pool, replies: Replies) -> tuple[list[Request], bool]:
         """Return the known requests about a pool, by its replies, and whether more is missing."""
@@ -141,21 +118,14 @@ class InputSample:
         return self._protocol.count(pool, self.panel, self.options)
 
 
-def _foresee(sample: Sequence[Sampled], judge: str) -> None:
-    """Assume that requests are as long as those of pools that have ended, round by round."""
-    ended = [pool for pool in sample if pool.ended and pool.first.get(judge)]
-    if ended:
-        longer = _mean(pool.asked[judge] for pool in ended) / _mean(
-            pool.first[judge] for pool in ended
-        )
-        for pool in sample:
-            if not pool.ended:
-                pool.asked[judge] = [(key, words * longer) for key, words in pool.asked[judge]]
-
-
-def _mean(samples: Iterable[Sequence[tuple[str, float]]]) -> float:
-    words = [n for requests in samples for _, n in requests]
-    return sum(words) / len(words)
+def _lengths(requests: Iterable[Request]) -> dict[str, list[tuple[str, float]]]:
+    """Return the keys and the lengths of requests by judge, in words of four bytes."""
+    lengths = dict[str, list[tuple[str, float]]]()
+    for request in requests:
+        size = measure_request(request.with_codes(""))
+        words = math.ceil(size / BYTES_PER_TOKEN) + OVERHEAD
+        lengths.setdefault(request.judge.name, []).append((request.key, words))
+    return lengths
 
 
 class NoReplies:
@@ -169,36 +139,3 @@ class NoReplies:
         """Read nothing."""
         del keys
         return []
-
-
-class _Lowest:
-    """Keeps the pools with the lowest marks."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._heap = list[tuple[int, int, Pool]]()
-        self._offered = 0
-
-    def offer(self, mark: str, pool: Pool) -> None:
-        self._offered += 1
-        item = (-int(mark, 16), self._offered, pool)
-        if len(self._heap) < self._most:
-            heapq.heappush(self._heap, item)
-        else:
-            heapq.heappushpop(self._heap, item)
-
-    @property
-    def pools(self) -> list[Pool]:
-        """Return the sampled pools, the lowest first."""
-        return [pool for *_, pool in sorted(self._heap, reverse=True)]
-
-
-def _traits(pool: Pool, options: AnnotateOptions) -> Array:
-    """Return the predictors of request length: 1, and the bytes of query and mean document.
-
-    They are known of all pools, so they carry over to all what the sample tells.
-    """
-    documents = pool.documents[: options.document_limit]
-    shown = [shown_document(document, pool, options).content for document in documents]
-    mean = sum(len(text.encode()) for text in shown) / max(1, len(shown))
-    return np.array([1.0, len(shown_query(pool, options.show_query).encode()), mean])
