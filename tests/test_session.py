@@ -2,7 +2,10 @@
 
 import contextlib
 import subprocess
+import tempfile
+from pathlib import Path
 
+import psutil
 import pytest
 from ray import exceptions
 
@@ -173,6 +176,21 @@ def test_a_home_that_is_none_is_told_of(argv, tmp_path):
     _, said = printed.splitlines()
     assert "in.jsonl/.ray: Not a directory" in said
     assert "set HOME" in said
+
+
+def test_a_ray_that_is_too_slow_is_told_of_and_leaves_nothing(argv):
+    """In a process of its own, whose end takes all with it that Ray had begun."""
+    with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp") as place:
+        slow = {"RAY_gcs_server_port_wait_time_s": "0", "TMPDIR": place}
+        run = crash.start([*crash.COMMAND, *argv], {**crash.bare_environment(), **slow})
+        status, printed = crash.finish(run)
+        assert status == 1
+        _, said = printed.splitlines()
+        assert said.startswith("zelo-ray: Ray does not start on this machine (")
+        assert "Try again when less runs here" in said
+        assert not [*Path(place).glob("zelo-*")]
+        words = (process.info["cmdline"] or () for process in psutil.process_iter(["cmdline"]))
+        assert not [line for line in words if any(place in word for word in line)]
 
 
 IN_A_WORKER = """ray::ResultsActor.f() (pid=1, ip=127.0.0.1)

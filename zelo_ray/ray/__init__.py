@@ -12,3 +12,6 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 if not os.environ.get("RAY_ADDRESS"):  # a private Ray: then all that it opens is on loopback
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    # By default 30 s each, which is short for a busy machine.
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "75")
+    os.environ.setdefault("RAY_agent_register_timeout_ms", "75000")

@@ -1,12 +1,9 @@
 """Join a Ray cluster, or start a private Ray, without its noise on the terminal."""
 
 import contextlib
-import fcntl
 import logging
 import os
-import shutil
 import signal
-import stat
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
@@ -14,11 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import psutil  # which Ray brings along
 import ray
 from ray._private import worker as ray_worker
-from ray._raylet import Config  # type: ignore[attr-defined]
-from ray.exceptions import NodeDiedError, RayError, TaskUnschedulableError, WorkerCrashedError
+from ray.exceptions import NodeDiedError, TaskUnschedulableError, WorkerCrashedError
 from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -34,66 +29,8 @@ from zelo_ray.ray.ray_errors import (
     explain_ray_errors,
 )
 
-_PREFIX = "zelo-"
-_LOCK = "lock"
 _OF_RAY = "r"  # one letter: Ray makes sockets below it, and the path of a socket has to be short
-
-
-@contextlib.contextmanager
-def folder_for_ray() -> Iterator[str]:
-    """Yield a folder for Ray inside a private one, as Ray opens its own to all users.
-
-    A run holds a lock in its folder, which the system releases however the process ends. So the
-    next run can tell which folders killed runs left behind, and removes them.
-
-    Raises:
-        OSError: it cannot be made.
-    """
-    for leftover in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        _remove_if_left(leftover)
-    folder, lock = _locked_folder()
-    try:
-        yield str(folder / _OF_RAY)
-    finally:
-        _remove(folder)
-        os.close(lock)
-
-
-def _locked_folder() -> tuple[Path, int]:
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.fstat(lock).st_nlink:
-            return folder, lock
-        os.close(lock)  # between these two calls another run took the folder for one left behind
-
-
-def _remove_if_left(folder: Path) -> None:
-    """Remove a folder of this user's, if it is certain that its run has ended."""
-    with contextlib.suppress(OSError):  # locked, being made, or somebody else is removing it
-        status = folder.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            return
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(folder)
-        finally:
-            os.close(lock)
-
-
-def _remove(folder: Path) -> None:
-    """Remove the lock last, so that a removal that is cut off is taken up by the next run."""
-    shutil.rmtree(folder / _OF_RAY, ignore_errors=True)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 _OBJECT_STORE_BYTES = 512 * 2**20
-# Where Ray waits 30 s. Its raylet is waited for so long at once: a client of servers that failed
-# would end this process a minute after a second try had begun.
-_PATIENCE = {"RAY_raylet_start_wait_time_s": "75", "RAY_agent_register_timeout_ms": "75000"}
-_MORE_PATIENCE = {"RAY_gcs_server_port_wait_time_s": "75"}
 _GONE = (NodeDiedError, TaskUnschedulableError, WorkerCrashedError)
 """errors of a task that Ray sent to a node that had died"""
 
@@ -133,51 +70,29 @@ def _join(address: str, options: AskingOptions) -> None:
 
 @contextlib.contextmanager
 def _private(options: AskingOptions) -> Iterator[None]:
-    """Start a Ray on this machine alone; where that takes too long, try a second time."""
+    """Start a Ray on this machine alone, in a folder of its own, and end it.
+
+    Ray opens its folder to all users, so it lies inside one that is open to this user only.
+    """
     with contextlib.ExitStack() as ending:
-        for name, value in _PATIENCE.items():
-            os.environ.setdefault(name, value)
-        Config.initialize("")  # this process has read them at import
         try:
-            _start(ending, options)
-            again = False
-        except RayError as error:  # waiting longer does not help
-            raise explain_failed_start(error) from error
-        except RuntimeError:  # the first server named no port in time: nothing has called it yet
-            again = True
+            folder = ending.enter_context(
+                tempfile.TemporaryDirectory(prefix="zelo-", ignore_cleanup_errors=True)
+            )
+            ending.callback(ray.shutdown)
+            os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "75")  # by default 30
+            with _ignore_hangups():
+                _init(
+                    options,
+                    address="local",
+                    num_cpus=max(2, os.cpu_count() or 2),  # a read task and a writer at once
+                    include_dashboard=False,
+                    object_store_memory=_OBJECT_STORE_BYTES,
+                    _temp_dir=f"{folder}/{_OF_RAY}",
+                )
         except Exception as error:
             raise explain_failed_start(error) from error
-        if again:
-            os.environ.update(_MORE_PATIENCE)
-            Config.initialize("")
-            try:
-                _start(ending, options)
-            except Exception as error:
-                raise explain_failed_start(error) from error
         yield
-
-
-def _start(ending: contextlib.ExitStack, options: AskingOptions) -> None:
-    """Start Ray in a folder of its own; nothing is left where it does not start.
-
-    Args:
-        ending: ends it.
-        options: of the run.
-    """
-    with contextlib.ExitStack() as failing:
-        folder = failing.enter_context(folder_for_ray())
-        failing.callback(_end_processes, folder)
-        failing.callback(ray.shutdown)
-        with _ignore_hangups():
-            _init(
-                options,
-                address="local",
-                num_cpus=max(2, os.cpu_count() or 2),  # a read task and a writer must fit at once
-                include_dashboard=False,
-                object_store_memory=_OBJECT_STORE_BYTES,
-                _temp_dir=folder,
-            )
-        ending.push(failing.pop_all())
 
 
 @contextlib.contextmanager
@@ -194,19 +109,6 @@ def _ignore_hangups() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def _end_processes(folder: str) -> None:
-    """End what this process started in a folder, and what that started; Ray leaves it running."""
-    processes: list[psutil.Process] = []
-    for child in psutil.Process().children():
-        with contextlib.suppress(psutil.Error):
-            if any(folder in word for word in child.cmdline()):
-                processes += [child, *child.children(recursive=True)]
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(processes, timeout=10)
 
 
 def _init(options: AskingOptions, **where: Any) -> None:
@@ -257,7 +159,10 @@ def _hide_working_directory() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _silence_ray_core() -> Iterator[None]:
-    """Keep what Ray's C++ core says while it starts from the user's terminal."""
+    """Keep what Ray's C++ core says while it starts from the user's terminal.
+
+    Whatever ``RAY_BACKEND_LOG_LEVEL`` is set to, it reports that it read that variable.
+    """
     stderr = os.dup(2)
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), 2)
