@@ -3,12 +3,9 @@
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, requires, version
-
-from packaging.requirements import Requirement
+from importlib.metadata import PackageNotFoundError, version
 
 from zelo_ray.commands.doctor.finding import Finding, State
-from zelo_ray.commands.doctor.secrets import check_key
 from zelo_ray.errors import PanelError
 from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.providers import PROVIDERS, load_provider, parse_judge
@@ -18,18 +15,10 @@ from zelo_ray.records import Judge
 
 _OLDEST = (3, 11)
 _SDKS = ("ray", "openai", "anthropic", "google-genai", "genai-prices")
-_FOR = {
-    "offline": "judges without a key",
-    "cluster": "ray up and ray job submit",
-    "s3": "--out s3://...",
-    "gcs": "--out gs://...",
-    "vllm": "judges on GPUs of this machine or cluster",
-    "local": "rerankers on this machine",
-}
 
 
 def check_packages(version: str) -> Iterator[Finding]:
-    """Check Python, this package (version ``version``), its dependencies and its extras."""
+    """Check Python, this package (version ``version``), and its dependencies."""
     python = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < _OLDEST:
         yield Finding("python", "wrong", python, "install Python 3.11 or newer")
@@ -42,29 +31,6 @@ def check_packages(version: str) -> Iterator[Finding]:
         yield Finding("packages", "wrong", f"{summary}; missing: {', '.join(lacking)}", do)
     else:
         yield Finding("packages", "ok", summary)
-    yield from _extras()
-
-
-def _extras() -> Iterator[Finding]:
-    """Check which extras are installed, except those for developers."""
-    by_extra = dict[str, list[str]]()
-    try:
-        requirements = [Requirement(text) for text in requires("zelo-ray") or ()]
-    except PackageNotFoundError:
-        return
-    for requirement in requirements:
-        for extra in _FOR:
-            marker = requirement.marker
-            if marker and not marker.evaluate({"extra": ""}) and marker.evaluate({"extra": extra}):
-                by_extra.setdefault(extra, []).append(requirement.name)
-    installed = [extra for extra, names in by_extra.items() if all(map(_version, names))]
-    missing = [f"{extra} ({_FOR[extra]})" for extra in by_extra if extra not in installed]
-    summary = f"installed: {', '.join(installed) or 'none'}"
-    if missing:
-        summary += f"; not installed: {', '.join(missing)}"
-    yield Finding(
-        "extras", "ok", summary, "pip install 'zelo-ray[NAME]' if you need one" * bool(missing)
-    )
 
 
 def check_keys(
@@ -92,7 +58,7 @@ def check_keys(
             source = dotenv.path if dotenv.has_value(variable, key) else "the environment"
             if url := foreign_address(Judge(name, ""), providers[name], key, environ):
                 source += f", and goes to {url}"
-            yield check_key(f"key of {name}", variable, key, source)
+            yield Finding(f"key of {name}", "ok", f"{variable} is set, from {source}")
         elif variables:
             state: State = "warn" if name in needed else "-"
             do = f"set {_listed(name, variables)} to use this provider"

@@ -16,7 +16,6 @@ from zelo_ray.errors import ZeloError
 from zelo_ray.formats.pools import shorten_error
 
 _LITTLE, _TOO_LITTLE = 2 * 2**30, 100 * 2**20  # bytes of a disk
-_SHARED = 600 * 2**20  # Ray's object store takes 512 MiB of it
 _MEMORY = 2 * 2**30
 _STORAGE = "check the address, the credentials of the storage, and what they allow"
 
@@ -29,11 +28,6 @@ def check_machine() -> Iterator[Finding]:
     if memory := _available():
         lack = "close other programs: Ray and its workers take about 2 GB" * (memory < _MEMORY)
         yield Finding("memory", "warn" if lack else "ok", f"{_size(memory)} available", lack)
-    shared = Path("/dev/shm")  # noqa: S108 - where Ray's object store lies; nothing is written
-    if shared.is_dir():
-        free = shutil.disk_usage(shared).free
-        lack = "give it 1 GB (docker run --shm-size=1g)" * (free < _SHARED)
-        yield Finding("shared memory", "warn" if lack else "ok", f"{_size(free)} free", lack)
     yield from _disk("temporary files", tempfile.gettempdir(), "set TMPDIR to a larger disk")
 
 

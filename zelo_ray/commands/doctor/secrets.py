@@ -1,4 +1,4 @@
-"""Check whether keys can be sent, and remove keys from messages."""
+"""Remove keys from messages."""
 
 import contextlib
 import urllib.parse
@@ -10,19 +10,6 @@ from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.providers import PROVIDERS, RERANKERS, load_provider, parse_judge
 
 _SHORTEST, _PIECE = 4, 8  # characters of a key, and of a piece of one, that are looked for
-
-
-def is_sendable(key: str) -> bool:
-    """Return whether a key, without the space around it, can be sent in a header."""
-    return key.strip().isascii() and key.strip().isprintable() and " " not in key.strip()
-
-
-def check_key(what: str, variable: str, key: str, source: str) -> Finding:
-    """Check a key that is set in a variable; ``source`` says where it is from."""
-    if key.strip() == key and is_sendable(key):
-        return Finding(what, "ok", f"{variable} is set, from {source}")
-    do = f"remove spaces, quotes and line breaks from {variable}"
-    return Finding(what, "wrong", "has characters that keys never have", do)
 
 
 def make_redactor(
