@@ -13,7 +13,7 @@ from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL
 from zelo_ray import cli
 from zelo_ray.commands.report import write_report
-from zelo_ray.commands.report.index import differing_options, spent_in_all, write_index
+from zelo_ray.commands.report.index import spent_in_all, write_index
 from zelo_ray.commands.report.runs import PastRun
 from zelo_ray.errors import NothingToReport, OptionError
 
@@ -49,7 +49,6 @@ def test_a_folder_of_runs_gets_one_page(runs, capsys):
     assert "3 runs of annotate, bakeoff" in page.replace("bakeoff, annotate", "annotate, bakeoff")
     assert '<a href="three/report.html">three</a>' in page
     assert "one (no report.html yet)" in page
-    assert "annotate: 2 runs differ in cycles." in page
     assert "mean std_error: " in page
     assert re.search(r"nDCG@10 of \S+: 0\.\d+ \[", page)
 
@@ -139,12 +138,6 @@ def test_what_a_ledger_holds_counts_once():
     ]
     own = past_of("p3", options={"out": "x", "ledger": "x"}, summary={"dollars_in_all": 0.5})
     assert spent_in_all([*shared, own]) == (2.5, 1)
-
-
-def test_where_a_run_lies_is_no_difference():
-    one = past_of(options={"out": "a", "ledger": "a", "seed": 1, "judges": ["x"]}, version="1")
-    two = past_of(options={"out": "b", "ledger": "c", "seed": 1, "judges": ["y"], "pilot": 3})
-    assert differing_options([one, two]) == ["judges", "pilot", "version"]
 
 
 def test_a_run_that_has_not_ended_says_so(runs):

@@ -1,12 +1,10 @@
 """Write one page over several runs: what each did, its result and its cost."""
 
-import json
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import fsspec
@@ -22,8 +20,6 @@ from zelo_ray.reports.parts import Cells, PageLink, Report, ReportTable, Section
 from zelo_ray.reports.wording import format_cost, short
 
 _PAGE = "report.html"
-_PLACES = frozenset({"out", "ledger", "verbose", "dry_run"})
-"""Options that change where a run is stored or what it prints, not what it does."""
 _READING = (
     "Times are in UTC. Click on a heading to sort. Runs that share a ledger share their spending, "
     "which counts once in the sum."
@@ -127,27 +123,21 @@ def _relative_path(folder: str) -> str:
 
 def build_overview(runs: Sequence[PastRun], others: Sequence[str], folder: str) -> Report:
     """Build the index page over some runs, for a directory or URL."""
-    paid, unpriced = spent_in_all(runs)
-    states = [run.state for run in runs]
-    open_ = len([state for state in states if state in ("at work", "interrupted")])
+    spent = format_cost(*spent_in_all(runs))
     commands = dict.fromkeys(run.command for run in runs)
+    unfinished = len([run for run in runs if not run.finished])
     lead = [
-        f"{counted(len(runs), 'run')} of {', '.join(commands)}. "
-        f"{counted(states.count('finished'), 'run')} finished"
-        + (f", {states.count('incomplete'):,} with answers missing" * ("incomplete" in states))
-        + (f", {open_:,} not finished" if open_ else "")
-        + f". Spent in all: {_dollars(paid, unpriced)}.",
+        f"{counted(len(runs), 'run')} of {', '.join(commands)}"
+        + (f", {unfinished:,} not finished" if unfinished else "")
+        + f". Spent in all: {spent}.",
         _READING,
     ]
-    tiles = [("runs", f"{len(runs):,}"), ("spent in all", _dollars(paid, unpriced))]
-    if open_:
-        tiles.insert(1, ("not finished", f"{open_:,}"))
     return Report(
         title=f"{counted(len(runs), 'run')} of zelo-ray",
-        tiles=tiles,
+        tiles=[],
         lead=lead,
         notes=[f"Left out: {reason}." for reason in others],
-        sections=[_runs_section(runs, folder), _differences_section(runs), _calls_section(runs)],
+        sections=[_runs_section(runs, folder)],
         kind="index",
     )
 
@@ -165,7 +155,7 @@ def spent_in_all(runs: Sequence[PastRun]) -> tuple[float, int]:
 def _runs_section(runs: Sequence[PastRun], folder: str) -> Section:
     columns = (
         *("run", "command", "state", "started", "result", "spent"),
-        *("queries", "documents", "failed", "took", "judges or rankers"),
+        *("queries", "documents", "failed", "judges or rankers"),
     )
     rows: list[Cells] = [
         [
@@ -174,75 +164,14 @@ def _runs_section(runs: Sequence[PastRun], folder: str) -> Section:
             run.state,
             run.started or run.written,
             TextCell(short(run.headline, 200) or _NONE),
-            _dollars(*run.spent),
+            format_cost(*run.spent),
             *map(_count, (run.queries, run.documents, run.failures)),
-            _span(run.seconds),
             TextCell(short(", ".join(run.judges_or_rankers), 200)),
         ]
         for run, name in zip(runs, _names(runs), strict=True)
     ]
-    right = frozenset({"started", "took", "queries", "documents", "failed", "spent"})
+    right = frozenset({"started", "queries", "documents", "failed", "spent"})
     return Section("runs", "Runs", [ReportTable(columns, rows, numbers=right, sortable=True)])
-
-
-def _differences_section(runs: Sequence[PastRun]) -> Section | None:
-    """Show, by command, the options that differ between its runs."""
-    alike = defaultdict[str, list[tuple[PastRun, str]]](list)
-    for run, name in zip(runs, _names(runs), strict=True):
-        alike[run.command].append((run, name))
-    parts = [_differences(command, group) for command, group in alike.items() if len(group) > 1]
-    return Section("differences", "What differs", parts) if parts else None
-
-
-def differing_options(runs: Sequence[PastRun]) -> list[str]:
-    """Return the names of options that differ between runs, and ``version`` if it does."""
-    names = dict.fromkeys(name for run in runs for name in run.options if name not in _PLACES)
-    records = [_options_and_version(run) for run in runs]
-    return [
-        n for n in (*names, "version") if len({_written(record.get(n)) for record in records}) > 1
-    ]
-
-
-def _options_and_version(run: PastRun) -> Mapping[str, Any]:
-    versions = run.record.get("versions")
-    version = versions.get("zelo-ray") if isinstance(versions, Mapping) else None
-    return {**run.options, "version": version or run.record.get("version")}
-
-
-def _differences(command: str, runs: Sequence[tuple[PastRun, str]]) -> ReportTable:
-    names = differing_options([run for run, _ in runs])
-    if not names:
-        return ReportTable(
-            ["run"], [[TextCell(n)] for _, n in runs], f"{command}: the same options."
-        )
-    records = [_options_and_version(run) for run, _ in runs]
-    option_names = ", ".join(name.replace("_", " ") for name in names)
-    caption = f"{command}: {len(runs):,} runs differ in {option_names}."
-    called = [name for _, name in runs]
-    if len(names) > len(runs):  # the longer side becomes rows
-        rows: list[Cells] = [[n, *(_option(record.get(n)) for record in records)] for n in names]
-        return ReportTable(["option", *called], rows, caption, sortable=True)
-    rows = [
-        [TextCell(name), *(_option(record.get(n)) for n in names)]
-        for name, record in zip(called, records, strict=True)
-    ]
-    return ReportTable(["run", *names], rows, caption, sortable=True)
-
-
-def _calls_section(runs: Sequence[PastRun]) -> Section | None:
-    columns = ("run", "answered", "recorded before", "tokens in", "tokens out", "zelo-ray")
-    rows: list[Cells] = [
-        [
-            TextCell(name),
-            *(f"{count:,}" for count in run.calls.values()),
-            str(_options_and_version(run)["version"] or _NONE),
-        ]
-        for run, name in zip(runs, _names(runs), strict=True)
-        if run.calls
-    ]
-    caption = "Requests and tokens of each run's last process; recorded replies cost nothing."
-    table = ReportTable(columns, rows, caption, frozenset(columns[1:5]), sortable=True)
-    return Section("calls", "Calls", [table]) if rows else None
 
 
 def _names(runs: Sequence[PastRun]) -> list[str]:
@@ -269,29 +198,5 @@ def _link(run: PastRun, name: str, folder: str) -> TextCell | PageLink:
     )
 
 
-def _written(value: Any) -> str:
-    """Write an option's value as a config file would have it."""
-    if value is None:
-        return _NONE
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _option(value: Any) -> TextCell:
-    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return TextCell(short(", ".join(value) if is_list else _written(value), 120))
-
-
-def _span(seconds: float | None) -> str:
-    """Format seconds as hours, minutes and seconds, in a form that sorts."""
-    if seconds is None:
-        return _NONE
-    total = round(seconds)
-    return f"{total // 3600}:{total // 60 % 60:02}:{total % 60:02}"
-
-
 def _count(value: int | None) -> str:
     return _NONE if value is None else f"{value:,}"
-
-
-def _dollars(dollars: float, unpriced: int) -> str:
-    return format_cost(dollars, unpriced)

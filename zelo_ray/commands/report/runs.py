@@ -80,13 +80,6 @@ class PastRun:
         return _value_or_none(_written, f"{self.place}/{self.name}") or ""
 
     @property
-    def seconds(self) -> float | None:
-        """Return how long the run's last process worked, in seconds."""
-        laps = self._summary.get("seconds") or self.record.get("seconds")
-        durations = _dict(laps).values()
-        return sum(lap for lap in durations if isinstance(lap, int | float)) if durations else None
-
-    @property
     def _summary(self) -> Mapping[str, Any]:
         return _dict(self.record.get("summary"))
 
@@ -149,18 +142,6 @@ class PastRun:
         ledger = self.options.get("ledger")
         is_local = not ledger or ledger == self.options.get("out")
         return self.place if is_local else str(ledger).rstrip("/")
-
-    @property
-    def calls(self) -> Mapping[str, int]:
-        """Count replies and tokens of the last process, and replies recorded before."""
-        judges = self.record.get("judges")
-        tallies = [_dict(entry) for entry in judges.values()] if isinstance(judges, Mapping) else []
-        names = ("answered", "known", "input_tokens", "output_tokens")
-        return (
-            {name: sum(tally.get(name) or 0 for tally in tallies) for name in names}
-            if tallies
-            else {}
-        )
 
     @cached_property
     def headline(self) -> str:
