@@ -3,8 +3,6 @@
 import json
 import subprocess
 import sys
-import threading
-import time
 
 import pytest
 
@@ -37,7 +35,6 @@ def test_a_document_is_before_one_person_until_they_leave_it(tmp_path):
     ann, bob = (desk.assign_next(name)["document"]["key"] for name in ("ann", "bob"))
     assert [ann, bob] == [each.key for each in desk.documents[:2]]
     assert desk.assign_next("ann")["document"]["key"] == ann  # the page was loaded anew
-    assert desk.progress("ann").elsewhere == 1
     after = desk.save_answer("bob", bob, 2.0)
     assert after["document"]["key"] == desk.documents[2].key
     clock.time = 1000.0
@@ -68,28 +65,6 @@ def test_undoing_takes_back_an_answer_that_was_changed_too(tmp_path):
     told = desk.undo("ann", key)
     assert (told["before"], told["progress"]["done"], told["previous"]) == (3.0, 0, None)
     assert desk_at(tmp_path).assign_next("ann")["document"]["key"] == key
-
-
-class Slow(str):
-    """A name; while it is compared, somebody else sits down at the desk."""
-
-    __hash__ = str.__hash__
-
-    def __ne__(self, other):
-        thread = threading.Thread(
-            target=self.desk.assign_next, args=(f"new {time.monotonic_ns()}",)
-        )
-        thread.start()
-        thread.join(0.05)
-        return str(self) != other
-
-
-def test_who_sits_down_while_progress_is_told_waits(tmp_path):
-    desk = desk_at(sample_at(tmp_path, 2))
-    desk.assign_next("ann")
-    name = Slow("bob")
-    name.desk = desk
-    assert desk.progress(name).elsewhere == 1
 
 
 def test_a_document_that_was_left_open_comes_before_all_others_and_is_named(tmp_path, capsys):

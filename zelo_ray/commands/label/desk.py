@@ -36,16 +36,6 @@ class LabelProgress:
     yours: int
     second: int
     """judged documents that need a second person"""
-    elsewhere: int
-    """documents that are assigned to others right now"""
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """The document that is assigned to a person, until the assignment expires."""
-
-    pair: Pair
-    until: float
 
 
 class LabelDesk:
@@ -71,7 +61,8 @@ class LabelDesk:
         self._by_key = {document.key: document for document in self.documents}
         self._lock, self._clock = threading.RLock(), clock
         self._keys = {document.pair: document.key for document in self.documents}
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, tuple[Pair, float]] = {}
+        """by person, the document before them, and until when it is theirs alone"""
 
     def assign_next(self, person: str) -> dict[str, Any]:
         """Assign the next document to a person; return it with the progress."""
@@ -125,10 +116,6 @@ class LabelDesk:
                 of=len(rows),
                 yours=sum(person in people for _, people in rows),
                 second=sum(len(people) == 1 < document.raters_wanted for document, people in rows),
-                elsewhere=sum(
-                    not people and self._count_others(document.pair, person) > 0
-                    for document, people in rows
-                ),
             )
 
     def find(self, key: str) -> SampleDocument:
@@ -178,7 +165,7 @@ class LabelDesk:
         self._open.pop(person, None)
         text = None
         if shown:
-            self._open[person] = _Open(shown.pair, self._clock.now() + _OPEN_SECONDS)
+            self._open[person] = (shown.pair, self._clock.now() + _OPEN_SECONDS)
             text = {"key": shown.key, "query": shown.query, "document": shown.document}
         last = self.answers.last_of(person)
         return {
@@ -190,5 +177,5 @@ class LabelDesk:
     def _count_others(self, pair: Pair, person: str) -> int:
         """Count the other people to whom a document is assigned."""
         now_ = self._clock.now()
-        others = (document for who, document in self._open.items() if who != person)
-        return sum(document.pair == pair and document.until > now_ for document in others)
+        others = (item for who, item in self._open.items() if who != person)
+        return sum(open_ == pair and until > now_ for open_, until in others)
