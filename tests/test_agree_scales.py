@@ -1,4 +1,4 @@
-"""``agree`` with judges on scales of their own: mapped, or by ranks alone."""
+"""``agree`` with judges on scales of their own, which are mapped."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import pytest
 from tests.builders import agreement_of, rows_of, write_lines
 from zelo_ray import agree, agreement
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.agreement.rank_correlations import kendall, spearman
 from zelo_ray.formats.interchange.all_judgments import read_all_judgments
 from zelo_ray.formats.interchange.scales import map_grades
 from zelo_ray.options.scales import Scale, parse_scales
@@ -39,29 +38,13 @@ def files(tmp_path):
     ]
 
 
-def test_rank_coefficients_are_scipys():
-    from scipy.stats import kendalltau, spearmanr
-
-    rng = np.random.default_rng(1)
-    for levels in ((4, 6), (2, 2), (3, 9)):
-        one, other = (rng.integers(0, n, 60) for n in levels)
-        other = np.where(rng.random(60) < 0.5, one * (levels[1] - 1) // (levels[0] - 1), other)
-        table = np.zeros((1, 10, 10))
-        np.add.at(table[0], (one, other), 1)
-        assert kendall(table)[0] == pytest.approx(kendalltau(one, other).statistic)
-        assert spearman(table)[0] == pytest.approx(spearmanr(one, other).statistic)
-    table = np.zeros((1, 3, 3))
-    table[0, 1] = 2  # one of the two always says the same
-    assert np.isnan([kendall(table)[0], spearman(table)[0]]).all()
-
-
 @pytest.mark.parametrize(
     ("scale", "expected"),
     [
-        (Scale(1, 4, False), [0, 1, 2, 3]),
-        (Scale(0, 5, False), [0, 1, 1, 2, 2, 3]),
-        (Scale(-1, 1, False), [0, 2, 3]),
-        (Scale(0, 1, False), [0, 3]),
+        (Scale(1, 4), [0, 1, 2, 3]),
+        (Scale(0, 5), [0, 1, 1, 2, 2, 3]),
+        (Scale(-1, 1), [0, 2, 3]),
+        (Scale(0, 1), [0, 3]),
     ],
 )
 def test_a_scale_is_mapped_end_to_end(scale, expected):
@@ -70,22 +53,20 @@ def test_a_scale_is_mapped_end_to_end(scale, expected):
 
 
 def test_what_is_no_scale_is_told():
-    assert parse_scales(("a=b=0-5:ranks", "c:d=-2--1")) == {
-        "a=b": Scale(0, 5, True),
-        "c:d": Scale(-2, -1, False),
+    assert parse_scales(("a=b=0-5", "c:d=-2--1")) == {
+        "a=b": Scale(0, 5),
+        "c:d": Scale(-2, -1),
     }
-    for written in ("j", "j=5", "j=5-0", "j=1-1", "j=0-900", "j=0-5:shift", "=0-5"):
+    for written in ("j", "j=5", "j=5-0", "j=1-1", "j=0-900", "j=0-5:ranks", "=0-5"):
         with pytest.raises(ValueError, match=r"NAME=0-5|2 to 100 grades"):
             parse_scales((written,))
     with pytest.raises(ValueError, match="j: has two scales"):
         parse_scales(("j=0-5", "j=1-4"))
-    with pytest.raises(OptionError, match="human: cannot have ranks"):
-        agree("x", human="x", scale={"human": "0-5:ranks"})
 
 
 def test_judges_meet_on_the_common_scale(files, tmp_path):
     words = ("--scale", "x:shifted=1-4", "wide=0-5")
-    results = agreement_of(files[0], "--human", files[1], "--out", tmp_path / "out", *words)
+    agreement_of(files[0], "--human", files[1], "--out", tmp_path / "out", *words)
     found = {
         (row["rater_b"], row["coefficient"]): row["value"]
         for row in rows_of(tmp_path / "out", "agreement")
@@ -93,39 +74,12 @@ def test_judges_meet_on_the_common_scale(files, tmp_path):
     }
     assert found["x:shifted", "kappa"] == 1
     assert 0.3 < found["wide", "kappa"] < 1
-    with pytest.raises(KeyError):
-        results.report.section("ranks")
 
 
-def test_a_judge_on_its_own_scale_is_compared_by_ranks(say, files, tmp_path):
-    from scipy.stats import kendalltau
-
-    words = ("--scale", "x:shifted=1-4", "wide=0-5:ranks", "--resamples", 100)
-    found = agreement_of(files[0], "--human", files[1], "--out", tmp_path / "out", *words)
-    assert found.complete
-    assert "wide" not in {row["rater_b"] for row in rows_of(tmp_path / "out", "agreement")}
-    ranks = {(r["rater_b"], r["coefficient"]): r for r in rows_of(tmp_path / "out", "ranks")}
-    human, judges = graded()
-    wide = [row["grade"] for row in judges if row["judge"] == "wide"]
-    one = ranks["wide", "kendall"]
-    assert one["value"] == pytest.approx(
-        kendalltau([row["grade"] for row in human], wide).statistic
-    )
-    assert one["low"] < one["value"] < one["high"]
-    assert (one["scale"], one["items"], one["queries"]) == ("0-3, 0-5", 96, 12)
-    assert ranks["x:shifted", "spearman"]["value"] == pytest.approx(1)
-    rows = {row[1].text: row for row in found.report.table("ranks").rows}
-    assert (rows["wide"][2], rows["wide"][3].value) == ("0-3, 0-5", one["value"])
-    say(files[0], "--out", tmp_path / "alone", *words)
-    [pair] = {(r["rater_a"], r["rater_b"]) for r in rows_of(tmp_path / "alone", "ranks")}
-    assert pair == ("x:shifted", "wide")
-
-
-@pytest.mark.parametrize("scale", ["C=0-3", "C=0-3:ranks"])
-def test_a_document_that_a_file_judges_twice_is_refused_on_any_scale(say, tmp_path, files, scale):
+def test_a_document_that_a_file_judges_twice_is_refused(say, tmp_path, files):
     twice = [{"query_id": "q0", "doc_id": "d0", "grade": grade} for grade in (1, 3)]
     path = write_lines(tmp_path / "c.jsonl", twice)
-    status, lines = say(f"C={path}", "--human", files[1], "--scale", scale)
+    status, lines = say(f"C={path}", "--human", files[1], "--scale", "C=0-3")
     assert status == 1
     assert "is judged again: keep one" in lines[-1]
 

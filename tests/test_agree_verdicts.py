@@ -129,7 +129,7 @@ def test_fastchats_own_counts(published, turn, with_ties, decided):
     assert same_words(found.report)[2:] == [("gpt-4", with_ties), ("gpt-4", decided)]
 
 
-def test_the_majority_and_the_win_rates_of_mt_bench(tmp_path, published):
+def test_the_majority_of_mt_bench(tmp_path, published):
     folder = published / "mtbench_human"
     sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
     report = agreement_of(*sources, "--out", tmp_path, "--resamples", 100).report
@@ -139,19 +139,6 @@ def test_the_majority_and_the_win_rates_of_mt_bench(tmp_path, published):
     ]
     assert table.columns[-1] == "kappa"
     assert [round(row[-1].value, 3) for row in table.rows[:2]] == [0.505, 0.767]
-    rates = {row["doc_id"]: (row["wins"], row["human"]) for row in rows_of(tmp_path, "wins")}
-    assert {name: tuple(round(rate, 4) for rate in own) for name, own in rates.items()} == {
-        "alpaca-13b": (0.2388, 0.2938),
-        "claude-v1": (0.7146, 0.6776),
-        "gpt-3.5-turbo": (0.6158, 0.6431),
-        "gpt-4": (0.8521, 0.7249),
-        "llama-13b": (0.1154, 0.1776),
-        "vicuna-13b-v1.2": (0.4615, 0.4735),
-    }
-    assert sum(row["pairs"] for row in rows_of(tmp_path, "wins")) == 2 * 1814
-    best = report.table("wins").rows[0]
-    assert [cell.text for cell in best[:2]] == ["gpt-4", "gpt-4"]
-    assert [round(rate.value, 4) for rate in best[2:4]] == [0.8521, 0.7249]
 
 
 def simulated(folder, judges=(("good", 0.2), ("fair", 0.5), ("poor", 0.9)), both_ways=False):
@@ -241,7 +228,6 @@ def test_the_words_of_several_people_are_one_word_and_many_votes(say, tmp_path):
     }
     expected = {"0-2": (2, 3), ">=2": (2, 3), "0-1": (1, 2)}
     assert found == expected | {"votes": (2, 6), "votes decided": (2, 4)}
-    assert rows_of(tmp_path / "out", "wins") == []  # of fewer than five queries
 
 
 def test_verdicts_and_contests_of_annotate_are_votes(tmp_path):

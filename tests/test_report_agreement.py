@@ -68,7 +68,7 @@ def test_the_answer_comes_first(tmp_path):
     assert (value.value, value.low, value.high) == tuple(best[n] for n in ("value", "low", "high"))
     assert "Closest to people is good; farthest is poor" in page.words()
     assert list(page.sections)[1:] == [
-        *("people", "panel", "between", "confusion", "consensus", "precision", "grading"),
+        *("people", "panel", "between", "confusion", "consensus", "grading"),
     ]
 
 

@@ -51,8 +51,7 @@ class AgreeOptions(CommandOptions):
     )
     scale: Annotated[tuple[str, ...], _SCALE] = Field(
         (),
-        description="the scale of one judge, or of human: NAME=0-5, mapped onto the common scale, "
-        "or NAME=0-5:ranks, compared by ranks alone",
+        description="the scale of one judge, or of human: NAME=0-5, mapped onto the common scale",
     )
     clip: Annotated[bool, _SCALE] = Field(
         False, description="move grades outside the scale to its nearest end"
@@ -119,14 +118,7 @@ class AgreeOptions(CommandOptions):
     @field_validator("scale")
     @classmethod
     def _scales_make_sense(cls, scale: tuple[str, ...]) -> tuple[str, ...]:
-        if any(
-            judge_scale.ranks
-            for name, judge_scale in parse_scales(scale).items()
-            if name == "human"
-        ):
-            raise ValueError(
-                "human: cannot have ranks, as judges are compared with it on the common scale"
-            )
+        parse_scales(scale)
         return scale
 
     @field_validator("resamples")

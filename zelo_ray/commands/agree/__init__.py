@@ -20,8 +20,6 @@ from zelo_ray.commands.agree.grades import measure_grading
 from zelo_ray.commands.agree.heldout import leave_out_examples, note_seen_labels
 from zelo_ray.commands.agree.leaderboards import measure_leaderboards
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
-from zelo_ray.commands.agree.precision import measure_precision
-from zelo_ray.commands.agree.ranks import measure_ranks
 from zelo_ray.commands.agree.raters import measure_raters
 from zelo_ray.commands.agree.verdicts import measure_verdicts
 from zelo_ray.commands.agree.voting import measure_voting
@@ -42,8 +40,6 @@ SECTIONS: tuple[Callable[[AllJudgments, AgreeOptions], MeasuredTables], ...] = (
     measure_raters,
     measure_verdicts,
     measure_consensus,
-    measure_precision,
-    measure_ranks,
     measure_grading,
     measure_voting,
     measure_leaderboards,

@@ -18,11 +18,9 @@ from zelo_ray.options import AgreeOptions
 class PairVotes:
     """Votes of people, who are the first judge, and of judges.
 
-    ``cast`` is made of ``votes``; ``single`` is without repeated votes; ``words`` are the verdicts,
-    [judges, pairs], and ``ratings`` the same on the scale of verdicts.
+    ``verdicts`` are of shape [judges, pairs], and ``ratings`` the same on the scale of verdicts.
     """
 
-    votes: pa.Table
     ballots: Ballots
     without_repeats: Ballots
     verdicts: Floats
@@ -37,4 +35,4 @@ def collect_pair_votes(verdicts: AllJudgments, options: AgreeOptions) -> PairVot
     of_judges = judge_verdicts(single if options.lenient else cast)[1:]
     pair_words = np.concatenate([judge_verdicts(single)[:1], of_judges])
     ratings = verdict_ratings(cast, pair_words, find_orientation(cast, verdicts.human_votes))
-    return PairVotes(votes, cast, single, pair_words, ratings)
+    return PairVotes(cast, single, pair_words, ratings)

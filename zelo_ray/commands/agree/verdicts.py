@@ -1,13 +1,12 @@
 """Measure how far judges' verdicts on pairs agree with the majority of people."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
-from zelo_ray.commands.agree.pair_votes import PairVotes, collect_pair_votes
-from zelo_ray.evaluation.agreement import COEFFICIENTS, FEWEST, Agreement
+from zelo_ray.commands.agree.pair_votes import collect_pair_votes
+from zelo_ray.evaluation.agreement import COEFFICIENTS, Agreement
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.estimates import estimate_share
 from zelo_ray.evaluation.agreement.pairs import (
@@ -25,31 +24,10 @@ from zelo_ray.options import AgreeOptions
 _NAMED = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "kappa", "mcc")}
 
 
-@dataclass(frozen=True, slots=True)
-class Win:
-    """The share of pairs that a document wins, of those that a judge and people judged.
-
-    A tie is half a win; of several votes of a rater on a pair the majority counts. ``human`` is
-    the same by people's verdicts; intervals are 95%, over samples of queries.
-    """
-
-    judge: str
-    doc_id: str
-    wins: float
-    low: float
-    high: float
-    human: float
-    human_low: float
-    human_high: float
-    pairs: int
-    queries: int
-
-
 def measure_verdicts(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:
     """Measure how far judges agree with people on pairs, and compare every two judges in that."""
     agreed: list[Agreement] = []
     apart: list[Difference] = []
-    won: list[Win] = []
     missing: list[str] = []
     if len(verdicts.human_votes):
         pair_votes = collect_pair_votes(verdicts, options)
@@ -60,14 +38,12 @@ def measure_verdicts(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredT
         ]
         judges = _best_first(agreed)
         apart = compare_raters(ratings, judges, _NAMED, **options.interval_settings)
-        won = [*_wins(pair_votes, options)]
         missing = [*_note_unmatched(verdicts, agreed)]
     elif len(verdicts.votes) and len(verdicts.human):
         missing = [f"judges voted, but {HUMAN} graded both documents of each pair alike"]
     tables = {
         "outcomes": table_of(agreed, Agreement),
         "differences": table_of(apart, Difference),
-        "wins": table_of(won, Win),
     }
     return MeasuredTables(tables, missing)
 
@@ -100,37 +76,3 @@ def _note_unmatched(verdicts: AllJudgments, agreed: Sequence[Agreement]) -> Iter
     for row in agreed:
         if row.scale == VOTES and not row.items:
             yield f"{row.rater_b} and {HUMAN} judged no pair in common"
-
-
-def _wins(pair_votes: PairVotes, options: AgreeOptions) -> Iterator[Win]:
-    """Yield win rates of each document that was compared in enough queries for an interval."""
-    cast, words, votes = pair_votes.ballots, pair_votes.verdicts, pair_votes.votes
-    doc_ids = sorted({*votes["doc_id_a"].to_pylist(), *votes["doc_id_b"].to_pylist()})
-    for row, judge in enumerate(cast.judges[1:], 1):
-        pairs = np.flatnonzero(~np.isnan(words[[0, row]]).any(axis=0))
-        query = cast.pairs[pairs, 0]
-        documents = np.unique(
-            np.concatenate([cast.pairs[pairs][:, [0, side]] for side in (1, 2)]), axis=0
-        )
-        places, queries = np.unique(documents[:, 1], return_counts=True)
-        for place in places[queries >= FEWEST]:
-            first, second = (cast.pairs[pairs, side] == place for side in (1, 2))
-            mask = first | second
-            totals = np.bincount(query[mask], minlength=len(cast.query_ids))
-            turn = np.where(first[mask], 1, -1)
-            points = [(turn * words[rater, pairs[mask]] + 1) / 2 for rater in (row, 0)]
-            by_judge, by_people = (
-                estimate_share(
-                    np.bincount(query[mask], won, len(totals)), totals, **options.interval_settings
-                )
-                for won in points
-            )
-            ends = (
-                by_judge.value,
-                by_judge.low,
-                by_judge.high,
-                by_people.value,
-                by_people.low,
-                by_people.high,
-            )
-            yield Win(judge, doc_ids[place - 1], *ends, int(totals.sum()), by_judge.queries)

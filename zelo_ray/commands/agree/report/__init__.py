@@ -11,10 +11,8 @@ from zelo_ray.commands.agree.leaderboards import LeaderboardPlace, OrderAgreemen
 from zelo_ray.commands.agree.report import biases, coefficients, consensus, people
 from zelo_ray.commands.agree.report.results import AgreementTables, estimate_of
 from zelo_ray.commands.agree.report.warnings import rank_agreement_warnings
-from zelo_ray.commands.agree.verdicts import Win
 from zelo_ray.evaluation.agreement.coefficients import Agreement, ConfusionCell
 from zelo_ray.evaluation.agreement.differences import Difference
-from zelo_ray.evaluation.agreement.precision import Precision
 from zelo_ray.formats.interchange.all_judgments import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Consensus
@@ -26,14 +24,11 @@ from zelo_ray.reports.wording import short
 SECTIONS = (
     people.outcomes_section,
     people.differences_section,
-    people.wins_section,
     coefficients.people_section,
     coefficients.panel_section,
     coefficients.between_section,
     coefficients.confusion_section,
     consensus.judges_section,
-    people.precision_section,
-    coefficients.ranks_section,
     biases.grading_section,
     biases.voting_section,
     biases.systems_section,
@@ -140,11 +135,8 @@ AGREE_REPORT = ReportKind(
         "leaderboards": (LeaderboardPlace,),
         "outcomes": (Agreement,),
         "pairs": (Agreement,),
-        "precision": (Precision,),
-        "ranks": (Agreement,),
         "systems": (OrderAgreement,),
         "voting": (Bias,),
-        "wins": (Win,),
     },
     build_report,
     lambda source, record: make_tiles(AgreementTables(source, record))[0],

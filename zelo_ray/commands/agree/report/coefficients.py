@@ -9,11 +9,9 @@ import numpy as np
 from zelo_ray.commands.agree.report.results import (
     AgreementTables,
     estimate_of,
-    rows_by,
     two_decimals,
 )
 from zelo_ray.evaluation.agreement import scale_name
-from zelo_ray.evaluation.agreement.rank_correlations import COEFFICIENTS as RANKS
 from zelo_ray.formats.interchange.all_judgments import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
@@ -228,22 +226,3 @@ def _confusion_table(
     columns = ("judge", "beside", "grade", *grades)
     caption = "Items by the grade of the other rater (rows) and of the judge (columns)."
     return ReportTable(columns, cells, caption, frozenset(columns[2:]), file="confusion.parquet")
-
-
-def ranks_section(tables: AgreementTables) -> Section | None:
-    """Show raters by rank coefficients, where judges grade on scales of their own."""
-    rows = tables.rows("ranks")
-    usual = {HUMAN, *tables.judges}
-    if all({row["rater_a"], row["rater_b"]} <= usual for row in rows):
-        return None
-    cells: list[Cells] = []
-    for (a, b, scale), group in rows_by(rows, "rater_a", "rater_b", "scale").items():
-        by_name = {row["coefficient"]: row for row in group}
-        estimates = [estimate_of(by_name[name]) for name in RANKS]
-        cells.append([TextCell(a), TextCell(b), scale, *estimates, f"{group[0]['items']:,}"])
-    columns = ("rater", "and", "scales", *RANKS, "items")
-    caption = "Each grades on its own scale."
-    table = ReportTable(
-        columns, cells, caption, frozenset(columns[3:]), _ROWS, file="ranks.parquet"
-    )
-    return Section("ranks", "Ranks", (table,))

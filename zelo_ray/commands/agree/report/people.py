@@ -1,4 +1,4 @@
-"""Sections of ``agree`` on judges against people: verdicts, win rates, and precision."""
+"""Sections of ``agree`` on judges against people: verdicts on pairs."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +12,6 @@ from zelo_ray.evaluation.agreement.pairs import (
     VOTES_DECIDED,
     WITH_TIES,
 )
-from zelo_ray.formats.interchange.all_judgments import HUMAN
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import format_estimate, format_number
@@ -27,7 +26,7 @@ SCALE_NAMES = {
 """Names of the scales of verdicts on pairs."""
 _LEADING = ("alpha-nominal", "agreement", "kappa", "mcc")
 _CHOICE = ("coefficient", "of")
-_PAIRS, _ROWS, _DOCUMENTS = 60, 12, 40  # limits of tables and charts
+_PAIRS, _ROWS = 60, 12  # limits of tables and charts
 
 
 def outcomes_section(tables: AgreementTables) -> Section | None:
@@ -128,87 +127,6 @@ def differences_section(tables: AgreementTables) -> Section | None:
         columns, cells, caption, frozenset(columns[3:]), 2 * _ROWS, file="differences.parquet"
     )
     return Section("differences", "Judge against judge", (chart, table))
-
-
-def wins_section(tables: AgreementTables) -> Section | None:
-    """Show how often each document wins, by a judge and by people."""
-    by_judge = rows_by(tables.rows("wins"), "judge")
-    figures: dict[str, Figure] = {}
-    cells: list[Cells] = []
-    for judge in best_first(tables):
-        rows = sorted(by_judge.get((judge,), ()), key=lambda row: -row["human"])
-        for row in rows:
-            of_judge = format_estimate(row["wins"], row["low"], row["high"])
-            of_people = format_estimate(row["human"], row["human_low"], row["human_high"])
-            cells.append(
-                [TextCell(judge), TextCell(row["doc_id"]), of_judge, of_people, f"{row['pairs']:,}"]
-            )
-        if shown := rows[:_DOCUMENTS]:
-            people = spans(shown, ("human", "human_low", "human_high"))
-            series = {HUMAN: people, judge: spans(shown, ("wins", "low", "high"))}
-            names = [row["doc_id"] for row in shown]
-            figures[judge] = intervals(names, series, "share of pairs won", 0.5)
-    if not figures:
-        return None
-    caption = (
-        "The share of pairs that a document wins by the judge and by people, of those that both "
-        "judged; a tie is half a win. Documents that were compared in few queries are left out."
-    )
-    columns = ("judge", "document", "wins by it", f"by {HUMAN}", "pairs")
-    table = ReportTable(columns, cells, "", frozenset(columns[2:]), _ROWS, file="wins.parquet")
-    return Section("wins", "Who wins", (Chart(figures, caption, "judge"), table))
-
-
-def precision_section(tables: AgreementTables) -> Section | None:
-    """Show the precision, recall and F1 of judges."""
-    rows = tables.rows("precision")
-    by_label = rows_by(rows, "measure", "label")
-    if not rows:
-        return None
-    chart = Chart(
-        {
-            key: intervals([row["judge"] for row in group], {"": spans(group)}, key[0])
-            for key, group in by_label.items()
-        },
-        "Precision: the share of a judge's positive items that are positive by people. Recall: "
-        "the share of people's positive items that the judge finds. F1: the harmonic mean of "
-        "both. With 95% intervals.",
-        ("measure", "of"),
-    )
-    cells: list[Cells] = [
-        [
-            TextCell(judge),
-            TextCell(label),
-            *map(estimate_of, group),
-            *(f"{group[0][name]:,}" for name in ("said", "right")),
-        ]
-        for (judge, label), group in _most_asked_first(rows)
-    ]
-    columns = ("judge", "says", "precision", "recall", "F1", "by judge", "by people")
-    caption = "By judge, by people: how many items each of them calls so."
-    table = ReportTable(
-        columns, cells, caption, frozenset(columns[2:]), _ROWS, file="precision.parquet"
-    )
-    return Section("precision", "Precision and recall", (chart, table))
-
-
-def _most_asked_first(rows: Iterable[Row]) -> list[tuple[tuple[str, ...], list[Row]]]:
-    """Group rows by judge and label: verdicts, cuts, then grades; in each the best F1 first."""
-    scores: dict[tuple[str, int], list[float]] = {}
-    for row in rows:
-        if row["measure"] == "f1":
-            scores.setdefault((row["judge"], _kind(row["label"])), []).append(row["value"])
-
-    def place(entry: tuple[tuple[str, ...], list[Row]]) -> tuple[int, float]:
-        judge, label = entry[0]
-        return _kind(label), -float(np.nan_to_num(scores[judge, _kind(label)]).mean())
-
-    return sorted(rows_by(rows, "judge", "label").items(), key=place)
-
-
-def _kind(label: str) -> int:
-    """Return 0 for a verdict on a pair, 1 for a cut such as ``>=2``, and 2 for a grade."""
-    return 2 if label.isdigit() else int(label.startswith(">="))
 
 
 def describe_closest_judge(tables: AgreementTables) -> Iterator[str]:
