@@ -10,14 +10,13 @@ with humans: Cohen's kappa, quadratic kappa and Krippendorff's ordinal alpha, of
 over panels drawn by chance) and of all, with differences to the lower median and their 95%
 intervals over resampled queries; the same with human labels as anchor, judged on the other items;
 Kendall's tau of 37 runs under human and panel labels; and how often intervals hold human grades.
-About 10 minutes of one core, most of them for the incomplete beta functions.
+A few minutes of one core.
 """
 
 import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 
 import krippendorff
 import numpy as np
@@ -28,7 +27,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
 from zelo_ray.fitting.calibration import (
-    FAMILIES,
     Posterior,
     Ratings,
     compute_posterior,
@@ -131,14 +129,11 @@ def check_coefficients(data: Recorded) -> None:
 # the words of a panel
 
 
-def words(
-    data: Recorded, panel: Iterable[int], families: Iterable[str] = FAMILIES
-) -> dict[str, Ints]:
+def words(data: Recorded, panel: Iterable[int]) -> dict[str, Ints]:
     ratings = data.ratings(panel)
     found = {"median (lower)": np.floor(median(ratings)).astype(np.int64)}
     found["majority"] = majority(ratings)
-    for family in families:
-        found[f"calibrated, {family}"] = compute_posterior(learn(ratings, family), ratings).grade
+    found["calibrated"] = compute_posterior(learn(ratings), ratings).grade
     return found
 
 
@@ -181,7 +176,7 @@ def print_differences(tables: dict[str, list[Floats]], beside: str) -> None:
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
-def anchored(data: Recorded, panels: list[Ints], seeds: int, family: str = "thurstone") -> None:
+def anchored(data: Recorded, panels: list[Ints], seeds: int) -> None:
     """With human labels on some items; judged on the others, the same for all rows of a table."""
     for labels in (50, 200):
         tables: dict[str, list[Floats]] = {}
@@ -191,9 +186,9 @@ def anchored(data: Recorded, panels: list[Ints], seeds: int, family: str = "thur
             kept = np.ones(len(data.items), bool)
             kept[labelled] = False
             panel = panels[seed % len(panels)]
-            found = words(data, panel, [family])
+            found = words(data, panel)
             both = data.ratings(panel, labelled)
-            model = learn(both, family, HUMAN)
+            model = learn(both, HUMAN)
             posterior = compute_posterior(model, both)
             found["calibrated and anchored"] = posterior.grade
             for name, said in found.items():
@@ -220,24 +215,19 @@ def intervals_hold(
 # what was chosen without the humans
 
 
-def families(data: Recorded, panels: list[Ints]) -> None:
-    """Log likelihood of a grade on queries that were left out, by families; seconds of a fit."""
+def held_out(data: Recorded, panels: list[Ints]) -> None:
+    """Log likelihood of a grade on queries that were left out of the fit."""
     rng = np.random.default_rng(2)
     fold = rng.permutation(int(data.query.max()) + 1)[data.query] % 5
-    for family in FAMILIES:
-        total, seconds, grades = 0.0, 0.0, 0
-        for panel in panels:
-            ratings = data.ratings(panel)
-            for out in range(1 if len(panel) > 10 else 5):
-                left = fold[ratings.unit] == out
-                began = perf_counter()
-                model = learn(part(ratings, ~left), family)
-                seconds += perf_counter() - began
-                total += float(
-                    np.nansum(compute_posterior(model, part(ratings, left)).log_likelihood)
-                )
-                grades += int(left.sum())
-        print(f"| {data.name}, {len(panels[0])} judges | {family} | {total / grades:.4f} |")
+    total, grades = 0.0, 0
+    for panel in panels:
+        ratings = data.ratings(panel)
+        for out in range(1 if len(panel) > 10 else 5):
+            left = fold[ratings.unit] == out
+            posterior = compute_posterior(learn(part(ratings, ~left)), part(ratings, left))
+            total += float(np.nansum(posterior.log_likelihood))
+            grades += int(left.sum())
+    print(f"| {data.name}, {len(panels[0])} judges | {total / grades:.4f} |")
 
 
 def part(ratings: Ratings, kept: NDArray[np.bool_]) -> Ratings:
@@ -351,9 +341,7 @@ def leaderboards(data: Recorded, runs: Path, panels: list[Ints]) -> None:
         for panel in each:
             ratings = data.ratings(panel)
             said: dict[str, NDArray[np.number]] = dict(words(data, panel))
-            for family in FAMILIES:
-                mean = compute_posterior(learn(ratings, family), ratings).grade_mean
-                said[f"posterior mean, {family}"] = mean
+            said["posterior mean"] = compute_posterior(learn(ratings), ratings).grade_mean
             for name, labels in said.items():
                 found.setdefault(name, []).append(tau(labels))
         for name, values in found.items():
@@ -378,10 +366,10 @@ def main() -> None:
     check_coefficients(recorded[0])
     print("95% intervals that hold the truth, of simulated judges\n")
     coverage()
-    print("\nLog likelihood of a grade on queries left out\n\n| panel | family | |\n|---|---|---:|")
+    print("\nLog likelihood of a grade on queries left out\n\n| panel | |\n|---|---:|")
     for data in recorded:
-        families(data, few[data.name][:5])
-        families(data, [np.arange(len(data.judges))])
+        held_out(data, few[data.name][:5])
+        held_out(data, [np.arange(len(data.judges))])
     print("\nAgreement with judges outside the panel\n\n| | rule | kappa | quadratic | alpha |")
     print("|---|---|---:|---:|---:|")
     for data in recorded:

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
-from scipy.stats import beta, binom, norm
+from scipy.stats import binom, norm
 
-from zelo_ray.fitting.calibration import FAMILIES, Ratings, compute_posterior, learn, model
+from zelo_ray.fitting.calibration import Ratings, compute_posterior, learn, model, thurstone
 from zelo_ray.fitting.calibration.likelihood import SLIP
 
 CUTS = np.array([-0.3, 0.5, 1.3])
 SLOPES, SEVERITY = np.array([0.8, 1.2, 2.0]), np.array([-0.3, 0.0, 0.4])
-each_family = pytest.mark.parametrize("family", FAMILIES)
 
 
 def graded(latent, rng, slopes=SLOPES, severity=SEVERITY):
@@ -58,8 +57,8 @@ def few(seed, judges=4):
 
 @cache
 def fitted_to(which):
-    """A panel of a family that has graded 400 documents, or some with offsets."""
-    return learn(shifted(100)[1]) if which == "offsets" else learn(simulate(400)[1], which)
+    """A panel that has graded 400 documents, or some with offsets."""
+    return learn(shifted(100)[1] if which == "offsets" else simulate(400)[1])
 
 
 def bounds(held, trials):
@@ -68,52 +67,45 @@ def bounds(held, trials):
     return low <= held <= high
 
 
-@each_family
-def test_chances_are_those_of_the_model(family):
+def test_chances_are_those_of_the_model():
     x = np.linspace(-3, 3, 7)
-    parameters = {"thurstone": [1.3, -0.4, 0.1, -0.5], "beta": [1.3, 0.4, 1.1]}[family]
-    chances, _ = FAMILIES[family].cells(np.array([parameters]), x, 4)
-    if family == "thurstone":
-        cuts = np.cumsum([-0.4, np.exp(0.1), np.exp(-0.5)])
-        above = norm.cdf(1.3 * x - cuts[:, None])
-    else:
-        mean, phi = 1 / (1 + np.exp(-(1.3 * x - 0.4))), np.exp(1.1)
-        above = beta.sf(np.array([[0.25], [0.5], [0.75]]), mean * phi, (1 - mean) * phi)
+    parameters = [1.3, -0.4, 0.1, -0.5]
+    chances, _ = thurstone.cells(np.array([parameters]), x)
+    cuts = np.cumsum([-0.4, np.exp(0.1), np.exp(-0.5)])
+    above = norm.cdf(1.3 * x - cuts[:, None])
     expected = -np.diff(np.vstack([np.ones(7), above, np.zeros(7)]), axis=0)
     np.testing.assert_allclose(chances[0], expected, atol=1e-12)
-    cuts, slopes = FAMILIES[family].cut_points(np.array([parameters]), 4)
+    cuts, slopes = thurstone.cut_points(np.array([parameters]))
     for k, cut in enumerate(cuts[0]):
-        table, _ = FAMILIES[family].cells(np.array([parameters]), np.array([cut, cut + 1e-5]), 4)
+        table, _ = thurstone.cells(np.array([parameters]), np.array([cut, cut + 1e-5]))
         reached = table[0, k + 1 :].sum(axis=0)
         assert reached[0] == pytest.approx(0.5)
         rise = (reached[1] - reached[0]) / 1e-5
         assert rise == pytest.approx(slopes[0, k] / np.sqrt(2 * np.pi), rel=1e-3)
 
 
-@each_family
 @pytest.mark.parametrize("levels", [2, 3, 4, 6])
-def test_derivatives_of_chances(family, levels):
+def test_derivatives_of_chances(levels):
     rng = np.random.default_rng(levels)
-    parameters = FAMILIES[family].start(rng.dirichlet(np.ones(levels), 2))
+    parameters = thurstone.start(rng.dirichlet(np.ones(levels), 2))
     parameters += rng.normal(size=parameters.shape) * 0.2
     x = np.linspace(-2, 2, 5)
-    chances, by = FAMILIES[family].cells(parameters, x, levels)
+    chances, by = thurstone.cells(parameters, x)
     assert chances.shape == (2, levels, 5)
     np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-12)
     for entry in range(parameters.shape[1]):
         nudge = np.eye(parameters.shape[1])[entry] * 1e-4
-        ahead, _ = FAMILIES[family].cells(parameters + nudge, x, levels)
-        behind, _ = FAMILIES[family].cells(parameters - nudge, x, levels)
+        ahead, _ = thurstone.cells(parameters + nudge, x)
+        behind, _ = thurstone.cells(parameters - nudge, x)
         np.testing.assert_allclose(by[:, entry], (ahead - behind) / 2e-4, atol=2e-6)
 
 
-@each_family
 @pytest.mark.parametrize("offsets", [False, True])
-def test_gradient(family, offsets):
+def test_gradient(offsets):
     ratings = shifted(12)[1] if offsets else simulate(40)[1]
     given = model._count_grades(ratings)
-    target, _ = model._target(ratings, family, given, 1.0, 1.3)
-    start = model._start(family, given, offsets)
+    target, _ = model._target(ratings, given, 1.0, 1.3)
+    start = model._start(given, offsets)
     point = start + np.random.default_rng(0).normal(size=start.shape) * 0.1
     slope = approx_fprime(point, lambda p: target.loss(p)[0], 1e-6)
     gradient = target.loss(point)[1]
@@ -123,14 +115,13 @@ def test_gradient(family, offsets):
     np.testing.assert_allclose(-scores / target.times.sum(), gradient, atol=1e-12)
 
 
-@each_family
-def test_posterior_is_the_integral(family):
+def test_posterior_is_the_integral():
     """Beside a sum over a much finer grid, written out by hand."""
     _, ratings = simulate(400)
-    fitted = fitted_to(family)
+    fitted = fitted_to("thurstone")
     found = compute_posterior(fitted, ratings)
     x = np.linspace(-8, 8, 8001)
-    chances, _ = FAMILIES[family].cells(fitted.parameters, x, 4)
+    chances, _ = thurstone.cells(fitted.parameters, x)
     chances = (1 - SLIP) * chances + SLIP / 4
     for unit in range(0, 400, 100):
         density = norm.pdf(x)
@@ -198,11 +189,10 @@ def test_offsets_of_any_size(unit, sd):
     assert scaled.sd == pytest.approx(sd * unit, rel=0.25)
 
 
-@each_family
 @pytest.mark.parametrize("kind", ["always 2", "random", "contrarian"])
-def test_no_judge_does_harm(family, kind):
+def test_no_judge_does_harm(kind):
     _, ratings = simulate(400)
-    before = compute_posterior(fitted_to(family), ratings)
+    before = compute_posterior(fitted_to("thurstone"), ratings)
     grade = {
         "always 2": np.full(400, 2),
         "random": np.random.default_rng(1).integers(0, 4, 400),
@@ -215,7 +205,7 @@ def test_no_judge_does_harm(family, kind):
         grade=np.append(ratings.grade, grade),
         judges=(*ratings.judges, "odd"),
     )
-    fitted = learn(more, family)
+    fitted = learn(more)
     after = compute_posterior(fitted, more)
     assert fitted.raters[3].weight < 0.02
     assert np.abs(after.grade_mean - before.grade_mean).max() < 0.02
@@ -223,23 +213,21 @@ def test_no_judge_does_harm(family, kind):
     np.testing.assert_array_equal(after.grade[~near], before.grade[~near])
 
 
-@each_family
-def test_copies_of_a_judge_do_not_make_it_infinitely_sure(family):
+def test_copies_of_a_judge_do_not_make_it_infinitely_sure():
     _, ratings = simulate(200)
     first = ratings.grade[ratings.judge == 0]
     copies = ratings_of(np.stack([first, first, first], axis=1))
-    fitted = learn(copies, family)
+    fitted = learn(copies)
     assert np.isfinite(fitted.parameters).all()
     assert all(0.02 < rater.spread < 1 for rater in fitted.raters)
     found = compute_posterior(fitted, copies)
     assert (np.abs(found.grade_mean - first) < 0.6).all()
 
 
-@each_family
-def test_few_grades_are_finite(family):
-    for seed in range(10 if family == "thurstone" else 3):  # beta takes its time
+def test_few_grades_are_finite():
+    for seed in range(10):
         ratings = few(seed)
-        found = compute_posterior(learn(ratings, family), ratings)
+        found = compute_posterior(learn(ratings), ratings)
         has = np.isin(np.arange(8), ratings.unit)
         for column in (found.mean, found.sd, found.grade_mean, found.grade_sd):
             assert np.isfinite(column[has]).all()
@@ -249,7 +237,7 @@ def test_few_grades_are_finite(family):
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([*FAMILIES, "offsets"]))
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["thurstone", "offsets"]))
 def test_a_unit_depends_on_its_own_grades_alone(seed, which):
     ratings, fitted = few(seed, judges=3), fitted_to(which)
     rng = np.random.default_rng(seed)
@@ -371,16 +359,15 @@ def test_intervals_by_few_queries_hold_the_spreads():
     assert np.mean(held) > 0.9
 
 
-@each_family
-def test_judges_that_agree_have_finite_errors(family):
+def test_judges_that_agree_have_finite_errors():
     """Few documents of two queries, where the spread between clusters is none."""
     grade = np.array([0, 1, 1, 2, 3, 3, 2, 0])
     ratings = ratings_of(np.stack([grade] * 3, axis=1))
-    for rater in learn(ratings, family, clusters=np.arange(8) // 4).raters:
+    for rater in learn(ratings, clusters=np.arange(8) // 4).raters:
         assert rater.severity == pytest.approx(0, abs=1e-6)
         assert 0.1 < rater.severity_error < 2
         assert 0.02 < rater.spread_error < 2
-    alone = learn(ratings_of(grade[:, np.newaxis]), family).raters[0]
+    alone = learn(ratings_of(grade[:, np.newaxis])).raters[0]
     assert (alone.severity, alone.severity_error) == pytest.approx((0, 0), abs=1e-6)  # the panel
 
 
@@ -399,8 +386,6 @@ def test_a_fit_that_does_not_converge_says_so(monkeypatch):
 
 def test_what_cannot_be_fitted_is_refused():
     _, ratings = simulate(10)
-    with pytest.raises(ValueError, match="known: thurstone, beta"):
-        learn(ratings, "normal")
     with pytest.raises(ValueError, match="'human' is none of the judges"):
         learn(ratings, anchor="human")
     empty = np.array([], dtype=np.int64)

@@ -95,7 +95,7 @@ def test_before_the_judges_are_measured_there_are_no_scores():
     assert {(fit.scores, fit.reason) for fit in graded.fit(run_of(3), OPTIONS)} == {((), None)}
 
 
-@pytest.mark.parametrize("pooling", ["thurstone", "beta", "median", "majority"])
+@pytest.mark.parametrize("pooling", ["thurstone", "median", "majority"])
 def test_scores_rank_as_the_panel_grades(pooling):
     pools = run_of()
     pools[0] = [grade_of(f"d{g}", f"j{j}", g, "q0") for g in (1, 3, 0, 2) for j in range(3)]
@@ -108,7 +108,7 @@ def test_scores_rank_as_the_panel_grades(pooling):
     assert [whole[f"d{g}"].grade for g in range(4)] == [0, 1, 2, 3]
     assert [whole[f"d{g}"].median for g in range(4)] == [0, 1, 2, 3]
     assert {type(value) for s in first.scores for value in (s.grade, s.majority, s.rank)} == {int}
-    if pooling in ("thurstone", "beta"):
+    if pooling == "thurstone":
         assert whole["d9"].std_error > whole["d3"].std_error > 0
         assert 2 < whole["d9"].score < whole["d3"].score < 3
     else:

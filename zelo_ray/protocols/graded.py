@@ -132,7 +132,7 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     anchored = _with_human(ratings, human) if anchor else ratings
     plain = pooling_of(options.pooling, human="human" in tables) in _PLAIN
     try:
-        model = calibration.learn(anchored, family_of(options), anchor, clusters=query)
+        model = calibration.learn(anchored, anchor, clusters=query)
         raters = model.raters
     except ArithmeticError:
         if not plain:
@@ -194,11 +194,6 @@ def pooling_of(pooling: str | None, *, human: bool) -> str:
 def is_plain(options: Mapping[str, Any]) -> bool:
     """Return whether the scores of a graded run treat all judges alike, by its options."""
     return pooling_of(options.get("pooling"), human=bool(options.get("human"))) in _PLAIN
-
-
-def family_of(options: GradingOptions) -> str:
-    """Return the model of judges' errors, which are measured even if pooling needs no model."""
-    return "beta" if options.pooling == "beta" else "thurstone"
 
 
 def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats, Floats | None]:

@@ -71,9 +71,9 @@ class GradingOptions(AnchoredOptions):
     """Options of protocols that grade as often as is wished, and pool what judges say."""
 
     repeats: Repeats = 1
-    pooling: Literal["thurstone", "beta", "median", "majority"] | None = Field(
+    pooling: Literal["thurstone", "median", "majority"] | None = Field(
         None,
-        description="how a panel's grades become one: thurstone, beta, median or majority; without "
+        description="how a panel's grades become one: thurstone, median or majority; without "
         "it the median, and thurstone where there are human grades or battles",
     )
 

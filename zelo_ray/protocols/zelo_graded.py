@@ -118,7 +118,7 @@ def learn(tables: Mapping[str, pa.Table], options: ZeloGradedOptions) -> Measure
         item=pc.rank(table["doc_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1,
     )
     try:
-        model = calibration.learn(ratings, graded.family_of(options))
+        model = calibration.learn(ratings)
     except ArithmeticError as error:
         notes = (f"no absolute scores: {error}", *people.notes)
         return Measured(judges=judges, notes=notes, shared=people.shared)

@@ -1,21 +1,17 @@
 """Combine the grades of judges into one calibrated grade, by a fitted model of each judge.
 
-    model = learn(ratings)          # how each judge grades: model.raters
-    posterior = judge(model, ratings)  # for each unit: a mean, its error, and a grade
-
-A family of models is a module with the names of `thurstone` and a line in `likelihood.FAMILIES`.
+model = learn(ratings)          # how each judge grades: model.raters
+posterior = judge(model, ratings)  # for each unit: a mean, its error, and a grade
 """
 
 from zelo_ray.fitting.calibration.baselines import disagreement, majority, median
 from zelo_ray.fitting.calibration.consensus import LEVELS, ORDERS, grade_consensus
 from zelo_ray.fitting.calibration.corrected_shares import estimate_shares
-from zelo_ray.fitting.calibration.likelihood import FAMILIES
 from zelo_ray.fitting.calibration.model import Model, Posterior, compute_posterior, learn
 from zelo_ray.fitting.calibration.ratings import Ratings, grade_matrix
 from zelo_ray.fitting.calibration.sampling_check import check_sampling
 
 __all__ = [
-    "FAMILIES",
     "LEVELS",
     "ORDERS",
     "Model",

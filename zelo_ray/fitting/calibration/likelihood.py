@@ -8,16 +8,14 @@ Gauss-Hermite nodes for units with many grades, whose posterior is narrow.
 """
 
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from zelo_ray.fitting.calibration import beta, thurstone
+from zelo_ray.fitting.calibration import thurstone
 from zelo_ray.fitting.calibration.ratings import Floats, Ratings, count_features
 
-FAMILIES: dict[str, ModuleType] = {"thurstone": thurstone, "beta": beta}
 STEP, REACH = 0.1, 5.0
 """Step and half-width of the grid, in standard deviations of the latent."""
 SLIP = 1e-6
@@ -76,7 +74,6 @@ class Target:
     A point holds the parameters of one judge after the other, then log sd if ``with_sd``.
     """
 
-    family: str
     judges: int
     levels: int
     lattice: Lattice
@@ -95,7 +92,7 @@ class Target:
 
     def prior(self, point: Floats) -> tuple[Floats, Floats]:
         """Return means and precisions (inverse variances) of the normal priors of the entries."""
-        means, sds = FAMILIES[self.family].priors(self.levels)
+        means, sds = thurstone.priors(self.levels)
         means, precisions = np.tile(means, self.judges), np.tile(sds**-2.0, self.judges)
         if self.with_sd:
             means, precisions = np.append(means, 0.0), np.append(precisions, LOG_SD_SPREAD**-2)
@@ -125,7 +122,7 @@ class Target:
     def scores(self, point: Floats) -> Floats:
         """Compute the derivatives of each row's log likelihood, [rows, entries of the point]."""
         parameters, sd = self.split(point)
-        logs, by = log_chances(self.family, parameters, self.lattice, self.levels)
+        logs, by = log_chances(parameters, self.lattice, self.levels)
         stretches, log_prior = self.lattice.stretches(logs), self.lattice.log_prior(sd)
         width = by.shape[1]
         gradient = np.empty((len(self.times), len(point)))
@@ -150,7 +147,7 @@ class Target:
         Return also the derivatives of their log chances, and that of the likelihood by log sd.
         """
         parameters, sd = self.split(point)
-        logs, by = log_chances(self.family, parameters, self.lattice, self.levels)
+        logs, by = log_chances(parameters, self.lattice, self.levels)
         stretches, log_prior = self.lattice.stretches(logs), self.lattice.log_prior(sd)
         total, held = 0.0, np.zeros_like(stretches)
         where = np.zeros(len(log_prior))
@@ -182,15 +179,13 @@ def build_lattice(
     return Lattice(step, half, low, span), count_features(ratings, shifts, low, span)
 
 
-def log_chances(
-    family: str, parameters: Floats, lattice: Lattice, levels: int
-) -> tuple[Floats, Floats]:
+def log_chances(parameters: Floats, lattice: Lattice, levels: int) -> tuple[Floats, Floats]:
     """Compute the logarithms of the chances of grades along the lattice, and their derivatives.
 
     Returns:
         Shape [judges * levels, x], and [judges, parameters, levels, x].
     """
-    chances, by = FAMILIES[family].cells(parameters, lattice.x, levels)
+    chances, by = thurstone.cells(parameters, lattice.x)
     # Rounding may leave a chance of 0 slightly negative.
     chances = (1 - SLIP) * np.maximum(chances, 0) + SLIP / levels
     by = (1 - SLIP) * by / chances[:, np.newaxis]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from zelo_ray.fitting.calibration import thurstone
 from zelo_ray.fitting.calibration.likelihood import (
-    FAMILIES,
     Lattice,
     Target,
     build_lattice,
@@ -41,11 +41,10 @@ within this factor of the guess."""
 class Model:
     """A fitted panel."""
 
-    family: str
     judges: tuple[str, ...]
     levels: int
     parameters: Floats
-    """of shape [judges, parameters of the family], for a latent divided by ``unit``"""
+    """of shape [judges, parameters], for a latent divided by ``unit``"""
     unit: float
     """root mean square of the offsets; 1 without them"""
     sd: float
@@ -76,7 +75,6 @@ class Posterior:
 
 def learn(
     ratings: Ratings,
-    family: str = "thurstone",
     anchor: str | None = None,
     clusters: Ints | None = None,
 ) -> Model:
@@ -88,18 +86,15 @@ def learn(
 
     Args:
         ratings: grades; units without any do not matter.
-        family: a name of ``FAMILIES``.
         anchor: the judge whose grades are the scale of calibrated ones, such as the human; None:
             the panel's own scale, the mean of the judges by their weights.
         clusters: of shape [units], what units share (their query), for standard errors of judges
             that allow for errors shared within a cluster; None: units are independent.
 
     Raises:
-        ValueError: the family or the anchor is unknown, or there is no grade.
+        ValueError: the anchor is unknown, or there is no grade.
         ArithmeticError: the maximum was not reached.
     """
-    if family not in FAMILIES:
-        raise ValueError(f"unknown family {family!r}; known: {', '.join(FAMILIES)}")
     if anchor is not None and anchor not in ratings.judges:
         raise ValueError(f"the anchor {anchor!r} is none of the judges")
     if not ratings.unit.size:
@@ -108,9 +103,9 @@ def learn(
     unit = 1.0
     if ratings.offset is not None:
         unit = float(np.sqrt(np.mean(ratings.offset**2))) or 1.0
-    guess, point = 1.0, _start(family, grade_counts, ratings.offset is not None)
+    guess, point = 1.0, _start(grade_counts, ratings.offset is not None)
     for _ in range(ROUNDS):
-        target, place = _target(ratings, family, grade_counts, guess, unit)
+        target, place = _target(ratings, grade_counts, guess, unit)
         point = _maximum(target, point)
         parameters, sd = target.split(point)
         if 1 / STRAYED < sd / guess < STRAYED:
@@ -120,11 +115,11 @@ def learn(
         raise ArithmeticError(f"the spread of the latent did not settle in {ROUNDS} grids")
     covariance = _covariance(target, point, place, clusters)[: parameters.size, : parameters.size]
     spread = 1.0 if ratings.offset is None else float(np.hypot(sd, 1))
-    tally = GradeTally(ratings.judges, family, grade_counts, spread, anchor)
+    tally = GradeTally(ratings.judges, grade_counts, spread, anchor)
     raters = describe_raters(tally, parameters, covariance)
     weights = np.array([rater.weight for rater in raters])
     cuts = find_cut_points(tally, parameters, weights, *target.density(point)) * unit
-    return Model(family, ratings.judges, ratings.levels, parameters, unit, sd * unit, cuts, raters)
+    return Model(ratings.judges, ratings.levels, parameters, unit, sd * unit, cuts, raters)
 
 
 def compute_posterior(model: Model, ratings: Ratings) -> Posterior:
@@ -147,7 +142,7 @@ def compute_posterior(model: Model, ratings: Ratings) -> Posterior:
     first, place = find_distinct_rows(counts)
     judge_rows = [model.judges.index(name) for name in ratings.judges]
     parameters = model.parameters[judge_rows]
-    logs, _ = log_chances(model.family, parameters, lattice, model.levels)
+    logs, _ = log_chances(parameters, lattice, model.levels)
     stretches = lattice.stretches(logs)
     log_prior = lattice.log_prior(model.sd / model.unit)
     counts = counts[first]
@@ -194,16 +189,14 @@ def _panel_shares(grades: Floats) -> Floats:
     return shares
 
 
-def _start(family: str, grades: Floats, with_sd: bool) -> Floats:
+def _start(grades: Floats, with_sd: bool) -> Floats:
     borrowed = grades + BORROWED * _panel_shares(grades)
     shares = borrowed / borrowed.sum(axis=1, keepdims=True)
-    point: Floats = FAMILIES[family].start(shares).ravel()
+    point: Floats = thurstone.start(shares).ravel()
     return np.append(point, 0.0) if with_sd else point
 
 
-def _target(
-    ratings: Ratings, family: str, grades: Floats, sd: float, unit: float
-) -> tuple[Target, Ints]:
+def _target(ratings: Ratings, grades: Floats, sd: float, unit: float) -> tuple[Target, Ints]:
     """Build the target of the fit, and the row of each unit; borrowed grades follow these rows."""
     lattice, counts = build_lattice(ratings, sd, unit)
     first, place = find_distinct_rows(counts)
@@ -221,7 +214,7 @@ def _target(
     )
     rows = scipy.sparse.csr_array(scipy.sparse.vstack([counts[first], borrowed]))
     with_sd, told_apart = ratings.offset is not None, (grades > 0).sum(axis=1) > 1
-    return Target(family, judges, levels, lattice, rows, times, with_sd, told_apart), place
+    return Target(judges, levels, lattice, rows, times, with_sd, told_apart), place
 
 
 def _maximum(target: Target, start: Floats) -> Floats:
@@ -232,7 +225,7 @@ def _maximum(target: Target, start: Floats) -> Floats:
     """
     width = (len(start) - target.with_sd) // target.judges
     open_ended = np.full(int(target.with_sd), np.inf)
-    low, high = FAMILIES[target.family].limits(target.levels)
+    low, high = thurstone.limits(target.levels)
     lowest = np.append(np.tile(low, target.judges), -open_ended)
     highest = np.append(np.tile(high, target.judges), open_ended)
     highest[: target.judges * width : width] *= target.uses_several_grades

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
-from zelo_ray.fitting.calibration.likelihood import FAMILIES, SLIP
+from zelo_ray.fitting.calibration import thurstone
+from zelo_ray.fitting.calibration.likelihood import SLIP
 from zelo_ray.fitting.calibration.ratings import Floats
 from zelo_ray.records import Rater
 
@@ -22,7 +24,6 @@ class GradeTally:
     """The grades of each judge, and the spread of relevance, by which cut points are weighed."""
 
     judges: tuple[str, ...]
-    family: str
     given: Floats
     """weight of all grades of each, of shape [judges, levels]"""
     sd: float
@@ -46,7 +47,7 @@ def find_cut_points(
         x: even places of the latent.
         density: how much lies there, summing to 1.
     """
-    chances, _ = FAMILIES[tally.family].cells(parameters, x, tally.given.shape[1])
+    chances, _ = thurstone.cells(parameters, x)
     if tally.anchor is not None:
         weights = (np.array(tally.judges) == tally.anchor).astype(np.float64)
     below = (weights @ (chances @ density)).cumsum()[:-1]
@@ -129,8 +130,8 @@ def _traits(tally: GradeTally, parameters: Floats) -> tuple[Floats, Floats]:
     Cut points are weighted by how many documents lie there, so that one that a judge never reaches
     does not determine its severity.
     """
-    cuts, slopes = FAMILIES[tally.family].cut_points(parameters, tally.given.shape[1])
-    sighted = (slopes * tally.sd > LOWEST_SLOPE).all(axis=1)
+    cuts, slopes = thurstone.cut_points(parameters)
+    sighted: NDArray[np.bool_] = np.all(slopes * tally.sd > LOWEST_SLOPE, axis=1)
     weights = np.where(sighted[:, np.newaxis], _density(cuts, tally.sd), 1.0)
     weights /= weights.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
@@ -150,7 +151,7 @@ def _density(x: Floats, sd: float) -> Floats:
 def _information(tally: GradeTally, parameters: Floats) -> Floats:
     """Compute the mean Fisher information on the latent in a grade of each judge."""
     x = np.linspace(-5, 5, 201) * tally.sd
-    chances, _ = FAMILIES[tally.family].cells(parameters, x, tally.given.shape[1])
+    chances, _ = thurstone.cells(parameters, x)
     chances = np.maximum(chances, 0) + SLIP
     grade_information = (np.gradient(chances, x, axis=-1) ** 2 / chances).sum(axis=1)
     density = np.exp(-0.5 * (x / tally.sd) ** 2)

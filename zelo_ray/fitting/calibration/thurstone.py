@@ -47,7 +47,6 @@ def start(shares: Floats) -> Floats:
 def cells(
     parameters: Floats,
     x: Floats,
-    levels: int,  # noqa: ARG001 - families are of one shape
 ) -> tuple[Floats, Floats]:
     """Compute the chance of each grade where the latent is x.
 
@@ -75,10 +74,7 @@ def cells(
     return chances, above[:, :, :-1] - above[:, :, 1:]
 
 
-def cut_points(
-    parameters: Floats,
-    levels: int,  # noqa: ARG001 - families are of one shape
-) -> tuple[Floats, Floats]:
+def cut_points(parameters: Floats) -> tuple[Floats, Floats]:
     """Compute where P(grade >= k) is one half, and how sharply it rises there.
 
     Returns:
