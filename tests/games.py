@@ -1,6 +1,8 @@
 """Published comparisons, and what writes and fits them as a person would."""
 
+import csv
 import gzip
+import io
 import json
 from itertools import permutations
 
@@ -48,17 +50,22 @@ def baseball():
 
 def write(path, rows):
     """Rows as a file of the kind that its name says."""
-    frame = pd.DataFrame(rows)
+    rows = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows
+    names = dict.fromkeys(name for row in rows for name in row)
+    rows = [{name: row.get(name) for name in names} for row in rows]
     kind = path.name.removesuffix(".gz").rsplit(".", 1)[1]
     if kind == "parquet":
-        pq.write_table(pa.Table.from_pandas(frame), path)
+        pq.write_table(pa.Table.from_pylist(rows), path)
         return path
-    text = (
-        "".join(json.dumps(row) + "\n" for row in frame.to_dict("records"))
-        if kind == "jsonl"
-        else frame.to_csv(index=False, sep="\t" if kind == "tsv" else ",")
-    )
-    path.write_bytes(gzip.compress(text.encode()) if path.name.endswith(".gz") else text.encode())
+    text = io.StringIO(newline="")
+    if kind == "jsonl":
+        text.write("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        table = csv.DictWriter(text, names, delimiter="\t" if kind == "tsv" else ",")
+        table.writeheader()
+        table.writerows(rows)
+    data = text.getvalue().encode()
+    path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
     return path
 
 

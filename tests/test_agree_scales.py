@@ -6,8 +6,8 @@ import pytest
 from tests.builders import agreement_of, rows_of, write_lines
 from zelo_ray import agree, agreement
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.interchange.all_judgments import read_all_judgments
-from zelo_ray.formats.interchange.scales import map_grades
+from zelo_ray.formats.judgments.all_judgments import read_all_judgments
+from zelo_ray.formats.judgments.scales import map_grades
 from zelo_ray.options.scales import Scale, parse_scales
 
 

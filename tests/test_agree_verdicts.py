@@ -12,7 +12,7 @@ from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.differences import differences
 from zelo_ray.evaluation.agreement.intervals import draw_samples, interval
-from zelo_ray.formats.interchange.all_judgments import read_all_judgments
+from zelo_ray.formats.judgments.all_judgments import read_all_judgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Contest, Verdict
 
@@ -285,33 +285,17 @@ def test_some_of_the_people(tmp_path):
         read_all_judgments([source], human=str(tmp_path / "q.qrels"), people="expert*")
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (line(2, "model_1"), "the winner 'model_1' is neither"),
-        (line(2, "model_a", b="x"), "model_a and model_b are the same, x"),
-        (line(2, 1.5), "winner cannot be 1.5"),
-        ({"question_id": 2, "judge": "j"}, "has no winner; a missing answer is null"),
-        (line(2, "tie", None), "has no judge"),
-        (line(2, "tie", turn=1), "has a turn, which the first line lacks"),
-    ],
-)
-def test_a_bad_line_is_named(tmp_path, row, message):
-    path = write_lines(tmp_path / "f.jsonl", [line(1, "tie"), row])
-    with pytest.raises(InputError, match=f"f.jsonl:2: {message}"):
-        read_all_judgments([str(path)])
-
-
 def test_a_turn_that_is_not_there(tmp_path):
-    path = str(write_lines(tmp_path / "f.jsonl", [line(1, "tie")]))
-    with pytest.raises(InputError, match=r"f.jsonl: its rows have no turn"):
-        read_all_judgments([path], turn=1)
-    path = str(write_lines(tmp_path / "t.jsonl", [line(1, "tie", turn=1)]))
-    with pytest.raises(InputError, match=r"t.jsonl: has no row of turn 3"):
-        read_all_judgments([path], turn=3)
-    path = str(write_lines(tmp_path / "t.jsonl", [line(1, "tie", turn=1), line(2, "tie")]))
-    with pytest.raises(InputError, match=r"t.jsonl:2: has no turn"):
-        read_all_judgments([path])
+    plain, turned = line(2, "tie"), line(1, "tie", turn=1)
+    for rows, turn, says in (
+        ([plain], 1, ": its rows have no turn"),
+        ([turned], 3, ": has no row of turn 3"),
+        ([turned, plain], None, ":2: has no turn"),
+        ([plain, turned], None, ":2: has a turn, which the first line lacks"),
+    ):
+        path = str(write_lines(tmp_path / "t.jsonl", rows))
+        with pytest.raises(InputError, match=f"t.jsonl{says}"):
+            read_all_judgments([path], turn=turn)
 
 
 def test_a_turn_of_files_that_have_none_is_refused_and_one_that_has_is_enough(tmp_path):

@@ -21,8 +21,8 @@ from zelo_ray.commands.bakeoff.significance import Significance, significance_of
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth
-from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.results import write_json
+from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Document, Pool, Qrel, Ranked

@@ -4,219 +4,190 @@ import gzip
 import json
 import math
 from collections import Counter
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import parsed
+from tests.builders import parsed, write_lines
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.interchange.trec import read_qrels, read_run
-from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.interchange.trec import read_trec_qrels
+from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.tables import table_of
-from zelo_ray.records import AbsoluteScore, GradedScore, Ranked, Score
+from zelo_ray.records import AbsoluteScore, GradedScore, Score
+
+TEXTS = "--corpus docs.jsonl --queries queries.tsv"
+RUNS = "--runs one.run two.run"
 
 
-def run(*words):
-    return convert(parsed("convert", *words))
+def run(words, *places):
+    """Return what a command says; its words stand in a text, and may be followed by places."""
+    return convert(parsed("convert", *words.split(), *places))
 
 
-def pools(path):
-    """The pools of a file, every line of which `annotate` would take."""
+def read(path):
+    """Return the pools of a file, every line of which `annotate` would take."""
     lines = list(read_lines(str(path), LineLimits()))
     assert not [line.reason for line in lines if line.reason]
     return {line.pool.query_id: line.pool for line in lines}
 
 
 def ids(path):
-    return {query_id: [d.id for d in pool.documents] for query_id, pool in pools(path).items()}
+    return {query_id: [d.id for d in pool.documents] for query_id, pool in read(path).items()}
 
 
-def pool_line(query_id, **scores):
+def rows_of(path):
+    data = Path(path).read_bytes()
+    data = gzip.decompress(data) if path.endswith(".gz") else data
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def pool_line(query_id, scores, **more):
     documents = [{"id": d, "content": f"text {d}", "score": s} for d, s in scores.items()]
-    line = {
-        "query": {"id": query_id, "query": f"{query_id}?", "lang": "en"},
-        "documents": documents,
-    }
-    return json.dumps(line) + "\n"
+    query = {"id": query_id, "query": f"{query_id}?", "lang": "en", **more}
+    return json.dumps({"query": query, "documents": documents}) + "\n"
 
 
-@pytest.fixture
-def place(tmp_path):
+ANNOTATED = pool_line("q1", {"a": 1.5, "g": None, "b": -1.5}), pool_line("q2", {"a": 0})
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
     """A corpus, queries, two runs and the results of annotate, in the working directory."""
+    monkeypatch.chdir(tmp_path)
     corpus = [{"docid": d, "text": f"text {d}"} for d in "abcdefg"] + [{"docid": "z", "text": ""}]
-    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(d) + "\n" for d in corpus))
+    write_lines(tmp_path / "docs.jsonl", corpus)
     (tmp_path / "queries.tsv").write_text("q1\tone?\nq2\ttwo?\n")
     one = "q1 Q0 a 1 3 one\nq1 Q0 b 2 2 one\nq1 Q0 c 3 1 one\nq2 Q0 a 1 1 one\nq3 Q0 a 1 1 one\n"
     (tmp_path / "one.run").write_text(one)
     (tmp_path / "two.run").write_text("q1 Q0 c 1 9 two\nq1 Q0 d 2 8 two\nq1 Q0 nowhere 3 7 two\n")
-    out = tmp_path / "out"
-    out.mkdir()
+    (tmp_path / "a.qrels").write_text("q1 0 a 1.5\nq1 0 b -1.5\nq2 0 a 0\n")
+    (tmp_path / "out").mkdir()
     scores = [Score("q1", "a", 1.5, 0.2, 4, 1), Score("q1", "b", -1.5, 0.3, 4, 2)]
-    scores.append(Score("q2", "a", 0.0, 0.1, 4, 1))
-    pq.write_table(table_of(scores, Score), out / "scores.parquet")
-    (out / "annotated.jsonl").write_text(
-        pool_line("q1", a=1.5, g=None, b=-1.5) + pool_line("q2", a=0)
-    )
+    write_scores([*scores, Score("q2", "a", 0.0, 0.1, 4, 1)], Score)
+    (tmp_path / "out/annotated.jsonl").write_text("".join(ANNOTATED))
     return tmp_path
 
 
+def write_scores(rows, record):
+    pq.write_table(table_of(rows, record), "out/scores.parquet")
+
+
 def test_pool_of_runs(place):
-    runs = (place / "one.run", place / "two.run")
-    texts = ("--corpus", place / "docs.jsonl", "--queries", place / "queries.tsv")
-    said = run("pool", *texts, "--runs", *runs, "--depth", 2, "--out", place / "p.jsonl.gz")
+    said = run(f"pool {TEXTS} {RUNS} --depth 2 --out p.jsonl.gz")
     assert said.splitlines() == [
-        f"2 pools with 5 documents: {place}/p.jsonl.gz",
+        "2 pools with 5 documents: p.jsonl.gz",
         "left out queries without a text: 1 (q3)",
     ]
-    found = ids(place / "p.jsonl.gz")
+    found = ids("p.jsonl.gz")
     assert {q: sorted(d) for q, d in found.items()} == {"q1": ["a", "b", "c", "d"], "q2": ["a"]}
     assert set(found["q1"][:2]) == {"a", "c"}  # first in a run each
-    document = pools(place / "p.jsonl.gz")["q1"].documents[found["q1"].index("d")]
+    document = read("p.jsonl.gz")["q1"].documents[found["q1"].index("d")]
     assert document.metadata == {"ranks": {"two": 2}}
     (place / "more.qrels").write_text("q1 0 z 1\nq2 0 e 0\n")
-    judged = ("--qrels", place / "more.qrels", "--out", place / "p.jsonl")
-    said = run("pool", *texts, "--runs", *runs, "--depth", 1, *judged)
+    said = run(f"pool {TEXTS} {RUNS} --depth 1 --qrels more.qrels --out p.jsonl")
     assert "left out documents with an empty text: 1 (z)" in said
-    assert ids(place / "p.jsonl")["q2"] == ["a", "e"]
+    assert ids("p.jsonl")["q2"] == ["a", "e"]
 
 
 def test_pool_and_holes_keep_the_session(place):
-    lines = [json.loads(line) for line in (place / "out/annotated.jsonl").read_text().splitlines()]
-    lines[0]["query"]["session_id"] = "s"
-    (place / "out/annotated.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    run("pool", place / "out/annotated.jsonl", "--out", place / "p.jsonl")
-    assert {q: pool.session_id for q, pool in pools(place / "p.jsonl").items()} == {
-        "q1": "s",
-        "q2": "",
-    }
-    words = ("--truth", place / "out", "--runs", place / "two.run", "--depth", 2)
-    texts = ("--corpus", place / "docs.jsonl")
-    run("holes", *words, *texts, "--out", place / "work.jsonl")
-    assert pools(place / "work.jsonl")["q1"].session_id == "s"
+    line = pool_line("q1", {"a": 1.5, "b": -1.5}, session_id="s")
+    (place / "out/annotated.jsonl").write_text(line + ANNOTATED[1])
+    run("pool out/annotated.jsonl --out p.jsonl")
+    assert {q: pool.session_id for q, pool in read("p.jsonl").items()} == {"q1": "s", "q2": ""}
+    run("holes --truth out --runs two.run --depth 2 --corpus docs.jsonl --out work.jsonl")
+    assert read("work.jsonl")["q1"].session_id == "s"
 
 
-def test_pool_needs_texts_and_documents(place):
-    for words in ([], ["--runs", place / "one.run"], ["--corpus", "c", "--queries", "q"]):
-        with pytest.raises(OptionError, match="convert pool needs FROM"):
-            run("pool", *words, "--out", place / "p.jsonl")
-    texts = ("--corpus", place / "docs.jsonl", "--queries", place / "queries.tsv")
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("", "convert pool needs FROM"),
+        ("--runs one.run", "convert pool needs FROM"),
+        ("--corpus c --queries q", "convert pool needs FROM"),
+        (f"{TEXTS} --runs odd.run", "no pool has documents: .* the corpus lacks"),
+        (f"{TEXTS} --runs one.run one.run", "another run has the same name, one"),
+        (f"{TEXTS} --runs one.run --depth 0", "depth: .*greater than or equal to 1"),
+        (f"{TEXTS} --runs nosuch://a", "nosuch"),
+    ],
+)
+def test_pool_needs_texts_and_documents(place, words, why):
     (place / "odd.run").write_text("q1 Q0 nowhere 1 1 odd\n")
-    with pytest.raises(InputError, match=r"no pool has documents: .* the corpus lacks"):
-        run("pool", *texts, "--runs", place / "odd.run", "--out", place / "p.jsonl")
-    with pytest.raises(InputError, match="another run has the same name, one"):
-        run("pool", *texts, "--runs", *[place / "one.run"] * 2, "--out", place / "p.jsonl")
-    with pytest.raises(OptionError, match=r"depth: .*greater than or equal to 1"):
-        run("pool", *texts, "--runs", place / "one.run", "--depth", 0, "--out", "p.jsonl")
-    with pytest.raises(OptionError, match="nosuch"):
-        run("pool", *texts, "--runs", "nosuch://a", "--out", place / "p.jsonl")
+    with pytest.raises((InputError, OptionError), match=why):
+        run(f"pool {words} --out p.jsonl")
     assert not (place / "p.jsonl").exists()
 
 
-def test_holes_beside_the_truth(place):
-    runs = ("--runs", place / "one.run", place / "two.run", "--depth", 2)
-    texts = ("--corpus", place / "docs.jsonl")
-    words = ("holes", "--truth", place / "out", *runs, *texts, "--out", place / "work.jsonl")
-    counts, written = run(*words).split("; ")
+def test_holes_beside_the_truth():
+    words = f"holes --truth out {RUNS} --depth 2 --corpus docs.jsonl --out work.jsonl"
+    counts, written = run(words).split("; ")
     assert counts == "unjudged to depth 2: one 0, two 2"
     assert written.startswith("1 pool")
-    assert written.endswith(f": {place}/work.jsonl")
-    found = ids(place / "work.jsonl")
+    assert written.endswith(": work.jsonl")
+    found = ids("work.jsonl")
     assert list(found) == ["q1"]
     assert found["q1"][:2] == ["a", "b"]  # judged ones as they stood, without the unjudged g
     assert set(found["q1"][2:]) == {"c", "d"}
-    line = json.loads((place / "work.jsonl").read_text())
-    assert line["query"] == {"id": "q1", "query": "q1?", "lang": "en"}
-    run(*words, "--all")
-    everything = (place / "work.jsonl").read_text().splitlines(keepends=True)
-    assert everything[1] == (place / "out/annotated.jsonl").read_text().splitlines(True)[1]
+    [row] = rows_of("work.jsonl")
+    assert row["query"] == {"id": "q1", "query": "q1?", "lang": "en"}
+    run(f"{words} --all")
+    assert rows_of("work.jsonl")[1] == json.loads(ANNOTATED[1])
 
 
-def test_holes_in_pools_that_hold_them(place):
-    (place / "pools.jsonl").write_text(pool_line("q1", d=0, a=0, b=0, c=0, e=0))
-    words = ("--runs", place / "two.run", "--depth", 2, "--pools", place / "pools.jsonl")
-    run("holes", "--truth", place / "out", *words, "--out", place / "work.jsonl")
-    assert ids(place / "work.jsonl") == {"q1": ["d", "a", "b", "c"]}
-
-
-def test_holes_without_a_text(place):
-    words = ("holes", "--truth", place / "out", "--runs", place / "two.run")
+def test_holes_without_a_text():
+    words = "holes --truth out --runs two.run --out work.jsonl"
     with pytest.raises(InputError, match=r"without a text: 3, .* 'c': give --corpus"):
-        run(*words, "--out", place / "work.jsonl")
-    said = run(*words, "--corpus", place / "docs.jsonl", "--out", place / "work.jsonl")
+        run(words)
+    said = run(f"{words} --corpus docs.jsonl")
     assert said.splitlines()[1].endswith("without a text: 1, such as 'nowhere'")
 
 
-def test_holes_in_judgments_without_pools(place):
-    run("qrels", place / "out", "--out", place / "a.qrels")
-    words = ["holes", "--truth", place / "a.qrels", "--runs", place / "two.run", "--depth", 2]
-    words += ["--out", place / "work.jsonl", "--corpus", place / "docs.jsonl"]
+def test_holes_in_judgments_without_pools():
+    words = "holes --truth a.qrels --runs two.run --depth 2 --corpus docs.jsonl --out work.jsonl"
     with pytest.raises(InputError, match=r"1 queries .* no pool, .* 'q1': give --p"):
-        run(*words)
-    run(*words, "--queries", place / "queries.tsv")
-    (pool,) = pools(place / "work.jsonl").values()
+        run(words)
+    run(f"{words} --queries queries.tsv")
+    (pool,) = read("work.jsonl").values()
     assert pool.query == "one?"
     assert sorted(d.id for d in pool.documents) == ["a", "b", "c", "d"]
 
 
 def test_no_holes_leave_no_old_work_behind(place):
     (place / "work.jsonl").write_text("old")
-    words = ("--runs", place / "one.run", "--depth", 1, "--out", place / "work.jsonl")
-    assert "one 0; 0 pools" in run("holes", "--truth", place / "out", *words)
-    assert (place / "work.jsonl").read_text() == ""
+    assert "one 0; 0 pools" in run("holes --truth out --runs one.run --depth 1 --out work.jsonl")
+    assert rows_of("work.jsonl") == []
 
 
-def test_qrels(place):
-    assert (
-        run("qrels", place / "out", "--out", place / "a.qrels") == f"3 judgments: {place}/a.qrels"
-    )
-    assert read_qrels(str(place / "a.qrels"))["relevance"].to_pylist() == [1.5, -1.5, 0]
-    run("qrels", place / "out", "--decimals", 0, "--out", place / "a.qrels")
-    assert (place / "a.qrels").read_text() == "q1 0 a 2\nq1 0 b -2\nq2 0 a 0\n"
-
-
-def test_run(place):
-    table = table_of([Ranked("q", "a", 0.5), Ranked("q", "b", 1.5)], Ranked)
-    pq.write_table(table, place / "dense.parquet")
-    run("run", place / "dense.parquet", "--out", place / "a.run")
-    assert (place / "a.run").read_text() == "q Q0 b 1 1.5 dense\nq Q0 a 2 0.5 dense\n"
-    run("run", place / "a.run", "--name", "other", "--out", place / "b.run")
-    assert read_run(str(place / "b.run"))[0] == "other"
-    run("run", place / "out", "--out", place / "c.run")
-    assert (place / "c.run").read_text().splitlines()[0] == "q1 Q0 a 1 1.5 out"
-
-
-def test_beir_and_back(place):
-    said = run("beir", place / "out", "--out", place / "beir")
-    assert said == f"2 queries with 3 judgments: {place}/beir"
-    run("pool", place / "beir", "--out", place / "p.jsonl")
-    assert ids(place / "p.jsonl") == ids(place / "out/annotated.jsonl")
-    assert read_truth(str(place / "beir")).num_rows == 3
-    runs = ("--runs", place / "two.run", "--depth", 1)  # the runs over the same collection
+def test_beir_and_back():
+    assert run("beir out --out beir") == "2 queries with 3 judgments: beir"
+    run("pool beir --out p.jsonl")
+    assert ids("p.jsonl") == ids("out/annotated.jsonl")
+    assert read_qrels("beir").num_rows == 3
     with pytest.raises(InputError, match=r"that the corpus lacks: 1 of 1 document \(c\)"):
-        run("pool", place / "beir", *runs, "--out", place / "p.jsonl")
+        run("pool beir --runs two.run --depth 1 --out p.jsonl")  # over the same collection
 
 
-def test_mteb_and_back(place):
-    said = run("mteb", place / "out", "--out", place / "rows.jsonl")
-    rows, lost = said.splitlines()
-    assert rows == f"1 rows: {place}/rows.jsonl"
+def test_mteb_and_back():
+    rows, lost = run("mteb out --out rows.jsonl").splitlines()
+    assert rows == "1 rows: rows.jsonl"
     assert lost.startswith("left out queries without a positive ")
     assert lost.endswith(" without a negative document: 1")
     row = {"query": "q1?", "positive": ["text a"], "negative": ["text b"]}
-    assert json.loads((place / "rows.jsonl").read_text()) == row
-    run("beir", place / "rows.jsonl", "--out", place / "beir")
-    run("mteb", place / "beir", "--out", place / "again.jsonl")
-    assert json.loads((place / "again.jsonl").read_text()) == row
+    assert rows_of("rows.jsonl") == [row]
+    run("beir rows.jsonl --out beir")
+    run("mteb beir --out again.jsonl")
+    assert rows_of("again.jsonl") == [row]
 
 
-def test_texts_and_judgments_of_two_places(place):
-    run("qrels", place / "out", "--out", place / "a.qrels")
-    words = (place / "a.qrels", "--pools", place / "out/annotated.jsonl")
-    assert run("beir", *words, "--out", place / "beir").startswith("2 queries with 3")
-    with pytest.raises(InputError, match="hold no texts"):
-        run("beir", place / "a.qrels", "--out", place / "beir")
+def test_texts_and_judgments_of_two_places():
+    run("train a.qrels --pools out/annotated.jsonl --out t.jsonl")
+    assert [row["score"] for row in rows_of("t.jsonl")] == [1.5, -1.5, 0]
+    assert run("beir a.qrels --pools out/annotated.jsonl --out beir").startswith("2 queries with 3")
+    for what in ("train", "beir"):
+        with pytest.raises(InputError, match="holds no texts"):
+            run(f"{what} a.qrels --out new")
 
 
 def test_cranfield(tmp_path, published):
@@ -225,7 +196,7 @@ def test_cranfield(tmp_path, published):
     qrels = folder / "qrels_graded_0to3.txt"
     said = run("pool", *words, "--qrels", qrels, "--out", tmp_path / "p.jsonl.zst")
     assert said.startswith("225 pools with 1,611 documents")
-    judged = Counter(read_qrels(str(qrels))["query_id"].to_pylist())
+    judged = Counter(read_trec_qrels(str(qrels))["query_id"].to_pylist())
     found = {
         query_id: len(documents) for query_id, documents in ids(tmp_path / "p.jsonl.zst").items()
     }
@@ -233,7 +204,7 @@ def test_cranfield(tmp_path, published):
     run("beir", qrels, "--pools", tmp_path / "p.jsonl.zst", "--out", tmp_path / "beir")
     run("qrels", tmp_path / "beir", "--out", tmp_path / "again.qrels")
     again, before = (
-        read_qrels(str(p)).drop("std_error") for p in (tmp_path / "again.qrels", qrels)
+        read_trec_qrels(str(p)).drop("std_error") for p in (tmp_path / "again.qrels", qrels)
     )
     assert again.equals(before)
 
@@ -250,7 +221,7 @@ def test_dl19(tmp_path, published):
 
 
 @pytest.fixture
-def graded(place):
+def graded():
     """The results of a graded run, whose panel is split over one document."""
     rows = [
         GradedScore("q1", "b", 2.75, 0.2, 3, 1, 3, 3.0, 3, 0.0, False),
@@ -258,73 +229,52 @@ def graded(place):
         GradedScore("q1", "a", 0.125, 0.1, 3, 3, 0, 0.0, 0, 0.0, False),
         GradedScore("q2", "gone", 1.0, 0.1, 3, 1, 1, 1.0, 1, 0.0, False),
     ]
-    pq.write_table(table_of(rows, GradedScore), place / "out/scores.parquet")
-    return place
+    write_scores(rows, GradedScore)
 
 
-def test_grades_of_a_panel(graded):
-    words = ("qrels", graded / "out", "--out", graded / "a.qrels")
-    run(*words)
-    assert (graded / "a.qrels").read_text().splitlines()[0] == "q1 0 b 2.75"
-    run(*words, "--grades")
-    assert (graded / "a.qrels").read_text() == "q1 0 b 3\nq1 0 g 1\nq1 0 a 0\nq2 0 gone 1\n"
-    said = run(*words, "--grades", "--without-ambiguous")
-    assert said == f"3 judgments: {graded}/a.qrels\nleft out ambiguous documents: 1"
-    assert (graded / "a.qrels").read_text() == "q1 0 b 3\nq1 0 a 0\nq2 0 gone 1\n"
-    run("qrels", graded / "out/scores.parquet", "--grades", "--out", graded / "b.qrels")
-    assert len(read_qrels(str(graded / "b.qrels"))) == 4
+@pytest.mark.usefixtures("graded")
+def test_grades_of_a_panel():
+    def qrels():
+        return Path("a.qrels").read_text()
+
+    run("qrels out --out a.qrels")
+    assert qrels().splitlines()[0] == "q1 0 b 2.75"
+    run("qrels out --grades --out a.qrels")
+    assert qrels() == "q1 0 b 3\nq1 0 g 1\nq1 0 a 0\nq2 0 gone 1\n"
+    said = run("qrels out --grades --without-ambiguous --out a.qrels")
+    assert said == "3 judgments: a.qrels\nleft out ambiguous documents: 1"
+    assert qrels() == "q1 0 b 3\nq1 0 a 0\nq2 0 gone 1\n"
+    run("qrels out/scores.parquet --grades --out a.qrels")
+    assert len(read_trec_qrels("a.qrels")) == 4
 
 
-def test_grades_where_there_are_none(place):
+def test_grades_where_there_are_none():
     for flag in ("--grades", "--without-ambiguous"):
         with pytest.raises(InputError, match="holds no grades of a panel"):
-            run("qrels", place / "out", flag, "--out", place / "a.qrels")
+            run(f"qrels out {flag} --out a.qrels")
 
 
-def test_rows_to_train_on(graded):
-    said = run("train", graded / "out", "--out", graded / "train.jsonl.gz")
-    assert said.splitlines() == [
-        f"3 rows: {graded}/train.jsonl.gz",
+@pytest.mark.usefixtures("graded")
+def test_rows_to_train_on():
+    assert run("train out --out train.jsonl.gz").splitlines() == [
+        "3 rows: train.jsonl.gz",
         "left out judged documents without a text: 1",
     ]
-    with gzip.open(graded / "train.jsonl.gz", "rt") as file:
-        rows = [json.loads(line) for line in file]
-    assert [(row["doc_id"], row["score"]) for row in rows] == [
-        ("a", 0.125),
-        ("g", 1.5),
-        ("b", 2.75),
-    ]
-    assert rows[1] == {
-        "query_id": "q1",
-        "doc_id": "g",
-        "query": "q1?",
-        "document": "text g",
-        "score": 1.5,
-    }
-    said = run("train", graded / "out", "--without-ambiguous", "--out", graded / "t.jsonl")
+    rows = rows_of("train.jsonl.gz")
+    assert [(r["doc_id"], r["score"]) for r in rows] == [("a", 0.125), ("g", 1.5), ("b", 2.75)]
+    texts = {"query": "q1?", "document": "text g"}
+    assert rows[1] == {"query_id": "q1", "doc_id": "g", **texts, "score": 1.5}
+    said = run("train out --without-ambiguous --out t.jsonl")
     assert "left out ambiguous documents: 1" in said
-    assert [
-        json.loads(line)["doc_id"] for line in (graded / "t.jsonl").read_text().splitlines()
-    ] == ["a", "b"]
+    assert [row["doc_id"] for row in rows_of("t.jsonl")] == ["a", "b"]
 
 
-def test_rows_to_train_on_are_on_one_scale_where_there_is_one(place):
+def test_rows_to_train_on_are_on_one_scale_where_there_is_one():
     rows = [
         AbsoluteScore("q1", "a", 1.0, 0.2, 4, 1, 3.5, 0.4),
         AbsoluteScore("q1", "b", -1.0, 0.2, 4, 2, 1.5, 0.4),
         AbsoluteScore("q2", "a", 0.0, 0.2, 4, 1, math.nan, math.nan),
     ]
-    pq.write_table(table_of(rows, AbsoluteScore), place / "out/scores.parquet")
-    run("train", place / "out", "--out", place / "t.jsonl")
-    found = [json.loads(line) for line in (place / "t.jsonl").read_text().splitlines()]
-    assert [(row["doc_id"], row["score"]) for row in found] == [("a", 3.5), ("b", 1.5)]
-
-
-def test_rows_to_train_on_from_two_places(place):
-    run("qrels", place / "out", "--out", place / "a.qrels")
-    words = ("--pools", place / "out/annotated.jsonl", "--out", place / "t.jsonl")
-    run("train", place / "a.qrels", *words)
-    scores = [json.loads(line)["score"] for line in (place / "t.jsonl").read_text().splitlines()]
-    assert scores == [1.5, -1.5, 0]
-    with pytest.raises(InputError, match="hold no texts"):
-        run("train", place / "a.qrels", "--out", place / "t.jsonl")
+    write_scores(rows, AbsoluteScore)
+    run("train out --out t.jsonl")
+    assert [(r["doc_id"], r["score"]) for r in rows_of("t.jsonl")] == [("a", 3.5), ("b", 1.5)]

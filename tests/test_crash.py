@@ -21,7 +21,7 @@ from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import RUN_LOCK
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.judgments.qrels import read_qrels
 
 pytestmark = pytest.mark.ray
 
@@ -115,7 +115,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         told = f"This run was interrupted: {kept} of "
         assert write_report(str(out)).startswith(told)
         with pytest.raises(InputError, match="is not finished; run the same command again"):
-            read_truth(str(out))
+            read_qrels(str(out))
         for _ in range(KILLS):
             before, more = len(crash.journal(tmp_path)), rng.randint(1, 150)
             with crash.held(environ, after=more):

@@ -1,19 +1,18 @@
 """Rows of text files of every kind say the same, and what is wrong is named by its line."""
 
 import csv
-import gzip
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.all_judgments import read_all_judgments
-from zelo_ray.formats.interchange.judgments import read_judgments
-from zelo_ray.formats.interchange.runs import read_runs
-from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.formats.stored import read_column_names, read_table_rows
+from zelo_ray.formats.files import open_for_writing
+from zelo_ray.formats.judgments.all_judgments import read_all_judgments
+from zelo_ray.formats.judgments.judgments_file import read_judgments
+from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.formats.probe import probe
+from zelo_ray.formats.runs import read_runs
 
 CASES = Path(__file__).parent / "golden" / "cases"
 HEAD = ("query_id", "doc_id", "relevance")
@@ -61,28 +60,19 @@ EVERY = {
 @pytest.mark.parametrize("name", EVERY)
 def test_every_kind_says_the_same(tmp_path, name, packed):
     path, data = tmp_path / f"{name}{packed}", EVERY[name].encode()
-    if packed == ".gz":
-        path.write_bytes(gzip.compress(data))
-    elif packed:
-        path.write_bytes(pa.compress(data, "zstd", asbytes=True))
-    else:
-        path.write_bytes(data)
-    truth = read_truth(str(path))
+    with open_for_writing(str(path)) as file:
+        file.write(data)
+    assert {*HEAD} <= {*probe(str(path)).names}
+    truth = read_qrels(str(path))
     assert [tuple(row.values())[:3] for row in truth.to_pylist()] == ROWS
     [judge] = {read_judgments(str(path), "me").table["judge"][i].as_py() for i in range(3)}
     assert judge == "me"
 
 
-def test_the_names_of_the_columns_are_those_of_the_first_row(tmp_path):
-    for name, text in EVERY.items():
-        (tmp_path / name).write_text(text)
-        assert {*HEAD} <= {*read_column_names(str(tmp_path / name))}
-
-
 def test_a_row_stands_where_its_first_line_does(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('a,b\n"x\ny",1\n\nz,2\n')
-    assert [(p.rsplit("/", 1)[1], row) for p, row in read_table_rows(str(path))] == [
+    assert [(p.rsplit("/", 1)[1], row) for p, row in probe(str(path)).rows()] == [
         ("a.csv:2", {"a": "x\ny", "b": "1"}),
         ("a.csv:5", {"a": "z", "b": "2"}),
     ]
@@ -91,12 +81,12 @@ def test_a_row_stands_where_its_first_line_does(tmp_path):
 def test_quotes_within_cells_and_blanks_before_them(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('a, b, c\nx"y, "d, 1", 2\n"z""w",d,"3"')
-    assert [tuple(row.values()) for _, row in read_table_rows(str(path))] == [
+    assert [tuple(row.values()) for _, row in probe(str(path)).rows()] == [
         ('x"y', "d, 1", "2"),
         ('z"w', "d", "3"),
     ]
     path.write_text("a\tb\n x\ty\n")
-    assert [row for _, row in read_table_rows(str(path))] == [{"a": " x", "b": "y"}]
+    assert [row for _, row in probe(str(path)).rows()] == [{"a": " x", "b": "y"}]
 
 
 @pytest.mark.parametrize(
@@ -120,13 +110,13 @@ def test_quotes_within_cells_and_blanks_before_them(tmp_path):
 def test_a_quote_after_tabs_that_encloses_no_cell_is_text(tmp_path, text, cells):
     path = tmp_path / "a.tsv"
     path.write_bytes(b"id\ttext\n" + text.encode())
-    assert [row["text"] for _, row in read_table_rows(str(path))] == cells
+    assert [row["text"] for _, row in probe(str(path)).rows()] == cells
 
 
 def test_quotes_of_two_cells_of_one_line_are_text(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('a\tb\tc\n1\t"x\ty"\n2\t"x"\t"y"\n3\t"p\nq"\t"r\ns"\n4\t"t\tu\n')
-    assert [(place[-1], *row.values()) for place, row in read_table_rows(str(path))] == [
+    assert [(place[-1], *row.values()) for place, row in probe(str(path)).rows()] == [
         ("2", "1", '"x', 'y"'),
         ("3", "2", "x", "y"),
         ("4", "3", "p\nq", "r\ns"),
@@ -153,7 +143,7 @@ def test_what_a_table_writer_quotes_after_tabs_comes_back(tmp_path):
         table = csv.DictWriter(file, ["id", "text", "more"], delimiter="\t")
         table.writeheader()
         table.writerows(written)
-    assert [row for _, row in read_table_rows(str(path))] == written
+    assert [row for _, row in probe(str(path)).rows()] == written
 
 
 @pytest.mark.parametrize(
@@ -169,27 +159,7 @@ def test_what_a_table_writer_quotes_after_tabs_comes_back(tmp_path):
 def test_where_both_may_be_meant_the_rows_before_tell(tmp_path, before, cells):
     path = tmp_path / "a.tsv"
     path.write_text(f'id\ttext\n{before}2\t"two\nlines\tof it"\n3\tend\n')
-    assert [row["text"] for _, row in read_table_rows(str(path))] == cells
-
-
-def test_labels_with_notes_and_open_quotes_are_all_read():
-    truth = read_truth(str(CASES / "labels-with-notes.tsv"))
-    assert [tuple(row.values())[1:3] for row in truth.to_pylist()] == [
-        ("d1", 2.0),
-        ("d2", 0.0),
-        ("d3", 3.0),
-        ("d4", 1.0),
-    ]
-
-
-def test_texts_with_open_quotes_are_all_read():
-    found = [(row["pid"], row["passage"]) for _, row in read_table_rows(str(CASES / "quoted.tsv"))]
-    assert found == [
-        ("10", '"Dreams is a song by the band.'),
-        ("11", 'He said "hello" twice.'),
-        ("12", "Dreams happen at night."),
-        ("13", "Sleep has phases."),
-    ]
+    assert [row["text"] for _, row in probe(str(path)).rows()] == cells
 
 
 def test_a_huge_cell_is_one(tmp_path):
@@ -205,61 +175,71 @@ def test_a_head_alone_and_one_row(tmp_path):
     path.write_text("query_id,doc_id,relevance\n")
     assert len(read_judgments(str(path), "j").table) == 0
     with pytest.raises(InputError, match="holds no judged document"):
-        read_truth(str(path))
+        read_qrels(str(path))
     path.write_text("query_id,doc_id,relevance\nNA,null,1")
-    assert read_truth(str(path)).to_pylist()[0]["query_id"] == "NA"
+    assert read_qrels(str(path)).to_pylist()[0]["query_id"] == "NA"
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("a.csv", "query_id,doc_id,grade\nq,d\n", "a.csv:2: has 2 columns, but the header has 3"),
-        ("a.csv", "query_id,doc_id,grade\nq,d,1\nq,e,1,2\n", "a.csv:3: has 4 columns"),
-        ("a.csv", "query_id,doc_id,doc_id,grade\nq,d,d,1\n", "two columns have the same name"),
-        ("a.csv", 'query_id,doc_id,grade\nq,"d,1\n', "a.csv:2: cannot be read"),
-        ("a.csv", 'query_id,doc_id,grade\nq,c,1\nq,"d,1', "a.csv:3: .*never closed"),
-        ("a.csv", 'query_id,doc_id,grade\nq,"d"e,1\n', "a.csv:2: text follows the quote"),
-        ("a.csv", 'query_id,doc_id,grade\nq,"d \\"e\\"",1\n', "a.csv:2: text follows the quote"),
-        ("a.csv", 'query_id;doc_id;grade\nq;"d" e;1\n', "a.csv:2: text follows the quote"),
-        (
-            "a.csv",
-            'query_id,doc_id,grade\nq,"d\n",1\nq,"c,1\nq,"e",1\n',
-            "a.csv:5: text follows .* in line 4: .*twice",
-        ),
-        ("a.csv", "query_id,doc_id,grade\rq,d,1\r", "a.csv: lines end with carriage returns"),
-        ("a.tsv", "query_id\tdoc_id\tgrade\rq\td\t1\r", "end with carriage returns"),
-        ("a.csv", "query_id,doc_id,grade\nq,d,high\n", "a.csv:2: grade cannot be 'high'"),
-        ("a.csv", "query_id,doc_id,grade\nq,d,1_0\n", "a.csv:2: grade cannot be '1_0'"),
-        ("a.csv", "query_id,doc_id,grade\nq,,1\n", "a.csv:2: has no doc_id"),
-        ("a.csv", "query_id,doc_id,grade\nq,d,inf\n", "not a finite number"),
-        ("a.csv", "query_id,doc_id,grade\nq,d,1\nq,d,1\n", "is judged twice"),
-        ("a.csv", b"query_id,doc_id,grade\nq,\xff,1\n", "a.csv:2: is not UTF-8"),
-        ("a.csv", "query_id;doc_id;grade\nq;d;0,5\n", "a.csv:2: grade cannot be '0,5'"),
-        (
-            "a.json",
-            '[{"query_id": "q", "doc_id": "d", "grade": 1}, 7]',
-            "item 2: is not a JSON obj",
-        ),
-        (
-            "a.json",
-            '[{"query_id": "q", "doc_id": "d", "grade": "1"}]',
-            "item 1: grade cannot be",
-        ),
-        ("a.json", '[{"query_id": "q"},\n{"doc_id"]', "holds no judgments of a known kind"),
-        ("a.json", "[]", "holds no judgments of a known kind"),
-        ("a.xlsx", b"PK\x03\x04\xff\xfe\n", "but bytes that are not UTF-8.; known are: "),
-        (
-            "a.csv",
-            "query_id,doc_id\nq,d\n",
-            r"but doc_id, query_id.; known are: .*CSV",
-        ),
-    ],
-)
-def test_what_is_wrong_is_named(tmp_path, name, text, says):
+GRADES = "query_id,doc_id,grade\n"
+WRONG_ROWS = [
+    ("q,d\n", ":2: has 2 columns, but the header has 3"),
+    ("q,d,1\nq,e,1,2\n", ":3: has 4 columns"),
+    ('q,"d,1\n', ":2: cannot be read"),
+    ('q,c,1\nq,"d,1', ":3: .*never closed"),
+    ('q,"d"e,1\n', ":2: text follows the quote"),
+    ('q,"d \\"e\\"",1\n', ":2: text follows the quote"),
+    ('q,"d\n",1\nq,"c,1\nq,"e",1\n', ":5: text follows .* in line 4: .*twice"),
+    ("q,d,high\n", ":2: grade cannot be 'high'"),
+    ("q,d,1_0\n", ":2: grade cannot be '1_0'"),
+    ("q,,1\n", ":2: has no doc_id"),
+    ("q,d,inf\n", ".*not a finite number"),
+    ("q,d,1\nq,d,1\n", ".*is judged twice"),
+    (b"q,\xff,1\n", ":2: is not UTF-8"),
+]
+ROW = '{"query_id": "q", "doc_id": "d", "grade": 1}'
+UNKNOWN = "holds no judgments of a known kind"
+WRONG_FILES = [
+    ("a.csv", "query_id,doc_id,doc_id,grade\nq,d,d,1\n", "two columns have the same name"),
+    ("a.csv", 'query_id;doc_id;grade\nq;"d" e;1\n', "a.csv:2: text follows the quote"),
+    ("a.csv", "query_id;doc_id;grade\nq;d;0,5,1\n", "a.csv:2: grade cannot be '0,5,1'"),
+    ("a.csv", "query_id,doc_id,grade\rq,d,1\r", "a.csv: lines end with carriage returns"),
+    ("a.tsv", "query_id\tdoc_id\tgrade\rq\td\t1\r", "end with carriage returns"),
+    ("a.csv", "query_id,doc_id\nq,d\n", r"but the columns query_id, doc_id.; known are: .*CSV"),
+    ("a.json", f"[{ROW}, 7]", "item 2: is not a JSON obj"),
+    ("a.json", f"[{ROW}]".replace("1", '"one"'), "item 1: grade cannot be"),
+    ("a.json", '[{"query_id": "q"},\n{"doc_id"]', UNKNOWN),
+    ("a.json", "[]", UNKNOWN),
+    ("a.xlsx", b"PK\x03\x04\xff\xfe\n", "is a workbook or a zip archive: save the table as CSV"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), WRONG_ROWS)
+def test_a_wrong_row_is_named_by_its_line(tmp_path, text, says):
     data = text if isinstance(text, bytes) else text.encode()
-    (tmp_path / name).write_bytes(data)
+    (tmp_path / "a.csv").write_bytes(GRADES.encode() + data)
+    with pytest.raises(InputError, match=f"a.csv{says}"):
+        read_qrels(str(tmp_path / "a.csv"))
+
+
+@pytest.mark.parametrize(("name", "text", "says"), WRONG_FILES)
+def test_what_is_wrong_is_named(tmp_path, name, text, says):
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError, match=says):
-        read_truth(str(tmp_path / name))
+        read_qrels(str(tmp_path / name))
+
+
+def test_tables_of_users_with_open_quotes_are_read_whole():
+    def column(case, name):
+        return [row[name] for _, row in probe(str(CASES / case)).rows()]
+
+    assert column("labels-with-notes.tsv", "grade") == ["2", "0", "3", "1"]
+    assert column("labels-with-notes.tsv", "note") == ['"unclear', "ok", 'says "yes"', "fine"]
+    assert column("quoted.tsv", "passage") == [
+        '"Dreams is a song by the band.',
+        'He said "hello" twice.',
+        "Dreams happen at night.",
+        "Sleep has phases.",
+    ]
 
 
 def test_votes_and_winners_under_a_head(tmp_path):
@@ -285,29 +265,10 @@ def test_votes_and_winners_under_a_head(tmp_path):
 def test_each_reader_names_what_it_reads(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("hello there\n")
-    with pytest.raises(InputError, match=r"\(but hello there\); .*TREC q.*preference"):
+    with pytest.raises(InputError, match=r"\(but 'hello there'\); .*TREC q.*preference"):
         read_all_judgments([str(path)])
     with pytest.raises(InputError) as told:
-        read_truth(str(path))
+        read_qrels(str(path))
     assert "preference" not in str(told.value)
     with pytest.raises(InputError, match=r"a.txt: holds no run .*hello there.*a TREC run"):
         read_runs([str(path)])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "run,score,query_id,doc_id\na,2,q,d\nb,1,q,d\n",
-        json.dumps(
-            [
-                {"query_id": "q", "doc_id": "d", "score": s, "run": r}
-                for s, r in ((2, "a"), (1, "b"))
-            ]
-        ),
-    ],
-)
-def test_runs_are_tables_too(tmp_path, text):
-    path = tmp_path / "runs.txt"
-    path.write_text(text)
-    found = read_runs([str(path)])
-    assert [found[name]["score"].to_pylist() for name in "ab"] == [[2.0], [1.0]]

@@ -15,8 +15,8 @@ from tests.test_inputs import brought, lines, put
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
 from zelo_ray.commands.bakeoff import MeasuredRanker
-from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.suspicious_scores import Doubt, find_doubts
+from zelo_ray.formats.runs import read_runs
 from zelo_ray.records import Document, Pool
 from zelo_ray.reports.warning_codes import WarningCode
 

@@ -9,7 +9,7 @@ from tests.builders import agreement_of, parsed
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.conversations import join_turns
-from zelo_ray.formats.interchange.fastchat import make_pair_pools, make_turn_pools
+from zelo_ray.formats.fastchat import make_pair_pools, make_turn_pools
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.sessions import join_sessions
 
@@ -105,48 +105,30 @@ def test_an_empty_answer_is_left_out_and_noted(small, tmp_path):
         make_pair_pools(*small, number=2)
 
 
-@pytest.mark.parametrize(
-    ("name", "rows", "message"),
-    [
-        ("question", [{"question_id": 7}], r"question.jsonl:1: has no turns"),
-        ("question", [question(7, "Who?", "")], r"question.jsonl:1: a turn of question 7 is empty"),
-        ("question", [{"turns": ["Who?"]}], r"question.jsonl:1: has no question_id"),
-        ("question", [question(7, "a", "b")] * 2, r"question.jsonl:2: question 7 is there twice"),
-        ("question", [], r"question.jsonl: has no question"),
-        (
-            "question",
-            [question(7, "a", "b"), question(8, "?")],
-            r"question.jsonl:2: .*8 has no answer .*answers/one.jsonl\)",
-        ),
-        (
-            "answers/one",
-            [answer(7, "one", "Me.")],
-            r"one.jsonl:1: .* 1 turn of question 7, .* 2$",
-        ),
-        ("answers/one", [{"question_id": 7, "model_id": "one"}], r"one.jsonl:1: has no choices"),
-        ("answers/one", [answer(7, "", "a", "b")], r"one.jsonl:1: has no model_id"),
-        ("answers/one", [answer(7, "one", "a", 3)], r"one.jsonl:1: has no turns"),
-        (
-            "answers/one",
-            [answer(7, "one", "a", "b")] * 2,
-            r"one.jsonl:2: a second answer of one to question 7",
-        ),
-        (
-            "human",
-            [vote(7, "one", "nobody", "tie")],
-            r"human.jsonl:1: there are no answers of nobody",
-        ),
-        (
-            "human",
-            [vote(7, "one", "two", "tie", turn=3)],
-            r"human.jsonl:1: no question has the turn 7-3",
-        ),
-        ("human", [vote(7, "one", "two", "both")], r"human.jsonl:1: the winner 'both' is neither"),
-    ],
-)
-def test_what_is_wrong_is_named(small, tmp_path, name, rows, message):
+TWO = question(7, "a", "b")
+WRONG = [
+    ("question:1", [{"question_id": 7}], "has no turns"),
+    ("question:1", [question(7, "Who?", "")], "a turn of question 7 is empty"),
+    ("question:1", [{"turns": ["Who?"]}], "has no question_id"),
+    ("question:2", [TWO, TWO], "question 7 is there twice"),
+    ("question", [], "has no question"),
+    ("question:2", [TWO, question(8, "?")], r".*8 has no answer .*answers/one.jsonl\)"),
+    ("answers/one:1", [answer(7, "one", "Me.")], ".* 1 turn of question 7, .* 2$"),
+    ("answers/one:1", [{"question_id": 7, "model_id": "one"}], "has no choices"),
+    ("answers/one:1", [answer(7, "", "a", "b")], "has no model_id"),
+    ("answers/one:1", [answer(7, "one", "a", 3)], "has no turns"),
+    ("answers/one:2", [answer(7, "one", "a", "b")] * 2, "a second answer of one to question 7"),
+    ("human:1", [vote(7, "one", "nobody", "tie")], "there are no answers of nobody"),
+    ("human:1", [vote(7, "one", "two", "tie", turn=3)], "no question has the turn 7-3"),
+    ("human:1", [vote(7, "one", "two", "both")], "the winner 'both' is neither"),
+]
+
+
+@pytest.mark.parametrize(("place", "rows", "message"), WRONG)
+def test_what_is_wrong_is_named(small, tmp_path, place, rows, message):
+    name, mark, number = place.partition(":")
     write_lines(tmp_path / f"{name}.jsonl", *rows)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=rf"{name}.jsonl{mark}{number}: {message}"):
         make_pair_pools(*small)
 
 

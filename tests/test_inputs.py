@@ -76,6 +76,14 @@ RANKED = [
     }
     for p in POOLS
 ]
+
+
+def parquet(rows):
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows), sink)
+    return sink.getvalue().to_pybytes()
+
+
 CONTAINERS = {
     "rows.csv": cells(ROWS),
     "rows.txt": cells(ROWS, ";"),
@@ -92,6 +100,10 @@ CONTAINERS = {
     "wide.json": json.dumps(WIDE),
     "ranked.jsonl": lines(RANKED),
     "pools.json": json.dumps(POOLS),
+    "rows.parquet": parquet(ROWS),
+    "wide.bin": parquet(WIDE),  # known by its content
+    "ranked.bin": parquet(RANKED),
+    "pools.bin": parquet(POOLS),
 }
 
 
@@ -101,14 +113,6 @@ def test_every_container_holds_the_same_pools(tmp_path, name):
     assert found == POOLS
     assert told[0].partition(":")[2].startswith(" 2 queries, 6 documents; pools written to ")
     assert len(told) == 1
-
-
-@pytest.mark.parametrize("rows", [ROWS, WIDE, RANKED, POOLS])
-@pytest.mark.parametrize("name", ["a.parquet", "a.bin"])
-def test_parquet_is_known_by_its_content(tmp_path, rows, name):
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows), sink)
-    assert brought(tmp_path, put(tmp_path / name, sink.getvalue().to_pybytes()))[0] == POOLS
 
 
 @pytest.mark.parametrize(
@@ -124,24 +128,6 @@ def test_what_is_in_memory_comes_to_the_same(made, rows):
 def test_a_converted_file_is_named_as_the_frame_is(tmp_path):
     found = convert_inputs([put(tmp_path / "a.csv", cells(ROWS))], str(tmp_path), InputOptions())
     assert Path(found.places[0]).read_bytes() == convert_pools(pd.DataFrame(ROWS), {})[0]
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.txt"])
-def test_our_lines_stay_where_they_are(tmp_path, name):
-    place = put(tmp_path / name, "{torn\n" + lines(POOLS))
-    assert convert_inputs([place], str(tmp_path / "out"), InputOptions()).places == (place,)
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("first", ['{"foo": 1}', "[1]", "null", "garbage, of two", '{"query": 5}'])
-def test_bad_lines_before_pools_are_set_aside_one_by_one(tmp_path, first):
-    place = put(tmp_path / "a.jsonl", f"{first}\n" + lines(POOLS))
-    assert convert_inputs([place], str(tmp_path / "out"), InputOptions()).places == (place,)
-    strange = put(tmp_path / "0.jsonl", '{"foo": 1}\n')
-    assert convert_inputs([strange, place], str(tmp_path / "out"), InputOptions()).places == (
-        strange,
-        place,
-    )
 
 
 def test_a_second_run_finds_the_file_and_a_changed_source_is_read_anew(tmp_path, monkeypatch):
@@ -204,13 +190,6 @@ def test_columns_in_place_of_rows(tmp_path):
     (found,), _ = brought(tmp_path, put(tmp_path / "a.jsonl", lines(rows)))
     assert found["query"] == {"id": "7", "query": "q"}
     assert [d["content"] for d in found["documents"]] == ["a", "b"]
-
-
-def test_a_title_stands_before_the_text(tmp_path):
-    rows = [{"query": "q", "title": "Ticks", "text": "Use tweezers."}]
-    (found,), _ = brought(tmp_path, put(tmp_path / "a.csv", cells(rows)))
-    assert found["documents"][0]["content"] == "Ticks\nUse tweezers."
-    assert found["documents"][0]["metadata"] == {"title": "Ticks"}
 
 
 def test_columns_that_are_ambiguous_are_asked_for(tmp_path):

@@ -6,8 +6,9 @@ from collections import namedtuple
 import pandas as pd
 import pytest
 
+from tests.games import write
 from tests.test_inputs import POOLS, ROWS, brought, cells, lines, put
-from tests.test_inputs_apart import CORPUS, QUERIES, folder
+from tests.test_inputs_apart import CORPUS, QUERIES, folder, of_run
 from zelo_ray import estimate
 from zelo_ray.api.frames import convert_pools
 from zelo_ray.cli import main
@@ -54,20 +55,13 @@ def told(query):
 
 
 def write_queries(path):
-    rows = [told(query) for query in QUERIES]
-    if path.suffix == ".parquet":
-        pd.DataFrame(rows).to_parquet(path)
-    elif path.suffix == ".jsonl":
-        put(path, lines(rows))
-    else:
-        put(path, cells(rows, "\t" if path.suffix == ".tsv" else ","))
-    return str(path)
+    return str(write(path, [told(query) for query in QUERIES]))
 
 
 @pytest.mark.parametrize("name", ["q.jsonl", "q.csv", "q.tsv", "q.parquet"])
 def test_files_of_queries_give_all_their_fields(folder, name):
-    texts = {"corpus": str(folder / "corpus.jsonl"), "queries": write_queries(folder / name)}
-    found, _ = brought(folder, str(folder / "mine.run"), **texts)
+    write_queries(folder / name)
+    found, _ = of_run(folder, queries=name)
     assert about(found) == {
         q: {"description": f"What does {q} ask?", "year": "1999"} for q in ("q0", "q1")
     }
@@ -86,9 +80,8 @@ def test_the_metadata_of_beirs_queries_are_fields_too(folder):
 
 
 def test_topics_of_trec_are_queries(folder):
-    queries = put(folder / "topics.txt", TOPICS)
-    texts = {"corpus": str(folder / "corpus.jsonl"), "queries": queries}
-    found, _ = brought(folder, str(folder / "mine.run"), **texts)
+    put(folder / "topics.txt", TOPICS)
+    found, _ = of_run(folder, queries="topics.txt")
     assert about(found) == {
         "q0": {"description": "What does q0 ask?", "narrative": "Not <5 kitchens."},
         "q1": {"description": "What does q1 ask?"},
@@ -186,36 +179,29 @@ def test_rows_give_the_fields_that_are_to_be_shown(tmp_path, form):
         given = pd.DataFrame(rows) if form == "frame" else rows
         found = [json.loads(line) for line in convert_pools(given, {}, show)[0].splitlines()]
     else:
-        place = tmp_path / f"rows.{form}"
-        if form == "parquet":
-            pd.DataFrame(rows).to_parquet(place)
-        else:
-            put(place, cells(rows) if form == "csv" else lines(rows))
+        place = write(tmp_path / f"rows.{form}", rows)
         found, _ = brought(tmp_path, str(place), show=show)
     assert about(found) == {q: {"Notes": f"of {q}", "year": "7"} for q in ("q0", "q1")}
 
 
 def test_rows_give_no_field_unasked_and_their_file_is_the_same_as_before(tmp_path):
-    bare, more = (
-        convert_inputs(
-            [put(tmp_path / f"{n}.csv", cells(rows))], str(tmp_path / "out"), InputOptions()
-        ).places
-        for n, rows in enumerate((ROWS, with_notes(ROWS)))
-    )
-    assert bare == more
-    shown = convert_inputs(
-        [str(tmp_path / "1.csv")], str(tmp_path / "out"), InputOptions(show=("Notes",))
-    ).places
-    again = convert_inputs([str(tmp_path / "1.csv")], str(tmp_path / "out"), InputOptions()).places
-    assert (shown != bare, again == bare) == (True, True)
+    def places(name, *show):
+        options = InputOptions(show=show)
+        return convert_inputs([str(tmp_path / name)], str(tmp_path / "out"), options).places
+
+    put(tmp_path / "0.csv", cells(ROWS))
+    put(tmp_path / "1.csv", cells(with_notes(ROWS)))
+    bare = places("0.csv")
+    assert places("1.csv") == bare
+    assert places("1.csv", "Notes") != bare
+    assert places("1.csv") == bare
 
 
 def test_rows_of_a_query_agree_on_its_fields(tmp_path):
     rows = [{**row, "note": row["docno"]} for row in ROWS]
+    place = put(tmp_path / "r.csv", cells(rows))
     with pytest.raises(InputError, match="query 'q0' has two of 'note': 'd0' and 'd1'"):
-        convert_inputs(
-            [put(tmp_path / "r.csv", cells(rows))], str(tmp_path), InputOptions(show=("note",))
-        )
+        brought(tmp_path, place, show=("note",))
 
 
 def test_a_file_of_queries_tells_more_of_the_queries_of_rows(folder):

@@ -4,13 +4,14 @@ import bz2
 import io
 import json
 import lzma
+import re
 import zipfile
 from pathlib import Path
 
 import fsspec
-import pandas as pd
 import pytest
 
+from tests.games import write
 from tests.test_inputs import POOLS, ROWS, cells, lines, put
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import file_stem
@@ -35,16 +36,16 @@ def zipped(files):
     return data.getvalue()
 
 
+def converted(tmp_path, *names):
+    """Convert files of these names."""
+    places = [str(tmp_path / name) for name in names]
+    return convert_inputs(places, str(tmp_path / "out"), InputOptions())
+
+
 def ids(places):
     read = [line for place in find_shards(places) for line in read_lines(place, LineLimits())]
     assert not [line.reason for line in read if line.pool is None]
     return sorted(line.pool.query_id for line in read)
-
-
-def test_all_files_of_a_mixed_folder_are_read(tmp_path):
-    found = convert_inputs([str(CASES / "mixed-folder")], str(tmp_path / "out"), InputOptions())
-    assert ids(found.places) == ["q0", "q1", "q2", "q3"]
-    assert found.notes == ()
 
 
 WRITTEN = {
@@ -87,40 +88,35 @@ def test_what_is_read_by_its_name_is_read_in_a_folder(root):
 
 
 def test_what_is_no_input_is_left_out_by_name(tmp_path):
-    put(tmp_path / "in/a.jsonl", "{torn\n" + lines([pool(0)]))
-    put(tmp_path / "in/b.csv", cells(ROWS))
-    put(tmp_path / "in/.hidden.jsonl", lines([pool(1)]))
-    put(tmp_path / "in/.cache/x.csv", cells(ROWS))
-    put(tmp_path / "in/.DS_Store", "x")
-    put(tmp_path / "in/README.md", "# data")
-    put(tmp_path / "in/s.json", '{"a": 1}')
-    put(tmp_path / "in/_SUCCESS", "")
-    put(tmp_path / "in/qrels.txt", "q0 0 d0 1\n")
-    put(tmp_path / "in/utf16.csv", "query,text\nq,d\n".encode("utf-16"))
-    put(tmp_path / "in/results/run.json", "{}")
-    put(tmp_path / "in/results/annotated.jsonl", lines([pool(2)]))
+    read = {
+        "a.jsonl": "{torn\n" + lines([pool(0)]),
+        "b.csv": cells(ROWS),
+        ".DS_Store": "x",
+        "results/run.json": "{}",
+        "results/annotated.jsonl": lines([pool(2)]),
+    }
+    other = {
+        ".cache/x.csv": (cells(ROWS), ": is hidden"),
+        ".hidden.jsonl": (lines([pool(1)]), ": is hidden"),
+        "README.md": ("# data", ": its name ends"),
+        "_SUCCESS": ("", ": holds nothing that can be read"),
+        "s.json": ('{"a": 1}', ": holds no pools, .*but the columns a"),
+        "utf16.csv": ("query,text\nq,d\n".encode("utf-16"), ": is UTF-16: save it as UTF-8"),
+        "qrels.txt": ("q0 0 d0 1\n", ": holds judgments, .*there pools"),
+    }
+    for name, text in {**read, **{name: text for name, (text, _) in other.items()}}.items():
+        put(tmp_path / "in" / name, text)
     out = str(tmp_path / "in" / "out")
     found = convert_inputs([str(tmp_path / "in")], out, InputOptions())
     torn, made = found.places
     assert torn == str(tmp_path / "in/a.jsonl")
     assert ids([made]) == ["q0", "q1"]
-    left = [line.replace(f"{tmp_path}/in/", "") for line in found.notes if "left out" in line]
-    telling = [
-        ("left out .cache/x.csv: ", "is hidden"),
-        ("left out .hidden.jsonl: ", "is hidden"),
-        ("left out README.md: ", "its name ends"),
-        ("left out _SUCCESS: ", "nothing that can be read"),
-        ("left out s.json: holds no pools, ", "but the columns a"),
-        ("left out utf16.csv: ", "is UTF-16: save it as UTF-8"),
-        ("left out qrels.txt: is judgments, ", "hold pools"),
-    ]
-    for line, (name, why) in zip(left, telling, strict=True):
-        assert line.startswith(name)
-        assert why in line
-    assert read_notes(found.places, out) == [line for line in found.notes if "left out" in line]
-    for name in ("README.md", "s.json", "_SUCCESS", "utf16.csv", "qrels.txt", ".hidden.jsonl"):
+    left = [line for line in found.notes if "left out" in line]
+    for line, (name, (_, why)) in zip(left, other.items(), strict=True):
+        assert re.match(rf"left out {tmp_path}/in/{name}{why}", line)
+    assert read_notes(found.places, out) == left
+    for name in other:
         (tmp_path / "in" / name).unlink()
-    (tmp_path / "in/.cache/x.csv").unlink()
     found = convert_inputs([str(tmp_path / "in")], out, InputOptions())
     assert read_notes(found.places, out) == []
 
@@ -129,28 +125,29 @@ def test_of_many_that_are_left_out_the_first_are_told_with_their_reason(tmp_path
     put(tmp_path / "in/a.jsonl", lines([pool(0)]))
     for number in range(18):
         put(tmp_path / f"in/{number:02}.png", "x")
-    told = convert_inputs([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions()).notes
+    told = converted(tmp_path, "in").notes
     assert len(told) == 11
     assert told[-1].startswith("left out 8 more files: ")
     assert told[-1].endswith("14.png ...")
 
 
-def test_a_file_that_was_named_is_not_left_out(tmp_path):
-    pools = put(tmp_path / "a.jsonl", lines(POOLS))
-    qrels = put(tmp_path / "qrels.txt", "q0 0 d0 1\n")
-    strange = put(tmp_path / "b.csv", "x,y\n1,2\n")
+def test_a_file_that_was_named_is_not_left_out_nor_the_only_one_of_a_folder(tmp_path):
+    put(tmp_path / "a.jsonl", lines(POOLS))
+    put(tmp_path / "qrels.txt", "q0 0 d0 1\n")
+    put(tmp_path / "in/b.csv", "x,y\n1,2\n")
+    put(tmp_path / "in/notes.md", "x")
     with pytest.raises(InputError, match="are of different kinds"):
-        convert_inputs([pools, qrels], str(tmp_path / "out"), InputOptions())
-    with pytest.raises(InputError, match=r"b\.csv: holds no pools"):
-        convert_inputs([pools, strange], str(tmp_path / "out"), InputOptions())
+        converted(tmp_path, "a.jsonl", "qrels.txt")
+    for names in (["a.jsonl", "in/b.csv"], ["in"]):
+        with pytest.raises(InputError, match=r"b\.csv: holds no pools"):
+            converted(tmp_path, *names)
 
 
 def test_kinds_of_pools_that_are_named_are_read_together(tmp_path):
     one = put(tmp_path / "a.json", json.dumps(pool(0)))
-    two = put(tmp_path / "b.csv", cells(ROWS[3:]))
-    three = str(tmp_path / "c.parquet")
-    pd.DataFrame([{"query": "why", "passages": ["x", "y"]}]).to_parquet(three)
-    found = convert_inputs([two, three, one], str(tmp_path / "out"), InputOptions())
+    put(tmp_path / "b.csv", cells(ROWS[3:]))
+    write(tmp_path / "c.parquet", [{"query": "why", "passages": ["x", "y"]}])
+    found = converted(tmp_path, "b.csv", "c.parquet", "a.json")
     assert found.places[0] == one
     assert len(ids(found.places)) == 3
     assert found.notes[0].startswith("CSV rows and Parquet rows: 2 queries, 5 documents")
@@ -160,32 +157,20 @@ def test_a_glob_opens_the_folders_that_it_matches(tmp_path):
     put(tmp_path / "in/a.jsonl", lines([pool(0)]))
     put(tmp_path / "in/more/b.jsonl", lines([pool(1)]))
     put(tmp_path / "in/more/c.csv", "query_id,query,text\nq2,what,x\n")
-    found = convert_inputs([str(tmp_path / "in" / "*")], str(tmp_path / "out"), InputOptions())
-    assert ids(found.places) == ["q0", "q1", "q2"]
-
-
-def test_a_folder_in_which_nothing_is_known_says_what_it_holds(tmp_path):
-    put(tmp_path / "in/b.csv", "x,y\n1,2\n")
-    put(tmp_path / "in/notes.md", "x")
-    with pytest.raises(InputError, match=r"b\.csv: holds no pools"):
-        convert_inputs([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions())
+    assert ids(converted(tmp_path, "in/*").places) == ["q0", "q1", "q2"]
 
 
 def test_all_parts_of_a_corpus_are_read_and_other_files_of_a_collection_named(tmp_path):
-    put(tmp_path / "set/corpus/0.jsonl", '{"_id": "d0", "text": "x"}\n')
-    put(tmp_path / "set/corpus/1.ndjson.gz", '{"_id": "d1", "text": "y"}\n')
-    put(tmp_path / "set/corpus/2.csv", "id,text\nd2,z\n")
+    put(tmp_path / "set/corpus/test-0.jsonl", '{"_id": "d0", "text": "x"}\n')
+    put(tmp_path / "set/corpus/test-1.ndjson.gz", '{"_id": "d1", "text": "y"}\n')
+    put(tmp_path / "set/corpus/test-2.csv", "id,text\nd2,z\n")
     put(tmp_path / "set/corpus/.3.jsonl", "x")
     put(tmp_path / "set/queries.ndjson", '{"_id": "q", "text": "a"}\n')
     put(tmp_path / "set/qrels.tsv", "q\td0\t1\nq\td1\t0\nq\td2\t0\n")
     put(tmp_path / "set/pools.jsonl", lines(POOLS))
-    for number in (0, 1, 2):
-        old = tmp_path / f"set/corpus/{number}"
-        [path] = old.parent.glob(f"{number}.*")
-        path.rename(path.with_name(f"test-{path.name}"))
-    found = convert_inputs([str(tmp_path / "set")], str(tmp_path / "out"), InputOptions())
-    assert "3 documents" in found.notes[0]
-    assert f"left out other files of {tmp_path}/set: pools.jsonl" in found.notes
+    notes = converted(tmp_path, "set").notes
+    assert "3 documents" in notes[0]
+    assert f"left out other files of {tmp_path}/set: pools.jsonl" in notes
 
 
 def test_all_recordings_of_a_folder_are_judges(tmp_path):
@@ -200,7 +185,7 @@ def test_an_archive_of_several_files_is_not_read_in_part(tmp_path):
     files = {f"{n}.csv": "query,text\nq,x\n" for n in range(2)}
     place = put(tmp_path / "in/a.csv.zip", zipped(files))
     with pytest.raises(InputError, match=r"a\.csv\.zip: .*contains 2 files: unpack it"):
-        convert_inputs([place], str(tmp_path / "out"), InputOptions())
+        converted(tmp_path, place)
     put(tmp_path / "in/b.jsonl", lines([pool(0)]))
-    [told] = convert_inputs([str(tmp_path / "in")], str(tmp_path / "out"), InputOptions()).notes
+    [told] = converted(tmp_path, "in").notes
     assert told.startswith(f"left out {place}: cannot be read")

@@ -11,8 +11,8 @@ from tests.test_inputs import POOLS, brought, lines, put
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.input import ConvertedInputs, InputOptions, convert_inputs
-from zelo_ray.formats.input.probe import probe_file
 from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.formats.probe import probe
 
 
 def found_in(tmp_path, text, name="in.jsonl", **asked):
@@ -43,11 +43,15 @@ def test_a_pool_is_a_pool_whatever_other_keys_it_has(tmp_path, more):
         assert found == ConvertedInputs((place,))
 
 
-@pytest.mark.parametrize(("value", "kind"), [("hello", "str"), (5, "int"), (True, "bool")])
-def test_documents_that_are_no_list_are_refused_with_their_line(tmp_path, value, kind):
-    rows = [{"query": "a", "documents": ["x", "y"]}, {"query": "b", "documents": value}]
-    told = refused(tmp_path, lines(rows))
-    assert told.startswith(f"{tmp_path}/in.jsonl:2: the documents are a {kind}; write a list")
+@pytest.mark.parametrize("value", ["foo", 5, True, ["foo"]])
+def test_documents_and_metadata_of_a_wrong_kind_are_refused_with_their_line(tmp_path, value):
+    about = [{"id": "1", "text": "x", "metadata": value}]
+    wrong = [(about, "the metadata of a document is a")]
+    if not isinstance(value, list):
+        wrong += [(value, f"the documents are a {type(value).__name__}; write a list")]
+    for documents, says in wrong:
+        rows = [{"query": "a", "documents": ["x", "y"]}, {"query": "b", "documents": documents}]
+        assert refused(tmp_path, lines(rows)).startswith(f"{tmp_path}/in.jsonl:2: {says}")
 
 
 @pytest.mark.parametrize("value", [None, "", [], {}])
@@ -55,15 +59,6 @@ def test_a_row_without_documents_is_left_out_and_counted(tmp_path, value):
     rows = [{"query": "a", "documents": ["x", "y"]}, {"query": "b", "documents": value}]
     found, told = brought(tmp_path, put(tmp_path / "in.jsonl", lines(rows)))
     assert (len(found), "left out queries without candidates: 1" in told[-1]) == (1, True)
-
-
-@pytest.mark.parametrize("value", ["foo", 5, ["foo"]])
-def test_metadata_that_is_no_object_is_refused_with_its_line(tmp_path, value):
-    rows = [{"query": "a", "documents": ["x"]}]
-    rows += [{"query": "b", "documents": [{"id": "1", "text": "x", "metadata": value}]}]
-    assert f"{tmp_path}/in.jsonl:2: the metadata of a document is a" in refused(
-        tmp_path, lines(rows)
-    )
 
 
 def test_an_array_of_one_pool_a_line_loses_none(tmp_path):
@@ -83,17 +78,24 @@ def test_a_pool_over_several_lines_is_read_whole(tmp_path):
         assert brought(tmp_path, put(tmp_path / name, text))[0] == [POOLS[0]]
 
 
-def test_an_array_that_breaks_off_is_refused_and_not_read_in_part(tmp_path):
-    text = "[\n" + ",\n".join(map(json.dumps, POOLS))
-    assert "is not valid JSON" in refused(tmp_path, text, "in.json")
+def test_what_breaks_off_or_has_no_lines_is_refused_and_not_read_in_part(tmp_path):
+    torn = "[\n" + ",\n".join(map(json.dumps, POOLS))
+    assert "is not valid JSON" in refused(tmp_path, torn, "in.json")
+    assert "first line is longer than" in refused(tmp_path, "a,b" * 2 * 10**6, "in.csv")
 
 
-@pytest.mark.parametrize(
-    "first", ["[", "[1, 2]", "[oops", '{"query": {"id', "oops", '{"query": 5}']
-)
-def test_a_bad_first_line_leaves_the_pools_after_it(tmp_path, first):
-    place, found = found_in(tmp_path, first + "\n" + lines(POOLS * 9))
+FIRST = '{torn|[|[1]|[1, 2]|[oops|{"query": {"id|oops|garbage, of two|null|{"query": 5}|{"foo": 1}'
+
+
+@pytest.mark.parametrize("first", FIRST.split("|"))
+@pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz", "in.txt"])
+def test_bad_lines_before_pools_are_set_aside_one_by_one(tmp_path, first, name):
+    place, found = found_in(tmp_path, f"{first}\n" + lines(POOLS * 9), name)
     assert found == ConvertedInputs((place,))
+    assert not (tmp_path / "out").exists()
+    strange = put(tmp_path / "0.jsonl", '{"foo": 1}\n')
+    places = convert_inputs([strange, place], str(tmp_path / "out"), InputOptions()).places
+    assert places == (strange, place)
 
 
 TYPO = {"query": {"id": "q0", "text": "t"}, "documents": POOLS[0]["documents"]}
@@ -117,7 +119,7 @@ def test_a_run_with_too_few_columns_is_no_judgments(tmp_path, text):
 
 @pytest.mark.parametrize("text", ["q1 0 1 1.5\nq1 0 2 0.5\n", "q1 1 1 1\nq1 1 2 0\n"])
 def test_judgments_of_numbered_documents_are_no_run(tmp_path, text):
-    assert probe_file(put(tmp_path / "x.qrels", text)).form == "qrels"
+    assert probe(put(tmp_path / "x.qrels", text)).kind == "trec qrels"
 
 
 @pytest.mark.parametrize("start", ["", "{"])
@@ -129,10 +131,6 @@ def test_a_first_line_too_long_to_be_read_takes_no_memory(tmp_path, start):
     )
     assert tracemalloc.get_traced_memory()[1] < 2 * 10**7
     tracemalloc.stop()
-
-
-def test_text_of_one_long_line_is_refused(tmp_path):
-    assert "first line is longer than" in refused(tmp_path, "a,b" * 2 * 10**6, "in.csv")
 
 
 @pytest.mark.parametrize("url", ["foo://x/a.jsonl", "gs://x/a", "s3://x/a"])
@@ -221,26 +219,21 @@ def test_tables_that_a_finished_run_left_inside_a_folder_are_read_each_time(tmp_
     ]
 
 
-def test_a_collection_is_not_made_anew_because_of_results_inside_it(tmp_path):
-    folder = tmp_path / "data"
-    put(folder / "corpus.jsonl", '{"_id": "d", "text": "a"}\n')
-    put(folder / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
-    put(folder / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
-    for _ in range(2):
-        convert_inputs([str(folder)], str(folder / "out"), InputOptions())
-        put(folder / "out" / "run.json", "{}")
-    assert len([*(folder / "out" / "input").glob("made-*")]) == 1
+@pytest.mark.parametrize("inside", ["", "out"])
+def test_a_collection_is_made_anew_when_it_changes_and_not_for_results_inside_it(tmp_path, inside):
+    put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "a"}\n')
+    put(tmp_path / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
+    put(tmp_path / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
+    asked = [str(tmp_path)], str(tmp_path / inside), InputOptions()
+    first = convert_inputs(*asked).places
+    put(tmp_path / "out" / "run.json", "{}")
+    assert convert_inputs(*asked).places == first
+    if inside:
+        assert len([*(tmp_path / inside / "input").glob("made-*")]) == 1
+    put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "another"}\n')
+    assert convert_inputs(*asked).places != first
 
 
 def test_a_folder_called_replies_holds_tables_like_any_other(tmp_path):
     put(tmp_path / "data" / "more" / "replies" / "a.csv", "query,text\nq,x\n")
     assert len(brought(tmp_path, str(tmp_path / "data"))[0]) == 1
-
-
-def test_a_collection_whose_folder_takes_the_results_is_made_anew_when_it_changes(tmp_path):
-    put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "a"}\n')
-    put(tmp_path / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
-    put(tmp_path / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
-    first = convert_inputs([str(tmp_path)], str(tmp_path), InputOptions()).places
-    put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "another"}\n')
-    assert convert_inputs([str(tmp_path)], str(tmp_path), InputOptions()).places != first

@@ -4,15 +4,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from tests.games import write
 from tests.test_inputs import POOLS, ROWS, brought, cells, lines, put
-from tests.test_inputs_apart import CORPUS, QUERIES, folder
+from tests.test_inputs_apart import CORPUS, QUERIES, folder, of_run
 from zelo_ray import estimate
 from zelo_ray.api.frames import convert_pools
 from zelo_ray.api.store_inputs import store_pools
 from zelo_ray.cli import main
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.input.columns import split_columns
 from zelo_ray.formats.input.stored_inputs import read_notes
 
 __all__ = ["folder"]
@@ -47,10 +48,8 @@ def test_python_is_told_how_to_name_a_column(given):
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
 def test_a_null_in_a_corpus_is_left_out_and_counted(folder, kind):
     rows = [*CORPUS[:2], {"_id": "d2", "title": None, "text": None}]
-    place = folder / f"nulls.{kind}"
-    pd.DataFrame(rows).to_parquet(place) if kind == "parquet" else put(place, lines(rows))
-    texts = {"corpus": str(place), "queries": str(folder / "queries.tsv")}
-    found, told = brought(folder, str(folder / "mine.run"), **texts)
+    write(folder / f"nulls.{kind}", rows)
+    found, told = of_run(folder, f"nulls.{kind}")
     assert [len(pool["documents"]) for pool in found] == [2, 2]
     assert told[1:] == ("left out documents with an empty text: 1 (d2)",)
 
@@ -69,10 +68,8 @@ def test_a_series_is_no_frame(tmp_path, given):
 
 def test_what_was_left_out_is_kept_beside_the_pools(tmp_path):
     rows = [*ROWS, ROWS[0], {**ROWS[0], "docno": "d9", "passage": ""}]
-    made = convert_inputs(
-        [put(tmp_path / "a.csv", cells(rows))], str(tmp_path / "o"), InputOptions()
-    ).places
-    lost = read_notes(made)
+    place = put(tmp_path / "a.csv", cells(rows))
+    lost = read_notes(convert_inputs([place], str(tmp_path / "o"), InputOptions()).places)
     repeated, empty = lost
     assert repeated.endswith("that repeat a document: 1 (d0)")
     assert empty.endswith("without a text: 1 (document d9 in row 8)")
@@ -81,11 +78,10 @@ def test_what_was_left_out_is_kept_beside_the_pools(tmp_path):
 
 
 def test_what_the_corpus_lacks_is_of_the_queries_that_are_kept(folder):
-    texts = {"queries": put(folder / "one.tsv", "q0\tquery\n")}
-    corpus = put(folder / "two.jsonl", lines(CORPUS[:2]))
-    run = (folder / "mine.run").read_text() + "q7 Q0 far 1 1 mine\n"
-    place = put(folder / "more.run", run)
-    _, told = brought(folder, place, corpus=corpus, **texts)
+    put(folder / "one.tsv", "q0\tquery\n")
+    put(folder / "two.jsonl", lines(CORPUS[:2]))
+    put(folder / "more.run", (folder / "mine.run").read_text() + "q7 Q0 far 1 1 mine\n")
+    _, told = of_run(folder, "two.jsonl", "one.tsv", "more.run")
     assert any(line.endswith("corpus lacks: 1 of 3 documents (d2)") for line in told)
 
 
@@ -101,12 +97,9 @@ def test_a_rehearsal_says_why_no_line_is_a_pool(tmp_path):
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet", "tsv"])
 def test_columns_reach_the_corpus_and_the_queries(folder, kind):
     odd = [{"doc-key": row["_id"], "passage_body": row["text"]} for row in CORPUS]
-    place = folder / f"odd.{kind}"
-    text = lines(odd) if kind == "jsonl" else cells(odd, "\t" if kind == "tsv" else ",")
-    pd.DataFrame(odd).to_parquet(place) if kind == "parquet" else put(place, text)
-    asked = {"corpus": str(place), "queries": str(folder / "queries.tsv")}
+    place = write(folder / f"odd.{kind}", odd)
     named = {"doc_id": "doc-key", "content": "passage_body"}
-    found, _ = brought(folder, str(folder / "mine.run"), **asked, columns=named)
+    found, _ = of_run(folder, place.name, columns=named)
     assert found[0]["documents"][1]["content"] == "text 1"
     rows = put(folder / "ids.csv", cells([{"qid": "q", "query": "q", "doc-key": "d1"}]))
     found, _ = brought(folder, rows, corpus=str(place), columns=named)
@@ -115,7 +108,7 @@ def test_columns_reach_the_corpus_and_the_queries(folder, kind):
         brought(folder, rows, corpus=str(place), columns={**named, "content": "boddy"})
     if kind == "jsonl":
         with pytest.raises(InputError, match="it has doc-key, passage_body: name it"):
-            brought(folder, str(folder / "mine.run"), **asked)
+            of_run(folder, place.name)
 
 
 @pytest.mark.parametrize("given", ["beir/parts/*.jsonl", "beir/corpus", "beir"])
@@ -123,8 +116,7 @@ def test_a_corpus_may_be_a_glob_or_the_part_of_a_folder(folder, given):
     for n, row in enumerate(CORPUS):
         for name in (f"parts/{n}.jsonl", f"corpus/test-{n}.jsonl"):
             put(folder / "beir" / name, lines([row]))
-    texts = {"corpus": str(folder / given), "queries": str(folder / "queries.tsv")}
-    found, told = brought(folder, str(folder / "mine.run"), **texts)
+    found, told = of_run(folder, given)
     assert [len(pool["documents"]) for pool in found] == [3, 3]
     assert len(told) == 1
 
@@ -143,9 +135,8 @@ def test_ids_that_do_not_match_are_shown(folder, kind):
 
 
 def test_a_corpus_given_for_the_queries_is_asked_about(folder):
-    texts = {"queries": str(folder / "corpus.jsonl"), "corpus": str(folder / "queries.tsv")}
     with pytest.raises(InputError, match="has 'd0'; are --corpus and --queries swapped"):
-        brought(folder, str(folder / "mine.run"), **texts)
+        of_run(folder, "queries.tsv", "corpus.jsonl")
 
 
 @pytest.mark.parametrize("grades", [(1, 1), (1, 0)])
@@ -194,10 +185,3 @@ def test_the_input_is_looked_at_before_the_judges(folder, capsys, monkeypatch, m
     words = ["annotate", str(folder / "mine.run"), "--out", str(folder / "o"), *more]
     assert main(words) == 2
     assert "add --corpus and --queries" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("corpus", ["none.jsonl", "none/*.jsonl"])
-def test_a_corpus_that_is_not_there_is_told(folder, corpus):
-    texts = {"corpus": str(folder / corpus), "queries": str(folder / "queries.tsv")}
-    with pytest.raises(InputError, match="none"):
-        brought(folder, str(folder / "mine.run"), **texts)

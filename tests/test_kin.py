@@ -23,7 +23,7 @@ from zelo_ray.commands.report import write_report
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.families import families_of
-from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import load_protocol
@@ -143,7 +143,7 @@ THREE = {GPT: "abcdef", CLAUDE: "fedcba", GEMINI: "fedcab"}
 @pytest.mark.parametrize("protocol", ["zelo", "graded"])
 def test_labels_without_a_judge_are_those_that_the_others_alone_give(tmp_path, protocol):
     out = write_truth(tmp_path / "three", protocol, THREE)
-    truth, run = read_truth(out), find_truth_run(f"{out}/scores.parquet")
+    truth, run = read_qrels(out), find_truth_run(f"{out}/scores.parquet")
     assert run.judges == tuple(sorted(THREE))
     assert repr(as_rows(run.labels_without((), truth))) == repr(as_rows(truth)), "bit for bit"
     rest = run.labels_without([GPT], truth)
@@ -161,7 +161,7 @@ def test_labels_without_a_judge_are_those_that_the_others_alone_give(tmp_path, p
 
 def test_labels_that_cannot_be_told_apart_say_why(tmp_path):
     out = write_truth(tmp_path, "zelo", THREE)
-    truth, record = read_truth(out), json.loads((tmp_path / "run.json").read_text())
+    truth, record = read_qrels(out), json.loads((tmp_path / "run.json").read_text())
     record["panel"] = [{"judge": GPT}, {"judge": CLAUDE}]
     record["options"]["protocol"] = "best-of"
     write_json(out, "run.json", record)
@@ -190,7 +190,7 @@ def contest_under(truth, judges=(), annotated_run=None, families=None, baseline=
 def test_what_only_kin_support_is_not_sure(tmp_path, protocol):
     judges = {GPT: "abcdef", "openai:gpt-4o": "abcdfe", CLAUDE: "fedcba"}
     out = write_truth(tmp_path, protocol, judges)
-    run, truth = find_truth_run(out), Truth(read_truth(out))
+    run, truth = find_truth_run(out), Truth(read_qrels(out))
     arms = {"listwise_openai:gpt-5": "abcdef", "bm25": "fedcba", "worst": "cfbdae"}
     outcome, found = contest_under(truth, run.judges, run, **arms)
     gpt = found["listwise_openai:gpt-5", "bm25"]
@@ -216,14 +216,14 @@ def test_what_only_kin_support_is_not_sure(tmp_path, protocol):
 def test_what_others_support_as_well_stays_sure(tmp_path):
     judges = {GPT: "abcdef", CLAUDE: "abcdfe", GEMINI: "bacdef"}
     out = write_truth(tmp_path, "graded", judges)
-    run, truth = find_truth_run(out), Truth(read_truth(out))
+    run, truth = find_truth_run(out), Truth(read_qrels(out))
     _, found = contest_under(truth, run.judges, run, **{"openai:gpt-5": "abcdef", "bm25": "fedcba"})
     assert significance_of(found["openai:gpt-5", "bm25"]) is Significance.ABOVE
 
 
 def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
     out = write_truth(tmp_path, "graded", {GPT: "abcdef", "openai:gpt-4o": "abcdef"})
-    run, truth = find_truth_run(out), Truth(read_truth(out))
+    run, truth = find_truth_run(out), Truth(read_qrels(out))
     arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba", "other": "abcfde"}
     outcome, found = contest_under(truth, run.judges, run, **arms)
     assert significance_of(found["openai:gpt-5", "bm25"]) is Significance.ONLY_BY_OWN_FAMILY
@@ -234,7 +234,7 @@ def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
 
 def test_where_only_kin_say_so_the_gate_is_open_and_no_number_of_queries_helps(tmp_path):
     out = write_truth(tmp_path, "graded", {GPT: "abcdef", "openai:gpt-4o": "abcdef"})
-    run, truth = find_truth_run(out), Truth(read_truth(out))
+    run, truth = find_truth_run(out), Truth(read_qrels(out))
     arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba"}
     outcome, _ = contest_under(truth, run.judges, run, baseline="bm25", **arms)
     (line,) = gate_lines(outcome.gate)
@@ -253,7 +253,7 @@ def test_a_protocol_that_cannot_do_without_a_judge_does_not_end_the_contest(tmp_
     run = find_truth_run(out)
     run = replace(run, protocol=replace(run.protocol, fit=needs_both))
     arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba"}
-    outcome, _ = contest_under(Truth(read_truth(out)), run.judges, run, **arms)
+    outcome, _ = contest_under(Truth(read_qrels(out)), run.judges, run, **arms)
     why = "ValueError: two judges are needed"
     assert outcome.self_preference.not_refitted == {"gpt": why, "claude": why}
 

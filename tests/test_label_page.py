@@ -11,7 +11,7 @@ import pytest
 
 from tests.labelling import sample_at, serving
 from tests.test_report_browser import CHROMIUM, OVER, in_browser
-from zelo_ray.formats.answers import current_answers, read_answers
+from zelo_ray.formats.judgments.answers import current_answers, read_answers
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="neither chromium nor google-chrome is here")
 MAIN = "import sys; from zelo_ray.cli import main; sys.exit(main())"

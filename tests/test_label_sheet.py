@@ -10,7 +10,7 @@ from tests.labelling import back, sample_at, sheet
 from zelo_ray import cli
 from zelo_ray.commands.label.people_agreement import compare_people
 from zelo_ray.commands.label.rubric import RUBRIC, grade_names
-from zelo_ray.formats.labels import read_labels
+from zelo_ray.formats.judgments.labels import read_labels
 
 
 @pytest.mark.parametrize("mark", ",;\t")

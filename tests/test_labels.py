@@ -7,9 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.games import write
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import PersonsAnswer, current_answers, read_answers
-from zelo_ray.formats.labels import read_grades_by_person, read_labels
+from zelo_ray.formats.judgments.answers import PersonsAnswer, current_answers, read_answers
+from zelo_ray.formats.judgments.judgments_file import read_judgments
+from zelo_ray.formats.judgments.labels import read_labels
 
 AT = "2026-01-01T00:00:00+00:00"
 
@@ -158,32 +160,25 @@ def test_agreement_of_people_takes_every_grade_that_stands(tmp_path):
     """Also those that count in no correction, since the first document is still open."""
     answers = [("ann", "d1", 2.0), ("bob", "d1", 1.0), ("ann", "d2", None)]
     place = sample(tmp_path / "labels", [0.2] * 3, [2.0, 1.0, 0.8], answers)
-    rows, blank = read_grades_by_person(place)
-    assert [*zip(*rows.to_pydict().values(), strict=True)] == [
+    part = read_judgments(place, "human")
+    assert [*zip(*part.table.to_pydict().values(), strict=True)] == [
         ("q", "d1", "ann", 2.0),
         ("q", "d1", "bob", 1.0),
     ]
-    assert blank == 1
+    assert part.missing == 1
     with pytest.raises(InputError, match="holds no grade of a person"):
-        read_grades_by_person(sample(tmp_path / "none", [0.2], [2.0], [("ann", "d0", None)]))
+        read_judgments(sample(tmp_path / "none", [0.2], [2.0], [("ann", "d0", None)]), "human")
 
 
-def test_json_lines_and_parquet_are_read_and_know_no_chances(tmp_path):
+def test_json_lines_parquet_and_qrels_are_read_and_know_no_chances(tmp_path):
     rows = [{"query_id": "q", "doc_id": f"d{n}", "grade": n % 3} for n in range(4)]
-    lines, table = tmp_path / "people.jsonl", tmp_path / "people.parquet"
-    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    pq.write_table(pa.Table.from_pylist(rows), table)
-    for file in (lines, table):
+    qrels = tmp_path / "qrels.txt"
+    qrels.write_text("".join(f"q 0 d{n} {n % 3}\n" for n in range(4)))
+    written = (write(tmp_path / f"people.{kind}", rows) for kind in ("jsonl", "parquet"))
+    for file in (*written, qrels):
         labels = read_labels(str(file))
-        assert [row[3] for row in told(labels)] == [0, 1, 2, 0]
+        assert told(labels) == [("q", f"d{n}", "", n % 3, None) for n in range(4)]
         assert not labels.is_random_sample
-        assert labels.rows["probability"].null_count == 4
-
-
-def test_qrels_are_labels_of_nobody(tmp_path):
-    file = tmp_path / "qrels.txt"
-    file.write_text("q 0 d1 2\nq 0 d2 0\n")
-    assert told(read_labels(str(file))) == [("q", "d1", "", 2.0, None), ("q", "d2", "", 0.0, None)]
 
 
 @pytest.mark.parametrize(

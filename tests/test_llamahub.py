@@ -11,10 +11,15 @@ from tests.builders import agreement_of, parsed
 from zelo_ray.commands.compare_protocols import read_people
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.interchange import fastchat
-from zelo_ray.formats.interchange.judgments import read_judgments
-from zelo_ray.formats.interchange.llamahub import is_llamahub, make_example_pools, read_examples
+from zelo_ray.formats import fastchat
+from zelo_ray.formats.interchange.llamahub import make_example_pools, read_examples
+from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.formats.probe import probe
+
+
+def examples_in(place):
+    return read_examples(probe(place))
 
 
 def example(query, one, other, score, **more):
@@ -40,18 +45,6 @@ def example(query, one, other, score, **more):
 def write(path, *rows, indent=4):
     path.write_text(json.dumps({"examples": list(rows)}, indent=indent))
     return str(path)
-
-
-def test_it_is_known_by_its_examples_wherever_they_stand_first_among_lists(tmp_path):
-    place = tmp_path / "made.json"
-    row = example("Who?", "gpt-4", "alpaca", 1.0)
-    for before in ({}, {"summary": 'of "all"', "version": 2, "by": None}):
-        place.write_text(json.dumps({**before, "examples": [row]}))
-        assert is_llamahub(str(place))
-        assert read_judgments(str(place), "people").votes
-    for other in ({"summary": {"examples": 1}}, {"answer": "examples", "b": 1}, [row]):
-        place.write_text(json.dumps(other))
-        assert not is_llamahub(str(place))
 
 
 @pytest.fixture
@@ -91,54 +84,53 @@ def test_a_pair_is_a_pool_and_each_example_a_vote(small):
     [(0, 1), (0.39, 1), (0.4, 0), (0.5, 0), (0.6, 0), (0.61, -1), (1, -1), (2 / 3, -1)],
 )
 def test_a_score_near_the_middle_is_a_tie(tmp_path, score, preference):
-    (found,) = read_examples(write(tmp_path / "f.json", example("q", "a", "b", score)))
+    (found,) = examples_in(write(tmp_path / "f.json", example("q", "a", "b", score)))
     assert found.preference == preference
 
 
 @pytest.mark.parametrize("indent", [None, 4])
-def test_it_is_known_by_its_content(tmp_path, small, indent):
+def test_it_is_known_by_its_examples_wherever_they_stand_first_among_lists(tmp_path, small, indent):
     whole = json.loads(Path(small).read_text())["examples"]
-    url = write(tmp_path / "any.txt", *whole, indent=indent)
-    assert is_llamahub(url)
-    part = read_judgments(url, "people")
-    assert part.votes
-    assert not part.names_judges
-    assert part.place(2) == f"{url}: example 3"
-    (tmp_path / "lines.jsonl").write_text('{"query_id": "q", "examples": 1}\n')
-    assert not is_llamahub(str(tmp_path / "lines.jsonl"))
-    assert not is_llamahub(str(tmp_path))
+    place = tmp_path / "any.txt"
+    for before in ({}, {"summary": 'of "all"', "version": 2, "by": None}):
+        place.write_text(json.dumps({**before, "examples": whole}, indent=indent))
+        assert probe(str(place)).kind == "llamahub"
+        part = read_judgments(str(place), "people")
+        assert (part.votes, part.names_judges) == (True, False)
+        assert part.place(2) == f"{place}: item 3"
+    for other in (
+        {"summary": {"examples": 1}},
+        {"answer": "examples", "b": 1},
+        {"query_id": "q", "examples": 1},
+    ):
+        place.write_text(json.dumps(other) + "\n")
+        assert probe(str(place)).kind != "llamahub"
+    assert probe(str(tmp_path)).kind != "llamahub"
 
 
-WRONG = {
-    "no JSON": ('{"examples": [', r"f.json: is not valid JSON"),
-    "no list": ('{"examples": {}}', r"f.json: has no examples, a list"),
-    "nothing": ('{"examples": []}', r"f.json: has no examples, a list"),
-    "no object": ('{"examples": [3]}', r"f.json: example 1: is not a JSON object"),
-    "one answer": ({"second_answer": None}, r"example 2: has no second_answer, a text"),
-    "no query": ({"query": " "}, r"example 2: its query is empty"),
-    "nobody": ({"answer_by": None}, r"example 2: has no answer_by that names a model"),
-    "no name": (
-        {"second_answer_by": {"model_name": 3}},
-        r"example 2: has no second_answer_by that names a model",
-    ),
-    "one model": (
-        {"answer_by": {"model_name": "b", "type": "ai"}},
-        r"example 2: answer_by and second_answer_by are the same, b",
-    ),
-    "another answer": ({"answer": "Hm."}, r"example 2: another answer of a than at .*: example 1"),
-    "no score": ({"reference_score": None}, r"example 2: the reference_score None is not a number"),
-    "a text": ({"reference_score": "1.0"}, r"example 2: the reference_score '1.0' is not a number"),
-    "grades": (
-        {"reference_score": 7.0},
-        r"example 2: the reference_score 7.0 is not a number from 0",
-    ),
-    "true": ({"reference_score": True}, r"example 2: the reference_score True is not a number"),
-}
+NO_EXAMPLES = "holds no examples of two answers"
+NO_SCORE = "item 2: the reference_score {} is not a number"
+B = {"model_name": "b", "type": "ai"}
+WRONG = [
+    ('{"examples": [', NO_EXAMPLES),
+    ('{"examples": {}}', NO_EXAMPLES),
+    ('{"examples": []}', NO_EXAMPLES),
+    ('{"examples": [3]}', NO_EXAMPLES),
+    ({"second_answer": None}, "item 2: has no second_answer, a text"),
+    ({"query": " "}, "item 2: its query is empty"),
+    ({"answer_by": None}, "item 2: has no answer_by that names a model"),
+    ({"second_answer_by": {"model_name": 3}}, "item 2: has no second_answer_by that names a model"),
+    ({"answer_by": B}, "item 2: answer_by and second_answer_by are the same, b"),
+    ({"answer": "Hm."}, "item 2: another answer of a than at .*: item 1"),
+    ({"reference_score": None}, NO_SCORE.format("None")),
+    ({"reference_score": "1.0"}, NO_SCORE.format("'1.0'")),
+    ({"reference_score": 7.0}, NO_SCORE.format("7.0") + " from 0"),
+    ({"reference_score": True}, NO_SCORE.format("True")),
+]
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_named(tmp_path, name):
-    other, message = WRONG[name]
+@pytest.mark.parametrize(("other", "message"), WRONG)
+def test_what_is_wrong_is_named(tmp_path, other, message):
     path = tmp_path / "f.json"
     if isinstance(other, str):
         path.write_text(other)

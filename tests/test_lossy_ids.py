@@ -11,15 +11,15 @@ import pytest
 from tests.test_inputs import brought, lines, put
 from zelo_ray.api.bakeoff import qrels_table, run_table
 from zelo_ray.api.frames import convert_pools
+from zelo_ray.commands.fit.comparisons import read_comparisons
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.interchange.comparisons import read_comparisons
-from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.texts import read_texts
-from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.formats.labels import read_labels
+from zelo_ray.formats.judgments.labels import read_labels
+from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
 from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.formats.runs import read_runs
 
 CASES = Path(__file__).parent / "golden" / "cases"
 LOST = "may have lost digits .*write ids as texts"
@@ -39,7 +39,7 @@ def test_floats_in_parquet(tmp_path):
     assert told.startswith(f"{case}: row 1: doc_id 1.2345678901234568e+18 ")
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table({"query_id": [2.0**53], "doc_id": ["d"], "relevance": [1.0]}), path)
-    assert "row 1: query_id" in refused(read_truth, path)
+    assert "row 1: query_id" in refused(read_qrels, path)
     pq.write_table(pa.table({"_id": [BIG], "text": ["x"]}), path)
     refused(lambda: [*read_texts(path, "corpus")])
     pq.write_table(pa.table({"query_id": ["q"], "doc_id": [BIG], "score": [1.0]}), path)
@@ -58,11 +58,11 @@ def test_texts_that_floats_became(tmp_path, text):
         convert_inputs, [path], str(tmp_path), InputOptions()
     )
     path = put(tmp_path / "b.csv", f"query_id,doc_id,relevance\nq,d,1\n{text},d,1\n")
-    assert "b.csv:3: query_id" in refused(read_truth, path)
+    assert "b.csv:3: query_id" in refused(read_qrels, path)
     refused(read_labels, path)
-    refused(read_truth, put(tmp_path / "c.qrels", f"q 0 d 1\nq 0 {text} 1\n"))
+    refused(read_qrels, put(tmp_path / "c.qrels", f"q 0 d 1\nq 0 {text} 1\n"))
     refused(read_runs, [put(tmp_path / "d.run", f"{text} Q0 d 1 2.5 r\n")])
-    refused(read_truth, put(tmp_path / "e.tsv", f"query-id\tcorpus-id\tscore\nq\t{text}\t1\n"))
+    refused(read_qrels, put(tmp_path / "e.tsv", f"query-id\tcorpus-id\tscore\nq\t{text}\t1\n"))
     path = put(tmp_path / "f.tsv", f"doc_id\ttext\n{text}\tx\n")
     refused(lambda: [*read_texts(path, "corpus")])
     path = put(tmp_path / "g.csv", f"query_id,doc_id_a,doc_id_b,preference\nq,{text},b,1\n")
@@ -80,7 +80,7 @@ def test_numbers_in_json(tmp_path, number):
         convert_inputs, [put(tmp_path / "b.json", f"[{{{row}}}]")], str(tmp_path), InputOptions()
     )
     row = f'"query_id": "q", "doc_id": {number}, "relevance": 1'
-    refused(read_truth, put(tmp_path / "c.json", f"[{{{row}}}]"))
+    refused(read_qrels, put(tmp_path / "c.json", f"[{{{row}}}]"))
     path = put(tmp_path / "d.jsonl", f'{{"_id": {number}, "text": "x"}}\n')
     refused(lambda: [*read_texts(path, "corpus")])
 

@@ -1,15 +1,15 @@
 """MTEB's reranking rows: to pools and their truth, and back."""
 
-import json
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.builders import write_lines
 from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.mteb import read_rows, write_rows
+from zelo_ray.formats.probe import probe
 
 ROWS = [
     {"query": "which?", "positive": ["yes", "also yes"], "negative": ["no", "no"]},
@@ -17,9 +17,9 @@ ROWS = [
 ]
 
 
-def put(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+def read(path, rows=()):
+    """Return what is read of rows, which are written first."""
+    return read_rows(probe(str(write_lines(path, rows) if rows else path)))
 
 
 def as_rows(pools, qrels):
@@ -36,7 +36,7 @@ def as_rows(pools, qrels):
 
 
 def test_read(tmp_path):
-    filled, qrels = read_rows(put(tmp_path / "rows.jsonl", ROWS))
+    filled, qrels = read(tmp_path / "rows.jsonl", ROWS)
     pools = filled.pools
     assert filled.notes == []
     assert as_rows(pools, qrels) == [
@@ -45,18 +45,18 @@ def test_read(tmp_path):
     ]
     assert {d.id for d in pools[0].documents} == {f"query1-0000{i}" for i in (1, 2, 3, 4)}
     pq.write_table(pa.Table.from_pylist([ROWS[0]]), tmp_path / "rows.parquet")
-    assert read_rows(str(tmp_path / "rows.parquet"))[0].pools == pools[:1]
+    assert read(tmp_path / "rows.parquet")[0].pools == pools[:1]
 
 
 def test_neither_place_nor_id_tells_the_positives(tmp_path):
     many = [{"query": "?", "positive": ["p"] * 5, "negative": ["n"] * 5}] * 40
-    pools = read_rows(put(tmp_path / "rows.jsonl", many))[0].pools
+    pools = read(tmp_path / "rows.jsonl", many)[0].pools
     for place in (0, 9):
         by_place = [pool.documents[place].content for pool in pools]
         by_id = [sorted(pool.documents, key=lambda d: d.id)[place].content for pool in pools]
         assert 8 < by_place.count("p") < 32
         assert 8 < by_id.count("p") < 32
-    assert read_rows(str(tmp_path / "rows.jsonl"))[0].pools == pools
+    assert read(tmp_path / "rows.jsonl")[0].pools == pools
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)
@@ -68,24 +68,24 @@ TEXTS = st.lists(TEXT, min_size=1)
 def test_rows_are_read_as_they_were_written(tmp_path_factory, triples):
     path = tmp_path_factory.mktemp("mteb") / "rows.jsonl"
     rows = [dict(zip(("query", "positive", "negative"), triple, strict=True)) for triple in triples]
-    filled, qrels = read_rows(put(path, rows))
+    filled, qrels = read(path, rows)
     once = filled.pools, qrels
     assert write_rows(f"{path}.gz", *once) == len(rows)
-    again, judged = read_rows(f"{path}.gz")
+    again, judged = read(f"{path}.gz")
     assert as_rows(again.pools, judged) == as_rows(*once)
     assert as_rows(*once) == [(q, sorted(good), sorted(bad)) for q, good, bad in triples]
 
 
 def test_a_row_needs_both_kinds(tmp_path):
     rows = [ROWS[0], {"query": "?", "positive": [], "negative": ["n"]}]
-    filled, qrels = read_rows(put(tmp_path / "rows.jsonl", rows))
+    filled, qrels = read(tmp_path / "rows.jsonl", rows)
     assert write_rows(str(tmp_path / "out.jsonl"), filled.pools, qrels) == 1
     assert write_rows(str(tmp_path / "out.jsonl"), filled.pools, qrels, positive=2) == 0
 
 
 def test_what_is_empty_is_left_out_and_noted(tmp_path):
     rows = [{"query": " ", "positive": ["p"], "negative": ["n"]}, ROWS[0] | {"negative": ["n", ""]}]
-    filled, qrels = read_rows(put(tmp_path / "rows.jsonl", rows))
+    filled, qrels = read(tmp_path / "rows.jsonl", rows)
     assert [pool.query_id for pool in filled.pools] == ["query2"]
     assert len(qrels) == 3
     assert filled.notes == [
@@ -105,4 +105,4 @@ def test_what_is_empty_is_left_out_and_noted(tmp_path):
 )
 def test_what_is_wrong_is_named(tmp_path, row, why):
     with pytest.raises(InputError, match=rf"rows.jsonl:3: {why}"):
-        read_rows(put(tmp_path / "rows.jsonl", [*ROWS, row]))
+        read(tmp_path / "rows.jsonl", [*ROWS, row])

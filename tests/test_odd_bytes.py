@@ -8,9 +8,9 @@ from tests.test_inputs import POOLS, brought, lines, put
 from zelo_ray.cli import PURPOSES, main
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.interchange.all_judgments import read_all_judgments
 from zelo_ray.formats.interchange.texts import read_texts
-from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.judgments.all_judgments import read_all_judgments
+from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.pools import find_shards
 
 ODD = os.fsdecode(b"b\xffd")
@@ -65,4 +65,4 @@ def test_a_glob_a_corpus_and_a_folder_of_judgments_name_it(tmp_path):
     with pytest.raises(InputError, match="holds bytes that are not UTF-8"):
         read_all_judgments([str(tmp_path / "labels")])
     with pytest.raises(InputError, match="holds bytes that are not UTF-8"):
-        read_truth(str(tmp_path / "labels" / f"{ODD}.qrels"))
+        read_qrels(str(tmp_path / "labels" / f"{ODD}.qrels"))

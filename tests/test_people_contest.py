@@ -24,7 +24,7 @@ from zelo_ray.evaluation.people.sampling_design import (
     priorities,
     sample_threshold,
 )
-from zelo_ray.formats.labels import PeoplesLabels, read_labels
+from zelo_ray.formats.judgments.labels import PeoplesLabels, read_labels
 
 
 @pytest.fixture(scope="module")

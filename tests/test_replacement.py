@@ -10,7 +10,7 @@ from tests.builders import options_of, pool_of, results_of
 from zelo_ray.cli import main
 from zelo_ray.engine.replacement import refuse_fewer_queries, refuse_other_options
 from zelo_ray.errors import OptionError
-from zelo_ray.formats.interchange.truth import digest_judgments, read_truth
+from zelo_ray.formats.judgments.qrels import digest_judgments, read_qrels
 from zelo_ray.formats.results import write_json
 from zelo_ray.providers import build_panel
 
@@ -192,5 +192,5 @@ def test_a_digest_does_not_hang_on_order_or_form(tmp_path):
     (tmp_path / "a.qrels").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n")
     (tmp_path / "b.qrels").write_text("q2 0 a 2\nq1 0 b 0\nq1 0 a 1\n")
     (tmp_path / "c.qrels").write_text("q2 0 a 2\nq1 0 b 1\nq1 0 a 1\n")
-    one, same, other = (digest_judgments(read_truth(str(tmp_path / f"{n}.qrels"))) for n in "abc")
+    one, same, other = (digest_judgments(read_qrels(str(tmp_path / f"{n}.qrels"))) for n in "abc")
     assert one == same != other

@@ -29,7 +29,7 @@ from zelo_ray.commands.report import write_report
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, NothingToReport
-from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.run_record import record_start, unfinished_record
 from zelo_ray.formats.segments import parse_row, reply_from_row, reply_to_line
@@ -477,4 +477,4 @@ def test_nothing_is_measured_by_what_is_not_finished(tmp_path, capsys):
         assert main(["compare-labels", "--old", str(qrels), "--new", str(place)]) == 1
         assert capsys.readouterr().err == says
         with pytest.raises(InputError, match="is not finished"):  # as bakeoff --truth does
-            read_truth(str(place))
+            read_qrels(str(place))

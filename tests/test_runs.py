@@ -8,7 +8,7 @@ import pytest
 
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.runs import read_runs
 from zelo_ray.options import ConvertOptions
 
 COLUMNS = {"run": ["a", "b", "a"], "query_id": ["q"] * 3, "doc_id": ["x", "x", "y"]}
@@ -38,7 +38,7 @@ def test_two_runs_of_one_name_are_refused(tmp_path):
 
 def test_a_table_that_is_no_run_is_told(tmp_path):
     pq.write_table(TABLE.drop_columns("score"), tmp_path / "runs.parquet")
-    with pytest.raises(InputError, match="a run has a column score"):
+    with pytest.raises(InputError, match="has no column 'score'"):
         read_runs([str(tmp_path / "runs.parquet")])
 
 
@@ -78,5 +78,5 @@ def test_annotated_lines_are_a_run_of_the_documents_with_a_score(tmp_path):
     assert runs["mine"].to_pylist() == [{"query_id": "q", "doc_id": "x", "score": 2.0}]
     documents[0]["score"] = "high"
     (tmp_path / "bad.jsonl").write_text(json.dumps(line) + "\n")
-    with pytest.raises(InputError, match="perhaps a score, a number"):
+    with pytest.raises(InputError, match="the score 'high' is not a number"):
         read_runs([str(tmp_path / "bad.jsonl")])

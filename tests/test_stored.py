@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from zelo_ray.api.tables import Table, find_tables
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory, part_files, read_placed_lines
+from zelo_ray.formats.probe import probe
 from zelo_ray.formats.results import read_table
-from zelo_ray.formats.stored import StoredTable, parquet_table, read_table_rows
+from zelo_ray.formats.stored import StoredTable, parquet_table
 
 HEAVY = "ray", "pandas", "plotly", "rich", "openai"
 
@@ -88,7 +89,7 @@ def test_parts_are_read_as_the_one_file_is(tmp_path):
             *("said 0", "said 1", "said 7")
         ]
         assert parquet_table(url) == read_table(out, "votes", SCHEMA.names) == TABLE
-        assert [row for _, row in read_table_rows(url)] == TABLE.to_pylist()
+        assert [row for _, row in probe(url).rows()] == TABLE.to_pylist()
         table = find_tables(out)["votes"]
         assert (len(table), [*table]) == (8, TABLE.to_pylist())
         assert len(Table(url)) == 8

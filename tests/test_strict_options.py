@@ -199,7 +199,7 @@ def refused(capsys, *words):
     ("file", "name", "says"),
     [
         ("pools.jsonl", "brnd", "fields are brand (did you mean 'brand'?)"),
-        ("rows.csv", "price", "have no field but their text (in a table"),
+        ("rows.csv", "prise", "they have no field but their text (a column of a table counts"),
     ],
 )
 def test_metadata_that_no_document_has_cannot_be_shown(pools, capsys, file, name, says, more):
@@ -209,13 +209,19 @@ def test_metadata_that_no_document_has_cannot_be_shown(pools, capsys, file, name
     assert says in said
 
 
-@pytest.mark.parametrize("option", ["--columns content=text", "--corpus c.tsv", "--queries q.tsv"])
+@pytest.mark.parametrize("option", ["--corpus c.tsv", "--queries q.tsv"])
 def test_what_says_how_pools_are_read_is_refused_where_none_are(pools, capsys, option):
     words = ("bakeoff", "--truth", "labels.qrels", "--runs", "mine.run", "--out", "o")
     name = option.split()[0]
     assert refused(capsys, *words, *option.split()) == (
         f"zelo-ray: {name} needs --pools; name some, or leave it out"
     )
+
+
+def test_a_column_that_no_file_has_is_refused(pools, capsys):
+    words = ("bakeoff", "--truth", "labels.qrels", "--runs", "mine.run", "--out", "o")
+    said = refused(capsys, *words, "--columns", "content=text")
+    assert said == "zelo-ray: columns: no file has a column 'text' (content): they have none"
 
 
 @pytest.mark.parametrize("mode", ["online", "batch"])

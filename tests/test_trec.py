@@ -16,7 +16,7 @@ from zelo_ray.errors import InputError, Unwritable
 from zelo_ray.formats import files
 from zelo_ray.formats.files import file_stem
 from zelo_ray.formats.interchange.pooling import find_unjudged, pool_candidates, sort_run
-from zelo_ray.formats.interchange.trec import read_qrels, read_run, write_qrels, write_run
+from zelo_ray.formats.interchange.trec import read_run, read_trec_qrels, write_qrels, write_run
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Qrel, Ranked
 
@@ -44,16 +44,10 @@ def judged(*rows):
     return table_of([Qrel(*row, math.nan) for row in rows], Qrel)
 
 
-def test_read_run(tmp_path):
-    name, run = read_run(file(tmp_path, RUN))
-    assert name == "bm25"
-    assert run.schema == schema_of(Ranked)
-    assert tuples(run) == ROWS
-
-
 @pytest.mark.parametrize(
     "data",
     [
+        RUN,
         RUN.replace(b" ", b"\t"),
         RUN.replace(b" ", b" \t  "),
         RUN.replace(b"\n", b" \r\n"),
@@ -67,7 +61,7 @@ def test_read_run(tmp_path):
 )
 def test_read_run_as_trec_eval_does(tmp_path, data):
     name, run = read_run(file(tmp_path, data))
-    assert name == "bm25"
+    assert (name, run.schema) == ("bm25", schema_of(Ranked))
     assert tuples(run) == ROWS
 
 
@@ -124,34 +118,35 @@ def test_threads_of_arrow_hold_nothing_of_pythons(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("data", "why"),
     [
-        (b"q1 0 d3", "3 columns"),
-        (b"q1 0 d3 1 more", "5 columns; a TREC qrels file has 4"),
-        (b"q1 0 d3 nan", "relevance b'nan'"),
-        (b"q1 0 d1 0", "again"),
+        (b"q1 0 d1 1\nq1 0 d3", ":2: .*3 columns"),
+        (b"q1 0 d1 1\nq1 0 d3 1 more", ":2: .*5 columns; a TREC qrels file has 4"),
+        (b"q1 0 d1 1\nq1 0 d3 nan", ":2: .*relevance b'nan'"),
+        (b"q1 0 d1 1\nq1 0 d1 0", ":2: .*again"),
+        (b"", ".*holds no line of a TREC"),
+        (b" \n\n", ".*holds no line of a TREC"),
     ],
 )
-def test_a_bad_line_of_qrels_is_named(tmp_path, line, why):
-    with pytest.raises(InputError, match=rf"a\.qrels:2: .*{why}"):
-        read_qrels(file(tmp_path, b"q1 0 d1 1\n" + line, "a.qrels"))
+def test_what_is_wrong_with_qrels_is_named(tmp_path, data, why):
+    with pytest.raises(InputError, match=rf"a\.qrels{why}"):
+        read_trec_qrels(file(tmp_path, data, "a.qrels"))
 
 
-@pytest.mark.parametrize("data", [b"", b" \n\n"])
-def test_nothing_is_an_error(tmp_path, data):
-    path = file(tmp_path, data)
-    for read in (read_run, read_qrels):
-        with pytest.raises(InputError, match="holds no line of a TREC"):
-            read(path)
-
-
-def test_a_missing_or_torn_file_is_an_error(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("a.run", b"", "holds no line of a TREC"),
+        ("a.run", b" \n\n", "holds no line of a TREC"),
+        ("a.run.gz", gzip.compress(RUN * 9)[:-9], "cannot be read"),
+        ("a.run.zst", zstandard.compress(RUN * 99)[:-5], "cannot be read"),
+    ],
+)
+def test_an_empty_or_torn_run_is_an_error(tmp_path, name, data, why):
     with pytest.raises(InputError, match="no such file"):
-        read_run(str(tmp_path / "none.run"))
-    with pytest.raises(InputError, match="cannot be read"):
-        read_run(file(tmp_path, gzip.compress(RUN * 9)[:-9], "a.run.gz"))
-    with pytest.raises(InputError, match="cannot be read"):
-        read_run(file(tmp_path, zstandard.compress(RUN * 99)[:-5], "a.run.zst"))
+        read_run(str(tmp_path / name))
+    with pytest.raises(InputError, match=why):
+        read_run(file(tmp_path, data, name))
 
 
 def test_a_run_of_different_tags_is_called_as_its_file(tmp_path):
@@ -193,7 +188,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path_factory, rows, name, packed):
 def test_qrels_are_read_as_they_were_written(tmp_path_factory, rows):
     path = str(tmp_path_factory.mktemp("qrels") / "a.qrels")
     write_qrels(path, judged(*rows))
-    back = read_qrels(path)
+    back = read_trec_qrels(path)
     assert back.schema == schema_of(Qrel)
     assert tuples(back, "query_id", "doc_id", "relevance") == rows
     assert all(map(math.isnan, back["std_error"].to_pylist()))
@@ -310,7 +305,7 @@ def test_nists_own_runs(published, name):
 def test_official_qrels(published, name):
     path = str(published / name)
     theirs = [(r.query_id, r.doc_id, float(r.relevance)) for r in ir_measures.read_trec_qrels(path)]
-    assert tuples(read_qrels(path), "query_id", "doc_id", "relevance") == theirs
+    assert tuples(read_trec_qrels(path), "query_id", "doc_id", "relevance") == theirs
 
 
 def test_large_ids_of_many_chunks_are_one_table():

@@ -9,15 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.input import read_pools
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.iterables import pools_of, qrels_of, run_of
-from zelo_ray.formats.interchange.truth import (
-    TRUTH_FORMATS,
-    detect_format,
+from zelo_ray.formats.judgments.qrels import (
     pools_file_of_truth,
-    read_pools,
-    read_truth,
+    read_qrels,
 )
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Document, Pool, Qrel, Score
@@ -25,15 +23,13 @@ from zelo_ray.records import Document, Pool, Qrel, Score
 PAIRS = [("q1", "d1", 2.5), ("q1", "d2", -0.5), ("q2", "d1", 0.0)]
 
 
-def pool_line(query_id, scores):
+def pool_line(query_id, scores, **bare):
     documents = [{"id": d, "content": f"text {d}", "score": s} for d, s in scores.items()]
-    for document in documents:
-        if document["score"] is ...:
-            del document["score"]
+    documents += [{"id": d, "content": text} for d, text in bare.items()]
     return json.dumps({"query": {"id": query_id, "query": "?"}, "documents": documents}) + "\n"
 
 
-LINES = pool_line("q1", {"d1": 2.5, "d2": -0.5, "d3": ...}) + pool_line("q2", {"d1": 0, "d4": None})
+LINES = pool_line("q1", {"d1": 2.5, "d2": -0.5}, d3="?") + pool_line("q2", {"d1": 0, "d4": None})
 
 
 @pytest.fixture
@@ -46,56 +42,13 @@ def out(tmp_path):
     return tmp_path
 
 
-def keep(path, name):
-    """The same judgments in every kind of place."""
-    if name == "qrels.txt":
-        (path / name).write_text("q1 0 d1 2.5\nq1 0 d2 -0.5\nq2 0 d1 0\n")
-    elif name == "beir":
-        qrels = table_of([Qrel(*pair, math.nan) for pair in PAIRS], Qrel)
-        pools = [Pool("q1", "?", (Document("d1", "a"), Document("d2", "b")))]
-        beir.write_collection(str(path / name), pools, qrels)
-    elif name == "test.tsv":
-        text = "\n".join("\t".join(map(str, pair)) for pair in PAIRS)
-        (path / name).write_text(f"query-id\tcorpus-id\tscore\n{text}\n")
-    elif name == "qrels.parquet":
-        columns = zip(*PAIRS, strict=True)
-        pq.write_table(pa.table(list(columns), ["query_id", "doc_id", "relevance"]), path / name)
-    return str(path / name)
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("", "the --out"),
-        ("scores.parquet", "Parquet"),
-        ("annotated.jsonl", "annotated"),
-        ("qrels.txt", "TREC"),
-        ("beir", "a BEIR"),
-        ("beir/qrels/test.tsv", "BEIR qrels"),
-        ("test.tsv", "BEIR qrels"),
-        ("qrels.parquet", "Parquet"),
-    ],
-)
-def test_read(out, name, kind):
-    place = keep(out, name.split("/")[0]) + name.removeprefix(name.split("/")[0])
-    assert detect_format(place)[0].startswith(kind)
-    truth = read_truth(place)
+@pytest.mark.parametrize("name", ["", "scores.parquet", "annotated.jsonl"])
+def test_results_are_read_with_their_errors(out, name):
+    truth = read_qrels(str(out / name))
     assert truth.schema == schema_of(Qrel)
     rows = [tuple(row.values()) for row in truth.to_pylist()]
     assert [row[:3] for row in rows] == PAIRS
-    told = name in ("", "scores.parquet")
-    assert all(row[3] == 0.25 if told else math.isnan(row[3]) for row in rows)
-
-
-def test_mteb_rows(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"query": "?", "positive": ["a"], "negative": ["b", "c"]}\n')
-    assert sorted(read_truth(str(path))["relevance"].to_pylist()) == [0, 0, 1]
-    assert len(read_pools(str(path)).pools[0].documents) == 3
-
-
-def test_every_kind_is_tried():
-    assert len(TRUTH_FORMATS) == 7
+    assert all(math.isnan(e) if name.startswith("annotated") else e == 0.25 for *_, e in rows)
 
 
 @pytest.mark.parametrize("text", ["", "what is this?\n", "1 2 3 4 5 6\n", '{"a": 1}\n', "[1]\n"])
@@ -103,26 +56,25 @@ def test_what_is_not_known_is_told_with_what_is(tmp_path, text):
     path = tmp_path / "truth.txt"
     path.write_text(text)
     with pytest.raises(InputError, match=r"truth.txt: .*judgments .*annotate; .*TREC qrels"):
-        read_truth(str(path))
+        read_qrels(str(path))
 
 
 def test_other_places(tmp_path):
     with pytest.raises(InputError, match=r"holds no judgments of a known kind \(but nothing\)"):
-        read_truth(str(tmp_path))
+        read_qrels(str(tmp_path))
     with pytest.raises(InputError, match="no such file"):
-        read_truth(str(tmp_path / "none"))
+        read_qrels(str(tmp_path / "none"))
     (tmp_path / "no.parquet").write_text("no")
     with pytest.raises(InputError, match="is not a Parquet file"):
-        read_truth(str(tmp_path / "no.parquet"))
+        read_qrels(str(tmp_path / "no.parquet"))
 
 
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (pool_line("q3", {"d1": "high"}), r"annotated.jsonl:3: .*a score is a number"),
-        (pool_line("q3", {"d1": True}), r"annotated.jsonl:3: .*a score is a number"),
-        (pool_line("q3", {7: 1.0}).replace('"7"', "7", 1), r":3: .*an id is a string"),
-        ('{"query": {}, "documents": [{"id": "d", "score": 1}]}', r":3: .*'id'"),
+        (pool_line("q3", {"d1": "high"}), r"annotated.jsonl:3: the score 'high' is not a number"),
+        (pool_line("q3", {"d1": True}), r"annotated.jsonl:3: the score True is not a number"),
+        ('{"query": {}, "documents": [{"id": "d", "score": 1}]}', r":3: needs the id of its query"),
         ('{"query": {"id": "q"}, "documents": 7}', ":3: "),
         ('{"query": ', ":3: is not valid JSON"),
         (pool_line("q1", {"d1": 1}), "'d1' of query 'q1' is judged twice"),
@@ -131,39 +83,37 @@ def test_other_places(tmp_path):
 def test_a_bad_annotated_line_is_named(out, line, why):
     (out / "annotated.jsonl").write_text(LINES + line)
     with pytest.raises(InputError, match=why):
-        read_truth(str(out / "annotated.jsonl"))
+        read_qrels(str(out / "annotated.jsonl"))
 
 
 def test_scores_that_are_none(out):
     columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, None]}
     pq.write_table(pa.table(columns), out / "some.parquet")
-    assert read_truth(str(out / "some.parquet"))["doc_id"].to_pylist() == ["a"]
+    assert read_qrels(str(out / "some.parquet"))["doc_id"].to_pylist() == ["a"]
     pq.write_table(pa.table(columns | {"score": [1.0, math.inf]}), out / "some.parquet")
     with pytest.raises(InputError, match="document 'b' for query 'q' is not a finite number"):
-        read_truth(str(out / "some.parquet"))
+        read_qrels(str(out / "some.parquet"))
     pq.write_table(pa.table(columns | {"score": ["a", "b"]}), out / "some.parquet")
     with pytest.raises(InputError, match=r"some\.parquet: the column score: ArrowInvalid"):
-        read_truth(str(out / "some.parquet"))
+        read_qrels(str(out / "some.parquet"))
 
 
-def test_pools_of_truth(out, tmp_path):
+def test_pools_of_truth(out, monkeypatch):
     beside = str(out / "annotated.jsonl")
-    assert pools_file_of_truth(str(out)) == pools_file_of_truth(f"{out}/") == beside
-    assert pools_file_of_truth(f"{out}/scores.parquet") == pools_file_of_truth(beside) == beside
-    assert pools_file_of_truth(keep(out, "qrels.txt")) is None
-    assert pools_file_of_truth(keep(out, "beir")) is None
-
-
-def test_pools_beside_scores_of_this_very_folder(out, monkeypatch):
-    monkeypatch.chdir(out)
-    assert Path(pools_file_of_truth("scores.parquet")).read_text() == LINES
-
-
-def test_read_pools(out):
+    for place in (out, f"{out}/", f"{out}/scores.parquet", beside):
+        assert pools_file_of_truth(str(place)) == beside
+    qrels, collection = out / "qrels.txt", str(out / "beir")
+    qrels.write_text("q1 0 d1 2.5\n")
+    pools = [Pool("q1", "?", (Document("d1", "a"),))]
+    beir.write_collection(collection, pools, read_qrels(str(qrels)))
+    assert pools_file_of_truth(str(qrels)) is None
+    assert pools_file_of_truth(collection) is None
     pools = read_pools(str(out)).pools
     assert [d.id for d in pools[0].documents] == ["d1", "d2", "d3"]
-    with pytest.raises(InputError, match="hold no texts; these do: the --out of annotate"):
-        read_pools(keep(out, "qrels.txt"))
+    with pytest.raises(OptionError, match=r"without the texts of documents and queries"):
+        read_pools(str(qrels))
+    monkeypatch.chdir(out)
+    assert Path(pools_file_of_truth("scores.parquet")).read_text() == LINES
 
 
 Doc = namedtuple("Doc", "doc_id title body")
@@ -231,4 +181,4 @@ def test_a_table_with_what_no_judgments_hold_is_told(tmp_path, column, values, s
     columns |= {"std_error": [0.1, 0.2], column: values}
     pq.write_table(pa.table(columns), tmp_path / "scores.parquet")
     with pytest.raises(InputError, match=says):
-        read_truth(str(tmp_path / "scores.parquet"))
+        read_qrels(str(tmp_path / "scores.parquet"))

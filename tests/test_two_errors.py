@@ -15,8 +15,8 @@ from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth
-from zelo_ray.formats.interchange.trec import read_qrels
-from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.interchange.trec import read_trec_qrels
+from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols.protocol import describe_errors
 from zelo_ray.records import AbsoluteScore, Score
@@ -50,7 +50,7 @@ def test_the_page_and_explain_tell_both(run):
 def test_the_truth_of_a_bakeoff_has_the_error_about_people(run):
     """So a bias that all judges share keeps `p_labels` from being sure."""
     scores = pq.read_table(run / "scores.parquet")
-    assert read_truth(str(run))["std_error"].to_pylist() == scores["truth_error"].to_pylist()
+    assert read_qrels(str(run))["std_error"].to_pylist() == scores["truth_error"].to_pylist()
     truth = Truth(qrels_table(scores, "truth"))
     assert truth.std_error.tolist() == scores["truth_error"].to_pylist()
     some = scores.set_column(
@@ -77,9 +77,9 @@ def test_qrels_are_cut_at_the_same_absolute_scores_for_all_queries(tmp_path):
     pq.write_table(table_of(rows, AbsoluteScore), tmp_path / "scores.parquet")
     out = tmp_path / "cut.qrels"
     cut(tmp_path, out, "--cut", "0")
-    assert read_qrels(str(out))["relevance"].to_pylist() == [0, 0, 1, 1]
+    assert read_trec_qrels(str(out))["relevance"].to_pylist() == [0, 0, 1, 1]
     cut(tmp_path, out, "--cut", "-1", "1", "2")
-    found = read_qrels(str(out))
+    found = read_trec_qrels(str(out))
     assert found["relevance"].to_pylist() == [1, 0, 3, 2]
     assert found["query_id"].to_pylist() == ["poor", "poor", "rich", "rich"]
 
@@ -89,4 +89,4 @@ def test_scores_of_queries_that_share_no_zero_are_not_cut(run):
         cut(run, run / "cut.qrels", "--cut", "0")
     with pytest.raises((OptionError, ValueError), match="ascend"):
         cut(run, run / "cut.qrels", "--cut", "1", "0")
-    assert isinstance(read_truth(str(run)), pa.Table)
+    assert isinstance(read_qrels(str(run)), pa.Table)

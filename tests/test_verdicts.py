@@ -1,14 +1,14 @@
 """Judgments of judges from any mixture of places."""
 
-import json
 import math
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.builders import write_lines
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.all_judgments import GRADES, VOTES, read_all_judgments
+from zelo_ray.formats.judgments.all_judgments import GRADES, VOTES, read_all_judgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options.places import split_name
 from zelo_ray.records import Grade, GradedScore, Vote
@@ -35,23 +35,11 @@ def qrels(path, **grades):
 
 
 def jsonl(path, *rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return str(write_lines(path, rows))
 
 
 def rows(table):
     return [tuple(row.values()) for row in table.to_pylist()]
-
-
-def test_an_out_of_annotate_gives_grades_and_votes(tmp_path):
-    write(tmp_path / "out/grades.parquet", [grade("q1", "d1", "openai:m", 2)], Grade)
-    write(tmp_path / "out/votes.parquet", [vote("q1", "d1", "d2", "openai:m", -0.5, True)], Vote)
-    found = read_all_judgments([str(tmp_path / "out")])
-    assert rows(found.grades) == [("q1", "d1", "openai:m", 2)]
-    assert rows(found.votes) == [("q1", "d1", "d2", "openai:m", -0.5, True)]
-    assert found.grades.schema == GRADES
-    assert found.votes.schema == VOTES
-    assert (found.judges, found.notes, found.levels) == (("openai:m",), (), 4)
 
 
 def test_a_mixture_of_everything(tmp_path):
@@ -59,30 +47,18 @@ def test_a_mixture_of_everything(tmp_path):
     two = qrels(tmp_path / "judge.v2.qrels", d1=1, d2="3.0")
     three = jsonl(
         tmp_path / "three.jsonl",
-        {"query_id": "q1", "doc_id": "d1", "judge": "j", "grade": 2},
-        {"query_id": "q1", "doc_id": "d2", "judge": "j", "grade": None},
-        {
-            "query_id": "q1",
-            "doc_id": 7,
-            "judge": "j",
-            "grade": 3.0,
-            "why": "a fraction that is none",
-        },
+        ONE | {"query_id": "q1", "doc_id": "d1", "grade": 2},
+        ONE | {"query_id": "q1", "doc_id": "d2", "grade": None},
+        ONE | {"query_id": "q1", "doc_id": 7, "grade": 3.0, "why": "a fraction that is none"},
     )
     four = jsonl(
         tmp_path / "votes.jsonl",
-        {"query_id": "q1", "doc_id_a": "a", "doc_id_b": "b", "judge": "j", "preference": 1},
-        {
-            "query_id": "q1",
-            "doc_id_a": "a",
-            "doc_id_b": "b",
-            "preference": 0,
-            "swapped": False,
-            "judge": "k",
-        },
+        VOTE | {"query_id": "q1", "preference": 1},
+        VOTE | {"query_id": "q1", "preference": 0, "swapped": False, "judge": "k"},
     )
     human = qrels(tmp_path / "human.txt", d1=3)
     found = read_all_judgments([one, two, three, four], human=human)
+    assert (found.grades.schema, found.votes.schema) == (GRADES, VOTES)
     assert rows(found.grades) == [
         ("q1", "d1", "m", 0),
         ("q1", "d1", "judge.v2", 1),
@@ -98,28 +74,12 @@ def test_a_mixture_of_everything(tmp_path):
     assert found.judges == ("m", "judge.v2", "j")
 
 
-def test_a_directory_of_qrels_is_a_judge_a_file(tmp_path):
-    qrels(tmp_path / "all/b.txt", d1=1)
-    qrels(tmp_path / "all/a.txt", d1=2)
-    (tmp_path / "all/.hidden").write_text("nothing to read")
-    assert rows(read_all_judgments([str(tmp_path / "all")]).grades) == [
-        ("q1", "d1", "a", 2),
-        ("q1", "d1", "b", 1),
-    ]
-
-
 def test_name_path_names_the_judge(tmp_path):
     path = qrels(tmp_path / "a=b/x.txt", d1=1)
     assert read_all_judgments([f"openai:m={path}"]).judges == ("openai:m",)
     assert read_all_judgments([path]).judges == ("x",)  # a name has no slash
     assert split_name("openai:m=s3://b/x=1/f.txt") == ("openai:m", "s3://b/x=1/f.txt")
     assert split_name("s3://b/x=1/f.txt") == ("", "s3://b/x=1/f.txt")
-
-
-def test_scores_of_a_graded_run_are_a_judge_by_their_grades(tmp_path):
-    score = GradedScore("q1", "d1", 1.7, 0.4, 3, 1, 2, 2.0, 2, 0.3, False)
-    path = write(tmp_path / "scores.parquet", [score], GradedScore)
-    assert rows(read_all_judgments([f"panel={path}"]).grades) == [("q1", "d1", "panel", 2)]
 
 
 def test_repeats_of_a_judge_are_kept_in_their_order(tmp_path):
@@ -169,35 +129,30 @@ def test_no_whole_number_is_refused_even_with_clip(tmp_path, value):
 
 ONE = {"query_id": "q", "doc_id": "d", "judge": "j", "grade": 1}
 VOTE = {"query_id": "q", "doc_id_a": "a", "doc_id_b": "b", "judge": "j", "preference": 0.5}
+WON = {"question_id": 1, "model_a": "x", "model_b": "y", "judge": "j", "winner": "tie"}
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("first", "change", "message"),
     [
-        (ONE | {"grade": "2"}, r"x.jsonl:2: grade cannot be '2'"),
-        (ONE | {"grade": True}, r"x.jsonl:2: grade cannot be True"),
-        (ONE | {"doc_id": None}, r"x.jsonl:2: has no doc_id"),
-        (ONE | {"judge": None}, r"x.jsonl:2: has no judge"),
-        (ONE | {"query_id": ["q"]}, r"x.jsonl:2: query_id cannot be \['q'\]"),
+        (ONE, {"grade": "two"}, "grade cannot be 'two'"),
+        (ONE, {"grade": True}, "grade cannot be True"),
+        (ONE, {"doc_id": None}, "has no doc_id"),
+        (ONE, {"judge": None}, "has no judge"),
+        (ONE, {"query_id": ["q"]}, r"query_id cannot be \['q'\]"),
+        (VOTE, {"preference": 1.1}, "the preference 1.1 is not in -1 to 1"),
+        (VOTE, {"preference": "A"}, "preference cannot be 'A'"),
+        (VOTE, {"swapped": 2}, "swapped cannot be 2"),
+        (VOTE, {"doc_id_b": None}, "has no doc_id_b"),
+        (WON, {"winner": "model_1"}, "the winner 'model_1' is neither"),
+        (WON, {"model_b": "x"}, "'x' is compared with itself"),
+        (WON, {"winner": 1.5}, "winner cannot be 1.5"),
+        (WON, {"judge": None}, "has no judge"),
     ],
 )
-def test_a_bad_row_of_grades_is_named(tmp_path, row, message):
-    with pytest.raises(InputError, match=message):
-        read_all_judgments([jsonl(tmp_path / "x.jsonl", ONE, row)])
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (VOTE | {"preference": 1.1}, r"x.jsonl:2: the preference 1.1 is not in -1 to 1"),
-        (VOTE | {"preference": "A"}, r"x.jsonl:2: preference cannot be 'A'"),
-        (VOTE | {"swapped": 1}, r"x.jsonl:2: swapped cannot be 1"),
-        (VOTE | {"doc_id_b": None}, r"x.jsonl:2: has no doc_id_b"),
-    ],
-)
-def test_a_bad_row_of_votes_is_named(tmp_path, row, message):
-    with pytest.raises(InputError, match=message):
-        read_all_judgments([jsonl(tmp_path / "x.jsonl", VOTE, row)])
+def test_a_bad_row_is_named(tmp_path, first, change, message):
+    with pytest.raises(InputError, match=rf"x.jsonl:2: {message}"):
+        read_all_judgments([jsonl(tmp_path / "x.jsonl", first, first | change)])
 
 
 def test_a_document_that_one_qrels_file_judges_twice_is_an_error(tmp_path):
@@ -289,15 +244,17 @@ def test_a_panels_grades_are_no_judge_of_the_panel(tmp_path):
     path = write(tmp_path / "scores.parquet", [score], GradedScore)
     found = read_all_judgments([f"panel={path}", qrels(tmp_path / "x.txt", d1=1)])
     assert (found.judges, found.panel, found.pooled) == (("panel", "x"), ("x",), ("panel",))
+    assert rows(found.grades) == [("q1", "d1", "panel", 2), ("q1", "d1", "x", 1)]
 
 
 def test_a_line_that_is_not_as_the_first_does_not_vanish(tmp_path):
     bare = {k: v for k, v in ONE.items() if k != "judge"}
     for first, row, message in (
         (ONE, {"query_id": "q", "doc_id": "e", "judge": "j"}, "has no grade; a missing answer is"),
-        (ONE, VOTE, "has a preference, which the first line lacks"),
+        (ONE, VOTE, "has no grade; a missing answer is"),
         (bare, ONE | {"doc_id": "e"}, "has a judge, which the first line lacks"),
         (VOTE, ONE, "has no preference"),
+        (WON, {"question_id": 2, "judge": "j"}, "has no winner; a missing answer is null"),
     ):
         with pytest.raises(InputError, match=f"x.jsonl:2: {message}"):
             read_all_judgments([jsonl(tmp_path / "x.jsonl", first, row)])
@@ -306,8 +263,11 @@ def test_a_line_that_is_not_as_the_first_does_not_vanish(tmp_path):
     assert (len(found.grades), found.notes) == (1, (f"{path}: 1 row without an answer (null)",))
 
 
-def test_what_lies_beside_judgments_in_a_directory_is_passed_over(tmp_path):
+def test_a_directory_of_qrels_is_a_judge_a_file_and_others_are_passed_over(tmp_path):
+    qrels(tmp_path / "all/b.txt", d1=1)
     qrels(tmp_path / "all/a.txt", d1=2)
+    (tmp_path / "all/.hidden").write_text("nothing to read")
     (tmp_path / "all/README.md").write_text("Where these are from.")
     found = read_all_judgments([str(tmp_path / "all")])
-    assert (found.judges, found.notes) == (("a",), (f"{tmp_path}/all: passed over README.md",))
+    assert rows(found.grades) == [("q1", "d1", "a", 2), ("q1", "d1", "b", 1)]
+    assert found.notes == (f"{tmp_path}/all: passed over README.md",)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from zelo_ray.formats.interchange import fastchat
+from zelo_ray.formats import fastchat
 from zelo_ray.records import Document, Pool
 
 

@@ -6,6 +6,7 @@ from os import fspath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.api.frames import frame_to_table, is_frame, is_nested, nested_table
 from zelo_ray.api.progress import run_watched
@@ -17,9 +18,10 @@ from zelo_ray.commands.bakeoff.report.gate import read_gate
 from zelo_ray.commands.bakeoff.run import run as rank_and_measure
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import read_record
-from zelo_ray.formats.interchange.runs import read_runs
-from zelo_ray.formats.interchange.truth import with_error
+from zelo_ray.formats.judgments.grades import read_grade_rows
+from zelo_ray.formats.probe import probe_table
 from zelo_ray.formats.run_record import RUN
+from zelo_ray.formats.runs import read_runs, runs_in_table
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.rerankers.custom import PACKED
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 _NO_LABEL = str.maketrans(dict.fromkeys(":/=@", "_"))
 _ABSENT = "-"
-_RELEVANCE = ("relevance", "score", "grade")
+_QREL = ["query_id", "doc_id", "relevance", "std_error"]
 RANKED = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())])
 
 
@@ -229,7 +231,11 @@ def run_table(run: Any, what: str) -> pa.Table:
         return next(iter(runs.values()))
     if is_nested(run):
         return nested_table(run, "score")
-    return _cast(frame_to_table(run, what, *RANKED.names), RANKED, what)
+    source = probe_table(what, frame_to_table(run, what))
+    runs = dict(runs_in_table(source, {}, ranks=False))
+    if len(runs) != 1:
+        raise InputError(f"{what}: holds {len(runs):,} runs: {', '.join(runs)}")
+    return next(iter(runs.values()))
 
 
 def qrels_table(truth: Any, what: str) -> pa.Table:
@@ -245,22 +251,16 @@ def qrels_table(truth: Any, what: str) -> pa.Table:
     if not (is_frame(truth) or isinstance(truth, list | Mapping)):
         kind = type(truth).__name__
         raise InputError(f"{what}: cannot be a {kind}; write a path, a Run, or a data frame")
-    table = frame_to_table(truth, what, "query_id", "doc_id")
-    value = next((name for name in _RELEVANCE if name in table.column_names), None)
-    if value is None:
+    table = frame_to_table(truth, what)
+    rows = read_grade_rows(probe_table(what, table), {}, "scores")
+    if rows is None:
+        frame_to_table(truth, what, "query_id", "doc_id")  # which says what is missing
         columns = ", ".join(table.column_names)
         raise InputError(f"{what}: has no column relevance, score or grade; it has {columns}")
-    if "truth_error" in table.column_names:
-        try:
-            table = with_error(table)
-        except pa.ArrowException as error:
-            raise InputError(f"{what}: {error}") from None
-    names = ["query_id", "doc_id", value]
-    names += ["std_error"] if "std_error" in table.column_names else []
-    fields = [("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.float64())]
-    fields += [("std_error", pa.float64())][: len(names) - 3]
-    renamed = table.select(names).rename_columns([name for name, _ in fields])
-    return _cast(renamed, pa.schema(fields), what)
+    qrels = rows.table.select(["query_id", "doc_id", "grade", "std_error"])
+    qrels = qrels.filter(pc.is_valid(qrels["grade"])).rename_columns(_QREL)
+    has_errors = not {"std_error", "truth_error"}.isdisjoint(table.column_names)
+    return qrels if has_errors else qrels.drop_columns(["std_error"])
 
 
 def _store_run(name: str, run: Any, out: str) -> str:
@@ -270,10 +270,3 @@ def _store_run(name: str, run: Any, out: str) -> str:
     if is_frame(run) and "rank" in (frame := frame_to_table(run, name)).column_names:
         ranking = ranking.append_column("rank", frame["rank"])
     return store_table(out, f"run-{name}", ranking)
-
-
-def _cast(table: pa.Table, schema: pa.Schema, what: str) -> pa.Table:
-    try:
-        return table.select(schema.names).cast(schema).replace_schema_metadata(None)
-    except (pa.ArrowException, ValueError) as error:
-        raise InputError(f"{what}: {error}") from None

@@ -7,23 +7,23 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input import long, wide
-from zelo_ray.formats.input.collection import pools_as_lines
-from zelo_ray.formats.input.columns import (
+from zelo_ray.formats.columns import (
     IN_MEMORY,
     OF_QUERY,
     column_hint,
     find_columns,
     find_list_column,
 )
+from zelo_ray.formats.input import long, wide
+from zelo_ray.formats.input.collection import pools_as_lines
 from zelo_ray.formats.input.long import ConversionNotes, note_single_documents
 from zelo_ray.formats.input.stored_inputs import pool_to_line
-from zelo_ray.formats.input.wide import is_wide
 from zelo_ray.formats.interchange.iterables import pools_of
 from zelo_ray.formats.interchange.texts import document_row, query_row
 from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
 from zelo_ray.formats.own_query import drop_own_queries
 from zelo_ray.formats.pools import shorten_error
+from zelo_ray.formats.probe import is_wide
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.records import Pool
 
@@ -87,7 +87,10 @@ def pool_lines(pools: Any) -> bytes:
 
 
 def convert_pools(
-    given: Any, columns: Mapping[str, str], show: Sequence[str] = ()
+    given: Any,
+    columns: Mapping[str, str],
+    show: Sequence[str] = (),
+    show_metadata: Sequence[str] = (),
 ) -> tuple[bytes, list[str]]:
     """Convert pools in memory to JSON lines; return them, and notes on what was left out.
 
@@ -96,6 +99,7 @@ def convert_pools(
             of dicts or of `Pool`, or a single one; or a data set with ``docs_iter`` and the like.
         columns: by role, columns with other names.
         show: fields of queries that judges are shown.
+        show_metadata: fields of documents that judges are shown.
 
     Raises:
         InputError: it is none of these, a column is missing, or a value has no form in JSON.
@@ -108,7 +112,7 @@ def convert_pools(
         )
     elif is_frame(given):
         names = _names(given)
-        rows = _of_rows(_rows(given), names, columns, omissions, show)
+        rows = _of_rows(_rows(given), names, columns, omissions, (show, show_metadata))
         pools = note_single_documents(drop_own_queries(rows, omissions.made_up), omissions)
     else:
         pools = [given] if isinstance(given, Mapping | Pool) else given
@@ -116,7 +120,7 @@ def convert_pools(
         if isinstance(first, Mapping) and _is_row(first, columns):
             names = list(dict.fromkeys(name for row in pools for name in row))
             places = ((f"inputs: item {n}", row) for n, row in enumerate(pools, 1))
-            rows = _of_rows(places, names, columns, omissions, show)
+            rows = _of_rows(places, names, columns, omissions, (show, show_metadata))
             pools = note_single_documents(drop_own_queries(rows, omissions.made_up), omissions)
         elif isinstance(first, Mapping) and {"query", "documents"}.isdisjoint(first):
             role = "query" if "query_id" not in find_columns(IN_MEMORY, [*first], {}) else "content"
@@ -188,9 +192,12 @@ def _of_rows(
     names: Sequence[str],
     frame: Mapping[str, str],
     notes: ConversionNotes,
-    show: Sequence[str],
+    shown: tuple[Sequence[str], Sequence[str]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield pools from rows, each of one document or of one query."""
+    """Yield pools from rows, each of one document or of one query.
+
+    ``shown`` are the fields of queries, and of documents, that judges are shown.
+    """
     listed, rows = find_list_column(names, frame), iter(rows)
     first = next(rows, None)
     every = chain([first] if first else [], rows)
@@ -198,13 +205,26 @@ def _of_rows(
         query_columns = [name for name in names if name != listed]
         roles = {role: name for role, name in frame.items() if role != "documents"}
         return wide.make_wide_pools(
-            every, listed, find_columns("inputs", query_columns, roles, OF_QUERY), notes, show
+            every,
+            listed,
+            find_columns("inputs", query_columns, roles, OF_QUERY),
+            notes,
+            shown[0],
+            show_metadata=shown[1],
         )
     columns = find_columns("inputs", names, frame)
     if lacking := [role for role in ("query", "content") if role not in columns]:
         raise _missing_column_error(lacking[0], names)
-    table = long.gather_columns(every, {**columns, **long.query_field_columns(show)})
+    table = long.gather_columns(every, {**columns, **_field_columns(names, *shown)})
     return long.make_long_pools(table, "inputs", notes)
+
+
+def _field_columns(
+    names: Sequence[str], show: Sequence[str], show_metadata: Sequence[str]
+) -> dict[str, str]:
+    """Return the columns of further fields of queries and documents, by role."""
+    held = [name for name in show_metadata if name in names]
+    return {**long.query_field_columns(show), **long.document_field_columns(held)}
 
 
 def _with_index(frame: Any) -> Any:

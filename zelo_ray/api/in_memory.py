@@ -15,16 +15,18 @@ from zelo_ray.api.results import Results
 from zelo_ray.api.settings import is_place
 from zelo_ray.api.tables import Table
 from zelo_ray.commands.fit import fit_comparisons, write
+from zelo_ray.commands.fit.comparisons import comparisons_in_memory, read_comparisons
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import choose_coefficients, measure_agreement, ratings_of
 from zelo_ray.evaluation.agreement.coefficients import Agreement
 from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank_run
 from zelo_ray.evaluation.measures.ranking import Ties
 from zelo_ray.formats import tables
-from zelo_ray.formats.interchange.comparisons import comparisons_in_table, read_comparisons
-from zelo_ray.formats.interchange.judgments import JudgmentsFile
-from zelo_ray.formats.interchange.scales import map_own_scales
-from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.columns import split_columns
+from zelo_ray.formats.judgments.judgments_file import JudgmentsFile
+from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.formats.judgments.scales import map_own_scales
+from zelo_ray.formats.probe import probe_table
 from zelo_ray.options import AgreeOptions, FitOptions, load_options
 from zelo_ray.options.scales import Scale
 
@@ -105,11 +107,10 @@ def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Fitted
     place = fspath(votes) if is_place(votes) else "-"
     settings = load_options(FitOptions, {**arguments, "source": place}, {})
     if is_place(votes):
-        comparisons = read_comparisons(place, settings.columns_by_role)
+        comparisons = read_comparisons(place, split_columns(settings.columns))
     else:
-        comparisons = comparisons_in_table(
-            frame_to_table(votes, "votes"), settings.columns_by_role, "votes"
-        )
+        source = probe_table("votes", frame_to_table(votes, "votes"))
+        comparisons = comparisons_in_memory(source, split_columns(settings.columns))
     fitted = fit_comparisons(comparisons, settings)
     if settings.out:
         write(settings.out, fitted.scores)
@@ -219,9 +220,9 @@ def agreement(
 
 def _qrels(qrels: Any) -> pa.Table:
     if isinstance(qrels, Results):
-        return read_truth(qrels.out)
+        return read_qrels(qrels.out)
     if is_place(qrels):
-        return read_truth(fspath(qrels))
+        return read_qrels(fspath(qrels))
     return qrels_table(qrels, "qrels")
 
 
@@ -233,12 +234,12 @@ def _grades_on_scale(labels: Any, levels: int, scales: Mapping[str, Scale]) -> p
     except pa.ArrowException as error:
         raise InputError(f"labels: the column grade: {error}") from None
     judges = table["judge"].to_pylist()
-    if lost := [name for name, scale in scales.items() if name not in judges or scale.ranks]:
-        raise OptionError(f"scale: {lost[0]} gave no grades, or has a scale for ranks only")
+    if lost := [name for name in scales if name not in judges]:
+        raise OptionError(f"scale: {lost[0]} gave no grades")
     part = JudgmentsFile(
         table.select(_GRADE[:3]).append_column("grade", pa.array(grades)), _row, names_judges=True
     )
-    grades = map_own_scales(part, scales, levels, [], clip=False)[0].table["grade"].to_numpy()
+    grades = map_own_scales(part, scales, levels, [], clip=False).table["grade"].to_numpy()
     odd = np.flatnonzero(~np.isin(grades, range(levels)))
     if odd.size:
         row = int(odd[0])

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from zelo_ray.api.frames import convert_pools, is_dataset, is_frame
 from zelo_ray.api.settings import is_place
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input.columns import split_columns
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.input.stored_inputs import absolute_path, store_input, write_notes
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.records import Pool
@@ -49,7 +49,9 @@ def store_pools(
     out: str,
     columns: tuple[str, ...] = (),
     say: Callable[[str], None] = lambda _: None,
+    *,
     show: Sequence[str] = (),
+    show_metadata: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return the paths of pools: the given ones, or that of the file to which they are written.
 
@@ -60,6 +62,7 @@ def store_pools(
         columns: columns with other names, as ``ROLE=NAME``.
         say: called with each note on what was left out or made up.
         show: fields of queries that judges are shown.
+        show_metadata: fields of documents that judges are shown.
 
     Raises:
         InputError: it is none of these, or cannot be written as pools.
@@ -72,7 +75,7 @@ def store_pools(
     if not (is_tabular or isinstance(given, Mapping | Pool | list | tuple)):
         kind = type(given).__name__
         raise InputError(f"inputs: cannot be a {kind}; write paths, dicts, or a data frame")
-    data, notes = convert_pools(given, split_columns(columns), show)
+    data, notes = convert_pools(given, split_columns(columns), show, show_metadata)
     for line in notes:
         say(line)
     place = store_input(out, "pools", ".jsonl", data)
@@ -97,7 +100,8 @@ def with_pools(
     """
     if given is None:  # the config file or a variable may name them
         return settings
-    paths = store_pools(given, out, settings.columns, say, settings.show_query)
+    shown = {"show": settings.show_query, "show_metadata": settings.show_metadata}
+    paths = store_pools(given, out, settings.columns, say, **shown)
     columns = settings.columns if given_paths(given) else ()
     return settings.model_copy(update={name: paths, "columns": columns})
 

@@ -16,6 +16,7 @@ from zelo_ray.engine.durable import write_durably
 from zelo_ray.engine.learning import read_grades
 from zelo_ray.engine.ledger import FOLDER as REPLIES
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.pools import LineLimits, read_lines, shorten_error
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.judging import JudgingOptions
@@ -113,7 +114,7 @@ def _read_chosen(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
 def _chosen(place: str, shards: Sequence[str], options: JudgingOptions) -> str:
     """Return the file of examples that the best query makes."""
     grades_by_query: dict[str, dict[str, int]] = {}
-    for row in read_grades(place).to_pylist():
+    for row in read_grades(place, columns=split_columns(options.columns)).to_pylist():
         grades_by_query.setdefault(row["query_id"], {})[row["doc_id"]] = int(row["relevance"])
     candidates = list[tuple[tuple[bool, float, str], str]]()
     count, of = 0, ""

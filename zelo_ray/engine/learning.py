@@ -1,6 +1,6 @@
 """Learn the judges' errors from all judgments of a run, between two passes over them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import Stopped
-from zelo_ray.formats.interchange.truth import as_grades
-from zelo_ray.formats.labels import read_labels
+from zelo_ray.formats.columns import split_columns
+from zelo_ray.formats.judgments.labels import read_labels
+from zelo_ray.formats.judgments.qrels import as_grades
 from zelo_ray.formats.results import ResultsWriter, read_table, write_json
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
@@ -33,10 +34,10 @@ def read_human_grades(options: AnnotateOptions) -> pa.Table | None:
         InputError: they cannot be read.
     """
     human = getattr(options, "human", None)  # not every protocol takes them
-    return None if human is None else read_grades(human)
+    return None if human is None else read_grades(human, split_columns(options.columns))
 
 
-def read_grades(place: str) -> pa.Table:
+def read_grades(place: str, columns: Mapping[str, str]) -> pa.Table:
     """Read people's grades from 0 to 3, one a document: of several the lower median.
 
     Returns:
@@ -46,7 +47,7 @@ def read_grades(place: str) -> pa.Table:
     Raises:
         InputError: they cannot be read, or are no such grades.
     """
-    labels = read_labels(place)
+    labels = read_labels(place, columns)
     rows = labels.rows.sort_by([(name, "ascending") for name in ("query_id", "doc_id", "grade")])
     ids = rows.select(["query_id", "doc_id"])
     several = ids.group_by(ids.column_names, use_threads=False).aggregate([([], "count_all")])

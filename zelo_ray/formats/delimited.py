@@ -1,12 +1,13 @@
 """Read rows of text files: JSON lines, a JSON array, or a header and lines with commas or tabs.
 
-The beginning of the file decides: an object, an array, or anything else. In a file with a header
-every value is a text, and an empty cell is a missing value.
+In a file with a header every value is a text, and an empty cell is a missing value.
 """
 
 import csv
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -14,7 +15,7 @@ import orjson
 from zelo_ray.errors import InputError, UnreadableFile
 from zelo_ray.formats.files import open_for_reading, read_blocks, read_placed_lines
 from zelo_ray.formats.formulas import unguard_formula
-from zelo_ray.formats.pools import is_jsonl, shorten_error
+from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.tabbed import split_tabs, tab_rows
 from zelo_ray.formats.wording import counted
 
@@ -22,45 +23,47 @@ Row = tuple[str, dict[str, Any]]
 TAB = "\t"
 _SEPARATORS = (TAB, ",", ";")
 """The separators; the first that the header contains counts. Some spreadsheets write semicolons."""
-_RATINGS = ["doc_id", "score", "std_error", "comparisons", "rank", "wins"]
+_RATINGS = ("doc_id", "score", "std_error", "comparisons", "rank", "wins")
 """Header of a table that ``fit`` writes for people, with guarded texts (`guard_formula`)."""
 _LONGEST = 2**31 - 1
+_QUOTED = re.compile(rb'"[^"]*"')
+_DECLARED = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)", re.IGNORECASE)
 
 
-def read_text_rows(url: str) -> Iterator[Row]:
-    """Yield the place and the content of each row of a text file.
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The separator of the cells of a file, and the names of its columns; both may be empty."""
+
+    separator: str = ""
+    names: tuple[str, ...] = ()
+    is_declared: bool = False
+    """whether a line before the header says what the separator is, as Excel writes it"""
+
+
+def read_header(url: str) -> Header:
+    """Read the header of a file of cells; without a separator there are no names.
 
     Raises:
-        InputError: a row is not a JSON object, or has more or fewer columns than the header.
+        InputError: lines end with carriage returns alone, or the header cannot be parsed.
     """
-    if has_header(url):
-        return delimited_rows(url)
-    starts = first_line(url)[1].lstrip()[:1]
-    return json_array_rows(url) if starts == b"[" and not is_jsonl(url) else json_line_rows(url)
+    lines = read_placed_lines(url)
+    line = next(lines, ("", b""))[1]
+    if declared := declared_separator(line):
+        line = next(lines, ("", b""))[1]
+    mark = declared or separator_in(line)
+    return Header(mark, tuple(_split_header(url, line, mark)), bool(declared))
 
 
-def has_header(url: str) -> bool:
-    """Return whether the first line of a file names the columns, so that all values are texts."""
-    line = first_line(url)[1]
-    return not (is_jsonl(url) or line.lstrip().startswith((b"{", b"["))) and bool(
-        header_names(url, line)
-    )
+def separator_in(line: bytes) -> str:
+    """Return the first of the usual separators that a line contains, or ""."""
+    unquoted = _QUOTED.sub(b"", line)
+    return next((mark for mark in _SEPARATORS if mark.encode() in unquoted), "")
 
 
-def text_columns(url: str) -> list[str]:
-    """Return the names of the columns, as far as the first row shows them; [] if there are none."""
-    line = first_line(url)[1]
-    if line.lstrip().startswith((b"{", b"[")):
-        try:
-            return list(next((row for _, row in read_text_rows(url)), {}))
-        except InputError:  # such as qrels whose ids begin with a bracket
-            return []
-    return [] if is_jsonl(url) else header_names(url, line)
-
-
-def first_line(url: str) -> tuple[str, bytes]:
-    """Return the place and the bytes of the first line that is not blank; empty bytes if none."""
-    return next(read_placed_lines(url), (url, b""))
+def declared_separator(line: bytes) -> str:
+    """Return the separator that the first line of a file declares, such as ``sep=;``, or ""."""
+    match = _DECLARED.fullmatch(line.rstrip(b"\r\n"))
+    return match[1].decode() if match else ""
 
 
 def json_line_rows(url: str) -> Iterator[Row]:
@@ -81,6 +84,15 @@ def json_array_rows(url: str) -> Iterator[Row]:
         items = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as error:
         raise InputError(f"{url}: is not valid JSON ({error})") from None
+    yield from named_objects(url, items)
+
+
+def named_objects(url: str, items: Iterable[Any]) -> Iterator[Row]:
+    """Yield items of a JSON array that are objects, with their places.
+
+    Raises:
+        InputError: one is no object.
+    """
     for number, item in enumerate(items, 1):
         yield _object(f"{url}: item {number}", item)
 
@@ -97,18 +109,18 @@ def delimited_rows(url: str) -> Iterator[Row]:
     Raises:
         InputError: a row has more or fewer columns than the header, or a quote is wrong.
     """
-    head = first_line(url)[1]
-    names = header_names(url, head)
+    header = read_header(url)
+    names, mark = header.names, header.separator
     if len({*names}) < len(names):
         raise InputError(f"{url}: two columns have the same name ({', '.join(names)})")
-    headed, mark, guarded = False, _separator(head), names[-len(_RATINGS) :] == _RATINGS
+    guarded, before = names[-len(_RATINGS) :] == _RATINGS, 1 + header.is_declared
     # In a line with tabs a carriage return is text, even without quotes.
     texts = _decoded_lines(url, "\n" if mark == TAB else "")
     for number, cells in split_rows(url, texts, mark, len(names)):
         if not any(cells):
             continue
-        if not headed:
-            headed = True
+        if before:
+            before -= 1
         elif len(cells) != len(names):
             columns = counted(len(cells), "column")
             raise InputError(f"{url}:{number}: has {columns}, but the header has {len(names)}")
@@ -189,17 +201,8 @@ def _decoded_lines(url: str, end: str) -> Iterator[str]:
         number += block.count(b"\n")
 
 
-def _separator(line: bytes) -> str:
-    return next((mark for mark in _SEPARATORS if mark.encode() in line), "")
-
-
-def header_names(url: str, line: bytes) -> list[str]:
-    """Return the names of the columns in a header; an empty list if it has no separator.
-
-    Raises:
-        InputError: lines end with carriage returns alone, or the header cannot be parsed.
-    """
-    mark, text = _separator(line), line.decode("utf-8", "replace")
+def _split_header(url: str, line: bytes, mark: str) -> list[str]:
+    text = line.decode("utf-8", "replace")
     if not mark:
         return []
     if "\r" in text:

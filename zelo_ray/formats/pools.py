@@ -6,6 +6,7 @@ unknown keys are kept for the annotated output, and otherwise ignored.
 
 import contextlib
 import gzip
+import hashlib
 import io
 import json
 import lzma
@@ -229,6 +230,19 @@ def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
     return Line(file, number, raw, Pool(query["id"], query["query"], documents, session, about))
 
 
+def parse_pool(place: str, line: bytes) -> Pool:
+    """Parse a pool, whatever the size of its texts.
+
+    Raises:
+        InputError: it is invalid.
+    """
+    most = len(line)
+    parsed = parse_line(place, 0, line, LineLimits(most, most, most))
+    if parsed.pool is None:
+        raise InputError(f"{place}: {parsed.reason}")
+    return parsed.pool
+
+
 def _describe_error(error: ValidationError) -> str:
     """Describe the error in a line; for an id that is a number, also how to write it."""
     first, message = error.errors(include_url=False)[0], first_error(error)
@@ -292,6 +306,11 @@ def annotate_line(raw: bytes, scores: Mapping[str, Mapping[str, float]], *names:
         values = scores.get(document["id"], {})
         document.update({name: value for name, value in values.items() if math.isfinite(value)})
     return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def hash_id(kind: str, text: str) -> str:
+    """Make an id as a hash of a text."""
+    return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
 
 
 def shorten_error(error: BaseException) -> str:

@@ -27,7 +27,7 @@ from pydantic import (
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import file_stem, list_directory, open_for_reading, part_files
 from zelo_ray.formats.pools import is_jsonl
-from zelo_ray.formats.stored import read_table_rows
+from zelo_ray.formats.probe import probe
 from zelo_ray.records import first_error
 
 _HIGHEST = 3
@@ -164,7 +164,7 @@ def read_recording(source: str, digest: str) -> dict[str, Opinions]:
         raise InputError(f"{source}: has changed since the run began")
     opinions, first = defaultdict[str, Opinions](dict), dict[tuple[str, ...], str]()
     for table in _tables(source):
-        for place, row in read_table_rows(table):
+        for place, row in probe(table).rows():
             of, opinion = _row(place, row)
             about = (of.query_id, *opinion.doc_ids)
             if not of.key and first.setdefault((of.judge, *about), place) != place:

@@ -64,7 +64,7 @@ class ShownFields:
             fields = [e for e in dict.fromkeys([*self._having, *also]) if e not in LINE_FIELDS]
             nothing = "they have no field but their text"
             if self._noun == "document":
-                nothing += " (in a table, such fields are in a column metadata)"
+                nothing += " (a column of a table counts if it is called so)"
             has = f"fields are {', '.join(fields)}" if fields else nothing
             raise OptionError(
                 f"{source}: no {self._noun} has the field {name!r} of {self._option}; {has}"

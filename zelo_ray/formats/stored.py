@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError, UnreadableFile
-from zelo_ray.formats.delimited import read_text_rows, text_columns
 from zelo_ray.formats.files import open_for_reading, part_files
 from zelo_ray.formats.pools import shorten_error
 
@@ -187,20 +186,6 @@ def _check_values(url: str, table: pa.Table) -> pa.Table:
     except pa.ArrowInvalid as error:
         raise UnreadableFile(f"{url}: cannot be read ({shorten_error(error)})") from None
     return table
-
-
-def read_table_rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield place and content of each row of a Parquet file, or of one for `read_text_rows`.
-
-    Raises:
-        InputError: the file, or a row, cannot be read.
-    """
-    return parquet_rows(url) if url.endswith(".parquet") else read_text_rows(url)
-
-
-def read_column_names(url: str) -> list[str]:
-    """Return the names of the columns of a file for `rows`, as far as its first row shows them."""
-    return StoredTable(url).names if url.endswith(".parquet") else text_columns(url)
 
 
 def parquet_rows(

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
+from zelo_ray.options.command import COLUMNS, FILES, Columns, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place, check_url, split_name
 from zelo_ray.options.scales import Scale, parse_scales
 
@@ -45,6 +45,7 @@ class AgreeOptions(CommandOptions):
     runs: Annotated[tuple[Place, ...], FILES] = Field(
         (), description="runs to order by each judge's labels"
     )
+    columns: Columns = Field((), description=COLUMNS)
     out: Annotated[Place | None, FILES] = Field(None, description="write all tables there, too")
     levels: Annotated[int, _SCALE] = Field(
         4, ge=2, le=_MOST_LEVELS, description="grades of the scale, from 0"

@@ -4,7 +4,16 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING, CommandOptions, Numbers
+from zelo_ray.options.command import (
+    COLUMNS,
+    FILES,
+    JUDGING,
+    MONEY,
+    RUNNING,
+    Columns,
+    CommandOptions,
+    Numbers,
+)
 from zelo_ray.options.places import Place, Words
 
 
@@ -71,11 +80,7 @@ class AskingOptions(CommandOptions):
         None,
         description="for a run or qrels as input: the queries, in the same formats, or TREC topics",
     )
-    columns: Annotated[tuple[str, ...], FILES] = Field(
-        (),
-        description="columns of the input with other names, as ROLE=NAME: query_id, query, "
-        "doc_id, content, title, documents",
-    )
+    columns: Columns = Field((), description=COLUMNS)
     document_limit: Annotated[int | None, FILES] = Field(
         None, ge=2, description="take only the first N documents of each query"
     )

@@ -4,7 +4,7 @@ import difflib
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
@@ -72,6 +72,14 @@ class Numbers(BaseModel):
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise ValueError("does not fit in 64 bits")
         return value
+
+
+Columns = Annotated[tuple[str, ...], FILES]
+"""Names of columns, as ROLE=NAME, of files that call them otherwise than is usual."""
+COLUMNS = (
+    "columns with other names, as ROLE=NAME, such as query_id, query, doc_id, content, grade, "
+    "score, judge, a, b, winner; grade=NAME,NAME: a column a rater"
+)
 
 
 class CommandOptions(Numbers):

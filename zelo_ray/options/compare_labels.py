@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
+from zelo_ray.options.command import COLUMNS, FILES, Columns, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place
 
 _MEASURING = OptionGroup("measuring")
@@ -26,6 +26,7 @@ class CompareLabelsOptions(CommandOptions):
     bakeoff: Annotated[Place | None, FILES] = Field(
         None, description="--out of a bake-off, whose rankers are the runs"
     )
+    columns: Columns = Field((), description=COLUMNS)
     out: Annotated[Place | None, FILES] = Field(None, description="directory or URL for the tables")
     measure: Annotated[str, _MEASURING] = Field(
         "nDCG@10", description="for both, as ir_measures writes it"

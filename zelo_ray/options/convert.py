@@ -5,16 +5,16 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from zelo_ray.options.command import CommandOptions
+from zelo_ray.options.command import COLUMNS, Columns, CommandOptions
 from zelo_ray.options.places import Place
 
 _FROM = "the --out of annotate, annotated.jsonl, or BEIR or MTEB data"
 OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
     "pool": ("source", "corpus", "queries", "runs", "depth", "qrels"),
     "holes": ("truth", "runs", "depth", "pools", "corpus", "queries", "all"),
-    "qrels": ("source", "grades", "cut", "without_ambiguous", "decimals"),
+    "qrels": ("source", "grades", "cut", "without_ambiguous", "decimals", "quote_ids"),
     "train": ("source", "pools", "without_ambiguous"),
-    "run": ("source", "name"),
+    "run": ("source", "name", "quote_ids"),
     "beir": ("source", "pools", "decimals"),
     "mteb": ("source", "pools", "positive"),
     "fastchat": ("source", "answers", "votes", "pairs", "seed", "labels_out"),
@@ -82,6 +82,10 @@ class ConvertOptions(CommandOptions):
     without_ambiguous: bool = Field(
         False, description="leave out documents on which the panel disagrees"
     )
+    quote_ids: bool = Field(
+        False,
+        description="write blanks and other characters of ids that a TREC file loses as URLs do",
+    )
     name: str | None = Field(
         None,
         description="the run to take from a file with several; otherwise, the name of the new run",
@@ -93,12 +97,13 @@ class ConvertOptions(CommandOptions):
     pairs: int = Field(0, ge=0, description="how many of these pairs to draw, or 0 for all")
     seed: int = Field(0, description="determines every random choice")
     labels_out: Place | None = Field(None, description="file for the votes on these pools")
+    columns: Columns = Field((), description=COLUMNS)
     out: Place = Field(description="where to write, a path or URL; .gz and .zst are compressed")
 
     @classmethod
     def applicable_options(cls, given: Mapping[str, Any]) -> Collection[str]:
         """Return the options that the output format takes."""
-        return ["what", "out", *OPTIONS_OF_FORMAT.get(str(given.get("what")), ())]
+        return ["what", "out", "columns", *OPTIONS_OF_FORMAT.get(str(given.get("what")), ())]
 
     @model_validator(mode="after")
     def _fit_together(self) -> "ConvertOptions":

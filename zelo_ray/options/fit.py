@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
+from zelo_ray.options.command import FILES, Columns, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place
 
 _MODEL = OptionGroup("model")
@@ -26,7 +26,7 @@ class FitOptions(CommandOptions):
         "items, such as a and b, with preference (-1 to 1, negative: a is better), winner, or "
         "a_wins and b_wins; votes.parquet of annotate"
     )
-    columns: Annotated[tuple[str, ...], FILES] = Field(
+    columns: Columns = Field(
         (),
         description="columns with other names, as ROLE=NAME: query_id, judge, a, b, winner, loser, "
         "preference, a_wins, b_wins, ties, weight or swapped",
@@ -66,19 +66,6 @@ class FitOptions(CommandOptions):
         allow_inf_nan=False,
         description="score of the mean item, or of the reference (0; of elo 1000)",
     )
-
-    @property
-    def columns_by_role(self) -> dict[str, str]:
-        """Return the columns with other names, by role."""
-        return {role: name for role, _, name in (column.partition("=") for column in self.columns)}
-
-    @field_validator("columns")
-    @classmethod
-    def _are_named(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
-        for column in columns:
-            if not all(column.partition("=")):
-                raise ValueError(f"{column!r} is not of the form ROLE=NAME, such as a=home")
-        return columns
 
     @field_validator("out")
     @classmethod

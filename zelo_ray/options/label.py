@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
+from zelo_ray.options.command import COLUMNS, FILES, Columns, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place, Words, read_text_or_literal
 
 _SAMPLE = OptionGroup("the sample")
@@ -28,6 +28,7 @@ class LabelOptions(CommandOptions):
     pools: Annotated[tuple[Place, ...], FILES] = Field(
         (), description="the texts, in any format of annotate's input (default: the bake-off's)"
     )
+    columns: Columns = Field((), description=COLUMNS)
     csv: Annotated[Place | None, FILES] = Field(
         None, description="write the unjudged documents to a spreadsheet file; serve no page"
     )

@@ -13,7 +13,6 @@ class Scale:
 
     low: int
     high: int
-    ranks: bool = False
 
     def __str__(self) -> str:
         """Return the scale as users write it."""

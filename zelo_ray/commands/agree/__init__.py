@@ -25,9 +25,10 @@ from zelo_ray.commands.agree.verdicts import measure_verdicts
 from zelo_ray.commands.agree.voting import measure_voting
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import choose_coefficients
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import list_directory, read_record
-from zelo_ray.formats.interchange.all_judgments import AllJudgments, read_all_judgments
-from zelo_ray.formats.labels import read_grades_by_person
+from zelo_ray.formats.judgments.all_judgments import AllJudgments, read_all_judgments
+from zelo_ray.formats.probe import refuse_unused_columns
 from zelo_ray.formats.results import ResultsWriter, write_json
 from zelo_ray.formats.run_record import RUN, refuse_unfinished
 from zelo_ray.formats.stored import parquet_table
@@ -77,8 +78,9 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
     settings = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
     with TemporaryDirectory() as folder:
         sources = convert_own_runs(options.sources, folder)
-        settings["by_person"] = read_grades_by_person(options.human) if options.human else None
-        verdicts = read_all_judgments(sources, scales=options.scales, **settings)
+        columns = split_columns(options.columns)
+        refuse_unused_columns(columns, named_places(options))
+        verdicts = read_all_judgments(sources, scales=options.scales, columns=columns, **settings)
     verdicts = leave_out_examples(verdicts, options)
     notes = (*verdicts.notes, *note_seen_labels(verdicts, options))
     verdicts = replace(verdicts, notes=notes)
@@ -95,6 +97,12 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
                 files.add(name, table)
         write_json(options.out, "agree.json", record)
     return MeasuredAgreement(record, tables)
+
+
+def named_places(options: AgreeOptions) -> list[str]:
+    """Return all places of judgments and runs that the options name."""
+    sources = [split_name(source)[1] for source in options.sources]
+    return [*sources, *([options.human] if options.human else []), *options.runs]
 
 
 def _refuse_taken(options: AgreeOptions) -> None:

@@ -13,11 +13,13 @@ from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, estimate_share
 from zelo_ray.evaluation.agreement.length_bias import length_slope, length_terms
 from zelo_ray.evaluation.agreement.repeats import measure_repeats
-from zelo_ray.formats.interchange.all_judgments import HUMAN, OTHERS, AllJudgments
+from zelo_ray.formats.input import read_pools
 from zelo_ray.formats.interchange.pooling import columns
 from zelo_ray.formats.interchange.texts import read_texts
-from zelo_ray.formats.interchange.truth import TRUTH_FORMATS, probe_truth
+from zelo_ray.formats.judgments.all_judgments import HUMAN, OTHERS, AllJudgments
+from zelo_ray.formats.judgments.qrels import has_pools
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
+from zelo_ray.formats.probe import probe
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
@@ -140,13 +142,13 @@ class _GradeMatrix:
 
 def _read_texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Document]]:
     """Yield documents with the query id of their pool, or with "" if from a corpus."""
-    sight = probe_truth(url)
-    kind = next((kind for kind in TRUTH_FORMATS.values() if kind.matches(sight)), None)
-    shards = sight.names and not any(name.split(".")[0] == "corpus" for name in sight.names)
-    if {"query", "documents"} <= sight.columns or (shards and not kind):
+    source = probe(url)
+    has_corpus = any(name.split(".")[0] == "corpus" for name in source.names)
+    is_lines = source.kind == "broken" or (source.kind == "pools" and source.form == "lines")
+    if is_lines or (source.kind == "folder" and not has_corpus):
         yield from _read_pool_texts(url, bad)
-    elif kind and kind.pools:
-        for pool in kind.pools(url).pools:
+    elif has_pools(source) or source.kind in ("wide", "pools"):
+        for pool in read_pools(url).pools:
             yield from ((pool.query_id, document) for document in pool.documents)
     else:
         yield from (("", document) for document in read_texts(url, "corpus", wanted))

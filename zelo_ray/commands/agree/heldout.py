@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import AnchorError, InputError
 from zelo_ray.formats.files import list_directory, read_record
-from zelo_ray.formats.interchange.all_judgments import AllJudgments
-from zelo_ray.formats.interchange.truth import SCORES
-from zelo_ray.formats.labels import read_labels
+from zelo_ray.formats.judgments.all_judgments import AllJudgments
+from zelo_ray.formats.judgments.labels import read_labels
+from zelo_ray.formats.probe import RESULTS
 from zelo_ray.formats.run_record import RUN, run_directory
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
@@ -105,7 +105,7 @@ def _runs(options: AgreeOptions) -> Iterator[_Run]:
     for source in options.sources:
         name, url = split_name(source)
         place = run_directory(url)
-        pooled = url.rstrip("/").rpartition("/")[2] == SCORES
+        pooled = url.rstrip("/").rpartition("/")[2] == RESULTS
         run = read_record(f"{place}/{RUN}") if RUN in (list_directory(place) or ()) else {}
         if isinstance(run_options := run.get("options"), dict):
             yield _Run(name or url, place, pooled, run_options)

@@ -10,7 +10,7 @@ from zelo_ray.evaluation.agreement import (
     measure_agreement,
     ratings_of,
 )
-from zelo_ray.formats.interchange.all_judgments import HUMAN, PANEL, WITH_HUMAN, AllJudgments
+from zelo_ray.formats.judgments.all_judgments import HUMAN, PANEL, WITH_HUMAN, AllJudgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 

@@ -17,7 +17,7 @@ from zelo_ray.evaluation.agreement.pairs import (
     compare_raters,
 )
 from zelo_ray.evaluation.agreement.votes import Ballots, cross_votes
-from zelo_ray.formats.interchange.all_judgments import HUMAN, AllJudgments
+from zelo_ray.formats.judgments.all_judgments import HUMAN, AllJudgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 

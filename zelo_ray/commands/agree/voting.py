@@ -25,7 +25,7 @@ from zelo_ray.evaluation.agreement.votes import (
     judge_verdicts,
     panel_verdicts,
 )
-from zelo_ray.formats.interchange.all_judgments import OTHERS, PANEL, AllJudgments
+from zelo_ray.formats.judgments.all_judgments import OTHERS, PANEL, AllJudgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 

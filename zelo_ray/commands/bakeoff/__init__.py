@@ -33,7 +33,7 @@ from zelo_ray.evaluation.measures import (
 )
 from zelo_ray.evaluation.significance import evaluate_rankers, label_draws
 from zelo_ray.formats.interchange.suspicious_scores import find_doubts
-from zelo_ray.formats.labels import PeoplesLabels
+from zelo_ray.formats.judgments.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
 
 __all__ = [

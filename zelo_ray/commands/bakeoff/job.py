@@ -6,7 +6,7 @@ If all rankers are run files, Ray does not start.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -47,19 +47,21 @@ from zelo_ray.engine.ledger import Damaged, salt_of
 from zelo_ray.engine.preflight import check_spending, refuse_small_cap
 from zelo_ray.errors import InputError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.input.stored_inputs import read_notes
-from zelo_ray.formats.interchange.runs import read_runs
-from zelo_ray.formats.interchange.truth import (
+from zelo_ray.formats.judgments.labels import PeoplesLabels, read_labels
+from zelo_ray.formats.judgments.qrels import (
     digest_judgments,
     holds_texts,
     pools_file_of_truth,
-    read_truth,
+    read_qrels,
 )
-from zelo_ray.formats.labels import PeoplesLabels, read_labels
+from zelo_ray.formats.matching_ids import explain_mismatch, ids_by_text, rename_queries
 from zelo_ray.formats.pools import Line, LineLimits, find_shards, read_lines
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.run_record import RUN, last_record, record_start
+from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
@@ -114,25 +116,24 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
     options = resolve_inputs(
         _use_truth_as_pools(options), absolute_place(options.out), watch.say, "pools"
     )
-    options = with_absolute_places(options)
+    options, columns = with_absolute_places(options), split_columns(options.columns)
     parse_measures(options.measures)
     rankers = {ranker.name: ranker for ranker in build_rankers(options, os.environ, run_id=run_id)}
     if not rankers and not options.runs:
         raise OptionError("no rankers: name --rerankers, such as original bm25, or --runs FILE")
     with claim_output(options, watch, "bakeoff"):
-        table = read_truth(options.truth)
-        labels = read_labels(options.human) if options.human else None
+        table = read_qrels(options.truth, columns)
+        labels = read_labels(options.human, columns) if options.human else None
         digest, changed = _check_truth_changes(options, table, labels)
         runs = [
-            MeasuredRanker(name, run) for name, run in read_runs(options.runs, ranks=True).items()
+            MeasuredRanker(name, run)
+            for name, run in read_runs(options.runs, ranks=True, columns=columns).items()
         ]
-        baseline_name, baseline = (
-            options.baseline,
-            _baseline(options, [*rankers, *(e.name for e in runs)]),
-        )
+        baseline = _baseline(options, [*rankers, *(e.name for e in runs)])
         runs.extend(baseline)
-        baseline_name = baseline[0].name if baseline else baseline_name
+        baseline_name = baseline[0].name if baseline else options.baseline
         _refuse_duplicate_names([*rankers], [entry.name for entry in runs])
+        table, labels = _match_ids(table, labels, runs, (raw_options, options), watch)
         judged = find_truth_run(options.truth)
         kinship = _find_families(judged.judges if judged else (), rankers, runs, options)
         wants_pools = rankers or options.pools or options.slices or options.write_annotated
@@ -147,14 +148,9 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         timer.lap("read")
         if shards:
             table = _truth_with_pools(table, census, watch)
-        if rankers:
-            salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
-            record_start(options.out, RUN, _record(options, run_id))
-            places = frozenset((file, number) for file, number, _ in census.places)
-            contestants = _AskedRankers(arm_options, shards, places, run_id)
-            ranked = _rank_all(contestants, options, census.planned, watch, timer)
-        else:
-            ranked = _AskedResults([])
+        places = frozenset((file, number) for file, number, _ in census.places)
+        asked = _AskedRankers(arm_options, shards, places, run_id)
+        ranked = _rank_asked(asked, options, census.planned, watch, timer)
         ranked.rankers.extend(runs)
         measured = options.model_copy(update={"baseline": baseline_name})
         table, own_cautions = _remove_own(
@@ -164,10 +160,8 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         outcome = measure(Truth(table), ranked.rankers, measured, fields, labels, cautions=cautions)
         guard_against_self_preference(outcome, kinship, judged, measured)
         outcome.truth_digest, outcome.damaged = digest, ranked.damaged
-        outcome.possibly_billed, outcome.uncounted = (
-            sum_possibly_billed(options.ledger_dir),
-            sum_uncounted(options.ledger_dir),
-        )
+        outcome.possibly_billed = sum_possibly_billed(options.ledger_dir)
+        outcome.uncounted = sum_uncounted(options.ledger_dir)
         timer.lap("measure")
         write_outcome(options.out, outcome)
         if options.write_annotated:
@@ -198,6 +192,52 @@ def _find_families(
     }
     who |= {entry.name: entry.name for entry in runs}
     return find_family_overlap(judges, who, options.families)
+
+
+def _match_ids(
+    table: pa.Table,
+    labels: PeoplesLabels | None,
+    runs: Sequence[MeasuredRanker],
+    options: tuple[BakeoffOptions, BakeoffOptions],
+    watch: Watch,
+) -> tuple[pa.Table, PeoplesLabels | None]:
+    """Give queries that are known by their texts alone the ids that they have in the pools.
+
+    Say which runs have no id of the truth.
+
+    Args:
+        table: the truth.
+        labels: of people.
+        runs: which are changed.
+        options: as given, which may name a file of queries; and with all inputs converted to pools.
+        watch: gets messages.
+
+    Returns:
+        The truth and the labels.
+    """
+    raw_options, read = options
+    tables = [table, *(entry.run for entry in runs), *([labels.rows] if labels else [])]
+    ids = ids_by_text(tables, lambda: _any_shards(read, ()), raw_options.queries)
+    for entry in runs:
+        entry.run = rename_queries(entry.run, ids)
+    if labels:
+        labels = replace(labels, rows=rename_queries(labels.rows, ids))
+    table = rename_queries(table, ids)
+    _say_mismatches(table, runs, read.truth, watch)
+    return table, labels
+
+
+def _say_mismatches(
+    truth: pa.Table, runs: Sequence[MeasuredRanker], place: str, watch: Watch
+) -> None:
+    """Say which runs share no query, or no document of a query, with the truth, and why."""
+    for entry in runs:
+        for name, noun in (("query_id", "query"), ("doc_id", "document")):
+            ids, others = (pc.unique(each[name]) for each in (entry.run, truth))
+            if len(ids) and not pc.any(pc.is_in(ids, value_set=others)).as_py():
+                why = explain_mismatch(entry.name, ids.to_pylist(), place, others.to_pylist())
+                watch.say(f"no {noun} of {entry.name} is in the truth: {why}")
+                break
 
 
 def _check_truth_changes(
@@ -261,7 +301,7 @@ def _use_truth_as_pools(options: BakeoffOptions) -> BakeoffOptions:
     )
     if texts and holds_texts(options.truth):
         pools = (options.truth,)
-    for name in ("columns", "corpus", "queries"):
+    for name in ("corpus", "queries"):
         if getattr(options, name) and not pools:
             raise OptionError(f"--{name} needs --pools; name some, or leave it out")
     return options if pools == options.pools else options.model_copy(update={"pools": pools})
@@ -288,7 +328,7 @@ def _baseline(options: BakeoffOptions, rankers: Sequence[str]) -> list[MeasuredR
             raise OptionError(f"--baseline: {name} is the only ranker; name --runs or --rerankers")
         return []
     try:
-        runs = read_runs([name], ranks=True)
+        runs = read_runs([name], ranks=True, columns=split_columns(options.columns))
     except InputError as error:
         hint = f"there are {', '.join(rankers)}{did_you_mean(name, rankers)}"
         raise OptionError(
@@ -318,10 +358,14 @@ def _count_pools(
     For slices, the fields of each query are added to ``fields``.
     """
     query_ids = set(pc.unique(table["query_id"]).to_pylist())
+    pool_ids = set[str]()
     counts = {name: _count(*ranker) for name, ranker in rankers.items() if ranker[0].judge}
 
     def wanted(line: Line) -> bool:
-        if line.pool is None or line.pool.query_id not in query_ids:
+        if line.pool is None:
+            return False
+        pool_ids.add(line.pool.query_id)
+        if line.pool.query_id not in query_ids:
             return False
         if options.slices:
             fields[line.pool.query_id] = query_fields(line)
@@ -335,8 +379,10 @@ def _count_pools(
             metadata=options.show_metadata,
         )
     except InputError as error:
-        example = f"{len(query_ids):,} queries, such as {min(query_ids)!r}"
-        raise InputError(f"{error}; no query of the truth: it has {example}") from None
+        if not pool_ids:
+            raise
+        why = explain_mismatch("the input", pool_ids, options.truth, query_ids)
+        raise InputError(f"no query of the input is in the truth: {why}") from error
     names = sorted({name for record in fields.values() for name in record})
     if unknown := [name for name in options.slices if name not in names]:
         has = f"they have {', '.join(names)}" if names else "they have none"
@@ -366,6 +412,21 @@ def _truth_with_pools(table: pa.Table, census: InputCount, watch: Watch) -> pa.T
         watch.say(f"{held - census.pools:,} queries of the truth have no pool, and are left out")
     ids = pa.array([query_id for *_, query_id in census.places], pa.string())
     return table.filter(pc.is_in(table["query_id"], ids))
+
+
+def _rank_asked(
+    asked: _AskedRankers,
+    options: BakeoffOptions,
+    planned: Mapping[str, int],
+    watch: Watch,
+    timer: Timer,
+) -> _AskedResults:
+    """Ask the rankers, if there are any; record before that the run has begun."""
+    if not asked.rankers:
+        return _AskedResults([])
+    salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
+    record_start(options.out, RUN, _record(options, asked.run_id))
+    return _rank_all(asked, options, planned, watch, timer)
 
 
 def _rank_all(

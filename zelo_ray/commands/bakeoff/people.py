@@ -30,7 +30,7 @@ from zelo_ray.evaluation.people.error_forecast import forecast_error
 from zelo_ray.evaluation.people.frame import TOP, Frame, Ints, build_frame, label_sizes
 from zelo_ray.evaluation.people.student_tests import compare_with_labels
 from zelo_ray.evaluation.significance import FEWEST, compare_pairs
-from zelo_ray.formats.labels import PeoplesLabels
+from zelo_ray.formats.judgments.labels import PeoplesLabels
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Comparison, Estimate, Mean

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.errors import InputError, ZeloError, format_error
 from zelo_ray.formats.files import list_directory, read_record
-from zelo_ray.formats.interchange.truth import with_error
+from zelo_ray.formats.judgments.grades import with_error
 from zelo_ray.formats.results import read_table
 from zelo_ray.formats.run_record import RUN, run_directory
 from zelo_ray.formats.tables import schema_of, table_of

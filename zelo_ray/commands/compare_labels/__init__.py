@@ -17,12 +17,16 @@ from zelo_ray.commands.compare_labels.leaderboards import (
 from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import list_directory
-from zelo_ray.formats.interchange.graded import has_grades, read_graded
-from zelo_ray.formats.interchange.runs import read_runs, without_ranks
+from zelo_ray.formats.input import read_pools
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
-from zelo_ray.formats.interchange.truth import detect_format, read_pools, read_truth
+from zelo_ray.formats.judgments.graded import has_grades, read_graded
+from zelo_ray.formats.judgments.qrels import has_pools, read_qrels
+from zelo_ray.formats.matching_ids import explain_mismatch
+from zelo_ray.formats.probe import probe, refuse_unused_columns
 from zelo_ray.formats.results import ResultsWriter, write_json
+from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import CompareLabelsOptions
@@ -47,7 +51,9 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
     if options.out and not _TAKEN.isdisjoint(list_directory(options.out) or ()):
         raise OptionError(f"{options.out} holds other results; name another --out")
     measure = parse_measure(options.measure)
-    old, new = read_truth(options.old), read_truth(options.new)
+    columns = split_columns(options.columns)
+    refuse_unused_columns(columns, [options.old, options.new, *options.runs])
+    old, new = (read_qrels(place, columns) for place in (options.old, options.new))
     ranked = _runs(options)
     runs = without_ranks(ranked)
     notes = [*describe_doubts(ranked, measure.cutoff, ties=True), *_overlap(old, new, options)]
@@ -120,7 +126,7 @@ def _leaderboard_counts(leaderboards: Leaderboards) -> dict[str, Any]:
 def _runs(options: CompareLabelsOptions) -> dict[str, pa.Table]:
     if options.bakeoff:
         return read_runs([f"{options.bakeoff.rstrip('/')}/runs.parquet"])
-    return read_runs(options.runs, ranks=True)
+    return read_runs(options.runs, ranks=True, columns=split_columns(options.columns))
 
 
 def _grades(url: str, labels: pa.Table) -> pa.Table:
@@ -152,9 +158,8 @@ def _overlap(old: pa.Table, new: pa.Table, options: CompareLabelsOptions) -> lis
     sides = {"old": _query_ids(old), "new": _query_ids(new)}
     ids = sides["old"] & sides["new"]
     if not ids:
-        has = zip((options.old, options.new), sides.values(), strict=True)
-        few = "; ".join(f"{place} has {_few(queries)}" for place, queries in has)
-        raise InputError(f"no query has both old and new labels: {few}")
+        why = explain_mismatch(options.old, sides["old"], options.new, sides["new"])
+        raise InputError(f"no query has both old and new labels: {why}")
     notes = [
         f"{counted(len(side - ids), 'query has', 'queries have')} {which} labels only, left out: "
         f"{_few(side - ids)}"
@@ -190,7 +195,7 @@ def _with_texts(
     contradictions: list[Contradiction], options: CompareLabelsOptions
 ) -> list[Contradiction]:
     """Add the beginning of each document to the contradictions, if the labels come with texts."""
-    side = next((url for url in (options.new, options.old) if detect_format(url)[1].pools), None)
+    side = next((url for url in (options.new, options.old) if has_pools(probe(url))), None)
     if side is None or not contradictions:
         return contradictions
     ids = {(row.query_id, row.doc_id) for row in contradictions}

@@ -9,8 +9,10 @@ from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.preflight import files_to_judge
 from zelo_ray.errors import InputError
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.input import resolve_inputs
+from zelo_ray.formats.matching_ids import explain_mismatch
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import CompareProtocolsOptions
@@ -49,7 +51,9 @@ def collect_items(
         watch: gets messages.
         choose: whether the choice of examples is stored with the ledger.
     """
-    people = read_people(options.human, options.people, options.turn)
+    people = read_people(
+        options.human, options.people, options.turn, split_columns(options.columns)
+    )
     options = resolve_inputs(options, folder, watch.say)
     shards = find_shards(options.inputs, options.out)
     shards, rejected = files_to_judge(options.model_copy(update={"out": folder}), shards, watch)
@@ -108,10 +112,9 @@ def _no_item(
             f"{options.human}: of {about} {len(met_pairs):,} (such as {met_pairs[0]!r}) are in the "
             "input, but none of them has a pair of documents that people judged"
         )
-    return (
-        f"{options.human}: none of {about} (such as {min(people.query_ids)!r}) is among the "
-        f"{census.pools:,} of the input (such as {census.places[0][2]!r})"
-    )
+    ids = (query_id for _, _, query_id in census.places)
+    why = explain_mismatch(options.human, people.query_ids, "the input", ids)
+    return f"{options.human}: none of {about} is among the {census.pools:,} of the input: {why}"
 
 
 def pools_file(folder: str) -> str:

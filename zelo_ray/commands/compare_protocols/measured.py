@@ -25,7 +25,7 @@ from zelo_ray.evaluation.agreement.pairs import (
     agreement_with_people,
     compare_raters,
 )
-from zelo_ray.formats.interchange.all_judgments import HUMAN
+from zelo_ray.formats.judgments.all_judgments import HUMAN
 from zelo_ray.formats.results import ResultsWriter, read_table
 from zelo_ray.formats.tables import schema_of, table_of
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -16,8 +17,8 @@ from zelo_ray.evaluation.agreement.pairs import (
     verdict_ratings,
 )
 from zelo_ray.evaluation.agreement.votes import encode_votes, judge_verdicts
-from zelo_ray.formats.interchange import all_judgments
-from zelo_ray.formats.interchange.scales import check_preferences
+from zelo_ray.formats.judgments import all_judgments
+from zelo_ray.formats.judgments.scales import check_preferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,12 @@ class People:
                 yield Item(query_id, a, b, A_BETTER if grades[a] > grades[b] else B_BETTER)
 
 
-def read_people(url: str, pattern: str | None = None, turn: int | None = None) -> People:
+def read_people(
+    url: str,
+    pattern: str | None = None,
+    turn: int | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> People:
     """Read people's judgments from a file: votes on pairs, grades by row, or qrels of any kind.
 
     Several people's votes on a pair become one verdict, as in `agree`; several grades of a
@@ -85,16 +91,15 @@ def read_people(url: str, pattern: str | None = None, turn: int | None = None) -
         url: where it is.
         pattern: use only people whose name matches it.
         turn: of FastChat's rows, use only those of this turn.
+        columns: by role, the name of a column that is not called as is usual.
 
     Raises:
         InputError: its format is unknown, a row is invalid, there is no judgment, or it has no
             turns.
     """
-    part = all_judgments.read_people(url, pattern, turn)
+    part = all_judgments.read_people(url, pattern, turn, columns)
     if turn is not None and not part.is_of_turn:
         raise InputError(f"{url}: {all_judgments.NO_TURN}")
-    if not len(part.table):
-        raise InputError(f"{url}: no judgments of people")
     return (
         People(_words(check_preferences(part)), {})
         if part.votes

@@ -3,19 +3,20 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import chain
 
 import pyarrow as pa
 
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats import fastchat
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import file_stem
-from zelo_ray.formats.input import InputOptions, pools_of
+from zelo_ray.formats.input import InputOptions, pools_of, read_pools
 from zelo_ray.formats.input.long import ConversionNotes
 from zelo_ray.formats.input.stored_inputs import pool_to_line
-from zelo_ray.formats.interchange import beir, fastchat, llamahub, mteb, train, trec
+from zelo_ray.formats.interchange import beir, llamahub, mteb, train, trec
 from zelo_ray.formats.interchange.compared_pairs import label_lines
-from zelo_ray.formats.interchange.graded import read_absolute, read_cut_grades, read_graded
 from zelo_ray.formats.interchange.pooling import columns, find_unjudged, pool_candidates
-from zelo_ray.formats.interchange.runs import read_runs, without_ranks
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.interchange.texts import (
     FilledPools,
@@ -24,19 +25,20 @@ from zelo_ray.formats.interchange.texts import (
     read_texts,
     write_lines,
 )
-from zelo_ray.formats.interchange.truth import (
-    TRUTH_FORMATS,
-    pools_file_of_truth,
-    probe_truth,
-    read_pools,
-    read_truth,
-)
 from zelo_ray.formats.interchange.unjudged_pools import UnjudgedPools, pool_lines
+from zelo_ray.formats.judgments.graded import read_absolute, read_cut_grades, read_graded
+from zelo_ray.formats.judgments.qrels import (
+    has_pools,
+    pools_file_of_truth,
+    read_qrels,
+)
 from zelo_ray.formats.pools import find_shards
+from zelo_ray.formats.probe import probe, refuse_unused_columns
+from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.formats.wording import printable
 from zelo_ray.options import ConvertOptions
 
-_TREC_RUN_COLUMNS = 6
+_WITHOUT_TEXTS = ("run", "trec run", "grades", "trec qrels", "beir qrels")
 _POOL_DEPTH, _HOLES_DEPTH = 100, 10
 
 
@@ -48,6 +50,8 @@ def convert(options: ConvertOptions) -> str:
         InputError: an input cannot be read.
         Unwritable: the format cannot represent the data.
     """
+    places = [options.source, options.truth, options.qrels, options.corpus, options.queries]
+    refuse_unused_columns(_columns(options), [*filter(None, places), *options.runs])
     return _MAKERS[options.what](options)
 
 
@@ -67,14 +71,17 @@ def _pool(options: ConvertOptions) -> str:
 def _read_candidates(options: ConvertOptions) -> FilledPools:
     source = options.source
     if source and not options.runs:
-        return read_pools(source)
+        return read_pools(source, _columns(options))
     corpus, queries = options.corpus or source, options.queries or source
-    judged = read_truth(options.qrels) if options.qrels else None
+    judged = read_qrels(options.qrels, _columns(options)) if options.qrels else None
     if not (corpus and queries and (options.runs or options.qrels)):
         raise OptionError(
             "convert pool needs FROM (a collection), or --corpus, --queries and --runs or --qrels"
         )
-    depth, runs = options.depth or _POOL_DEPTH, read_runs(options.runs, ranks=True)
+    depth, runs = (
+        options.depth or _POOL_DEPTH,
+        read_runs(options.runs, ranks=True, columns=_columns(options)),
+    )
     pools = pool_candidates(without_ranks(runs), depth, judged)
     wanted = {doc_id for ranks in pools.values() for doc_id in ranks}
     filled = make_filled_pools(
@@ -87,23 +94,31 @@ def _is_other_input(options: ConvertOptions) -> bool:
     """Return whether the source is an input of annotate without judgments or without texts."""
     if not options.source or options.runs:
         return False
-    sight = probe_truth(options.source)
-    return not any(kind.pools and kind.matches(sight) for kind in TRUTH_FORMATS.values())
+    return not has_pools(probe(options.source))
 
 
 def _convert_input(options: ConvertOptions) -> str:
     """Convert any other input of `annotate` to pools; return a summary."""
     leftovers = ConversionNotes()
     settings = InputOptions(
-        options.corpus, options.queries, {}, options.command_line("what", "source")
+        options.corpus, options.queries, _columns(options), options.command_line("what", "source")
     )
     _, pools = pools_of([options.source], settings, leftovers)
-    number = write_lines(options.out, (pool_to_line(pool).rstrip(b"\n") for pool in pools))
+    first = next(pools, None)
+    if first is None:
+        raise InputError(
+            "; ".join([f"{options.source}: no query has a document", *leftovers.to_lines()])
+        )
+    lines = (pool_to_line(pool).rstrip(b"\n") for pool in chain([first], pools))
+    number = write_lines(options.out, lines)
     return _lines(f"{number:,} pools: {options.out}", *leftovers.to_lines())
 
 
 def _holes(options: ConvertOptions) -> str:
-    truth, runs = read_truth(options.truth), read_runs(options.runs)
+    truth, runs = (
+        read_qrels(options.truth, _columns(options)),
+        read_runs(options.runs, columns=_columns(options)),
+    )
     depth = options.depth or _HOLES_DEPTH
     table = pa.concat_tables([find_unjudged(truth, name, run, depth) for name, run in runs.items()])
     work = UnjudgedPools(truth, table)
@@ -123,10 +138,15 @@ def _qrels(options: ConvertOptions) -> str:
     if options.cut:
         labels = read_cut_grades(options.source, options.cut)
     else:
-        labels = (read_graded if options.grades else read_truth)(options.source)
+        labels = (
+            read_graded(options.source)
+            if options.grades
+            else read_qrels(options.source, _columns(options))
+        )
     qrels, note = _drop_ambiguous(options, labels)
     if not len(qrels):
         raise InputError(f"{options.source} has no judgments to write")
+    qrels = trec.quote_ids(qrels) if options.quote_ids else qrels
     trec.write_qrels(options.out, qrels, options.decimals)
     return _lines(f"{len(qrels):,} judgments: {options.out}", *note)
 
@@ -153,14 +173,19 @@ def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table,
 
 def _run(options: ConvertOptions) -> str:
     source, name = options.source, options.name
-    sight = probe_truth(source)
-    if len(sight.line.split()) >= _TREC_RUN_COLUMNS or "run" in sight.columns:
-        runs = read_runs([source])
+    content = probe(source)
+    if content.kind in ("trec run", "run"):
+        runs = read_runs([source], columns=_columns(options))
     else:
-        runs = {file_stem(source): read_truth(source).rename_columns({"relevance": "score"})}
+        runs = {
+            file_stem(source): read_qrels(source, _columns(options)).rename_columns(
+                {"relevance": "score"}
+            )
+        }
     if len(runs) > 1 and name not in runs:
         raise OptionError(f"{source} holds several runs; --name one of them: {', '.join(runs)}")
     run_name, table = (name, runs[name]) if name in runs else next(iter(runs.items()))
+    table = trec.quote_ids(table) if options.quote_ids else table
     trec.write_run(options.out, name or run_name, table)
     return _lines(f"{len(table):,} lines of the run {name or run_name}: {options.out}")
 
@@ -209,10 +234,19 @@ def _write_compared(
 
 def _read_labelled_pools(options: ConvertOptions) -> tuple[FilledPools, pa.Table]:
     """Read pools and judgments, from one place or two."""
-    qrels = read_truth(options.source)
+    qrels = read_qrels(options.source, _columns(options))
     if not options.pools:
-        return read_pools(options.source), qrels
-    return FilledPools([pool for _, pool in pool_lines(find_shards(options.pools))], []), qrels
+        source = probe(options.source)
+        if source.kind in _WITHOUT_TEXTS:
+            raise InputError(f"{options.source}: holds no texts: give --pools")
+        return read_pools(options.source, _columns(options)), qrels
+    filled = [read_pools(place, _columns(options)) for place in options.pools]
+    pools = [pool for each in filled for pool in each.pools]
+    return FilledPools(pools, [note for each in filled for note in each.notes]), qrels
+
+
+def _columns(options: ConvertOptions) -> dict[str, str]:
+    return split_columns(options.columns)
 
 
 def _lines(*lines: str) -> str:

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from zelo_ray.commands.fit.comparisons import COMPARISONS, Comparisons, read_comparisons
 from zelo_ray.errors import InputError
 from zelo_ray.fitting.identifiability import Unrated, UnratedReason
 from zelo_ray.fitting.outcomes import Games, Ints, OutcomeModel
 from zelo_ray.fitting.ratings import FittedRatings, rate
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.formulas import guard_formula
-from zelo_ray.formats.interchange.comparisons import COMPARISONS, Comparisons, read_comparisons
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.fit import FitOptions, format_of_file
 
@@ -64,7 +65,7 @@ def fit(options: FitOptions) -> Fitted:
         OptionError: an unknown role of a column.
         InputError: the comparisons cannot be read or used, or no query has scores.
     """
-    comparisons = read_comparisons(options.source, options.columns_by_role)
+    comparisons = read_comparisons(options.source, split_columns(options.columns))
     left_out = f"{counted(comparisons.missing, 'row')} without an answer left out"
     fitted = fit_comparisons(comparisons, options, (left_out,) if comparisons.missing else ())
     if not len(fitted.scores):

@@ -20,8 +20,8 @@ from zelo_ray.commands.label.spreadsheet import read_sheet, write_sheet
 from zelo_ray.commands.label.store import Answers, now
 from zelo_ray.engine.lock import claim_folder, remove_folders_if_refused
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import PersonsAnswer
-from zelo_ray.formats.labels import grades_table, read_labels
+from zelo_ray.formats.judgments.answers import PersonsAnswer
+from zelo_ray.formats.judgments.labels import grades_table, read_labels
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.label import LabelOptions
 

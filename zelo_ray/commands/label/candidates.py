@@ -12,10 +12,13 @@ from zelo_ray.evaluation.measures import Truth, linear_of, parse_measure, rank_r
 from zelo_ray.evaluation.people.correctable_measures import select_correctable
 from zelo_ray.evaluation.people.frame import build_frame, label_sizes
 from zelo_ray.evaluation.people.sampling_design import Floats
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import read_record
-from zelo_ray.formats.interchange.runs import read_runs
-from zelo_ray.formats.interchange.truth import digest_judgments, read_truth
+from zelo_ray.formats.judgments.qrels import digest_judgments, pools_file_of_truth, read_qrels
+from zelo_ray.formats.matching_ids import ids_by_text, rename_queries
+from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.run_record import RUN, refuse_unfinished
+from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.stored import StoredTable
 from zelo_ray.options.bakeoff import BakeoffOptions
 
@@ -58,7 +61,11 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
         contest, BakeoffOptions.model_validate(run["options"]), run.get("folder", "")
     )
     measured = pc.unique(StoredTable(f"{root}/metrics.parquet").read(["query_id"])["query_id"])
-    table = read_truth(options.truth)
+    table = read_qrels(options.truth, split_columns(options.columns))
+    digest = digest_judgments(table)
+    pools = options.pools or (pools_file_of_truth(options.truth) or "",)
+    ids = ids_by_text([table], lambda: find_shards([*filter(None, pools)]))
+    table = rename_queries(table, ids)
     truth = Truth(table.filter(pc.is_in(table["query_id"], pa.array(measured))))
     measures, scores = map(parse_measure, run["summary"]["measures"]), truth.kind == "scores"
     chosen = select_correctable(measures, scores=scores)[0][0]
@@ -74,7 +81,6 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
     if gate := run["summary"].get("gate"):
         terms["baseline"] = gate[0]["baseline"]  # a ranker's name, also where a run file was given
     options = options.model_copy(update=terms)
-    digest = digest_judgments(table)
     return Candidates(
         *(names, frame.doc_ids, label_sizes(frame), str(chosen), tuple(runs), options),
         truth=digest,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from zelo_ray.commands.label.store import Answers, now
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import Pair, PersonsAnswer
+from zelo_ray.formats.judgments.answers import Pair, PersonsAnswer
 
 _OPEN_SECONDS = 600.0
 

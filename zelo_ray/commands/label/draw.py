@@ -31,11 +31,13 @@ from zelo_ray.engine.durable import write_durably
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import parse_measure
 from zelo_ray.evaluation.people.sampling_design import priorities, sample_threshold
-from zelo_ray.formats.answers import ANSWERS, Pair, current_answers, read_answers
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.interchange.truth import has_changed
-from zelo_ray.formats.labels import DOCUMENTS, SAMPLE_RECORD, pairs_in_table
+from zelo_ray.formats.judgments.answers import ANSWERS, Pair, current_answers, read_answers
+from zelo_ray.formats.judgments.labels import DOCUMENTS, pairs_in_table
+from zelo_ray.formats.judgments.qrels import has_changed
+from zelo_ray.formats.probe import SAMPLE_RECORD
 from zelo_ray.formats.results import write_json, write_text
 from zelo_ray.formats.run_record import RUN, run_directory
 from zelo_ray.formats.stored import StoredTable
@@ -93,7 +95,9 @@ def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[Samp
     else:
         table = old
     if options.pools:
-        settings = InputOptions(show=tuple(about["show_query"] or ()))
+        settings = InputOptions(
+            columns=split_columns(options.columns), show=tuple(about["show_query"] or ())
+        )
         inputs = convert_inputs(options.pools, options.out, settings)
         for line in inputs.lines():
             say(line)

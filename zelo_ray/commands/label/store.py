@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zelo_ray.engine.durable import sync_folder
-from zelo_ray.formats.answers import (
+from zelo_ray.formats.judgments.answers import (
     ANSWERS,
     CurrentAnswers,
     PersonsAnswer,

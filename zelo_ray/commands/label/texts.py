@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import Pair
-from zelo_ray.formats.interchange.truth import pools_file_of_truth
+from zelo_ray.formats.judgments.answers import Pair
+from zelo_ray.formats.judgments.qrels import pools_file_of_truth
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.bakeoff import BakeoffOptions

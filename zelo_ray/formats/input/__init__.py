@@ -1,13 +1,16 @@
 """Recognise the input of users by its content, and turn it into JSON lines of pools."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
+from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError, UnreadableFile
+from zelo_ray.formats.columns import split_columns
+from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.input import assistants, long, wide
 from zelo_ray.formats.input.collection import (
     Collection,
@@ -16,30 +19,43 @@ from zelo_ray.formats.input.collection import (
     pools_as_lines,
     read_missing_texts,
 )
-from zelo_ray.formats.input.columns import split_columns
 from zelo_ray.formats.input.input_options import InputOptions
 from zelo_ray.formats.input.kinds import DetectedFile, Kind, detect_kind, missing_texts_error
 from zelo_ray.formats.input.long import ConversionNotes, Pool, note_single_documents
 from zelo_ray.formats.input.places import Places, find_places
-from zelo_ray.formats.input.probe import FileProbe, probe_file
 from zelo_ray.formats.input.stored_inputs import (
     find_conversion,
     hash_sources,
+    pool_to_line,
     record_conversion,
     store_pools,
     write_folder_notes,
     write_notes,
 )
-from zelo_ray.formats.interchange import mteb
+from zelo_ray.formats.interchange import llamahub, mteb
+from zelo_ray.formats.interchange.texts import FilledPools
+from zelo_ray.formats.judgments.grades import NO_COLUMNS
+from zelo_ray.formats.judgments.qrels import read_judged_pools
 from zelo_ray.formats.own_query import drop_own_queries
-from zelo_ray.formats.pools import find_shards, is_jsonl
+from zelo_ray.formats.pools import find_shards, is_jsonl, parse_pool
+from zelo_ray.formats.probe import FileProbe, probe, refuse_unused_columns
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.asking import AskingOptions
+from zelo_ray.options.places import split_name
 
 RANKED: frozenset[Kind] = frozenset({"run", "qrels"})
 """Kinds that say which documents are candidates, and hold no texts."""
-__all__ = ["ConvertedInputs", "InputOptions", "convert_inputs", "pools_of", "resolve_inputs"]
-_VERSION = 2
+__all__ = [
+    "ConvertedInputs",
+    "InputOptions",
+    "convert_inputs",
+    "pools_of",
+    "read_pools",
+    "resolve_inputs",
+]
+_VERSION = 3
+_JUDGMENTS = ("truth", "human", "runs")
+"""The options that name files beside the pools, whose columns may be named, too."""
 Asking = TypeVar("Asking", bound=AskingOptions)
 
 
@@ -85,14 +101,22 @@ def resolve_inputs(
         OptionError: it lacks texts and no option names them, or it lacks a field to be shown.
     """
     patterns: tuple[str, ...] = getattr(options, name)
+    others = [place for name in _JUDGMENTS for place in _places(getattr(options, name, None))]
+    columns = split_columns(options.columns)
+    files = find_places(patterns, out).files if patterns and columns else ()
+    if others := [*others, *(files if len(files) > 1 else ())]:
+        texts = [place for place in (options.corpus, options.queries) if place]
+        refuse_unused_columns(columns, dict.fromkeys([*others, *files, *texts]))
     if not patterns:
         return options
     request = InputOptions(
         options.corpus,
         options.queries,
-        split_columns(options.columns),
+        columns,
         options.command_line(name),
         options.show_query,
+        options.show_metadata,
+        beside_others=bool(others),
     )
     pools = convert_inputs(patterns, out, request)
     for line in pools.lines(keep=keep):
@@ -101,8 +125,14 @@ def resolve_inputs(
         if unused := [f"--{n}" for n in ("corpus", "queries") if getattr(options, n)]:
             say(f"not used, since the input holds its texts: {', '.join(unused)}")
         return options
-    plain = {"corpus": None, "queries": None, "columns": ()}
+    plain = {"corpus": None, "queries": None}
     return options.model_copy(update={name: pools.places, **plain})
+
+
+def _places(option: str | Sequence[str] | None) -> list[str]:
+    """Return the places that an option names, without their names."""
+    places = [option] if isinstance(option, str) else [*(option or ())]
+    return [place if list_directory(place) else split_name(place)[1] for place in places]
 
 
 def convert_inputs(
@@ -126,14 +156,15 @@ def convert_inputs(
     if not held and not places.folders:
         as_named = shards == find_shards(patterns, out)
         return ConvertedInputs(tuple(patterns) if as_named else tuple(shards), tuple(notes))
-    sources = [*(folder.url for folder in places.folders), *(file.probe.url for file in held)]
+    sources = [*(folder.url for folder in places.folders), *(file.probe.place for file in held)]
     texts = [url for url in (input_options.corpus, input_options.queries) if url]
     told_of = (
         _VERSION,
         input_options.corpus,
         input_options.queries,
         input_options.columns,
-        *input_options.show,
+        input_options.show,
+        input_options.show_metadata,
     )
     mark = hash_sources([*sources, *texts], out, *told_of)
     if made := find_conversion(out, mark):
@@ -152,7 +183,7 @@ def _write_pools(
     """Write pools from input of other kinds; return their path, and messages."""
     notes, names = ConversionNotes(), [name for file in held for name in file.probe.names]
     what, pools = make_pools(folders, held, input_options, notes)
-    source = [*(folder.url for folder in folders), *(file.probe.url for file in held)][0]
+    source = [*(folder.url for folder in folders), *(file.probe.place for file in held)][0]
     pools = ShownFields(input_options.show).count_passing(
         note_single_documents(pools, notes), source, names
     )
@@ -163,6 +194,27 @@ def _write_pools(
     write_notes(place, messages[1:])
     record_conversion(out, mark, place, messages)
     return place, messages
+
+
+def read_pools(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> FilledPools:
+    """Read the pools of a place of any kind that holds texts, in memory.
+
+    Args:
+        place: judgments with texts, or an input of `annotate`.
+        columns: by role, the name of a column that is not called as is usual.
+
+    Raises:
+        InputError: it holds no texts, or something in it is wrong.
+        OptionError: its texts are in other files.
+    """
+    if not has_magic(place) and (judged := read_judged_pools(probe(place))) is not None:
+        return judged
+    notes = ConversionNotes()
+    pools = [
+        parse_pool(f"{place}: pool {number}", pool_to_line(pool))
+        for number, pool in enumerate(pools_of([place], InputOptions(columns=columns), notes)[1], 1)
+    ]
+    return FilledPools(pools, notes.to_lines())
 
 
 def pools_of(
@@ -180,12 +232,12 @@ def pools_of(
 
 
 def probe_or_broken(file: str) -> FileProbe:
-    """Probe a file; take a truncated one for JSON lines of which some are invalid."""
+    """FileProbe a file; take a truncated one for JSON lines of which some are invalid."""
     try:
-        return probe_file(file)
+        return probe(file)
     except UnreadableFile:
         if is_jsonl(file):
-            return FileProbe(file, "broken")
+            return FileProbe(file, "broken", "broken")
         raise
 
 
@@ -208,7 +260,7 @@ def _probe_places(
     if places.folders:
         return [], held
     held = _without_ranked(held, places, shards)
-    shards += [file.probe.url for file in held if file.kind == "pools"]
+    shards += [file.probe.place for file in held if file.kind == "pools"]
     return sorted(shards, key=files.index), [file for file in held if file.kind != "pools"]
 
 
@@ -220,19 +272,17 @@ def _without_ranked(
     Raises:
         InputError: such a file was named.
     """
-    of_pools = [*shards, *(source.probe.url for source in held if source.kind not in RANKED)]
+    of_pools = [*shards, *(source.probe.place for source in held if source.kind not in RANKED)]
     files = list[DetectedFile]()
     for file in held:
         if not of_pools or file.kind not in RANKED:
             files.append(file)
             continue
-        url = file.probe.url
+        url = file.probe.place
         if not places.files[url]:
             others = f"{url} and {of_pools[0]} are of different kinds"
             raise InputError(f"{others}; give one kind at a time")
-        places.leave(
-            InputError(f"{url}: is {file.kind_name}, and other files there hold pools"), url
-        )
+        places.leave(InputError(f"{url}: holds {file.kind_name}, and other files there pools"), url)
     return files
 
 
@@ -243,13 +293,13 @@ def _is_pools(file: str, input_options: InputOptions) -> bool:
         return False
 
 
-def _detect_file(sight: FileProbe, input_options: InputOptions) -> DetectedFile:
-    return detect_kind(sight, input_options.columns_of_input(sight.names))
+def _detect_file(source: FileProbe, input_options: InputOptions) -> DetectedFile:
+    return detect_kind(source, input_options.columns_of_input(source))
 
 
-def _refuse_empty(sight: FileProbe) -> None:
-    if sight.form == "broken" and not is_jsonl(sight.url):
-        raise InputError(f"{sight.url}: holds nothing that can be read")
+def _refuse_empty(source: FileProbe) -> None:
+    if source.form == "broken" and not is_jsonl(source.place):
+        raise InputError(f"{source.place}: holds nothing that can be read")
 
 
 def _detect_files(
@@ -263,20 +313,20 @@ def _detect_files(
     for file in files:
         form = ""
         try:
-            sight = probe_or_broken(file)
-            form = sight.form
+            source = probe_or_broken(file)
+            form = source.form
             if places.files[file]:
-                _refuse_empty(sight)
-            held.append(_detect_file(sight, input_options))
+                _refuse_empty(source)
+            held.append(_detect_file(source, input_options))
         except InputError as error:
             if places.files[file]:
                 places.leave(error, file)
             elif form == "lines":
-                held.append(DetectedFile(sight, "pools", {}))
+                held.append(DetectedFile(source, "pools", {}))
                 strange[file] = error
             else:
                 raise
-    if strange and not any(e.kind == "pools" and e.probe.url not in strange for e in held):
+    if strange and not any(e.kind == "pools" and e.probe.place not in strange for e in held):
         raise next(iter(strange.values()))
     places.refuse_if_empty()
     return held
@@ -295,8 +345,8 @@ def make_pools(
         OptionError: texts are missing.
     """
     kinds = dict.fromkeys(file.kind for file in held)
-    runs = [file.probe.url for file in held if file.kind == "run"]
-    judged = [file.probe.url for file in held if file.kind == "qrels"]
+    runs = [file.probe.place for file in held if file.kind == "run"]
+    judged = [file.probe.place for file in held if file.kind == "qrels"]
     texts = input_options
     if folders:
         url = folders[0].url
@@ -313,7 +363,9 @@ def make_pools(
             _pools_of_folder(f, input_options, notes) for f in folders
         )
     if folders:
-        first, second = ([place.url for place in folders] + [place.probe.url for place in held])[:2]
+        first, second = ([place.url for place in folders] + [place.probe.place for place in held])[
+            :2
+        ]
         raise InputError(f"{first} and {second} are of different kinds; give one kind at a time")
     what = " and ".join(dict.fromkeys(file.kind_name for file in held))
     of_kinds = ([file for file in held if file.kind == kind] for kind in kinds)
@@ -344,7 +396,10 @@ def _pools_of_files(
     first = held[0]
     if first.kind == "mteb":
         for file in held:
-            yield from pools_as_lines(mteb.read_rows(file.probe.url, input_options.show)[0], notes)
+            yield from pools_as_lines(mteb.read_rows(file.probe, input_options.show)[0], notes)
+    elif first.kind == "llamahub":
+        for file in held:
+            yield from pools_as_lines(llamahub.make_example_pools(file.probe.place)[0], notes)
     elif first.kind == "assistants":
         rows = chain.from_iterable(e.probe.rows() for e in held)
         yield from assistants.make_assistant_pools(rows, notes, input_options.show)
@@ -352,7 +407,12 @@ def _pools_of_files(
         for file in held:
             name = file.columns.get("documents", "documents")
             yield from wide.make_wide_pools(
-                file.probe.rows(), name, file.columns, notes, input_options.show
+                file.probe.rows(),
+                name,
+                file.columns,
+                notes,
+                input_options.show,
+                show_metadata=input_options.show_metadata,
             )
     else:
         yield from _pools_of_rows(held, input_options, notes)
@@ -366,14 +426,16 @@ def _pools_of_rows(
     for file in held:
         _refuse_lacking(file, input_options, input_options.command)
         if file.columns.keys() != columns.keys():
-            raise InputError(f"{file.probe.url}: has other columns than {held[0].probe.url}")
+            raise InputError(f"{file.probe.place}: has other columns than {held[0].probe.place}")
     fields = long.query_field_columns(input_options.show)
     tables = []
     for file in held:
-        wanted = {**file.columns, **fields}
+        shown = [name for name in input_options.show_metadata if name in file.probe.names]
+        wanted = {**file.columns, **fields, **long.document_field_columns(shown)}
         rows = file.probe.rows([*dict.fromkeys(wanted.values())])
-        tables.append(long.gather_columns(rows, wanted).select([*columns, *fields]))
-    table = pa.concat_tables(tables)
+        are_cells = file.probe.texts_alone
+        tables.append(long.gather_columns(rows, wanted, are_cells=are_cells))
+    table = pa.concat_tables(tables, promote_options="default")
     input_options.refuse_missing_columns([name for source in held for name in source.probe.names])
     more = (
         ("queries",)
@@ -381,6 +443,6 @@ def _pools_of_rows(
         else ()
     )
     texts = read_missing_texts(
-        input_options, {*held[0].missing_options, *more}, table, held[0].probe.url
+        input_options, {*held[0].missing_options, *more}, table, held[0].probe.place
     )
-    yield from long.make_long_pools(table, held[0].probe.url, notes, texts)
+    yield from long.make_long_pools(table, held[0].probe.place, notes, texts)

@@ -17,11 +17,6 @@ from zelo_ray.formats.interchange.texts import has_visible_text
 Key = tuple[str, ...]
 
 
-def is_conversation(first: Mapping[str, Any]) -> bool:
-    """Return whether a row is a session of one assistant."""
-    return isinstance(first.get("conversation"), list)
-
-
 @dataclass(frozen=True, slots=True)
 class _Turn:
     place: str

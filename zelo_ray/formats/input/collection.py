@@ -12,10 +12,8 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.input.input_options import InputOptions, Part
 from zelo_ray.formats.input.long import ConversionNotes, Pool, TextsById
-from zelo_ray.formats.input.probe import probe_file
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.pooling import Candidates, pool_candidates, top_ranks
-from zelo_ray.formats.interchange.runs import read_runs, without_ranks
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.interchange.texts import (
     FilledPools,
@@ -25,15 +23,15 @@ from zelo_ray.formats.interchange.texts import (
     make_filled_pools,
     query_row,
 )
-from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.own_query import left_out_field
 from zelo_ray.formats.pools import has_data_ending, unpacked_name
+from zelo_ray.formats.probe import CORPUS_NAMES, QUERIES_NAMES, first_name_part, probe
 from zelo_ray.formats.run_record import RUN
+from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.records import Document
 
 DEPTH = 100
-_CORPUS = ("corpus", "docs", "documents", "collection")
-_QUERIES = ("queries", "topics")
 _RUNS = (".run", ".trec", ".res")
 _OF: Mapping[Part, str] = {"corpus": "doc_id", "queries": "query_id"}
 _OTHER: Mapping[Part, Part] = {"corpus": "queries", "queries": "corpus"}
@@ -56,16 +54,11 @@ class Collection:
         return self.ranked or bool(self.runs or self.judged)
 
 
-def first_name_part(name: str) -> str:
-    """Return the first part of a file's name, in lower case."""
-    return name.split(".", maxsplit=1)[0].lower()
-
-
 def find_collection(url: str) -> Collection | None:
     """Return the collection (BEIR, MTEB or ``ir_datasets`` export) in a folder, or None."""
     names = list_directory(url)
     stems = {first_name_part(name) for name in names or ()}
-    if names is None or stems.isdisjoint(_CORPUS) or stems.isdisjoint(_QUERIES):
+    if names is None or stems.isdisjoint(CORPUS_NAMES) or stems.isdisjoint(QUERIES_NAMES):
         return None
     root = url.rstrip("/")
     runs = [
@@ -74,8 +67,8 @@ def find_collection(url: str) -> Collection | None:
     runs = [n for n in runs if first_name_part(n) != "qrels"]
     ranked = "top_ranked" in stems and list_directory(f"{root}/top_ranked") != []
     parts = {
-        *_CORPUS,
-        *_QUERIES,
+        *CORPUS_NAMES,
+        *QUERIES_NAMES,
         "qrels",
         "top_ranked",
         *(first_name_part(n) for n in runs if not ranked),
@@ -108,7 +101,7 @@ def make_collection_pools(collection: Collection) -> FilledPools:
 def _of_parts(collection: Collection) -> FilledPools:
     request = InputOptions(collection.url, collection.url)
     if collection.ranked:
-        return beir.read_pools(collection.url)
+        return beir.read_beir_pools(collection.url)
     if collection.runs:
         return make_run_pools(collection.runs, (), request)
     if collection.judged:
@@ -134,7 +127,7 @@ def make_run_pools(
     """Make pools of runs, to a depth, and of judgments, in an order that does not reveal these."""
     rankings = read_runs(runs, ranks=True)
     tables = without_ranks(rankings)
-    qrels = read_truth(judged[0]) if judged else None
+    qrels = read_qrels(judged[0]) if judged else None
     if judged[1:]:
         raise InputError(f"{judged[1]}: there are judgments in {judged[0]} already; name one file")
     pools = fill_candidates(
@@ -212,7 +205,7 @@ def guess_text_files(url: str) -> tuple[str, str]:
         names = []
     prefix = f"{folder}/" if folder else ""
     urls = []
-    for usual, word in ((_CORPUS, "CORPUS"), (_QUERIES, "QUERIES")):
+    for usual, word in ((CORPUS_NAMES, "CORPUS"), (QUERIES_NAMES, "QUERIES")):
         matches = [name for name in names if first_name_part(name) in usual]
         urls.append(f"{prefix}{matches[0]}" if matches else word)
     return urls[0], urls[1]
@@ -221,6 +214,6 @@ def guess_text_files(url: str) -> tuple[str, str]:
 def _judged(collection: Collection) -> pa.Table:
     name = collection.judged[0].rpartition("/")[2]
     is_file = list_directory(collection.judged[0]) is None and name.count(".") > 0
-    if is_file and probe_file(collection.judged[0]).form == "qrels":
-        return read_truth(collection.judged[0])
-    return beir.read_qrels(collection.url)
+    if is_file and probe(collection.judged[0]).kind == "trec qrels":
+        return read_qrels(collection.judged[0])
+    return beir.read_beir_qrels(collection.url)

@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.input.wide import INSIDE
 from zelo_ray.formats.interchange.texts import columns_in, read_texts
+from zelo_ray.formats.matching_ids import explain_mismatch
+from zelo_ray.formats.probe import FileProbe
 from zelo_ray.options.command import did_you_mean
 from zelo_ray.records import Document
 
@@ -27,13 +30,27 @@ class InputOptions:
     command: str = ""
     show: tuple[str, ...] = ()
     """fields of queries that judges are shown"""
+    show_metadata: tuple[str, ...] = ()
+    """fields of documents that judges are shown"""
+    beside_others: bool = False
+    """whether columns may be those of other files, such as judgments"""
 
-    def columns_of_input(self, names: Collection[str]) -> dict[str, str]:
-        """Return the named columns that the input must have: files of texts may have the others."""
+    def columns_of_input(self, source: FileProbe) -> dict[str, str]:
+        """Return the named columns that a file must have.
+
+        Files of texts or of judgments may have the others; fields of documents in a list count.
+        """
         elsewhere = {
             role for part, roles in _ROLES.items() for role in roles.values() if getattr(self, part)
         }
-        return {r: n for r, n in self.columns.items() if n in names or r not in elsewhere}
+        inside = INSIDE if source.kind in ("wide", "pools") else ()
+        return {
+            role: name
+            for role, name in self.columns.items()
+            if name in source.names
+            or role in inside
+            or (role not in elsewhere and not self.beside_others)
+        }
 
     def texts(self, part: Part, wanted: Collection[str] | None = None) -> Iterator[Document]:
         """Yield the documents or queries, read from the columns that the user named.
@@ -78,13 +95,11 @@ class InputOptions:
             InputError: none of the ids is there.
         """
         wanted, place = frozenset(ids), getattr(self, part)
-        held = iter(self.texts(part))
-        first = next(held, None)
-        if first is None or first.id in wanted or any(text.id in wanted for text in held):
+        held = {text.id for text in self.texts(part)}
+        if not held or not held.isdisjoint(wanted):
             return
-        message = (
-            f"no id of {source} is in {place}: {source} has {min(wanted)!r}, "
-            f"{place} has {first.id!r}"
+        message = f"no id of {source} is in {place}: " + explain_mismatch(
+            source, wanted, str(place), held
         )
         swapped = any(text.id in others for text in self.texts(part))
         more = "; are --corpus and --queries swapped?" if swapped else ""

@@ -1,6 +1,5 @@
 """Make pools of rows with one document each, gathered in Arrow columns."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,16 +14,19 @@ from zelo_ray.formats.interchange.pooling import category_codes
 from zelo_ray.formats.interchange.query_fields import merge_fields, select_fields
 from zelo_ray.formats.interchange.texts import has_visible_text, with_title
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
-from zelo_ray.formats.pools import LINE_FIELDS
+from zelo_ray.formats.pools import LINE_FIELDS, hash_id
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document
 
 Pool = dict[str, Any]
 _ROWS = 2**16
 _IDS = ("query_id", "doc_id", "session_id")
+_STRIPPED = (*_IDS, "query")
 _SHOWN = 3
 _ABOUT = "query."
 """What the roles of columns begin with that hold a field of the query."""
+_OF_DOCUMENT = "document."
+"""What the roles of columns begin with that hold a field of the document."""
 
 
 @dataclass(slots=True)
@@ -66,14 +68,23 @@ def query_field_columns(names: Iterable[str]) -> dict[str, str]:
     return {f"{_ABOUT}{name}": name for name in names if name not in LINE_FIELDS}
 
 
+def document_field_columns(names: Iterable[str]) -> dict[str, str]:
+    """Map roles to the columns with further fields of the document, for `gather_columns`."""
+    return {f"{_OF_DOCUMENT}{name}": name for name in names}
+
+
 def gather_columns(
-    rows: Iterable[tuple[str, Mapping[str, Any]]], columns: Mapping[str, str]
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
+    columns: Mapping[str, str],
+    *,
+    are_cells: bool = False,
 ) -> pa.Table:
     """Gather the wanted columns of rows by role: ids and texts as text, metadata as JSON.
 
     Args:
         rows: where each stands, and the row.
         columns: by role, the name of its column.
+        are_cells: whether they are cells, around whose ids and queries blanks do not count.
 
     Raises:
         InputError: an id or a text is of another type.
@@ -84,6 +95,8 @@ def gather_columns(
     for number, (place, row) in enumerate(rows, 1):
         for role, name in columns.items():
             value = row.get(name)
+            if are_cells and role in _STRIPPED and isinstance(value, str):
+                value = value.strip() or None
             held[role].append(None if value is None else _cell(place, role, name, value))
         if number % _ROWS == 0:
             batches.append(pa.record_batch(held, schema=schema))
@@ -191,15 +204,15 @@ def _document(row: Mapping[str, Any], what: str, texts: TextsById) -> Pool | Non
         return None
     if doc_id == "" or (doc_id is None and "doc_id" in row):
         raise InputError(f"{what}: row {row['row']} has no doc_id")
-    metadata = {**document.metadata, **json.loads(row.get("metadata") or "{}")}
+    shown = {
+        role.removeprefix(_OF_DOCUMENT): value
+        for role, value in row.items()
+        if role.startswith(_OF_DOCUMENT) and value
+    }
+    metadata = {**document.metadata, **json.loads(row.get("metadata") or "{}"), **shown}
     entry: Pool = {"id": doc_id or hash_id("d", document.content), "content": document.content}
     entry |= {"metadata": metadata} if metadata else {}
     return entry | ({"score": row["score"]} if row.get("score") is not None else {})
-
-
-def hash_id(kind: str, text: str) -> str:
-    """Make an id as a hash of a text."""
-    return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
 
 
 def note_single_documents(pools: Iterable[Pool], left: ConversionNotes) -> Iterator[Pool]:
@@ -232,7 +245,7 @@ def id_text(value: Any) -> str | None:
 def _cell(place: str, role: str, name: str, value: Any) -> Any:
     if role == "score":
         return _score(value)
-    if role.startswith(_ABOUT):
+    if role.startswith((_ABOUT, _OF_DOCUMENT)):
         return select_fields({name: value}, (name,)).get(name)
     if role == "metadata":
         return _metadata(value)

@@ -4,35 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input.columns import NAMES
-from zelo_ray.formats.input.long import ConversionNotes, Pool, hash_id, id_text
+from zelo_ray.formats.columns import IDS, NAMES, value_of
+from zelo_ray.formats.input.long import ConversionNotes, Pool, id_text
 from zelo_ray.formats.interchange.query_fields import DESCRIBED, other_fields, select_fields
-from zelo_ray.formats.interchange.roles import normalize_name
 from zelo_ray.formats.interchange.texts import has_visible_text, with_title
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
+from zelo_ray.formats.pools import hash_id
+from zelo_ray.formats.probe import is_pool
 
-_OWN = {"query": ("query", "text"), "query_id": ("id", "_id")}
-_OF_QUERY = {name for names in _OWN.values() for name in names} | {
-    *NAMES["query_id"],
-    *NAMES["query"],
-    "metadata",
-}
-_IDS_WITHIN = (*NAMES["doc_id"], "id", "_id")
-
-
-def is_wide(first: Mapping[str, Any], name: str | None) -> bool:
-    """Return whether a row has all documents of a query in one column."""
-    value = first.get(name) if name else None
-    return isinstance(value, list) or (isinstance(value, Mapping) and _texts_in(value) is not None)
-
-
-def is_pool(row: Mapping[str, Any]) -> bool:
-    """Return whether a row is a pool in the form that `annotate` reads, good or bad."""
-    query = row.get("query")
-    if not isinstance(query, Mapping):
-        return False
-    in_form = "query" in query or not {"text", "_id", "qid"} & query.keys()
-    return in_form and ("documents" in row or not any(isinstance(v, list) for v in row.values()))
+_OF_QUERY = {*IDS, "text", *NAMES["query_id"], *NAMES["query"], "metadata"}
+INSIDE = ("doc_id", "content", "title")
+"""The roles of columns that may be fields of the documents of a list."""
 
 
 def make_wide_pools(
@@ -41,6 +23,8 @@ def make_wide_pools(
     columns: Mapping[str, str],
     left: ConversionNotes,
     show: Sequence[str] = (),
+    *,
+    show_metadata: Sequence[str] = (),
 ) -> Iterator[Pool]:
     """Yield the pools of such rows, in their order.
 
@@ -51,6 +35,7 @@ def make_wide_pools(
         left: what is left out.
         show: further columns to keep of the query; its description and narrative are kept anyway,
             and so are all fields of a query that is an object.
+        show_metadata: further fields to keep of each document, as its metadata.
 
     Raises:
         InputError: a row has no query, or a document is neither text nor object.
@@ -66,7 +51,7 @@ def make_wide_pools(
         if not query["id"]:
             left.made_up["queries have no ids: each gets a hash of its text as id"] = None
             query["id"] = hash_id("q", query["query"])
-        candidates = _documents(place, row.get(documents), left)
+        candidates = _documents(place, row.get(documents), columns, left, show_metadata)
         if candidates:
             yield {"query": query, "documents": candidates}
         else:
@@ -81,8 +66,8 @@ def _query(
     about = select_fields(row, (*DESCRIBED, *show))
     if isinstance(query, Mapping):
         about |= other_fields(query, _OF_QUERY)
-        id_ = _value(query, (*_OWN["query_id"], *NAMES["query_id"])) or id_
-        query = _value(query, (*_OWN["query"], *NAMES["query"]))
+        id_ = value_of(query, "query_id", "id") or id_
+        query = value_of(query, "query", "query", "text")
     if isinstance(query, list) and all(isinstance(text, str) for text in query):
         query = "\n".join(query)
     if not isinstance(query, str | None):
@@ -93,7 +78,13 @@ def _query(
     return {"id": id_text(id_) or "", "query": query or "", **fields, **about}
 
 
-def _documents(place: str, value: Any, notes: ConversionNotes) -> list[Pool]:
+def _documents(
+    place: str,
+    value: Any,
+    columns: Mapping[str, str],
+    notes: ConversionNotes,
+    show_metadata: Sequence[str],
+) -> list[Pool]:
     if isinstance(value, Mapping):  # columns in place of rows, as some data sets have them
         value = _transposed(value)
     if (isinstance(value, str) and value) or not isinstance(value, Iterable | None):
@@ -101,9 +92,10 @@ def _documents(place: str, value: Any, notes: ConversionNotes) -> list[Pool]:
         raise InputError(f"{place}: the documents are a {kind}; write a list, even of one document")
     documents: dict[str, Pool] = {}
     for item in value or ():
-        document = _document(place, item)
+        document = _document(place, item, columns, show_metadata)
         if document is None:
-            notes.note_left_out("documents without a text", place)
+            has = f" (fields {', '.join(item)})" if isinstance(item, Mapping) else ""
+            notes.note_left_out("documents without a text", f"{place}{has}")
             continue
         if not document["id"]:
             notes.made_up["documents have no ids: each gets a hash of its text as id"] = None
@@ -119,18 +111,19 @@ def _documents(place: str, value: Any, notes: ConversionNotes) -> list[Pool]:
     return [*documents.values()]
 
 
-def _document(place: str, item: Any) -> Pool | None:
+def _document(
+    place: str, item: Any, columns: Mapping[str, str], show_metadata: Sequence[str]
+) -> Pool | None:
     if isinstance(item, str) or item is None:
         return {"id": "", "content": item} if has_visible_text(item or "") else None
     if not isinstance(item, Mapping):
         kind = type(item).__name__
         raise InputError(f"{place}: a document is a {kind}; write texts, or objects of id and text")
     inner = item.get("doc")
-    held = {**item, **inner} if isinstance(inner, Mapping) else item
-    content, title = _value(held, NAMES["content"]), _value(held, NAMES["title"])
+    held = {**_without_doc(item), **inner} if isinstance(inner, Mapping) else item
+    id_, content, title = (_field(held, role, columns) for role in INSIDE)
     if not isinstance(content, str) or not has_visible_text(content):
         return None
-    id_ = _value(held, _IDS_WITHIN)
     refuse_lossy_id(place, "a document's id", id_)
     doc_id = id_text(id_) or ""
     document = with_title(doc_id, title if isinstance(title, str) else "", content)
@@ -138,7 +131,8 @@ def _document(place: str, item: Any) -> Pool | None:
     if not isinstance(fields, Mapping):
         kind = type(fields).__name__
         raise InputError(f"{place}: the metadata of a document is a {kind}; write an object")
-    metadata = {**document.metadata, **_without_nulls(fields)}
+    shown = select_fields(held, show_metadata)
+    metadata = {**document.metadata, **shown, **_without_nulls(fields)}
     entry: Pool = {"id": doc_id, "content": document.content}
     entry |= {"metadata": metadata} if metadata else {}
     score = held.get("score")
@@ -146,15 +140,16 @@ def _document(place: str, item: Any) -> Pool | None:
     return entry | ({"score": score} if is_number else {})
 
 
-def _value(held: Mapping[str, Any], usual: Iterable[str]) -> Any:
-    """Return the value under the first of some usual names that is present, or None."""
-    values = {normalize_name(name): value for name, value in held.items() if value is not None}
-    return next((values[name] for name in usual if name in values), None)
+def _without_doc(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name != "doc"}
 
 
-def _texts_in(columns: Mapping[str, Any]) -> str | None:
-    lists = [name for name, value in columns.items() if isinstance(value, list)]
-    return next((name for name in lists if normalize_name(name) in NAMES["content"]), None)
+def _field(held: Mapping[str, Any], role: str, columns: Mapping[str, str]) -> Any:
+    """Return a field of a document: the one that the user named, else one that is usual, or id."""
+    if columns.get(role, role) in held:
+        return held[columns.get(role, role)]
+    value = value_of(held, role)
+    return held.get("id", held.get("_id")) if value is None and role == "doc_id" else value
 
 
 def _transposed(columns: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -32,15 +32,14 @@ from zelo_ray.formats.interchange.texts import (
 )
 from zelo_ray.formats.interchange.trec import format_numbers
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
-from zelo_ray.formats.stored import read_column_names, read_table_rows
+from zelo_ray.formats.probe import BEIR_QRELS_COLUMNS, probe
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
 
-QRELS_COLUMNS = ("query-id", "corpus-id", "score")
 _Row = tuple[str, str, float, float]
 
 
-def read_qrels(url: str) -> pa.Table:
+def read_beir_qrels(url: str) -> pa.Table:
     """Read the judgments of a collection, or of one file of judgments.
 
     Returns:
@@ -58,7 +57,7 @@ def read_queries(url: str) -> dict[str, Document]:
     return index_by_id(read_texts(url, "queries"))
 
 
-def read_pools(url: str) -> FilledPools:
+def read_beir_pools(url: str) -> FilledPools:
     """Read a pool for each query: its candidates as they are ranked, else its judged documents.
 
     A note warns of ranks in which the relevant documents stand first in every query, as in data
@@ -66,10 +65,10 @@ def read_pools(url: str) -> FilledPools:
     """
     names, notes = {name.split(".")[0] for name in list_directory(url) or ()}, []
     if "top_ranked" not in names or list_directory(f"{url.rstrip('/')}/top_ranked") == []:
-        candidates = pool_candidates({}, 0, read_qrels(url))
+        candidates = pool_candidates({}, 0, read_beir_qrels(url))
     else:
         candidates = _top_ranked(url)
-        if "qrels" in names and _reveals_truth(candidates, read_qrels(url)):
+        if "qrels" in names and _reveals_truth(candidates, read_beir_qrels(url)):
             notes = [
                 "relevant documents come first in every query: this is not a first-stage ranking"
             ]
@@ -108,8 +107,8 @@ def _judged(file: str) -> Iterator[_Row]:
         next(read_placed_lines(file), (file, b"")) if not file.endswith(".parquet") else (file, b"")
     )
     head = decode_line(place, line).split("\t")
-    if {*QRELS_COLUMNS} <= {*head}:  # BEIR quotes nothing: a quote is a part of an id
-        at = [head.index(name) for name in QRELS_COLUMNS]
+    if {*BEIR_QRELS_COLUMNS} <= {*head}:  # BEIR quotes nothing: a quote is a part of an id
+        at = [head.index(name) for name in BEIR_QRELS_COLUMNS]
         for place, line in islice(read_placed_lines(file), 1, None):
             cells = decode_line(place, line).split("\t")
             if cells == head:  # of another part
@@ -119,9 +118,10 @@ def _judged(file: str) -> Iterator[_Row]:
                 raise InputError(f"{place}: has {width}, but the header has {len(head)}")
             yield _row(place, *(cells[n] or None for n in at))
         return
-    if {*QRELS_COLUMNS} <= {*read_column_names(file)}:
-        for place, row in read_table_rows(file):
-            yield _row(place, *(row.get(name) for name in QRELS_COLUMNS))
+    source = probe(file)
+    if {*BEIR_QRELS_COLUMNS} <= {*source.names}:
+        for place, row in source.rows():
+            yield _row(place, *(row.get(name) for name in BEIR_QRELS_COLUMNS))
         return
     for place, line in read_placed_lines(file):
         cells = decode_line(place, line).split("\t")
@@ -129,8 +129,8 @@ def _judged(file: str) -> Iterator[_Row]:
 
 
 def _row(place: str, query_id: object = None, doc_id: object = None, score: object = None) -> _Row:
-    refuse_lossy_id(place, QRELS_COLUMNS[0], query_id)
-    refuse_lossy_id(place, QRELS_COLUMNS[1], doc_id)
+    refuse_lossy_id(place, BEIR_QRELS_COLUMNS[0], query_id)
+    refuse_lossy_id(place, BEIR_QRELS_COLUMNS[1], doc_id)
     try:
         number = float(str(score))
     except ValueError:
@@ -138,14 +138,14 @@ def _row(place: str, query_id: object = None, doc_id: object = None, score: obje
     if not (isinstance(query_id, str | int) and isinstance(doc_id, str | int)) or math.isnan(
         number
     ):
-        raise InputError(f"{place}: needs {', '.join(QRELS_COLUMNS)}, the last a number")
+        raise InputError(f"{place}: needs {', '.join(BEIR_QRELS_COLUMNS)}, the last a number")
     return str(query_id), str(doc_id), number, math.nan
 
 
 def _top_ranked(url: str) -> Candidates:
     candidates: Candidates = {}
     for file in find_parts(url, "top_ranked"):
-        for place, row in read_table_rows(file):
+        for place, row in probe(file).rows():
             ids = row.get("corpus-ids")
             if not isinstance(ids, list) or "query-id" not in row:
                 raise InputError(f"{place}: needs query-id and a list of corpus-ids")
@@ -180,4 +180,4 @@ def _write_qrels(url: str, qrels: pa.Table, decimals: int | None) -> None:
     scores = format_numbers(url, qrels["relevance"], decimals)
     cells = pc.binary_join_element_wise(qrels["query_id"], qrels["doc_id"], scores, "\t")
     with open_for_writing(url) as file:
-        file.write("\n".join(["\t".join(QRELS_COLUMNS), *cells.to_pylist(), ""]).encode())
+        file.write("\n".join(["\t".join(BEIR_QRELS_COLUMNS), *cells.to_pylist(), ""]).encode())

@@ -6,26 +6,18 @@ An example is a ``query``, an ``answer`` and a ``second_answer`` with who wrote 
 who prefer the first, or what that came to (card of MtBenchHumanJudgementDataset, llamahub.ai).
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import list_directory, open_for_reading
 from zelo_ray.formats.interchange.compared_pairs import PREFERENCES, sample_pairs
 from zelo_ray.formats.interchange.texts import FilledPools, describe_left_out, has_visible_text
+from zelo_ray.formats.probe import FileProbe, probe
 from zelo_ray.records import Document, Pool
 
-_BEGINS = re.compile(
-    rb"(\xef\xbb\xbf)?\s*\{\s*"
-    rb'("(\\.|[^"\\])*"\s*:\s*("(\\.|[^"\\])*"|[^\s",{}\[\]]+)\s*,\s*)*"examples"\s*:\s*\['
-)
-"""An object with a list of ``examples``; before it may stand values that hold no others."""
-_BEGINNING = 2**16
 _SECOND, _FIRST = 0.4, 0.6
 """A score below the one is a vote for the second answer, above the other for the first."""
 
@@ -50,28 +42,20 @@ class LlamaHubExample:
         return {**ids, "preference": self.preference, "judge": judge}
 
 
-def is_llamahub(url: str) -> bool:
-    """Return whether a file begins as a data set of LlamaHub does."""
-    if list_directory(url) is not None:
-        return False
-    with open_for_reading(url) as stream:
-        return bool(_BEGINS.match(stream.read(_BEGINNING)))
-
-
-def read_examples(url: str) -> list[LlamaHubExample]:
+def read_examples(source: FileProbe) -> list[LlamaHubExample]:
     """Read the judgments of a file, in their order.
 
     Ids of queries are ``{number}:{a}:{b}``: the number counts the file's different queries from 1,
     and both orders of a pair have one id. Ids of answers are the names of who wrote them.
 
     Raises:
-        InputError: it is of another form, an example has not what it should have, or a pair's
-            answers are others than where it was judged before.
+        InputError: an example has not what it should have, or a pair's answers are others than
+            where it was judged before.
     """
     numbers: dict[str, int] = {}
     first: dict[tuple[int, frozenset[str]], LlamaHubExample] = {}
     examples: list[LlamaHubExample] = []
-    for place, row in _rows(url):
+    for place, row in source.rows():
         query = _text(place, row, "query")
         if not has_visible_text(query):
             raise InputError(f"{place}: its query is empty")
@@ -115,7 +99,7 @@ def make_example_pools(url: str, *, number: int = 0, seed: int = 0) -> tuple[Fil
         InputError: as `examples`, or there are fewer pairs than wanted.
     """
     of: dict[str, list[tuple[int, LlamaHubExample]]] = {}
-    for row, example in enumerate(read_examples(url), 1):
+    for row, example in enumerate(read_examples(_open(url)), 1):
         of.setdefault(example.query_id, []).append((row, example))
     empty = [key for key, [(_, first), *_] in of.items() if not _can_be_shown(first)]
     shown = sample_pairs([key for key in of if key not in {*empty}], number, seed, url)
@@ -125,26 +109,17 @@ def make_example_pools(url: str, *, number: int = 0, seed: int = 0) -> tuple[Fil
     return FilledPools(pools, notes), pa.Table.from_pylist(labels, PREFERENCES)
 
 
+def _open(url: str) -> FileProbe:
+    source = probe(url)
+    if source.kind != "llamahub":
+        raise InputError(
+            f"{url}: holds no examples of two answers, as LlamaHub has them, but {source.summary}"
+        )
+    return source
+
+
 def _can_be_shown(example: LlamaHubExample) -> bool:
     return has_visible_text(example.a.content) and has_visible_text(example.b.content)
-
-
-def _rows(url: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the place of each example, and the example."""
-    with open_for_reading(url) as stream:
-        data = stream.read()
-    try:
-        value = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"{url}: is not valid JSON ({error})") from None
-    rows = value.get("examples") if isinstance(value, dict) else None
-    if not (isinstance(rows, list) and rows):
-        raise InputError(f"{url}: has no examples, a list of judgments")
-    for number, row in enumerate(rows, 1):
-        place = f"{url}: example {number}"
-        if not isinstance(row, dict):
-            raise InputError(f"{place}: is not a JSON object")
-        yield place, row
 
 
 def _text(place: str, row: Mapping[str, Any], name: str) -> str:

@@ -21,14 +21,12 @@ from zelo_ray.formats.interchange.texts import (
     has_visible_text,
     write_lines,
 )
-from zelo_ray.formats.stored import read_table_rows
+from zelo_ray.formats.probe import FileProbe
 from zelo_ray.records import Document, Pool
 
-COLUMNS = frozenset({"query", "positive", "negative"})
 
-
-def read_rows(url: str, show: Sequence[str] = ()) -> tuple[FilledPools, pa.Table]:
-    """Read the rows of a JSON lines or Parquet file as pools, and their truth: 1 or 0.
+def read_rows(source: FileProbe, show: Sequence[str] = ()) -> tuple[FilledPools, pa.Table]:
+    """Read the rows of a file as pools, and their truth: 1 or 0.
 
     A row's query is called ``query1`` and so on, its documents ``query1-00001``; their order is
     drawn by chance, the same each time, so that neither place nor id tells which are the positive
@@ -36,14 +34,14 @@ def read_rows(url: str, show: Sequence[str] = ()) -> tuple[FilledPools, pa.Table
     are rows with a blank query, and both are noted.
 
     Args:
-        url: of the rows.
+        source: the file, probed.
         show: further columns to keep of the query; its description and narrative are kept anyway.
 
     Raises:
         InputError: a row is not of this kind.
     """
     pools, judged, odd, blank = [], [], [], []
-    for number, (place, row) in enumerate(read_table_rows(url), 1):
+    for number, (place, row) in enumerate(source.rows(), 1):
         query_id = f"query{number}"
         query = "\n".join(_texts(place, row, "query"))
         graded = [(text, 1.0) for text in _texts(place, row, "positive")]
@@ -65,7 +63,7 @@ def read_rows(url: str, show: Sequence[str] = ()) -> tuple[FilledPools, pa.Table
         describe_left_out("rows with an empty query", odd),
         describe_left_out("empty documents of rows", blank),
     ]
-    return FilledPools(pools, [line for line in notes if line]), make_qrels(url, judged)
+    return FilledPools(pools, [line for line in notes if line]), make_qrels(source.place, judged)
 
 
 def write_rows(url: str, pools: Iterable[Pool], qrels: pa.Table, positive: float = 1.0) -> int:

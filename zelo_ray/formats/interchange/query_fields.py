@@ -14,13 +14,11 @@ from zelo_ray.records import Document
 DESCRIBED = ("description", "narrative")
 """Fields of TREC topics; rows of one query keep these even if --show-query does not name them."""
 _ANY = re.DOTALL | re.IGNORECASE | re.MULTILINE
-_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<[^>]*>\s*)*?<top>", _ANY)
 _TOPIC = re.compile(r"<top>((?:(?!</?top>).)*)(</top>)?", _ANY)
 _FIELD = re.compile(r"<(\w+)>(?:(.*?)</\1>|(.*?)(?=^[ \t]*<\w+>|\Z))", _ANY)
 """It ends at its own end, or else at a tag that begins a line: a text may have others in it."""
 _ENTITY = re.compile(r"&#?\w+;")
 _LABEL = re.compile(r"\s*(number|topic|description|narrative)\s*:", re.IGNORECASE)
-_BEGINNING = 2**12
 _CALLED = {"desc": "description", "narr": "narrative"}
 
 
@@ -57,12 +55,6 @@ def merge_fields(place: str, query_id: str, rows: Sequence[Mapping[str, str]]) -
                     f"{text[:40]!r}; --show-query takes what is the same in all rows of a query"
                 )
     return texts
-
-
-def is_topics(url: str) -> bool:
-    """Return whether a file begins with a TREC topic, perhaps within another element."""
-    with open_for_reading(url) as stream:
-        return bool(_BEGINS.match(stream.read(_BEGINNING)))
 
 
 def read_topics(url: str) -> Iterator[Document]:

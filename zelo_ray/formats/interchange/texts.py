@@ -9,22 +9,23 @@ import orjson
 from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.delimited import first_line, text_columns
+from zelo_ray.formats.columns import IDS, NAMES, is_called, normalize_name, value_of
 from zelo_ray.formats.files import decode_line, list_directory, open_for_writing, read_placed_lines
 from zelo_ray.formats.interchange.pooling import Candidates
-from zelo_ray.formats.interchange.query_fields import is_topics, other_fields, read_topics
+from zelo_ray.formats.interchange.query_fields import other_fields, read_topics
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
 from zelo_ray.formats.own_query import OwnQueries, left_out_field
-from zelo_ray.formats.pools import find_shards, unpacked_name
-from zelo_ray.formats.stored import read_column_names, read_table_rows
+from zelo_ray.formats.pools import find_shards, is_jsonl, unpacked_name
+from zelo_ray.formats.probe import FileProbe, probe
 from zelo_ray.formats.wording import counted, is_utf8, not_utf8_message
 from zelo_ray.records import Document, Pool
 
-_IDS = (
-    *("_id", "id", "docid", "doc_id", "docno", "qid", "query_id", "query-id", "corpus-id"),
-    *("pid", "passage_id", "document_id", "question_id"),
-)
-_TEXTS = ("text", "contents", "content", "query", "passage", "document", "body", "question")
+_IDS: Mapping[str, str] = {"corpus": "doc_id", "queries": "query_id"}
+_TEXTS: Mapping[str, tuple[str, ...]] = {
+    "corpus": ("text", "contents", *NAMES["content"], *NAMES["query"]),
+    "queries": ("text", "contents", "content", *NAMES["query"], *NAMES["content"]),
+}
+"""By part, what a text is called, the most telling first."""
 _ENDINGS = (".tsv", ".jsonl", ".ndjson", ".parquet", ".csv", ".json")
 _ALSO: Mapping[str, tuple[str, ...]] = {
     "corpus": ("docs", "documents", "collection"),
@@ -70,12 +71,14 @@ def read_texts(
     """
     made = _query if part == "queries" else _document
     for file in _files(url, part):
-        if _is_table(file, columns.values()):
-            for place, row in read_table_rows(file):
-                doc_id = _id(place, row, columns.get("id", ""))
+        source = probe(file)
+        if _is_table(source, part, columns.values()):
+            for place, row in source.rows():
+                doc_id = _id(place, row, part, columns.get("id", ""))
+                doc_id = doc_id.strip() if source.texts_alone else doc_id
                 if wanted is None or doc_id in wanted:
                     yield made(place, doc_id, row, columns)
-        elif is_topics(file):
+        elif source.kind == "topics":
             yield from (t for t in read_topics(file) if wanted is None or t.id in wanted)
         else:
             for place, line in read_placed_lines(file):
@@ -88,18 +91,28 @@ def read_texts(
 
 def columns_in(url: str, part: str, columns: Collection[str]) -> list[str]:
     """Return the columns of such texts, as far as the first row of the first file shows them."""
-    files = _files(url, part)
-    return read_column_names(files[0]) if files and _is_table(files[0], columns) else []
+    sources = map(probe, _files(url, part)[:1])
+    return [name for each in sources if _is_table(each, part, columns) for name in each.names]
 
 
-def _is_table(file: str, columns: Iterable[str] = ()) -> bool:
-    """Return whether a file has columns with names, rather than lines of ``id<TAB>text``."""
-    if unpacked_name(file).endswith((".jsonl", ".ndjson", ".json", ".parquet", ".csv")):
-        return True
-    line = first_line(file)[1].lstrip()
-    names = set(text_columns(file))
-    usual = not (names.isdisjoint(_IDS) or names.isdisjoint(_TEXTS))
-    return line.startswith(b"{") or usual or not names.isdisjoint(columns)
+def _is_table(source: FileProbe, part: str, columns: Iterable[str] = ()) -> bool:
+    """Return whether a file has columns with names, rather than lines of ``id<TAB>text``.
+
+    A header of two words may be a line of an id and a text: only known names tell.
+    """
+    if source.form == "broken":
+        return is_jsonl(source.place)
+    if source.form != "cells" or unpacked_name(source.place).endswith(".csv"):
+        return source.has_rows
+    has_id = any(_is_id(name, part) for name in source.names)
+    has_text = any(
+        normalize_name(name) in map(normalize_name, _TEXTS[part]) for name in source.names
+    )
+    return (has_id and has_text) or not {*source.names}.isdisjoint(columns)
+
+
+def _is_id(name: str, part: str) -> bool:
+    return name in IDS or any(is_called(name, role) for role in (_IDS[part], *_IDS.values()))
 
 
 def find_parts(url: str, part: str, split: str = "test") -> list[str]:
@@ -277,14 +290,19 @@ def describe_left_out(what: str, ids: list[str], of: int = 0) -> str:
     return f"left out {what}: {len(ids):,}{more} ({shown})" if ids else ""
 
 
-def _id(place: str, row: Mapping[str, Any], column: str) -> str:
-    value = next((row[name] for name in (column, *_IDS) if name in row), None)
+def _id(place: str, row: Mapping[str, Any], part: str, column: str) -> str:
+    value = row.get(column) if column else None
+    value = next((row[name] for name in IDS if name in row), None) if value is None else value
+    for role in (_IDS[part], *_IDS.values()):
+        value = value_of(row, role) if value is None else value
     refuse_lossy_id(place, "the id", value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if not isinstance(value, str | int):
         header = ", ".join(row)
         raise InputError(
-            f"{place}: has no id ({', '.join(_IDS[:3])} ...); it has {header}: name it, such as "
-            "--columns doc_id=NAME, or query_id=NAME of queries"
+            f"{place}: has no id ({', '.join((*IDS, _IDS[part]))} ...); it has {header}: name it, "
+            "such as --columns doc_id=NAME, or query_id=NAME of queries"
         )
     return str(value)
 
@@ -292,24 +310,41 @@ def _id(place: str, row: Mapping[str, Any], column: str) -> str:
 def _document(
     place: str, doc_id: str, row: Mapping[str, Any], columns: Mapping[str, str]
 ) -> Document:
-    values = [row[name] for name in (columns.get("text", ""), *_TEXTS) if name in row]
-    text = next((value for value in values if value is not None), "" if values else None)
+    return _make(place, doc_id, row, columns, "corpus")
+
+
+def _make(
+    place: str, doc_id: str, row: Mapping[str, Any], columns: Mapping[str, str], part: str
+) -> Document:
+    """Build a document or a query of a row; a text that is null is empty."""
+    name = _text_column(row, columns.get("text", ""), part)
+    text = row[name] if name else None
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
         text = "\n".join(text)
-    title = row.get(columns.get("title") or "title") or ""
+    text = "" if text is None and name else text
+    title = (row[columns["title"]] if columns.get("title") in row else value_of(row, "title")) or ""
     if not isinstance(text, str) or not isinstance(title, str):
         raise InputError(
-            f"{place}: has no text ({', '.join(_TEXTS)}); it has {', '.join(row)}: name it, such "
-            "as --columns content=NAME, or query=NAME of queries"
+            f"{place}: has no text ({', '.join(dict.fromkeys(_TEXTS[part]))}); it has "
+            f"{', '.join(row)}: name it, such as --columns content=NAME, or query=NAME of queries"
         )
     return with_title(doc_id, title, text)
 
 
+def _text_column(row: Mapping[str, Any], named: str, part: str) -> str:
+    """Return the column of the text: the first usual one that is not null, or else one that is."""
+    by_name = {normalize_name(name): name for name in reversed([*row])}
+    usual = [by_name[n] for n in map(normalize_name, _TEXTS[part]) if n in by_name]
+    names = [name for name in (named, *usual) if name in row]
+    return next((name for name in names if row[name] is not None), names[0] if names else "")
+
+
 def _query(place: str, query_id: str, row: Mapping[str, Any], named: Mapping[str, str]) -> Document:
     """Build a query with the other fields of its row; its text may be in ``title``, as in TREC."""
-    usual = (named.get("text", ""), *_TEXTS, "title")
-    text = next((name for name in usual if row.get(name) is not None), "")
-    by = next(name for name in (named.get("id", ""), *_IDS) if name in row)
-    columns = {**named, "text": text} if text == "title" else named
-    content = _document(place, query_id, row, columns).content
-    return Document(query_id, content, other_fields(row, {by, text, "title", "metadata"}))
+    text = _text_column(row, named.get("text", ""), "queries")
+    if not text or row[text] is None:
+        text = "title" if row.get("title") is not None else text
+    own = {text, "title", "metadata", named.get("id", "")}
+    own |= {name for name in row if _is_id(name, "queries") and str(row[name]) == query_id}
+    content = _make(place, query_id, row, {**named, "text": text}, "queries").content
+    return Document(query_id, content, other_fields(row, own))

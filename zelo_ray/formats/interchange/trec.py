@@ -6,8 +6,10 @@ the tag. Everything else that is wrong is an error: these files are small and pr
 """
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +32,7 @@ from zelo_ray.records import Ranked
 _BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
 # where str.split() parts a line, and what would leave a column empty
 _WHITE = r"[\s\v\x1c-\x1f\x{85}\p{Z}]|^$|^\x{FEFF}"
+_QUOTED = re.compile(r"[\s\x1c-\x1f\x85\ufeff%]")
 _ROWS = 100_000
 
 
@@ -63,7 +66,7 @@ _RUN = _Form(
 _RANKED = replace(_RUN, schema=_RUN.schema.append(pa.field("rank", pa.string())))
 
 
-def read_qrels(url: str) -> pa.Table:
+def read_trec_qrels(url: str) -> pa.Table:
     """Read the judgments of a qrels file, in their order; relevance may be any finite number.
 
     Returns:
@@ -243,13 +246,25 @@ def _twice(url: str, pair: tuple[str, str], form: _Form) -> str:
     )
 
 
+def quote_ids(table: pa.Table) -> pa.Table:
+    """Return a table whose ids have no character that a TREC file loses: a blank becomes ``%20``.
+
+    So does ``%`` (``%25``), so that the ids can be read back as those of a URL.
+    """
+    for name in ("query_id", "doc_id"):
+        ids = [_QUOTED.sub(lambda char: quote(char[0]), id_) for id_ in table[name].to_pylist()]
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), pa.array(ids, pa.string()))
+    return table
+
+
 def _refuse_white(url: str, what: str, column: pa.ChunkedArray) -> None:
     white = column.filter(pc.match_substring_regex(column, _WHITE))
     if len(white):
         raise Unwritable(
             f"{url}: {what} {white[0].as_py()!r} is empty, or holds white space, which parts the "
             "columns of a TREC file, or begins with a byte order mark, which its first line loses: "
-            "rename it"
+            "rename it, or write such characters as in URLs, by --quote-ids"
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from zelo_ray.commands.agree.report.results import AgreementTables, Row
-from zelo_ray.formats.interchange.all_judgments import HUMAN
+from zelo_ray.formats.judgments.all_judgments import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings

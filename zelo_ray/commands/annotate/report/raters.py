@@ -8,7 +8,7 @@ import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.evaluation.wilson import wilson_intervals
-from zelo_ray.formats.interchange.all_judgments import HUMAN
+from zelo_ray.formats.judgments.all_judgments import HUMAN
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.graded import is_plain
 from zelo_ray.reports.charts import stacks

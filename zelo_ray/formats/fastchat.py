@@ -2,7 +2,7 @@
 
 ``question.jsonl`` has ``{"question_id", "turns": [...]}``, an answers file (one a model)
 ``{"question_id", "model_id", "choices": [{"turns": [...]}]}``, of which the first choice counts.
-People's votes are read by `winner_rows`.
+People's votes are read by `judgments.votes`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,10 +14,10 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.conversations import join_turns
 from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.interchange.compared_pairs import PREFERENCES, sample_pairs
-from zelo_ray.formats.interchange.judgments import read_judgments
 from zelo_ray.formats.interchange.texts import FilledPools, describe_left_out, has_visible_text
+from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.pools import is_jsonl
-from zelo_ray.formats.stored import read_table_rows
+from zelo_ray.formats.probe import probe
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
 
@@ -150,7 +150,7 @@ def _label(vote: _Vote, query_id: str, a: str, b: str) -> _Vote:
 def _questions(url: str) -> Iterator[tuple[str, str, _Turns]]:
     """Yield the place of each question, its id and its turns."""
     ids: set[str] = set()
-    for place, row in read_table_rows(url):
+    for place, row in probe(url).rows():
         question_id = _id(place, row, "question_id")
         turns = _turns(place, row)
         if not all(map(has_visible_text, turns)):
@@ -164,7 +164,7 @@ def _questions(url: str) -> Iterator[tuple[str, str, _Turns]]:
 def _answers(urls: Iterable[str]) -> dict[str, dict[str, tuple[str, _Turns]]]:
     """Read the answers by model and question: the place of each, and its turns."""
     by_model: dict[str, dict[str, tuple[str, _Turns]]] = {}
-    for place, row in (line for url in _files(urls) for line in read_table_rows(url)):
+    for place, row in (line for url in _files(urls) for line in probe(url).rows()):
         model, question_id = _id(place, row, "model_id"), _id(place, row, "question_id")
         choices = row.get("choices")
         if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):

@@ -10,15 +10,20 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import file_stem, list_directory
-from zelo_ray.formats.interchange.judgments import JudgmentsFile, assign_judge, read_judgments
-from zelo_ray.formats.interchange.scales import (
+from zelo_ray.formats.judgments.grades import NO_COLUMNS
+from zelo_ray.formats.judgments.judgments_file import (
+    JudgmentsFile,
+    assign_judge,
+    read_judgments,
+)
+from zelo_ray.formats.judgments.scales import (
     GRADES,
     check_grades,
     check_preferences,
     map_own_scales,
     pairs_by_grades,
 )
-from zelo_ray.formats.interchange.winner_rows import HUMAN_VOTES, VOTES
+from zelo_ray.formats.judgments.votes import HUMAN_VOTES, VOTES
 from zelo_ray.formats.run_record import refuse_unfinished
 from zelo_ray.formats.wording import counted, printable
 from zelo_ray.options.places import split_name
@@ -71,9 +76,7 @@ class AllJudgments:
     pooled: tuple[str, ...] = ()
     """Judges that are the combined grades of a graded run's panel."""
     human_votes: pa.Table = field(default_factory=HUMAN_VOTES.empty_table)
-    """The votes of all people, in the columns of ``VOICES``."""
-    ranked: pa.Table = field(default_factory=GRADES.empty_table)
-    """Grades, from 0, of judges that are compared by ranks alone, in the columns of ``GRADES``."""
+    """The votes of all people, in the columns of ``HUMAN_VOTES``."""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -100,17 +103,16 @@ def read_all_judgments(
     human: str | None = None,
     people: str | None = None,
     turn: int | None = None,
-    by_person: tuple[pa.Table, int] | None = None,
+    columns: Mapping[str, str] = NO_COLUMNS,
 ) -> AllJudgments:
     """Read judgments from files and directories of any known kind.
 
     A source is an ``--out`` of annotate; a Parquet or JSON lines file of grades (query_id, doc_id,
     grade, perhaps judge), votes (query_id, doc_id_a, doc_id_b, preference, perhaps judge and
-    swapped) or rows that name a winner (`winner_rows.FORMS`); qrels of any kind; or a directory of
-    such files. Where rows name no judge, the judge is what the file is called, or NAME in
-    ``NAME=path``, which also gives FastChat's rows another judge. Rows with a null answer are
-    passed over, and so are, in a directory, files whose endings are of no data (README.md); both
-    are noted.
+    swapped) or rows that name a winner; qrels of any kind; or a directory of such files. Where
+    rows name no judge, the judge is what the file is called, or NAME in ``NAME=path``, which also
+    gives FastChat's rows another judge. Rows with a null answer are passed over, and so are, in a
+    directory, files whose endings are of no data (README.md); both are noted.
 
     Args:
         sources: paths or URLs.
@@ -121,7 +123,7 @@ def read_all_judgments(
             voted, grades are also a word on the pairs that these voted on: for the higher grade.
         people: of ``human``, what those say whose name fits this pattern alone.
         turn: of FastChat's rows, those of this turn alone.
-        by_person: of ``human``, as for `read_people`.
+        columns: by role, the name of a column that is not called as is usual.
 
     Raises:
         InputError: something is of no known kind, a grade is none of the scale, a preference is
@@ -131,14 +133,15 @@ def read_all_judgments(
     notes: list[str] = []
     pooled: list[str] = []
     graded, voted = [GRADES.empty_table()], [VOTES.empty_table()]
-    ranked = [GRADES.empty_table()]
     queries: dict[str, set[str]] = {}
     owners: dict[str, str] = {} if human is None else {HUMAN: "--human"}
     turned = False
     for name, url in list_sources(sources, notes):
         if url in queries:
             raise InputError(f"{url}: is named twice")
-        part = read_judgments(url, name or file_stem(url), renamed=bool(name), turn=turn)
+        part = read_judgments(
+            url, name or file_stem(url), renamed=bool(name), turn=turn, columns=columns
+        )
         if name and part.names_judges:
             raise InputError(f"{name}={url}: its rows name their judges; leave out {name}=")
         _record_owners(owners, url, part)
@@ -149,19 +152,18 @@ def read_all_judgments(
         if part.votes:
             voted.append(check_preferences(part))
         else:
-            part, rank_grades = map_own_scales(part, scales, levels, notes, clip=clip)
-            ranked.append(rank_grades)
+            part = map_own_scales(part, scales, levels, notes, clip=clip)
             graded.append(check_grades(url, part, levels, notes, clip=clip))
         pooled += pc.unique(part.table["judge"]).to_pylist() if part.pooled else []
     grades, voices = GRADES.empty_table(), HUMAN_VOTES.empty_table()
     if human is not None:
-        part = read_people(human, people, turn, by_person)
+        part = read_people(human, people, turn, columns)
         turned |= part.is_of_turn
         notes += [_unanswered(human, part)] if part.missing else []
         if part.votes:
             voices = check_preferences(part)
         else:
-            part, _ = map_own_scales(part, scales, levels, notes, clip=clip)
+            part = map_own_scales(part, scales, levels, notes, clip=clip)
             grades = check_grades(human, part, levels, notes, clip=clip)
         queries["--human"] = set(pc.unique(part.table["query_id"]).to_pylist())
     if turn is not None and not turned:
@@ -174,16 +176,14 @@ def read_all_judgments(
         note = f"{human}: its grades name the better document of {pairs} that judges voted on"
         notes += [note] if len(voices) else []
     tables = (pa.concat_tables(graded), votes, grades)
-    verdicts = AllJudgments(
-        *(*tables, levels, tuple(notes), tuple(pooled), voices), pa.concat_tables(ranked)
-    )
+    verdicts = AllJudgments(*tables, levels, tuple(notes), tuple(pooled), voices)
     _refuse_unknown(scales, verdicts)
     return verdicts
 
 
 def _refuse_unknown(scales: Mapping[str, Scale], verdicts: AllJudgments) -> None:
     """Refuse a scale for a name that gave no grades: a judge would be left on the wrong scale."""
-    tables = (verdicts.human, verdicts.grades, verdicts.ranked)
+    tables = (verdicts.human, verdicts.grades)
     judges = [name for table in tables for name in pc.unique(table["judge"]).to_pylist()]
     if strange := [name for name in scales if name not in judges]:
         names = ", ".join(map(printable, judges)) or "nobody"
@@ -195,7 +195,7 @@ def read_people(
     url: str,
     pattern: str | None = None,
     turn: int | None = None,
-    by_person: tuple[pa.Table, int] | None = None,
+    columns: Mapping[str, str] = NO_COLUMNS,
 ) -> JudgmentsFile:
     """Read the grades or votes of people, all of them as the judge ``human``.
 
@@ -206,17 +206,14 @@ def read_people(
         url: a file of them, or qrels of any kind.
         pattern: those of the people whose name fits it alone.
         turn: of FastChat's rows, those of this turn alone.
-        by_person: the grades there, where rows name persons, as
-            `labels.read_grades_by_person` reads them.
+        columns: by role, the name of a column that is not called as is usual.
 
     Raises:
         InputError: as `read_judgments`; or nothing is of such people, or of the turn.
     """
-    part = (
-        _by_person(url, *by_person)
-        if by_person is not None
-        else read_judgments(url, HUMAN, turn=turn)
-    )
+    part = read_judgments(url, HUMAN, turn=turn, columns=columns)
+    if not len(part.table):
+        raise InputError(f"{url}: no judgments of people")
     if pattern is not None:
         fits = [
             part.names_judges and fnmatchcase(name, pattern)
@@ -231,13 +228,6 @@ def read_people(
         else pa.array([str(row) for row in range(len(part.table))], pa.string())
     )
     return replace(part, table=assign_judge(part.table.append_column("rater", names), HUMAN))
-
-
-def _by_person(url: str, table: pa.Table, blank: int) -> JudgmentsFile:
-    table = table.rename_columns({"person": "judge"})
-    return JudgmentsFile(
-        table, lambda row: f"{url}: label {row + 1}", names_judges=True, missing=blank
-    )
 
 
 def _unanswered(url: str, part: JudgmentsFile) -> str:

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory
-from zelo_ray.formats.interchange.truth import SCORES, probe_truth
 from zelo_ray.formats.pools import shorten_error
+from zelo_ray.formats.probe import RESULTS, probe
 from zelo_ray.formats.stored import parquet_table
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Score
@@ -88,7 +88,7 @@ def read_cut_grades(url: str, cuts: Sequence[float]) -> pa.Table:
 
 def _holds(url: str, kind: type[Score]) -> bool:
     place = _place(url)
-    return place.endswith(".parquet") and set(schema_of(kind).names) <= probe_truth(place).columns
+    return place.endswith(".parquet") and {*schema_of(kind).names} <= {*probe(place).names}
 
 
 def _read(url: str, names: Sequence[str], kind: type[Score]) -> pa.Table:
@@ -103,4 +103,4 @@ def _read(url: str, names: Sequence[str], kind: type[Score]) -> pa.Table:
 
 def _place(url: str) -> str:
     names = list_directory(url)
-    return f"{url.rstrip('/')}/{SCORES}" if names is not None and SCORES in names else url
+    return f"{url.rstrip('/')}/{RESULTS}" if names is not None and RESULTS in names else url

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.judgments import JudgmentsFile
-from zelo_ray.formats.interchange.winner_rows import HUMAN_VOTES, VOTES
+from zelo_ray.formats.judgments.judgments_file import JudgmentsFile
+from zelo_ray.formats.judgments.votes import HUMAN_VOTES, VOTES
 from zelo_ray.options.scales import Scale
 
 GRADES = pa.schema(
@@ -66,7 +66,7 @@ def check_grades(
 
 def map_own_scales(
     part: JudgmentsFile, scales: Mapping[str, Scale], levels: int, notes: list[str], *, clip: bool
-) -> tuple[JudgmentsFile, pa.Table]:
+) -> JudgmentsFile:
     """Map the grades of judges with scales of their own onto the common scale.
 
     Args:
@@ -76,10 +76,6 @@ def map_own_scales(
         notes: where it is noted that some were clipped.
         clip: put grades outside a judge's scale to its nearest end.
 
-    Returns:
-        The part, without judges that are compared by ranks alone, and the grades of these from 0
-        on, with the columns of ``GRADES``.
-
     Raises:
         InputError: a grade of such a judge is no whole number, or none of its scale, or a file of
             one judge has a document twice.
@@ -88,7 +84,6 @@ def map_own_scales(
         _refuse_twice(part)
     judges = part.table["judge"].to_numpy()
     grades = part.table["grade"].to_numpy().copy()
-    alone = np.zeros(len(grades), dtype=bool)
     for name, scale in scales.items():
         rows = np.flatnonzero(judges == name)
         raw = grades[rows]
@@ -101,12 +96,9 @@ def map_own_scales(
             )
         if outside := int((inside != raw).sum()):
             notes.append(f"{name}: {outside:,} of {len(raw):,} grades clipped to {scale}")
-        grades[rows] = inside - scale.low if scale.ranks else map_grades(inside, scale, levels)
-        alone[rows] = scale.ranks
+        grades[rows] = map_grades(inside, scale, levels)
     at = part.table.schema.get_field_index("grade")
-    table = part.table.set_column(at, "grade", pa.array(grades))
-    rank_grades = table.filter(pa.array(alone)).select(GRADES.names).cast(GRADES)
-    return replace(part, table=table).filter_rows(pa.chunked_array([pa.array(~alone)])), rank_grades
+    return replace(part, table=part.table.set_column(at, "grade", pa.array(grades)))
 
 
 def map_grades(grades: NDArray[np.float64], scale: Scale, levels: int) -> NDArray[np.float64]:
@@ -132,7 +124,7 @@ def _refuse_twice(part: JudgmentsFile) -> None:
 
 
 def check_preferences(part: JudgmentsFile) -> pa.Table:
-    """Return the votes of a part, with the columns of ``VOTES``, or ``VOICES`` if raters are known.
+    """Return the votes of a part in the columns of ``VOTES``; of ``HUMAN_VOTES`` with raters.
 
     Raises:
         InputError: a preference is outside [-1, 1], or of one document.
@@ -161,7 +153,7 @@ def pairs_by_grades(grades: pa.Table, votes: pa.Table) -> pa.Table:
         votes: of judges, with the columns of ``VOTES``.
 
     Returns:
-        One row a pair, with the columns of ``VOICES``.
+        One row a pair, with the columns of ``HUMAN_VOTES``.
     """
     mean = grades.to_pandas().groupby(["query_id", "doc_id"])["grade"].mean()
     pairs = votes.select(["query_id", "doc_id_a", "doc_id_b"]).to_pandas()

@@ -1,0 +1,100 @@
+"""Read comparisons to fit: of which two items, and how often each won."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.judgments.votes import VoteRows, read_vote_rows
+from zelo_ray.formats.probe import FileProbe, probe
+from zelo_ray.formats.run_record import refuse_unfinished
+
+_VOTES = "votes.parquet"
+COMPARISONS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("query_id", "first", "second", "judge")),
+        *((name, pa.float64()) for name in ("won", "lost", "tied")),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """Comparisons with the columns of ``COMPARISONS``.
+
+    ``won``, ``lost`` and ``tied`` are how often the first did so, or how much that weighs.
+    """
+
+    table: pa.Table
+    ordered: bool
+    """whether it is known which of the two stood first"""
+    votes: bool
+    """whether they are votes as `annotate` writes them: several may be on one pair"""
+    queries: bool
+    """whether they name their query; if not, it is the empty text"""
+    missing: int
+    """how many rows without an answer were left out"""
+
+
+def read_comparisons(place: str, columns: Mapping[str, str]) -> Comparisons:
+    """Read comparisons from a file.
+
+    Args:
+        place: path or URL; ``.gz`` and ``.zst`` are unpacked.
+        columns: by role, the name of a column that is not called as is usual.
+
+    Raises:
+        InputError: it cannot be read, is of a run that is not finished, its columns do not say who
+            won, or a row makes no sense.
+    """
+    refuse_unfinished(place)
+    source = probe(place)
+    if source.form == "folder":
+        if _VOTES not in source.names:
+            raise InputError(f"{place}: is a directory without {_VOTES}; name a file")
+        source = probe(f"{place.rstrip('/')}/{_VOTES}")
+    return _comparisons(read_vote_rows(source, columns))
+
+
+def comparisons_in_memory(source: FileProbe, columns: Mapping[str, str]) -> Comparisons:
+    """Return the comparisons of a table in memory.
+
+    Raises:
+        InputError: as `read_comparisons`; or an answer is missing.
+    """
+    rows = read_vote_rows(source, columns)
+    if len(missing := np.flatnonzero(~rows.is_answered)):
+        roles = [*rows.columns.answer_roles, *(["weight"] if rows.has("weight") else [])]
+        names = " or no ".join(map(rows.called, roles))
+        raise InputError(f"{rows.place(int(missing[0]))}: has no {names}: leave such rows out")
+    return _comparisons(rows)
+
+
+def _comparisons(rows: VoteRows) -> Comparisons:
+    """Turn rows whose second item stood first, and leave out those without an answer."""
+    table, swapped = rows.table, rows.table["swapped"]
+    is_swapped = pc.fill_null(swapped, False).to_numpy(zero_copy_only=False)
+    has_orders = not rows.has("swapped") or not swapped.null_count
+    turned = is_swapped if has_orders else np.zeros(len(table), bool)
+    mask = pa.array(turned)
+    names_queries = rows.has("query_id") or rows.columns.of_documents
+    columns = [
+        pc.fill_null(table["query_id"], "") if names_queries else pa.array([""] * len(table)),
+        pc.if_else(mask, table["b"], table["a"]),
+        pc.if_else(mask, table["a"], table["b"]),
+        pc.fill_null(table["judge"], ""),
+        pa.array(np.where(turned, rows.lost, rows.won)),
+        pa.array(np.where(turned, rows.won, rows.lost)),
+        pa.array(rows.tied),
+    ]
+    every = pa.table(columns, schema=COMPARISONS)
+    return Comparisons(
+        every.filter(pa.array(rows.is_answered)),
+        ordered=rows.columns.ordered and has_orders,
+        votes=rows.columns.of_documents,
+        queries=names_queries,
+        missing=int((~rows.is_answered).sum()),
+    )

@@ -1,0 +1,1 @@
+"""Read judgments of all kinds: grades and qrels, votes and comparisons, people's labels."""

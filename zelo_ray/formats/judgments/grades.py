@@ -1,0 +1,309 @@
+"""Read rows of grades of any kind: tables, judged pools, TREC's and BEIR's files."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.columns import (
+    IDS,
+    OF_GRADES,
+    column_hint,
+    columns_in,
+    find_columns,
+    find_list_column,
+    normalize_name,
+    split_raters,
+    value_of,
+)
+from zelo_ray.formats.files import read_placed_lines
+from zelo_ray.formats.interchange import beir, mteb, trec
+from zelo_ray.formats.interchange.pooling import make_qrels
+from zelo_ray.formats.pools import hash_id
+from zelo_ray.formats.probe import RESULTS, FileProbe, probe, short_run_error
+from zelo_ray.formats.run_record import refuse_unfinished
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.typed_columns import Place, read_columns
+from zelo_ray.records import GradedScore
+
+Preference = Literal["scores", "grades"]
+NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
+_TYPES: Mapping[str, pa.DataType] = {
+    **dict.fromkeys(("query_id", "doc_id", "judge"), pa.string()),
+    **dict.fromkeys(("grade", "probability"), pa.float64()),
+}
+_ERRORS = ("std_error", "truth_error")
+_POOLED = frozenset(schema_of(GradedScore).names)
+KNOWN_GRADES = (
+    "the --out of annotate; tables (Parquet, CSV, TSV, JSON) of query_id, doc_id and grade, "
+    "relevance, rating, label or score; JSON by query and document; pools whose documents have "
+    "scores; MTEB reranking rows; a BEIR or MTEB directory; BEIR qrels; TREC qrels (query, "
+    "iteration, document, relevance)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GradeRows:
+    """Grades as they are in one place, a row each, and where each stands.
+
+    ``table`` has query_id, doc_id, judge, grade (float64) and probability, of which the last three
+    may be null, and std_error (NaN where unknown).
+    """
+
+    table: pa.Table
+    place: Place
+    names_judges: bool = False
+    """whether rows name their judges"""
+    is_pooled: bool = False
+    """whether they are the combined grades of a graded run's panel"""
+
+    def take(self, rows: Any) -> "GradeRows":
+        """Return some of the rows, by their numbers, with their places."""
+        return replace(
+            self, table=self.table.take(pa.array(rows)), place=lambda row: self.place(rows[row])
+        )
+
+
+def open_judgments(place: str) -> FileProbe:
+    """FileProbe a place of judgments; a directory of annotate stands for its scores.
+
+    Raises:
+        InputError: it cannot be read, or is of a run that is not finished.
+    """
+    refuse_unfinished(place)
+    source = probe(place)
+    if source.kind == "results":
+        return probe(f"{place.rstrip('/')}/{RESULTS}")
+    return source
+
+
+def read_grade_rows(
+    source: FileProbe, columns: Mapping[str, str], prefer: Preference
+) -> GradeRows | None:
+    """Read the grades of a place; return None if it holds none.
+
+    Args:
+        source: the place, probed.
+        columns: by role, the name of a column that is not called as is usual; several raters'
+            columns are the grade's, parted by commas.
+        prefer: what counts where rows have a score and a grade of a panel, as annotate's have.
+
+    Raises:
+        InputError: a row is invalid.
+    """
+    match source.kind:
+        case "short run":
+            raise short_run_error(source)
+        case "trec qrels":
+            return _rows_of_qrels(source.place, trec.read_trec_qrels(source.place))
+        case "beir qrels" | "collection":
+            return _rows_of_qrels(source.place, beir.read_beir_qrels(source.place))
+        case "mteb":
+            return _rows_of_qrels(source.place, mteb.read_rows(source)[1])
+        case "pools" | "wide":
+            return _rows_of_qrels(
+                source.place, make_qrels(source.place, scored_documents(source, columns))
+            )
+        case _ if source.has_rows:
+            return _read_table(source, columns, prefer)
+    return None
+
+
+def unknown_judgments_error(source: FileProbe, *also: str) -> InputError:
+    """Build the error for a place without judgments; ``also``: other kinds that are read there."""
+    hint = f"; name others: {column_hint(source.place, 'grade', 'NAME')}" if source.has_rows else ""
+    return InputError(
+        f"{source.place}: holds no judgments of a known kind (but {source.summary}); "
+        f"known are: {'; '.join([KNOWN_GRADES, *also])}{hint}"
+    )
+
+
+def has_scored_documents(source: FileProbe) -> bool:
+    """Return whether a place holds queries with lists of documents, which may have scores."""
+    return source.kind in ("pools", "wide")
+
+
+def scored_documents(
+    source: FileProbe, columns: Mapping[str, str] = NO_COLUMNS
+) -> Iterator[tuple[str, str, float, float]]:
+    """Yield query, document, score and NaN of each document of pools that has a score or a grade.
+
+    A label counts before a score, and this before the grade of a panel, as in tables.
+
+    Raises:
+        InputError: a line is none.
+    """
+    listed = find_list_column(source.names, columns) or "documents"
+    names = {role: columns.get(role, "") for role in ("doc_id", "grade", "score")}
+    for place, row in source.rows():
+        query = row.get("query")
+        about = query if isinstance(query, Mapping) else row
+        query_id = value_of(about, "query_id", *IDS)
+        if query_id is None and isinstance(query, str):
+            query_id = hash_id("q", query)
+        documents = row.get(listed)
+        if query_id is None or not isinstance(documents, list):
+            raise InputError(f"{place}: needs the id of its query, and a list of documents")
+        for document in documents:
+            if not isinstance(document, Mapping):
+                raise InputError(f"{place}: a document is not an object of an id and a score")
+            score = _score_of(document, names)
+            if score is not None:
+                doc_id = document.get(names["doc_id"]) or value_of(document, "doc_id", *IDS)
+                yield _id(place, query_id), _id(place, doc_id), _number(place, score), math.nan
+
+
+def _score_of(document: Mapping[str, Any], names: Mapping[str, str]) -> Any:
+    """Return the label of a document, else its score, else the grade of a panel."""
+    for name in (names["grade"], names["score"]):
+        if document.get(name) is not None:
+            return document[name]
+    labels = {name: value for name, value in document.items() if normalize_name(name) != "grade"}
+    for value in (value_of(labels, "grade"), value_of(document, "score")):
+        if value is not None:
+            return value
+    return document.get("grade")
+
+
+def with_error(table: pa.Table) -> pa.Table:
+    """Return the table with one ``std_error``: ``truth_error`` where known, else its own.
+
+    Args:
+        table: perhaps with ``std_error`` and ``truth_error``; numbers, nulls or NaN.
+    """
+    unknown = pa.chunked_array([pa.nulls(len(table), pa.float64())])
+    errors = [unknown]
+    for name in _ERRORS:
+        if name in table.column_names:
+            error = table[name].cast(pa.float64())
+            errors.insert(0, pc.if_else(pc.is_nan(error), unknown, error))
+    column = pc.fill_null(pc.coalesce(*errors), math.nan)
+    base = table.drop_columns([name for name in _ERRORS if name in table.column_names])
+    return base.append_column("std_error", column)
+
+
+def _read_table(
+    source: FileProbe, user_columns: Mapping[str, str], prefer: Preference
+) -> GradeRows | None:
+    """Read a table of query, document and grade; return None if it lacks one of these."""
+    chosen = {
+        role: n for role, n in columns_in(source.names, user_columns).items() if role in OF_GRADES
+    }
+    raters = _rater_columns(source, chosen.pop("grade", ""))
+    roles = find_columns(source.place, source.names, chosen, OF_GRADES)
+    value = raters[0] if raters else _value_column(source, roles, prefer)
+    query = roles.get("query_id") or roles.get("query")
+    if value is None or query is None or "doc_id" not in roles:
+        return None
+    columns = {"query_id": query, "doc_id": roles["doc_id"], "grade": value}
+    columns |= {role: roles[role] for role in ("judge", "probability") if role in roles}
+    columns |= {name: name for name in _ERRORS if name in source.names}
+    if len(raters) > 1:
+        return _read_raters(source, columns, raters)
+    types = {**_TYPES, **{name: pa.float64() for name in _ERRORS if name in columns}}
+    table, place = read_columns(source, columns, types, ("grade",))
+    if "query_id" not in roles:
+        table = _with_hashed_queries(table)
+    table = with_error(table)
+    rows = GradeRows(
+        table, place, names_judges="judge" in roles, is_pooled={*source.names} >= _POOLED
+    )
+    _refuse_without(rows, columns)
+    return rows
+
+
+def _value_column(source: FileProbe, roles: Mapping[str, str], prefer: Preference) -> str | None:
+    """Return the column of the grade.
+
+    A column called relevance, rating or label is the grade. Beside a score, grade is what a panel's
+    grades come to: the score counts as truth, and the grade among judges.
+    """
+    grade, score = roles.get("grade"), roles.get("score")
+    if grade and prefer == "scores" and normalize_name(grade) == "grade":
+        relevance = (name for name in source.names if normalize_name(name) == "relevance")
+        return next(relevance, score or grade)
+    return grade or score
+
+
+def _rater_columns(source: FileProbe, name: str) -> list[str]:
+    """Return the columns of several raters that the user named as the grade, or the one."""
+    if not name:
+        return []
+    return [name] if name in source.names else [*dict.fromkeys(split_raters(name))]
+
+
+def _read_raters(source: FileProbe, columns: Mapping[str, str], raters: list[str]) -> GradeRows:
+    """Read a column a rater: each of its cells is a row, without those that are empty."""
+    ids = {role: name for role, name in columns.items() if role in ("query_id", "doc_id")}
+    types = {role: _TYPES[role] for role in ids} | dict.fromkeys(raters, pa.float64())
+    wide, place = read_columns(source, ids | {name: name for name in raters}, types)
+    tables, rows = [], list[int]()
+    for name in raters:
+        at = np.flatnonzero(pc.is_valid(wide[name]).to_numpy(zero_copy_only=False))
+        part = wide.take(pa.array(at))
+        blank = pa.nulls(len(at), pa.float64())
+        judge = pa.array([name] * len(at), pa.string())
+        columns_of = [part["query_id"], part["doc_id"], judge, part[name], blank]
+        tables.append(pa.table(dict(zip(_TYPES, columns_of, strict=True))))
+        rows += at.tolist()
+    table = with_error(pa.concat_tables(tables))
+    return GradeRows(table, lambda row: place(rows[row]), names_judges=True)
+
+
+def _with_hashed_queries(table: pa.Table) -> pa.Table:
+    """Return the table with the ids that annotate makes of the texts of queries without ids."""
+    texts = table["query_id"].to_pylist()
+    ids = pa.array([None if text is None else hash_id("q", text) for text in texts], pa.string())
+    return table.set_column(table.schema.get_field_index("query_id"), "query_id", ids)
+
+
+def _refuse_without(rows: GradeRows, columns: Mapping[str, str]) -> None:
+    """Refuse a graded row without a query, a document, or the judge that rows name."""
+    graded = pc.is_valid(rows.table["grade"])
+    wanted = ("query_id", "doc_id", *(("judge",) if rows.names_judges else ()))
+    for role in wanted:
+        row = pc.index(pc.and_(graded, pc.is_null(rows.table[role])), True).as_py()
+        if row >= 0:
+            raise InputError(f"{rows.place(row)}: has no {columns[role]}")
+
+
+def _rows_of_qrels(place: str, qrels: pa.Table) -> GradeRows:
+    """Return judgments of a file without columns; where one stands is looked up if it is wrong."""
+    count = len(qrels)
+    columns = {
+        "query_id": qrels["query_id"],
+        "doc_id": qrels["doc_id"],
+        "judge": pa.nulls(count, pa.string()),
+        "grade": qrels["relevance"],
+        "probability": pa.nulls(count, pa.float64()),
+        "std_error": qrels["std_error"],
+    }
+
+    def find_line(row: int) -> str:
+        pair = {qrels[name][row].as_py().encode() for name in ("query_id", "doc_id")}
+        if probe(place).form == "text":
+            for at, line in read_placed_lines(place):
+                if pair <= set(line.split()):
+                    return at
+        return f"{place}: document {qrels['doc_id'][row]} of query {qrels['query_id'][row]}"
+
+    return GradeRows(pa.table(columns), find_line)
+
+
+def _id(place: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InputError(f"{place}: an id is a {type(value).__name__}, not a text")
+    return str(value)
+
+
+def _number(place: str, value: object) -> float:
+    try:
+        return float("x" if isinstance(value, bool) else value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(f"{place}: the score {value!r} is not a number") from None

@@ -1,0 +1,139 @@
+"""Read the grades or votes of one place, with the place of each row for messages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.columns import columns_in, has_answer
+from zelo_ray.formats.judgments.answers import read_people_answers
+from zelo_ray.formats.judgments.grades import (
+    NO_COLUMNS,
+    open_judgments,
+    read_grade_rows,
+    unknown_judgments_error,
+)
+from zelo_ray.formats.judgments.votes import as_votes, merge_orders, read_vote_rows
+from zelo_ray.formats.probe import FileProbe
+from zelo_ray.formats.typed_columns import Place
+
+_ALSO = (
+    "such tables with a judge in each row, or a column a rater",
+    "tables of two items (doc_id_a and doc_id_b, a and b ...) and preference, winner or wins",
+    "LlamaHub's examples of two answers",
+    "a directory of label",
+)
+"""What is read here beside qrels."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentsFile:
+    """The content of one place: grades (query_id, doc_id, judge, grade as float64) or votes.
+
+    ``place`` tells where a row is; ``names_judges``: the rows name their judges; ``pooled``: they
+    are the combined grades of a graded run. ``missing`` counts rows whose answer is null.
+    """
+
+    table: pa.Table
+    place: Place
+    names_judges: bool
+    pooled: bool = False
+    missing: int = 0
+    is_of_turn: bool = False
+    """whether its rows are of the turn that was asked for"""
+
+    @property
+    def votes(self) -> bool:
+        """Return whether the rows are votes, not grades."""
+        return "preference" in self.table.column_names
+
+    def filter_rows(self, mask: pa.ChunkedArray) -> "JudgmentsFile":
+        """Return some of the rows, with their places."""
+        at = np.flatnonzero(mask.to_numpy())
+        return replace(self, table=self.table.filter(mask), place=lambda row: self.place(at[row]))
+
+
+def read_judgments(
+    place: str,
+    judge: str,
+    *,
+    columns: Mapping[str, str] = NO_COLUMNS,
+    renamed: bool = False,
+    turn: int | None = None,
+) -> JudgmentsFile:
+    """Read the grades or votes of a place of any known kind.
+
+    Args:
+        place: path or URL.
+        judge: whose judgments they are, where its rows do not tell.
+        columns: by role, the name of a column that is not called as is usual.
+        renamed: they are all the judge's where rows may be renamed, as FastChat's may.
+        turn: of FastChat's rows, those of this turn alone.
+
+    Raises:
+        InputError: it is of no known kind, or a row has not what it should have.
+    """
+    source = open_judgments(place)
+    columns = columns_in(source.names, columns)
+    if source.kind == "labels":
+        return _read_sample(place)
+    if source.kind == "llamahub" or (source.has_rows and has_answer(source.names, columns)):
+        return _read_votes(source, judge, columns, renamed=renamed, turn=turn)
+    rows = read_grade_rows(source, columns, "grades")
+    if rows is None:
+        raise unknown_judgments_error(source, *_ALSO)
+    graded = np.flatnonzero(pc.is_valid(rows.table["grade"]).to_numpy(zero_copy_only=False))
+    part = rows.take(graded)
+    table = part.table.select(["query_id", "doc_id", "judge", "grade"])
+    table = table if part.names_judges else assign_judge(table, judge)
+    return JudgmentsFile(
+        table,
+        part.place,
+        part.names_judges,
+        pooled=part.is_pooled and not part.names_judges,
+        missing=len(rows.table) - len(graded),
+    )
+
+
+def assign_judge(table: pa.Table, judge: str) -> pa.Table:
+    """Return the judgments with all of them given to one judge."""
+    column = pa.array([judge] * len(table), pa.string())
+    at = table.schema.get_field_index("judge")
+    return table.append_column("judge", column) if at < 0 else table.set_column(at, "judge", column)
+
+
+def _read_sample(place: str) -> JudgmentsFile:
+    """Read all grades that people gave on the page of label, counted in a correction or not."""
+    table, missing = read_people_answers(place)
+    if not len(table):
+        raise InputError(f"{place}: holds no grade of a person")
+    return JudgmentsFile(
+        table, lambda row: f"{place}: label {row + 1}", names_judges=True, missing=missing
+    )
+
+
+def _read_votes(
+    source: FileProbe, judge: str, columns: Mapping[str, str], *, renamed: bool, turn: int | None
+) -> JudgmentsFile:
+    rows = read_vote_rows(source, columns)
+    table = as_votes(rows, judge, renamed=renamed)
+    is_answered, turns = pa.chunked_array([rows.is_answered]), rows.table["turn"]
+    names_judges = rows.names_judges and not (renamed and rows.is_of_models)
+    part = JudgmentsFile(table, rows.place, names_judges)
+    of_turn = turn is not None and rows.is_of_models
+    if of_turn:
+        if turns.null_count == len(turns):
+            raise InputError(f"{source.place}: its rows have no turn, of which --turn could be one")
+        is_wanted = pc.equal(turns, str(turn))
+        if not pc.any(is_wanted).as_py():
+            raise InputError(f"{source.place}: has no row of turn {turn}")
+        is_answered = pc.and_(is_answered, is_wanted)
+    answers = part.filter_rows(is_answered)
+    if rows.is_of_debates:
+        merged = merge_orders(answers.table)
+        answers = replace(answers, table=merged)
+    missing = int((~rows.is_answered).sum())
+    return replace(answers, missing=missing, is_of_turn=of_turn)
