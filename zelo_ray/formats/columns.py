@@ -198,7 +198,7 @@ _KNOWN_VOTES = (
 
 
 @dataclass(frozen=True, slots=True)
-class VoteColumns:
+class ComparisonColumns:
     """The names of the columns of comparisons by their roles, and what they amount to."""
 
     columns: Mapping[str, str]
@@ -231,9 +231,9 @@ def has_answer(names: Sequence[str], user_columns: Mapping[str, str]) -> bool:
     return sides and not {*_ANSWERS}.isdisjoint(columns)
 
 
-def find_vote_columns(
+def find_comparison_columns(
     what: str, names: Sequence[str], user_columns: Mapping[str, str]
-) -> VoteColumns:
+) -> ComparisonColumns:
     """Find the columns of comparisons.
 
     Args:
@@ -258,7 +258,7 @@ def find_vote_columns(
     if not answers or not columns.keys() >= {*items}:
         header = ", ".join(names) or "none"
         raise InputError(f"{what}: its columns do not say who won ({header}); {_KNOWN_VOTES}")
-    return VoteColumns(columns, items, answers[0])
+    return ComparisonColumns(columns, items, answers[0])
 
 
 def _usual_of_votes(names: Sequence[str]) -> dict[str, str]:

@@ -16,10 +16,10 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.columns import (
     IDS,
     OF_VOTES,
-    VoteColumns,
+    ComparisonColumns,
     column_hint,
     find_columns,
-    find_vote_columns,
+    find_comparison_columns,
     normalize_name,
 )
 from zelo_ray.formats.interchange import llamahub
@@ -54,7 +54,7 @@ class VoteRows:
     lost: Floats
     tied: Floats
     place: Place
-    columns: VoteColumns
+    columns: ComparisonColumns
     source: str
     """the place, for messages"""
 
@@ -104,7 +104,7 @@ def read_vote_rows(source: FileProbe, user_columns: Mapping[str, str]) -> VoteRo
     """
     if source.kind == "llamahub":
         return _of_llamahub(source)
-    columns = find_vote_columns(source.place, source.names, user_columns)
+    columns = find_comparison_columns(source.place, source.names, user_columns)
     query = find_columns(source.place, source.names, {}, ("query_id",))
     if not query and (ids := [name for name in IDS if name in source.names]):
         query = {"query_id": ids[-1]}  # of rows that are a question each
@@ -223,12 +223,12 @@ def _of_llamahub(source: FileProbe) -> VoteRows:
         }
     )
     outcomes = _by_sign(preference)
-    columns = VoteColumns({"a": "answer", "b": "second_answer"}, ("a", "b"), "preference")
+    columns = ComparisonColumns({"a": "answer", "b": "second_answer"}, ("a", "b"), "preference")
     return VoteRows(table, *outcomes, lambda row: examples[row].place, columns, source.place)
 
 
 def _refuse_without_items(
-    table: pa.Table, columns: VoteColumns, is_answered: NDArray[np.bool_], place: Place
+    table: pa.Table, columns: ComparisonColumns, is_answered: NDArray[np.bool_], place: Place
 ) -> None:
     """Refuse an answered row without one of its items, or with two that are the same."""
     for role in columns.items:
@@ -254,7 +254,7 @@ def _refuse_several_games(rows: VoteRows) -> None:
 _Outcomes = tuple[Floats, Floats, Floats, Floats]
 
 
-def _read_outcomes(table: pa.Table, columns: VoteColumns, place: Place) -> _Outcomes:
+def _read_outcomes(table: pa.Table, columns: ComparisonColumns, place: Place) -> _Outcomes:
     """Return how often the first item of each row won, lost and tied, and its preference.
 
     All are NaN where an answer is missing. A preference keeps its size; others are -1, 0 or 1.
@@ -312,7 +312,7 @@ def _counted_games(table: pa.Table, place: Place, *, is_one_hot: bool) -> _Outco
     return (*weighed, np.sign(lost - won))
 
 
-def _scored_games(table: pa.Table, columns: VoteColumns, place: Place) -> Floats:
+def _scored_games(table: pa.Table, columns: ComparisonColumns, place: Place) -> Floats:
     """Return the preferences of rows of one game: 1 is a win of the first, 0 a loss, 0.5 a tie."""
     score = _floats(table["a_wins"])
     if (odd := np.flatnonzero(~np.isnan(score) & ~np.isin(score, (0.0, 0.5, 1.0)))).size:
@@ -323,7 +323,7 @@ def _scored_games(table: pa.Table, columns: VoteColumns, place: Place) -> Floats
     return 1.0 - 2.0 * score
 
 
-def _named_sides(table: pa.Table, columns: VoteColumns, place: Place) -> Floats:
+def _named_sides(table: pa.Table, columns: ComparisonColumns, place: Place) -> Floats:
     """Return the preferences of rows that name a winner, itself or by the name of its column."""
     name, a, b = (columns.columns[role] for role in ("winner", "a", "b"))
     sides = dict.fromkeys((normalize_name(a), "a", "modela", "first", "1"), -1.0)
