@@ -190,3 +190,45 @@ def test_ids_that_a_trec_file_loses_are_written_as_in_urls(tmp_path, capsys):
     assert cli.main(["convert", "qrels", place, "--quote-ids", "--out", str(out)]) == 0
     assert out.read_text() == "q%201 0 d%E2%80%83100%25 2\n"
     assert quote_ids(read_qrels(str(out)))["doc_id"].to_pylist() == ["d%25E2%2580%2583100%2525"]
+
+
+def test_labels_of_documents_in_lists_are_judgments_and_their_scores_a_run(tmp_path):
+    documents = [{"id": "a", "text": "x", "score": 0.9, "label": 0}, {"id": 2, "text": "y"}]
+    documents[1] |= {"score": 0.3, "label": "2"}
+    place = put(tmp_path / "a.jsonl", json.dumps({"qid": 1, "query": "q", "passages": documents}))
+    assert read_qrels(place)["relevance"].to_pylist() == [0, 2]
+    assert read_qrels(place)["doc_id"].to_pylist() == ["a", "2"]
+    assert read_runs([place])["a"]["score"].to_pylist() == [0.9, 0.3]
+
+
+def test_ids_and_queries_of_cells_are_the_same_in_pools_and_judgments(tmp_path):
+    rows = "query,doc_id,text,label\nhow to ,a ,x,1\nhow to ,b,y,0\nhow to,c,z,2\n"
+    place = put(tmp_path / "rows.csv", rows)
+    (made,) = convert_inputs([place], str(tmp_path / "out"), InputOptions()).places
+    (pool,) = map(json.loads, Path(made).read_text().splitlines())
+    truth = read_qrels(place)
+    assert {*truth["query_id"].to_pylist()} == {pool["query"]["id"]}
+    assert [row["id"] for row in pool["documents"]] == truth["doc_id"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a;b;winner;count\nx;y;a;1,000\n", "'1,000' may be a fraction or thousands"),
+        ("a,b,winner\n1.5,y,a\n", ""),
+    ],
+)
+def test_numbers_that_may_be_two_things_are_refused(tmp_path, text, says):
+    place = put(tmp_path / "a.csv", text)
+    if says:
+        with pytest.raises(InputError, match=says):
+            fit_votes(place)
+    else:
+        assert len(fit_votes(place)) == 2
+
+
+@pytest.mark.parametrize("columns", [("a=model_a", "a=model_b"), ("b=nope",), ("content=nope",)])
+def test_columns_that_make_no_sense_are_refused(columns, capsys):
+    status = cli.main(["fit", str(CASES / "one-hot-votes.csv"), "--columns", *columns])
+    assert status in (1, 2)
+    assert "column" in capsys.readouterr().err

@@ -70,7 +70,7 @@ def _read(url: str, columns: Mapping[str, str], *, ranks: bool) -> Iterable[tupl
     """Read the runs of one place, with their names."""
     source, schema = probe(url), schema_of(Ranked)
     if has_scored_documents(source):
-        rows = [row[:3] for row in scored_documents(source)]
+        rows = [row[:3] for row in scored_documents(source, columns, as_run=True)]
         cells = zip(*rows, strict=True) if rows else [()] * len(schema)
         arrays = [pa.array(column, of) for column, of in zip(cells, schema.types, strict=True)]
         return [(file_stem(url), _checked(url, pa.table(arrays, schema=schema)))]

@@ -130,11 +130,16 @@ def has_scored_documents(source: FileProbe) -> bool:
 
 
 def scored_documents(
-    source: FileProbe, columns: Mapping[str, str] = NO_COLUMNS
+    source: FileProbe, columns: Mapping[str, str] = NO_COLUMNS, *, as_run: bool = False
 ) -> Iterator[tuple[str, str, float, float]]:
     """Yield query, document, score and NaN of each document of pools that has a score or a grade.
 
     A label counts before a score, and this before the grade of a panel, as in tables.
+
+    Args:
+        source: the pools.
+        columns: by role, the name of a field that is not called as is usual.
+        as_run: whether scores alone count, by which the documents are ranked.
 
     Raises:
         InputError: a line is none.
@@ -153,14 +158,16 @@ def scored_documents(
         for document in documents:
             if not isinstance(document, Mapping):
                 raise InputError(f"{place}: a document is not an object of an id and a score")
-            score = _score_of(document, names)
+            score = _score_of(document, names, as_run=as_run)
             if score is not None:
                 doc_id = document.get(names["doc_id"]) or value_of(document, "doc_id", *IDS)
                 yield _id(place, query_id), _id(place, doc_id), _number(place, score), math.nan
 
 
-def _score_of(document: Mapping[str, Any], names: Mapping[str, str]) -> Any:
+def _score_of(document: Mapping[str, Any], names: Mapping[str, str], *, as_run: bool) -> Any:
     """Return the label of a document, else its score, else the grade of a panel."""
+    if as_run:
+        return document.get(names["score"], value_of(document, "score"))
     for name in (names["grade"], names["score"]):
         if document.get(name) is not None:
             return document[name]
