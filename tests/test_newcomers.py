@@ -81,7 +81,7 @@ def test_a_column_a_rater():
 def test_votes_in_one_hot_columns():
     frame = fit_votes(CASES / "one-hot-votes.csv").to_pandas().set_index("doc_id")
     assert frame["wins"].to_dict() == {"m1": 1.5, "m3": 1.5, "m2": 0}
-    votes = read_judgments(str(CASES / "one-hot-votes.csv"), "me").table
+    votes = read_judgments(str(CASES / "one-hot-votes.csv"), "me", columns={"query_id": "id"}).table
     assert votes["preference"].to_pylist() == [-1, 1, 0]
 
 

@@ -131,7 +131,10 @@ def split_raters(name: str) -> list[str]:
 
 def column_hint(what: str, role: str, name: str) -> str:
     """Return how to name a column: on the command line, or for data in memory in Python."""
-    return f'columns={{"{role}": "{name}"}}' if what == IN_MEMORY else f"--columns {role}={name}"
+    if what == IN_MEMORY:
+        return f'columns={{"{role}": "{name}"}}'
+    is_file = "/" in what or "." in what
+    return f"--columns {role}={name}" if is_file else f"call it {role}, and the others otherwise"
 
 
 def refuse_missing(what: str, names: Sequence[str], wanted: Iterable[str]) -> None:
@@ -277,6 +280,19 @@ def _usual_of_votes(names: Sequence[str]) -> dict[str, str]:
                 if (name := normalize_name(usual)) in by_name:
                     columns[role] = by_name[name]
     return columns
+
+
+def find_columns_by_query(
+    what: str,
+    names: Sequence[str],
+    user_columns: Mapping[str, str],
+    roles: Collection[str],
+) -> dict[str, str]:
+    """Find columns as `find_columns` does; that of the query's text only where none has its id."""
+    columns = find_columns(what, names, user_columns, [role for role in roles if role != "query"])
+    if "query_id" in columns or "query" in columns:
+        return columns
+    return columns | find_columns(what, names, {}, ("query",))
 
 
 def find_list_column(names: Sequence[str], columns: Mapping[str, str]) -> str | None:

@@ -16,6 +16,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.columns import (
     IDS,
     NAMES,
+    OF_POOLS,
     columns_in,
     find_list_column,
     has_answer,
@@ -206,13 +207,26 @@ def refuse_unused_columns(user_columns: Mapping[str, str], places: Iterable[str]
     sources = [probe(place) for place in places]
     sources = [each.with_columns(columns_in(each.names, user_columns)) for each in sources]
     rows = [source for source in sources if source.has_rows]
-    used = {role for source in rows for role in columns_in(source.names, user_columns)}
-    if any(source.kind in ("wide", "pools", "folder", "collection") for source in sources):
-        return  # columns may be inside documents, or of files of the folder
+    used = {
+        role
+        for source in rows
+        for role in columns_in([*source.names, *_inner_names(source.first_row)], user_columns)
+    }
+    if any(source.form == "folder" for source in sources):
+        used |= {*OF_POOLS}  # which may be of the texts in it
     for role in user_columns.keys() - used:
         has = "; ".join(f"{source.place} has {', '.join(source.names)}" for source in rows)
         name = f"{user_columns[role]!r} ({role})"
         raise OptionError(f"columns: no file has a column {name}: {has or 'they have none'}")
+
+
+def _inner_names(value: object) -> list[str]:
+    """Return the names of all fields inside a row, such as those of its documents."""
+    if isinstance(value, Mapping):
+        return [*map(str, value), *(n for inner in value.values() for n in _inner_names(inner))]
+    if isinstance(value, list):
+        return [name for inner in value[:1] for name in _inner_names(inner)]
+    return []
 
 
 def is_pool(row: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.columns import OF_RUNS, column_hint, columns_in, find_columns
+from zelo_ray.formats.columns import OF_RUNS, column_hint, columns_in, find_columns_by_query
 from zelo_ray.formats.files import file_stem, part_files
 from zelo_ray.formats.interchange import trec
 from zelo_ray.formats.interchange.pooling import find_repeated_pair
@@ -102,7 +102,7 @@ def runs_in_table(
     chosen = {
         role: n for role, n in columns_in(source.names, user_columns).items() if role in OF_RUNS
     }
-    roles = find_columns(source.place, source.names, chosen, OF_RUNS)
+    roles = find_columns_by_query(source.place, source.names, chosen, OF_RUNS)
     by_rank = "score" not in roles and "rank" in roles
     query = roles.get("query_id") or roles.get("query")
     value = roles.get("score") or roles.get("rank")

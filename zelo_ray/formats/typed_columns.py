@@ -91,7 +91,8 @@ def _is_typed(
 ) -> bool:
     """Return whether the numbers of a table in memory are numbers, and not texts of such."""
     numbers = [table[name].type for role, name in columns.items() if types.get(role) == _NUMBER]
-    return all(pa.types.is_floating(of) or pa.types.is_integer(of) for of in numbers)
+    kinds = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
+    return all(any(is_kind(of) for is_kind in kinds) for of in numbers)
 
 
 def _cast(
@@ -181,7 +182,7 @@ def _value(cell: tuple[str, str], role: str, value: Any, of: pa.DataType, form: 
         if isinstance(value, float) and value.is_integer():  # a whole number beside a missing one
             value = int(value)
         read = str(value) if isinstance(value, int) and not isinstance(value, bool) else None
-    elif is_missing(value):
+    elif value != value or (form.is_cells and is_missing(value)):  # noqa: PLR0124 - NaN
         return None
     elif of == _FLAG:
         read = value if isinstance(value, bool) else _YES_NO.get(str(value).strip().lower())

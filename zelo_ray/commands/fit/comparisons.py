@@ -56,7 +56,7 @@ def read_comparisons(place: str, columns: Mapping[str, str]) -> Comparisons:
         if _VOTES not in source.names:
             raise InputError(f"{place}: is a directory without {_VOTES}; name a file")
         source = probe(f"{place.rstrip('/')}/{_VOTES}")
-    return _comparisons(read_vote_rows(source, columns))
+    return _comparisons(read_vote_rows(source, columns, by_query=False))
 
 
 def comparisons_in_memory(source: FileProbe, columns: Mapping[str, str]) -> Comparisons:
@@ -65,7 +65,7 @@ def comparisons_in_memory(source: FileProbe, columns: Mapping[str, str]) -> Comp
     Raises:
         InputError: as `read_comparisons`; or an answer is missing.
     """
-    rows = read_vote_rows(source, columns)
+    rows = read_vote_rows(source, columns, by_query=False)
     if len(missing := np.flatnonzero(~rows.is_answered)):
         roles = [*rows.columns.answer_roles, *(["weight"] if rows.has("weight") else [])]
         names = " or no ".join(map(rows.called, roles))

@@ -154,7 +154,8 @@ def _report_changes(
             "that bake-off again."
         )
     truth = before.get("truth") or {}
-    if truth and has_changed(truth["place"], truth["digest"]):
+    columns = split_columns(truth.get("columns", ()))
+    if truth and has_changed(truth["place"], truth["digest"], columns):
         say(
             f"{truth['place']} has changed since these documents were drawn. They correct the new "
             "judgments as well, but others might help more: draw those into another --out."
@@ -185,7 +186,11 @@ def _rank_candidates(
     Sizes never fall, so all documents of the old sample are still above its threshold.
     """
     about |= {"contest": options.contest, "measure": candidates.measure}
-    about["truth"] = {"place": candidates.options.truth, "digest": candidates.truth}
+    about["truth"] = {
+        "place": candidates.options.truth,
+        "digest": candidates.truth,
+        "columns": [*candidates.options.columns],
+    }
     for name, value in _judge_instructions(candidates.options).items():
         about[name] = about[name] or value or _FRESH[name]
     about["rankers"] = [*dict.fromkeys([*about["rankers"], *candidates.rankers])]

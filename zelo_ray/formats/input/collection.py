@@ -125,9 +125,9 @@ def make_run_pools(
     runs: Sequence[str], judged: Sequence[str], input_options: InputOptions
 ) -> FilledPools:
     """Make pools of runs, to a depth, and of judgments, in an order that does not reveal these."""
-    rankings = read_runs(runs, ranks=True)
+    rankings = read_runs(runs, ranks=True, columns=input_options.columns)
     tables = without_ranks(rankings)
-    qrels = read_qrels(judged[0]) if judged else None
+    qrels = read_qrels(judged[0], input_options.columns) if judged else None
     if judged[1:]:
         raise InputError(f"{judged[1]}: there are judgments in {judged[0]} already; name one file")
     pools = fill_candidates(

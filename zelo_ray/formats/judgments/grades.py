@@ -16,7 +16,7 @@ from zelo_ray.formats.columns import (
     OF_GRADES,
     column_hint,
     columns_in,
-    find_columns,
+    find_columns_by_query,
     find_list_column,
     normalize_name,
     split_raters,
@@ -145,13 +145,14 @@ def scored_documents(
         InputError: a line is none.
     """
     listed = find_list_column(source.names, columns) or "documents"
-    names = {role: columns.get(role, "") for role in ("doc_id", "grade", "score")}
+    names = {role: columns.get(role, "") for role in ("grade", "score")}
     for place, row in source.rows():
-        query = row.get("query")
-        about = query if isinstance(query, Mapping) else row
-        query_id = value_of(about, "query_id", *IDS)
-        if query_id is None and isinstance(query, str):
-            query_id = hash_id("q", query)
+        query = row.get(columns.get("query", "query"))
+        if isinstance(query, Mapping):
+            query_id = value_of(query, "query_id", *IDS)
+        else:
+            query_id = _first_id(row, "query_id", columns)
+            query_id = hash_id("q", query) if not query_id and isinstance(query, str) else query_id
         documents = row.get(listed)
         if query_id is None or not isinstance(documents, list):
             raise InputError(f"{place}: needs the id of its query, and a list of documents")
@@ -160,7 +161,7 @@ def scored_documents(
                 raise InputError(f"{place}: a document is not an object of an id and a score")
             score = _score_of(document, names, as_run=as_run)
             if score is not None:
-                doc_id = document.get(names["doc_id"]) or value_of(document, "doc_id", *IDS)
+                doc_id = _first_id(document, "doc_id", columns)
                 yield _id(place, query_id), _id(place, doc_id), _number(place, score), math.nan
 
 
@@ -175,7 +176,14 @@ def _score_of(document: Mapping[str, Any], names: Mapping[str, str], *, as_run: 
     for value in (value_of(labels, "grade"), value_of(document, "score")):
         if value is not None:
             return value
-    return document.get("grade")
+    return value_of(document, "grade")
+
+
+def _first_id(row: Mapping[str, Any], role: str, columns: Mapping[str, str]) -> Any:
+    """Return an id: the field that the user named, else a usual one, else id or _id."""
+    named = row.get(columns.get(role, ""))
+    usual = value_of(row, role) if named is None else named
+    return value_of(row, role, *IDS) if usual is None else usual
 
 
 def with_error(table: pa.Table) -> pa.Table:
@@ -203,13 +211,14 @@ def _read_table(
         role: n for role, n in columns_in(source.names, user_columns).items() if role in OF_GRADES
     }
     raters = _rater_columns(source, chosen.pop("grade", ""))
-    roles = find_columns(source.place, source.names, chosen, OF_GRADES)
+    roles = find_columns_by_query(source.place, source.names, chosen, OF_GRADES)
     value = raters[0] if raters else _value_column(source, roles, prefer)
     query = roles.get("query_id") or roles.get("query")
     if value is None or query is None or "doc_id" not in roles:
         return None
     columns = {"query_id": query, "doc_id": roles["doc_id"], "grade": value}
-    columns |= {role: roles[role] for role in ("judge", "probability") if role in roles}
+    wanted = ("judge", "probability") if prefer == "grades" else ()
+    columns |= {role: roles[role] for role in wanted if role in roles}
     columns |= {name: name for name in _ERRORS if name in source.names}
     if len(raters) > 1:
         return _read_raters(source, columns, raters)
@@ -219,7 +228,7 @@ def _read_table(
         table = _with_hashed_queries(table)
     table = with_error(table)
     rows = GradeRows(
-        table, place, names_judges="judge" in roles, is_pooled={*source.names} >= _POOLED
+        table, place, names_judges="judge" in columns, is_pooled={*source.names} >= _POOLED
     )
     _refuse_without(rows, columns)
     return rows

@@ -77,11 +77,11 @@ def read_judgments(
         InputError: it is of no known kind, or a row has not what it should have.
     """
     source = open_judgments(place)
-    columns = columns_in(source.names, columns)
+    here = columns_in(source.names, columns)
     if source.kind == "labels":
         return _read_sample(place)
-    if source.kind == "llamahub" or (source.has_rows and has_answer(source.names, columns)):
-        return _read_votes(source, judge, columns, renamed=renamed, turn=turn)
+    if source.kind == "llamahub" or (source.has_rows and has_answer(source.names, here)):
+        return _read_votes(source, judge, here, renamed=renamed, turn=turn)
     rows = read_grade_rows(source, columns, "grades")
     if rows is None:
         raise unknown_judgments_error(source, *_ALSO)

@@ -69,17 +69,18 @@ def digest_judgments(table: pa.Table) -> str:
     return hashlib.blake2b(sink.getvalue(), digest_size=16).hexdigest()
 
 
-def has_changed(place: str, digest: str | None) -> bool:
+def has_changed(place: str, digest: str | None, columns: Mapping[str, str] = NO_COLUMNS) -> bool:
     """Return whether judgments have changed; False where that cannot be known.
 
     Args:
         place: where they are.
         digest: what `digest_judgments` gave for them then, if it was kept.
+        columns: by role, the names of columns by which they were read.
     """
     if not digest:
         return False
     try:
-        return digest_judgments(read_qrels(place)) != digest
+        return digest_judgments(read_qrels(place, columns)) != digest
     except InputError:
         return False
 

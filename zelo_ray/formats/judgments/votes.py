@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.columns import (
-    IDS,
     OF_VOTES,
     ComparisonColumns,
     column_hint,
@@ -92,12 +91,16 @@ class VoteRows:
         return self.columns.columns.get(role, role)
 
 
-def read_vote_rows(source: FileProbe, user_columns: Mapping[str, str]) -> VoteRows:
+def read_vote_rows(
+    source: FileProbe, user_columns: Mapping[str, str], *, by_query: bool = True
+) -> VoteRows:
     """Read the comparisons of a place.
 
     Args:
         source: the place, probed.
         user_columns: by role, the name of a column that is not called as is usual.
+        by_query: whether each vote is on a query, whatever its column is called; else only a column
+            ``query_id`` counts, and turns and methods do not.
 
     Raises:
         InputError: its columns do not say who won, or a row makes no sense.
@@ -105,10 +108,10 @@ def read_vote_rows(source: FileProbe, user_columns: Mapping[str, str]) -> VoteRo
     if source.kind == "llamahub":
         return _of_llamahub(source)
     columns = find_comparison_columns(source.place, source.names, user_columns)
-    query = find_columns(source.place, source.names, {}, ("query_id",))
-    if not query and (ids := [name for name in IDS if name in source.names]):
-        query = {"query_id": ids[-1]}  # of rows that are a question each
+    query = find_columns(source.place, source.names, {}, ("query_id",) if by_query else ())
     by_role = {**query, **columns.columns}
+    if not by_query:
+        by_role = {role: n for role, n in by_role.items() if role not in ("turn", "method")}
     types = {role: _type_of(role) for role in (*OF_VOTES, "a", "b", "b_wins")}
     table, place = read_columns(source, by_role, types, columns.answer_roles)
     won, lost, tied, preference = _read_outcomes(table, columns, place)
@@ -261,7 +264,8 @@ def _read_outcomes(table: pa.Table, columns: ComparisonColumns, place: Place) ->
     """
     if columns.items == ("winner", "loser"):
         ties = np.nan_to_num(_floats(table["ties"])) != 0
-        preference = np.where(ties, 0.0, -1.0)
+        is_blank = pc.and_(pc.is_null(table["winner"]), pc.is_null(table["loser"]))
+        preference = np.where(ties, 0.0, np.where(is_blank.to_numpy(), np.nan, -1.0))
     elif columns.answer == "winner":
         preference = _named_sides(table, columns, place)
     elif columns.answer == "preference":
