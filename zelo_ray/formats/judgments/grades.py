@@ -217,8 +217,7 @@ def _read_table(
     if value is None or query is None or "doc_id" not in roles:
         return None
     columns = {"query_id": query, "doc_id": roles["doc_id"], "grade": value}
-    wanted = ("judge", "probability") if prefer == "grades" else ()
-    columns |= {role: roles[role] for role in wanted if role in roles}
+    columns |= {role: roles[role] for role in ("judge", "probability") if role in roles}
     columns |= {name: name for name in _ERRORS if name in source.names}
     if len(raters) > 1:
         return _read_raters(source, columns, raters)
@@ -228,7 +227,7 @@ def _read_table(
         table = _with_hashed_queries(table)
     table = with_error(table)
     rows = GradeRows(
-        table, place, names_judges="judge" in columns, is_pooled={*source.names} >= _POOLED
+        table, place, names_judges="judge" in roles, is_pooled={*source.names} >= _POOLED
     )
     _refuse_without(rows, columns)
     return rows
