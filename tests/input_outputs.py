@@ -20,7 +20,7 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -239,14 +239,23 @@ class Cell:
         return self.status in (0, 3)
 
 
-def try_all(words: Sequence[str] = ()) -> dict[str, Cell]:
-    """Give each file to each command; return what came out, by ``file | command``."""
+def try_all(words: Sequence[str] = (), only: Container[str] | None = None) -> dict[str, Cell]:
+    """Give each file to each command; return what came out, by ``file | command``.
+
+    Args:
+        words: of which a name has one; if empty, all are tried.
+        only: the names to try; all if None.
+    """
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "work"
         folder.mkdir()
         groups = input_files.write_files(folder)
         groups[_NO_FILE] = ""
-        jobs = [(str(folder), f, _commands_for(f, group, words)) for f, group in groups.items()]
+        named = {f: _commands_for(f, group, words) for f, group in groups.items()}
+        jobs = [
+            (str(folder), f, [name for name in names if only is None or name in only])
+            for f, names in named.items()
+        ]
         with multiprocessing.get_context("spawn").Pool(2) as pool:
             cells = pool.starmap(_try_file, [job for job in jobs if job[2]], chunksize=1)
     return {name: cell for by_name in cells for name, cell in by_name.items()}
