@@ -232,3 +232,24 @@ def test_columns_that_make_no_sense_are_refused(columns, capsys):
     status = cli.main(["fit", str(CASES / "one-hot-votes.csv"), "--columns", *columns])
     assert status in (1, 2)
     assert "column" in capsys.readouterr().err
+
+
+def test_judgments_by_a_text_that_two_queries_have_are_refused(tmp_path, capsys):
+    pools = [
+        {"query": {"id": id_, "query": "how"}, "documents": [{"id": "a", "content": "x"}]}
+        for id_ in ("q1", "q2")
+    ]
+    place = put(tmp_path / "pools.jsonl", "".join(json.dumps(pool) + "\n" for pool in pools))
+    truth = put(tmp_path / "truth.csv", "query,doc_id,rating\nhow,a,1\n")
+    words = ["--truth", truth, "--pools", place, "--rerankers", "original"]
+    assert cli.main(["bakeoff", *words, "--out", str(tmp_path / "out")]) == 1
+    assert "'q1' and 'q2' have the same text" in capsys.readouterr().err
+
+
+def test_a_column_of_pools_alone_may_be_named(tmp_path):
+    pools = put(tmp_path / "pools.csv", "query_id,query,doc_id,Wording\nq,how,a,x\nq,how,b,y\n")
+    truth = put(tmp_path / "a.qrels", "q 0 a 1\n")
+    out = tmp_path / "train.jsonl"
+    words = ["train", truth, "--pools", pools, "--columns", "content=Wording"]
+    assert cli.main(["convert", *words, "--out", str(out)]) == 0
+    assert json.loads(out.read_text())["document"] == "x"

@@ -115,12 +115,23 @@ def split_columns(texts: Iterable[str]) -> dict[str, str]:
     return columns
 
 
-def columns_in(names: Collection[str], user_columns: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the named columns that a file has; several raters' stand for one grade."""
+def columns_in(
+    names: Collection[str],
+    user_columns: Mapping[str, str],
+    roles: Collection[str] = tuple(NAMES),
+) -> dict[str, str]:
+    """Return those of the named columns that a file has; several raters' stand for one grade.
+
+    Args:
+        names: the columns of the file.
+        user_columns: by role, the name of a column, as the user said.
+        roles: those that count.
+    """
     return {
         role: name
         for role, name in user_columns.items()
-        if name in names or (role == "grade" and {*split_raters(name)} <= {*names})
+        if role in roles
+        and (name in names or (role == "grade" and {*split_raters(name)} <= {*names}))
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.pools import LineLimits, hash_id, read_lines
 
@@ -71,14 +72,28 @@ def ids_by_text(
 
     Returns:
         By the id that a query's text alone gives it, the id that it has.
+
+    Raises:
+        InputError: two queries have a text that a table has.
     """
-    if not any(map(has_hashed_queries, tables)):
+    hashed = [table for table in tables if has_hashed_queries(table)]
+    if not hashed:
         return {}
     texts = {text.id: text.content for text in (read_texts(queries, "queries") if queries else ())}
     for line in (line for shard in shards() for line in read_lines(shard, LineLimits())):
         if line.pool is not None:
             texts.setdefault(line.pool.query_id, line.pool.query)
-    return {hash_id("q", text): query_id for query_id, text in texts.items()}
+    known = {query_id for table in hashed for query_id in table["query_id"].to_pylist()}
+    ids: dict[str, str] = {}
+    for query_id, text in texts.items():
+        for form in {text, text.strip()}:  # blanks around a cell do not count
+            by_hash = hash_id("q", form)
+            if ids.setdefault(by_hash, query_id) != query_id and by_hash in known:
+                raise InputError(
+                    f"queries {ids[by_hash]!r} and {query_id!r} have the same text, so judgments "
+                    f"by text cannot tell them apart: {text[:60]!r}; give query_id"
+                )
+    return ids
 
 
 def rename_queries(table: pa.Table, ids: Mapping[str, str]) -> pa.Table:

@@ -77,11 +77,11 @@ def with_ratings(rows: Rows) -> Rows:
         if not isinstance(ratings, list) or value_of(row, "query") is None:
             yield place, row
             continue
-        rest = {name: value for name, value in row.items() if name != "ratings"}
+        query = {name: value for name, value in row.items() if name != "ratings"}
         for rating in ratings:
             if not isinstance(rating, dict):
                 raise InputError(f"{place}: a rating is not a JSON object")
-            yield place, {**rest, **rating}
+            yield place, {**query, **rating}
 
 
 def parse_whole(place: str) -> Any:

@@ -205,7 +205,7 @@ def refuse_unused_columns(user_columns: Mapping[str, str], places: Iterable[str]
     if not user_columns:
         return
     sources = [probe(place) for place in places]
-    sources = [each.with_columns(columns_in(each.names, user_columns)) for each in sources]
+    sources = [source.with_columns(columns_in(source.names, user_columns)) for source in sources]
     rows = [source for source in sources if source.has_rows]
     used = {
         role

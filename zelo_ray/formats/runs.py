@@ -14,9 +14,10 @@ from zelo_ray.formats.interchange.pooling import find_repeated_pair
 from zelo_ray.formats.judgments.grades import (
     NO_COLUMNS,
     has_scored_documents,
+    hash_queries,
     scored_documents,
 )
-from zelo_ray.formats.pools import hash_id, shorten_error
+from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.probe import FileProbe, probe, short_run_error
 from zelo_ray.formats.run_record import refuse_unfinished
 from zelo_ray.formats.tables import schema_of
@@ -99,9 +100,7 @@ def runs_in_table(
     Raises:
         InputError: it lacks a column, or a row is invalid.
     """
-    chosen = {
-        role: n for role, n in columns_in(source.names, user_columns).items() if role in OF_RUNS
-    }
+    chosen = columns_in(source.names, user_columns, OF_RUNS)
     roles = find_columns_by_query(source.place, source.names, chosen, OF_RUNS)
     by_rank = "score" not in roles and "rank" in roles
     query = roles.get("query_id") or roles.get("query")
@@ -118,9 +117,7 @@ def runs_in_table(
     table, place = read_columns(source, columns, types)
     _refuse_empty(table, place, columns)
     if "query_id" not in roles:
-        ids = [hash_id("q", text) for text in table["query_id"].to_pylist()]
-        at = table.schema.get_field_index("query_id")
-        table = table.set_column(at, "query_id", pa.array(ids, pa.string()))
+        table = hash_queries(table)
     if by_rank:
         at = table.schema.get_field_index("score")
         table = table.set_column(at, "score", pc.negate(table["score"]))

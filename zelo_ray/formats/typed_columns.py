@@ -182,8 +182,8 @@ def _value(cell: tuple[str, str], role: str, value: Any, of: pa.DataType, form: 
         if isinstance(value, float) and value.is_integer():  # a whole number beside a missing one
             value = int(value)
         read = str(value) if isinstance(value, int) and not isinstance(value, bool) else None
-    elif value != value or (form.is_cells and is_missing(value)):  # noqa: PLR0124 - NaN
-        return None
+    elif is_missing(value) and (form.is_cells or not isinstance(value, str)):
+        return None  # in JSON a missing answer is null, and the text NA a mistake
     elif of == _FLAG:
         read = value if isinstance(value, bool) else _YES_NO.get(str(value).strip().lower())
     elif role in _COUNTS and str(value).lower() in ("true", "false"):

@@ -233,7 +233,7 @@ def _say_mismatches(
     """Say which runs share no query, or no document of a query, with the truth, and why."""
     for entry in runs:
         for name, noun in (("query_id", "query"), ("doc_id", "document")):
-            ids, others = (pc.unique(each[name]) for each in (entry.run, truth))
+            ids, others = (pc.unique(table[name]) for table in (entry.run, truth))
             if len(ids) and not pc.any(pc.is_in(ids, value_set=others)).as_py():
                 why = explain_mismatch(entry.name, ids.to_pylist(), place, others.to_pylist())
                 watch.say(f"no {noun} of {entry.name} is in the truth: {why}")

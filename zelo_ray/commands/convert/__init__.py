@@ -13,6 +13,7 @@ from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import file_stem
 from zelo_ray.formats.input import InputOptions, pools_of, read_pools
 from zelo_ray.formats.input.long import ConversionNotes
+from zelo_ray.formats.input.places import find_places
 from zelo_ray.formats.input.stored_inputs import pool_to_line
 from zelo_ray.formats.interchange import beir, llamahub, mteb, train, trec
 from zelo_ray.formats.interchange.compared_pairs import label_lines
@@ -51,7 +52,8 @@ def convert(options: ConvertOptions) -> str:
         Unwritable: the format cannot represent the data.
     """
     places = [options.source, options.truth, options.qrels, options.corpus, options.queries]
-    refuse_unused_columns(_columns(options), [*filter(None, places), *options.runs])
+    files = find_places(options.pools, "").files if options.columns else ()
+    refuse_unused_columns(_columns(options), [*filter(None, places), *options.runs, *files])
     return _MAKERS[options.what](options)
 
 
@@ -241,8 +243,8 @@ def _read_labelled_pools(options: ConvertOptions) -> tuple[FilledPools, pa.Table
             raise InputError(f"{options.source}: holds no texts: give --pools")
         return read_pools(options.source, _columns(options)), qrels
     filled = [read_pools(place, _columns(options)) for place in options.pools]
-    pools = [pool for each in filled for pool in each.pools]
-    return FilledPools(pools, [note for each in filled for note in each.notes]), qrels
+    pools = [pool for part in filled for pool in part.pools]
+    return FilledPools(pools, [note for part in filled for note in part.notes]), qrels
 
 
 def _columns(options: ConvertOptions) -> dict[str, str]:

@@ -232,7 +232,7 @@ def pools_of(
 
 
 def probe_or_broken(file: str) -> FileProbe:
-    """FileProbe a file; take a truncated one for JSON lines of which some are invalid."""
+    """Probe a file; take a truncated one for JSON lines of which some are invalid."""
     try:
         return probe(file)
     except UnreadableFile:

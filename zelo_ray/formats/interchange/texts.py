@@ -92,7 +92,7 @@ def read_texts(
 def columns_in(url: str, part: str, columns: Collection[str]) -> list[str]:
     """Return the columns of such texts, as far as the first row of the first file shows them."""
     sources = map(probe, _files(url, part)[:1])
-    return [name for each in sources if _is_table(each, part, columns) for name in each.names]
+    return [name for s in sources if _is_table(s, part, columns) for name in s.names]
 
 
 def _is_table(source: FileProbe, part: str, columns: Iterable[str] = ()) -> bool:
@@ -344,7 +344,7 @@ def _query(place: str, query_id: str, row: Mapping[str, Any], named: Mapping[str
     text = _text_column(row, named.get("text", ""), "queries")
     if not text or row[text] is None:
         text = "title" if row.get("title") is not None else text
-    own = {text, "title", "metadata", named.get("id", "")}
-    own |= {name for name in row if _is_id(name, "queries") and str(row[name]) == query_id}
+    left_out = {text, "title", "metadata", named.get("id", "")}
+    left_out |= {name for name in row if _is_id(name, "queries") and str(row[name]) == query_id}
     content = _make(place, query_id, row, {**named, "text": text}, "queries").content
-    return Document(query_id, content, other_fields(row, own))
+    return Document(query_id, content, other_fields(row, left_out))

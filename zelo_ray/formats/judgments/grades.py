@@ -1,5 +1,6 @@
 """Read rows of grades of any kind: tables, judged pools, TREC's and BEIR's files."""
 
+import contextlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -71,7 +72,7 @@ class GradeRows:
 
 
 def open_judgments(place: str) -> FileProbe:
-    """FileProbe a place of judgments; a directory of annotate stands for its scores.
+    """Probe a place of judgments; a directory of annotate stands for its scores.
 
     Raises:
         InputError: it cannot be read, or is of a run that is not finished.
@@ -148,11 +149,12 @@ def scored_documents(
     names = {role: columns.get(role, "") for role in ("grade", "score")}
     for place, row in source.rows():
         query = row.get(columns.get("query", "query"))
-        if isinstance(query, Mapping):
+        if isinstance(query, Mapping):  # whose id comes first, as in pools that annotate reads
             query_id = value_of(query, "query_id", *IDS)
         else:
             query_id = _first_id(row, "query_id", columns)
-            query_id = hash_id("q", query) if not query_id and isinstance(query, str) else query_id
+        if query_id is None and isinstance(query, str):
+            query_id = hash_id("q", query)
         documents = row.get(listed)
         if query_id is None or not isinstance(documents, list):
             raise InputError(f"{place}: needs the id of its query, and a list of documents")
@@ -161,7 +163,9 @@ def scored_documents(
                 raise InputError(f"{place}: a document is not an object of an id and a score")
             score = _score_of(document, names, as_run=as_run)
             if score is not None:
-                doc_id = _first_id(document, "doc_id", columns)
+                is_plain = source.kind == "pools"
+                doc_id = value_of(document, "doc_id", *IDS) if is_plain else None
+                doc_id = _first_id(document, "doc_id", columns) if doc_id is None else doc_id
                 yield _id(place, query_id), _id(place, doc_id), _number(place, score), math.nan
 
 
@@ -207,9 +211,7 @@ def _read_table(
     source: FileProbe, user_columns: Mapping[str, str], prefer: Preference
 ) -> GradeRows | None:
     """Read a table of query, document and grade; return None if it lacks one of these."""
-    chosen = {
-        role: n for role, n in columns_in(source.names, user_columns).items() if role in OF_GRADES
-    }
+    chosen = columns_in(source.names, user_columns, OF_GRADES)
     raters = _rater_columns(source, chosen.pop("grade", ""))
     roles = find_columns_by_query(source.place, source.names, chosen, OF_GRADES)
     value = raters[0] if raters else _value_column(source, roles, prefer)
@@ -224,7 +226,7 @@ def _read_table(
     types = {**_TYPES, **{name: pa.float64() for name in _ERRORS if name in columns}}
     table, place = read_columns(source, columns, types, ("grade",))
     if "query_id" not in roles:
-        table = _with_hashed_queries(table)
+        table = hash_queries(table)
     table = with_error(table)
     rows = GradeRows(
         table, place, names_judges="judge" in roles, is_pooled={*source.names} >= _POOLED
@@ -271,7 +273,7 @@ def _read_raters(source: FileProbe, columns: Mapping[str, str], raters: list[str
     return GradeRows(table, lambda row: place(rows[row]), names_judges=True)
 
 
-def _with_hashed_queries(table: pa.Table) -> pa.Table:
+def hash_queries(table: pa.Table) -> pa.Table:
     """Return the table with the ids that annotate makes of the texts of queries without ids."""
     texts = table["query_id"].to_pylist()
     ids = pa.array([None if text is None else hash_id("q", text) for text in texts], pa.string())
@@ -318,7 +320,7 @@ def _id(place: str, value: object) -> str:
 
 
 def _number(place: str, value: object) -> float:
-    try:
-        return float("x" if isinstance(value, bool) else value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InputError(f"{place}: the score {value!r} is not a number") from None
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError):
+            return float(value)
+    raise InputError(f"{place}: the score {value!r} is not a number")

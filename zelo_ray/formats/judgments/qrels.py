@@ -146,5 +146,5 @@ def holds_texts(place: str) -> bool:
         InputError: the place cannot be read.
     """
     source = probe(place)
-    stems = {name.split(".")[0] for name in source.names}
+    stems = {first_name_part(name) for name in source.names}
     return has_pools(source) and (source.kind != "collection" or {"corpus", "queries"} <= stems)

@@ -335,9 +335,9 @@ def _named_sides(table: pa.Table, columns: ComparisonColumns, place: Place) -> F
     cells = [None if is_missing(cell) else cell for cell in table["winner"].to_pylist()]
     first, second = (table[role].to_pylist() for role in ("a", "b"))
     by_name, by_word = list[float | None](), list[float | None]()
-    for cell, one, two in zip(cells, first, second, strict=True):
+    for cell, item_a, item_b in zip(cells, first, second, strict=True):
         tie = 0.0 if (cell or "").lower().startswith(_TIES) else None
-        by_name.append(-1.0 if cell == one else 1.0 if cell == two else tie)
+        by_name.append(-1.0 if cell == item_a else 1.0 if cell == item_b else tie)
         by_word.append(sides.get(normalize_name(cell or ""), tie))
     answered = [row for row, cell in enumerate(cells) if cell is not None]
     chosen = by_name if all(by_name[row] is not None for row in answered) else by_word
