@@ -79,7 +79,7 @@ class ActorSeconds(threading.Thread):
             time.sleep(0.5)
             try:
                 for process in self._root.children(recursive=True):
-                    if "(Ask)" in " ".join(process.cmdline()):
+                    if "OnlineActor" in " ".join(process.cmdline()):
                         times = process.cpu_times()
                         self._used[process.pid] = times.user + times.system
             except psutil.Error:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections import Counter
 from dataclasses import asdict
 
@@ -14,8 +15,10 @@ from zelo_ray.cli.arguments import parse_command
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.bookkeeping import Tally, statuses_to_retry
+from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.coordinator import OwnCoordinator
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.write_results import write_results
@@ -155,6 +158,22 @@ def missing(pool, panel, options, replies=None):
     return advance(zelo.rounds(pool, panel, options), replies or Shelf()).missing
 
 
+class MachineBudget(Budget):
+    """A budget by the machine's time, also where callers are in a hurry.
+
+    It remembers the most that was ever charged and reserved.
+    """
+
+    def __init__(self, cap):
+        super().__init__(cap, 0.0)
+        self.most = 0.0
+
+    def reserve(self, spender, charged, reserved, wants, now):
+        grant = super().reserve(spender, charged, reserved, wants, time.monotonic())
+        self.most = max(self.most, self.spent + self.reserved)
+        return grant
+
+
 def ask(
     pools,
     out,
@@ -164,7 +183,7 @@ def ask(
     retry=(),
     panel=None,
     judges=(),
-    shared_budget=None,
+    budget=None,
     disabled=None,
     clock=HURRIED,
     **fields,
@@ -185,7 +204,7 @@ def ask(
             ledger=ledger,
             environ=environ,
             run_id=run_id,
-            shared_budget=shared_budget,
+            coordinator=OwnCoordinator(clock, budget),
             disabled=disabled,
             clock=clock,
         )
@@ -310,7 +329,7 @@ def send_away(
     *,
     run_id="run",
     judges=(),
-    shared_budget=None,
+    budget=None,
     disabled=None,
     clock=HURRIED,
     **fields,
@@ -334,7 +353,7 @@ def send_away(
                 ledger=ledger,
                 environ=environ,
                 run_id=run_id,
-                shared_budget=shared_budget,
+                coordinator=OwnCoordinator(clock, budget),
                 disabled=disabled,
                 clock=clock,
             )

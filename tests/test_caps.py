@@ -1,14 +1,12 @@
 """Caps that hold by the servers' own books, whatever lengths texts take in mid-run; without Ray."""
 
-import time
 from collections import Counter
 
 import pytest
 
-from tests.builders import ask, pool_of, send_away
+from tests.builders import MachineBudget, ask, pool_of, send_away
 from tests.fakes import Fakes, Fault
 from tests.fakes.lengths import Lengths
-from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.engine.ledger import read_rows
@@ -23,16 +21,6 @@ REQUESTS = 12 * 28
 SOON = Clock(speed=5.0)
 """Where it does not matter in how many rounds of batches money is spent."""
 OPENAI = {"OPENAI_API_KEY": "a-key-for-tests-only"}
-
-
-class Shared:
-    """A budget, asked as the cluster's is."""
-
-    def __init__(self, cap, spent=0.0):
-        self._budget = Budget(cap, spent)
-
-    async def reserve(self, spender, settled, held, wants):
-        return self._budget.reserve(spender, settled, held, wants, time.monotonic())
 
 
 def billed(fakes):
@@ -63,7 +51,7 @@ def server(monkeypatch):
 def away(out, cap, **fields):
     # In the machine's time: what waits for money waits for the server, which has no other.
     job = {
-        "shared_budget": Shared(cap),
+        "budget": MachineBudget(cap),
         "max_usd": cap,
         "clock": Clock(),
         "batch_poll": 0.05,
@@ -138,7 +126,7 @@ def test_a_server_that_ignores_limits_is_asked_nothing_more(server, tmp_path):
         POOLS,
         tmp_path,
         OPENAI,
-        shared_budget=Shared(cap),
+        budget=MachineBudget(cap),
         max_usd=cap,
         limits={"openai:gpt-6-luna": {"concurrency": 4}},
     )
@@ -150,8 +138,8 @@ def test_a_server_that_ignores_limits_is_asked_nothing_more(server, tmp_path):
 def test_a_call_that_our_patience_ended_counts_as_spent(server, tmp_path):
     fakes = server(Fault("timeout_billed", total=3))
     cap = 0.4
-    till = Shared(cap)
-    asker = ask(POOLS[:1], tmp_path, OPENAI, shared_budget=till, max_usd=cap, timeout=0.5)
+    till = MachineBudget(cap)
+    asker = ask(POOLS[:1], tmp_path, OPENAI, budget=till, max_usd=cap, timeout=0.5)
     assert asker.stopped == ""
     known = sum(row.dollars for row in asker.books)
     unknown = sum_exposure(str(tmp_path))
@@ -168,7 +156,7 @@ def test_a_capped_run_makes_headway_on_a_bad_day(server, tmp_path):
         POOLS,
         tmp_path,
         OPENAI,
-        shared_budget=Shared(cap),
+        budget=MachineBudget(cap),
         max_usd=cap,
         limits={"openai:gpt-6-luna": {"concurrency": 4}},
     )

@@ -6,9 +6,8 @@ import socket
 
 import pytest
 
-from tests.builders import ask, judge_of, pool_of
+from tests.builders import MachineBudget, ask, judge_of, pool_of
 from tests.fakes.scripted import Scripted
-from tests.test_caps import Shared
 from tests.test_no_answers import VERDICT, candidate, completion, message_of, one, rerank_outcome
 from tests.test_providers import KEY, request_for, send
 from zelo_ray.commands.doctor.judges import _ask
@@ -177,7 +176,7 @@ def run_uncounted(tmp_path, **fields):
 
 
 def test_a_server_that_reports_no_tokens_is_told_so_and_no_call_was_cut_off(tmp_path):
-    name, asker = run_uncounted(tmp_path, shared_budget=Shared(5.0), max_usd=5)
+    name, asker = run_uncounted(tmp_path, budget=MachineBudget(5.0), max_usd=5)
     assert asker.tallies[name].uncounted == len(asker.books) == 6
     dollars = sum_exposure(str(tmp_path))
     assert dollars > 0

@@ -155,7 +155,7 @@ def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
         with crash.held(environ, after=LATER):
             process = crash.annotate(pools, tmp_path / "out", environ, "--judges", OPENAI)
             crash.await_requests(tmp_path, LATER, process)
-            (actor,) = descendants(process, "ray::SharedLimits")
+            (actor,) = descendants(process, "ray::Coordinator")
             actor.kill()
             killed, before = time.time(), len(crash.journal(tmp_path))
         status, printed = crash.finish(process)
@@ -170,6 +170,26 @@ def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
         f"{before} before; then {len(after)} in {after[-1] - after[0]:.1f} s, first after "
         f"{after[0] - killed:.2f} s\n{printed}"
     )
+
+
+@pytest.mark.slow
+def test_the_cap_holds_when_the_actor_that_keeps_it_is_killed(tmp_path: Path) -> None:
+    pools, cap = tmp_path / "pools.jsonl", 0.012
+    crash.write_pools(pools, queries=12, documents=8)
+    with crash.fakes(tmp_path, "--latency", "0.3") as environ:
+        environ["ZELO_RAY_LIMITS"] = json.dumps({OPENAI: {"rpm": 1e6, "concurrency": SLOTS}})
+        flags = ("--judges", OPENAI, "--max-usd", str(cap))
+        process = crash.annotate(pools, tmp_path / "out", environ, *flags)
+        for requests in (LATER, 2 * LATER):
+            crash.await_requests(tmp_path, requests, process)
+            (actor,) = descendants(process, "ray::Coordinator")
+            actor.kill()
+        status, printed = crash.finish(process)
+        billed = sum(crash.billed(environ).values())
+    print(f"${billed:.4f} of ${cap}\n{printed}")
+    assert status == 3, printed
+    assert 0.5 * cap < billed <= cap
+    assert crash.paid_twice(tmp_path, tmp_path / "out") == (0, 0)
 
 
 @pytest.mark.slow

@@ -1,12 +1,11 @@
 """Rerankers behind HTTP: the real client against a loopback server, on which all goes wrong."""
 
 import re
-import time
 
 import pytest
 
+from tests.builders import MachineBudget
 from tests.fakes.rerank import Rerankers, pool, rank, worth
-from zelo_ray.engine.budget import Budget
 from zelo_ray.options import Price
 from zelo_ray.providers.pricing import price
 from zelo_ray.reasons import StopReason
@@ -253,20 +252,10 @@ def test_an_unknown_price_is_not_zero(server, environ, tmp_path):
     assert row.dollars is None
 
 
-class OwnTill:
-    """A budget in this process."""
-
-    def __init__(self, cap):
-        self.budget = Budget(cap, 0.0)
-
-    async def reserve(self, spender, settled, held, wants):
-        return self.budget.reserve(spender, settled, held, wants, time.monotonic())
-
-
 def test_a_budget_holds(server, environ, tmp_path):
     pools, cap = [pool(query_id=f"q{i}") for i in range(40)], 2.0
     fields = {"max_usd": cap, "prices": {"jina:m": {"input": 1000.0, "output": 0}}}
-    found = rank(pools, tmp_path, environ, "jina:m", shared_budget=OwnTill(cap), **fields)
+    found = rank(pools, tmp_path, environ, "jina:m", budget=MachineBudget(cap), **fields)
     assert 0 < sum(row.dollars for row in found.books) <= cap
     assert 0 < len(found.scores) < 40
     assert len(found.scores) + len(found.failures) == 40
@@ -297,7 +286,7 @@ def test_a_budget_holds_for_large_pools(
 ):
     server.token_bytes = token_bytes
     fields = {"max_usd": cap, "prices": {spec: price}}
-    found = rank(pools, tmp_path, environ, spec, shared_budget=OwnTill(cap), **fields)
+    found = rank(pools, tmp_path, environ, spec, budget=MachineBudget(cap), **fields)
     assert 0 < sum(row.dollars for row in found.books) <= cap + 1e-9
     assert len(found.scores) + len(found.failures) == len(pools)
 

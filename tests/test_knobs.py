@@ -7,10 +7,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.builders import THREE, ask, key_for, line_of, pool_of, send_away, write_lines
+from tests.builders import (
+    THREE,
+    MachineBudget,
+    ask,
+    key_for,
+    line_of,
+    pool_of,
+    send_away,
+    write_lines,
+)
 from tests.crash import bare_environment
 from tests.fakes import openai as openai_fake
-from tests.test_online_limits import OwnTill
 from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import PanelError
@@ -196,7 +204,7 @@ def test_a_reply_costs_what_the_tier_costs_that_served_it(
         key_for(environ, "openai"),
         judge_options={NAMES["openai"]: {"extra_body": {"service_tier": "flex"}}},
         max_usd=1.0,
-        shared_budget=OwnTill(1.0),
+        budget=MachineBudget(1.0),
     )
     (reply,) = asker.books
     assert (sum_exposure(str(tmp_path)) > 0) == (

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.builders import (
+    MachineBudget,
     Shelf,
     ask,
     ask_apart,
@@ -15,7 +16,6 @@ from tests.builders import (
     send_away,
     two_speeds,
 )
-from tests.test_online_limits import OwnTill
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.build_results import build_results_from_steps
@@ -103,7 +103,7 @@ def test_a_budget_that_ends_in_a_later_round_leaves_scores_of_every_pool_that_wa
     first = sum(len(advance(lean.rounds(p, panel, options), Shelf()).missing) for p in pools)
     cap = sum(row.dollars for row in whole.books) * (0.5 + 0.5 * first / len(whole.books))
     out = tmp_path / "out"
-    asker = ask(pools, out, {}, shared_budget=OwnTill(cap), max_usd=cap, clock=Clock(), **job)
+    asker = ask(pools, out, {}, budget=MachineBudget(cap), max_usd=cap, clock=Clock(), **job)
     assert sum(row.dollars for row in asker.books) <= cap
     steps = came_to(asker.job, out, pools, {judge: budget_used_up(cap)})
     late = [step for step in steps if step.failures]

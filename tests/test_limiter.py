@@ -3,14 +3,21 @@
 import random
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.rates import Bucket
-from zelo_ray.engine.limiter import READY_SECONDS, Account, Limiter, Want
-from zelo_ray.engine.quota import RateLimiters
+from zelo_ray.engine.budget import Budget
+from zelo_ray.engine.coordinator import CallCost, LeaseRequest, Limiters
+from zelo_ray.engine.limiter import Account, Limiter
 
 RPM = Account("a", {"rpm": 600})
+
+
+def request_for(name, calls=1, *, rpm=60, dollars=0.0, spender="a", charged=0.0):
+    """A request to lease calls of an account with a limit."""
+    costs = [CallCost({"rpm": 1}, dollars)] * calls
+    return LeaseRequest(Account(name, {"rpm": rpm}), costs, {}, {}, spender, charged, 0.0)
 
 
 def test_calls_go_at_the_rate_and_nothing_is_saved_up():
@@ -146,10 +153,31 @@ def test_a_days_requests_can_be_spent_at_once_and_then_none():
 
 
 def test_accounts_do_not_share():
-    limits = RateLimiters()
+    limits = Limiters()
     limits.pause(Account("a", {"rpm": 60}), 100.0)
-    assert limits.lease(Want(Account("a", {"rpm": 60}), [{"rpm": 1}])).delays == ()
-    assert limits.lease(Want(Account("b", {"rpm": 60}), [{"rpm": 1}])).delays != ()
+    assert limits.lease(request_for("a"), None).delays == ()
+    assert limits.lease(request_for("b"), None).delays != ()
+
+
+def test_calls_need_a_place_and_money_and_keep_no_money_without_a_place():
+    limits, budget = Limiters(), Budget(1.0, 0.0)
+    lease = limits.lease(request_for("a", 10, dollars=0.2), budget)
+    assert 1 <= len(lease.delays) <= 2  # of one a second, in the second that a lease looks ahead
+    assert budget.reserved == pytest.approx(0.2 * len(lease.delays))
+    assert lease.binding == "rpm"
+    lease = limits.lease(request_for("b", 10, rpm=6000, dollars=0.5, spender="b"), budget)
+    assert len(lease.delays) == 1
+    assert (lease.binding, lease.over, lease.again) == ("budget", False, 0.2)
+    budget = Budget(1.0, 0.9)
+    assert limits.lease(request_for("c", 10, rpm=6000, dollars=0.5), budget).over
+
+
+def test_after_a_restart_money_waits_until_all_have_reported():
+    limits, budget = Limiters(), Budget(1.0, 0.0)
+    waiting = limits.lease(request_for("a", 1, dollars=0.4, charged=0.7), budget, wait=True)
+    assert (waiting.delays, waiting.binding, waiting.over) == ((), "budget", False)
+    other = limits.lease(request_for("b", 1, dollars=0.4, spender="b"), budget)
+    assert other.delays == ()  # the first has spent too much for that
 
 
 @given(
@@ -184,43 +212,3 @@ def test_no_bucket_of_the_same_limits_ever_objects(sizes, workers, mistake):
         assert buckets["tpm"].level(at) > min(0, -5000 * 50 * (1 - mistake))
         for name, amount in (("rpm", 1), ("tpm", size)):
             buckets[name].take(amount)
-
-
-def test_leave_is_given_ahead_only_far_below_the_limits():
-    limiter = Limiter(RPM, now=0.0)
-    assert limiter.lease([], 0.1, {"rpm": 1}, 50).ready == 0  # nothing is saved up at first
-    assert limiter.lease([], 100.0, {"rpm": 1}, 50).ready == 4  # half of a second's ten are left
-    assert limiter.lease([], 100.0, {"rpm": 1}, 50).ready == 0  # to whoever asks
-    assert limiter.lease([{"rpm": 1}] * 5, 100.0).delays == (0.0,) * 5  # calls that wait come first
-    assert limiter.lease([], 200.0, {"rpm": 1}, 3).ready == 3  # no more than are expected
-    assert limiter.lease([], 300.0, {"rpm": 20}, 3).ready == 0  # a call that is too dear for it
-
-
-def test_of_a_days_requests_none_is_given_ahead():
-    """What one has in hand another lacks, and a judge without any left is lost for the day."""
-    limiter = Limiter(Account("a", {"rpd": 100}), now=1e6)
-    assert limiter.lease([], 1e6, {"rpd": 1}, 200).ready == 0
-    assert limiter.lease([{"rpd": 1}] * 103, 1e6).delays == (0.0,) * 100
-
-
-PAUSES = st.sampled_from([0.0, 0.03, READY_SECONDS / 2, READY_SECONDS, 0.6, 2.0])
-
-
-@given(
-    st.lists(st.tuples(PAUSES, st.integers(0, 40), st.integers(0, 40)), min_size=1),
-    st.sampled_from([0.0, READY_SECONDS / 2, READY_SECONDS]),
-)
-@example([(2.0, 0, 40), (READY_SECONDS, 40, 0)], READY_SECONDS)
-def test_whatever_is_leased_ahead_no_bucket_with_a_little_more_room_objects(asks, late):
-    """Who leased ahead uses it all at once, as late as it may: on top of what is leased then."""
-    limiter, now = Limiter(RPM, now=0.0), 0.0
-    bucket = Bucket(600, 1 + READY_SECONDS + 0.2, 0.0)  # one call in the air, and one that is begun
-    arrivals = []
-    for pause, waiting, ahead in asks:
-        now += pause
-        lease = limiter.lease([{"rpm": 1}] * waiting, now, {"rpm": 1}, ahead)
-        arrivals += [now + delay for delay in lease.delays]
-        arrivals += [now + late] * lease.ready
-    for at in sorted(arrivals):
-        assert bucket.wait(1, at) == 0
-        bucket.take(1)

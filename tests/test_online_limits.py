@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from collections import Counter
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.builders import (
     HURRIED,
     THREE,
+    MachineBudget,
     ask,
     key_for,
     options_of,
@@ -17,12 +17,11 @@ from tests.builders import (
 )
 from tests.fakes import Fakes, Fault
 from zelo_ray.engine.bookkeeping import budget_used_up
-from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.coordinator import OwnCoordinator
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.online import OnlineClient
-from zelo_ray.engine.quota import OwnQuota
 from zelo_ray.protocols import advance, samre, zelo, zelo_graded
 from zelo_ray.providers import build_panel, fingerprint
 from zelo_ray.reasons import Disabled, StopReason
@@ -32,23 +31,12 @@ POOL = pool_of()
 REQUESTS = 6  # of one judge on a pool of four
 
 
-class OwnTill:
-    """A budget in this process, that remembers the most that was ever held and spent."""
-
-    def __init__(self, cap):
-        self.budget, self.most = Budget(cap, 0.0), 0.0
-
-    async def reserve(self, spender, settled, held, wants):
-        self.most = max(self.most, settled + held)
-        return self.budget.reserve(spender, settled, held, wants, time.monotonic())
-
-
 def test_a_budget_holds_and_the_next_run_goes_on(fakes, environ, tmp_path):
     pools = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
     one = ask(pools[:1], tmp_path / "one", key_for(environ, "openai")).books
     cap = 2.5 * sum(row.dollars for row in one)
-    till = OwnTill(cap)
-    spent = ask(pools, tmp_path, key_for(environ, "openai"), shared_budget=till, max_usd=cap)
+    till = MachineBudget(cap)
+    spent = ask(pools, tmp_path, key_for(environ, "openai"), budget=till, max_usd=cap)
     assert spent.stopped == ""  # no fault, and no stop
     assert spent.disabled == {"openai:gpt-6-luna": budget_used_up(cap)}
     paid = sum(row.dollars for row in spent.books)
@@ -108,12 +96,12 @@ def test_an_account_that_gives_nothing_but_429s_ends_the_judge(fakes, environ, t
 def test_429s_go_on_for_as_long_as_somebody_of_ours_gets_answers(fakes, environ, tmp_path):
     """Here another run on the cluster, with the same key."""
     fakes.faults = [Fault("429", times=8)]
-    shared = OwnQuota(HURRIED)
+    shared = OwnCoordinator(HURRIED)
 
     async def run():
         panel, ledger = build_panel(("openai",), {}, environ), Ledger(str(tmp_path), "run")
         options = options_of(out=str(tmp_path), patience=5.0)
-        fields = {"ledger": ledger, "environ": environ, "run_id": "run", "quota": shared}
+        fields = {"ledger": ledger, "environ": environ, "run_id": "run", "coordinator": shared}
         asker = OnlineClient(options, panel, panel, clock=HURRIED, **fields)
         account = Account(f"openai:gpt-6-luna {fingerprint(environ['OPENAI_API_KEY'])}")
 
@@ -235,7 +223,7 @@ def test_a_budget_buys_whole_debates_not_a_beginning_of_each(tmp_path, cap):
         pools,
         tmp_path,
         {},
-        shared_budget=OwnTill(cap),
+        budget=MachineBudget(cap),
         prices={judge: {"input": 1.0, "output": 1.0}},
         limits={judge: {"concurrency": 4}},
         judge_options={judge: {"latency": 0.002, "noise": 0.0}},

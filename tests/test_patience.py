@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import judge_of
-from zelo_ray.engine.failure_detector import FailureDetector
+from zelo_ray.engine.circuit_breaker import FailureDetector
 from zelo_ray.providers import Retry, RetryKind
 from zelo_ray.reasons import StopReason
 

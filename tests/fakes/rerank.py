@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from tests.builders import HURRIED
+from zelo_ray.engine.coordinator import OwnCoordinator
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
 from zelo_ray.options import BakeoffOptions
@@ -165,7 +166,7 @@ class Ranking:
     books: list
 
 
-def rank(pools, out, environ, reranker, *, run_id="run", shared_budget=None, **fields):
+def rank(pools, out, environ, reranker, *, run_id="run", budget=None, **fields):
     """Ask one arm about pools, side by side, and read what the ledger then holds."""
     name = reranker.partition("=")[0]
     fields = {"limits": {name: {"rpm": 1e6}}, "truth": "none", "out": str(out), **fields}
@@ -179,7 +180,7 @@ def rank(pools, out, environ, reranker, *, run_id="run", shared_budget=None, **f
             "ledger": ledger,
             "environ": environ,
             "run_id": run_id,
-            "shared_budget": shared_budget,
+            "coordinator": OwnCoordinator(HURRIED, budget),
         }
         asker = OnlineClient(asked, panel, panel, clock=HURRIED, **given)
         try:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 NOTHING = 1e-9  # dollars that rounding may leave
 _SILENT_SECONDS = 30.0
@@ -47,6 +46,11 @@ class Budget:
         """Return what is spent for certain, in US dollars."""
         return self._before + sum(account.charged for account in self._spenders.values())
 
+    @property
+    def reserved(self) -> float:
+        """Return what is reserved for calls that have not ended, in US dollars."""
+        return sum(account.reserved for account in self._spenders.values())
+
     def reserve(
         self, spender: str, charged: float, reserved: float, wants: Sequence[float], now: float
     ) -> Grant:
@@ -60,7 +64,7 @@ class Budget:
             now: seconds of a monotonic clock.
         """
         account = self._spenders[spender] = _Spender(charged, reserved, now)
-        free = self.cap - self.spent - sum(account.reserved for account in self._spenders.values())
+        free = self.cap - self.spent - self.reserved
         count = 0
         for want in wants:
             if want > free + NOTHING:
@@ -75,11 +79,6 @@ class Budget:
         )
         return Grant(count, over=bool(wants) and not count and coming_back < NOTHING)
 
-
-class SharedBudget(Protocol):
-    """A budget that spenders share, in this process or in the cluster."""
-
-    async def reserve(
-        self, spender: str, charged: float, reserved: float, wants: Sequence[float]
-    ) -> Grant:
-        """See `Budget.reserve`."""
+    def give_back(self, spender: str, dollars: float) -> None:
+        """Take back what was just reserved for calls that may not go yet for another reason."""
+        self._spenders[spender].reserved -= dollars

@@ -12,8 +12,8 @@ from zelo_ray.engine.bookkeeping import (
     overcharged,
 )
 from zelo_ray.engine.budget import NOTHING
-from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.ledger import Ledger
@@ -21,7 +21,6 @@ from zelo_ray.engine.prompt_cache import GoOn
 from zelo_ray.engine.request_runner import RequestRunner
 from zelo_ray.engine.request_state import NO_BOUND, Channel, RequestState, with_limit
 from zelo_ray.engine.tokens import bound_tokens, measure_request, raise_limit
-from zelo_ray.engine.turnstile import Turnstile
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind
@@ -48,7 +47,6 @@ class JudgeCaller(RequestRunner[Channel]):
         options: the job's options.
         channels: a channel for each judge that it calls.
         writer: the writer that keeps replies.
-        budget: the budget of their calls.
         clock: the time.
         ledger: open for writing.
         exposure: what calls in flight may cost.
@@ -59,15 +57,13 @@ class JudgeCaller(RequestRunner[Channel]):
         options: AnnotateOptions,
         channels: Iterable[Channel],
         writer: LedgerWriter,
-        budget: BudgetClient,
         clock: Clock,
         *,
         ledger: Ledger,
         exposure: Exposure,
     ) -> None:
-        super().__init__(options, channels, writer, budget, clock)
+        super().__init__(options, channels, writer, clock)
         self._ledger, self._exposure = ledger, exposure
-        self._turnstile = Turnstile()
 
     def stop(self, reason: str) -> None:
         """Make no new call. What is in flight is still kept."""
@@ -135,7 +131,7 @@ class JudgeCaller(RequestRunner[Channel]):
         if effort.cut:
             return int(judge_limit)
         cut_at = self._ledger.cut_at(request.key)
-        if self.budget.capped:
+        if channel.permits.capped:
             return channel.estimates.limit_for(response_model_name(request.response_model), cut_at)
         return raise_limit(int(judge_limit), cut_at) if cut_at else int(judge_limit)
 
@@ -153,12 +149,9 @@ class JudgeCaller(RequestRunner[Channel]):
                 if not await self._reserve(request, channel, effort):
                     return False
                 if effort.is_probe or not channel.circuit_breaker.is_open:
-                    await self._exposure.add(effort.reserved_dollars)
+                    await self._exposure.add(effort.reserved.dollars)
                     return True
-                self.budget.give_back(effort.reserved_dollars, 0.0)  # it went away meanwhile
-                channel.limiter.correct(
-                    effort.reserved_quota, dict.fromkeys(effort.reserved_quota, 0.0)
-                )
+                channel.permits.cancel(effort.reserved)  # it went away meanwhile
             return False
         finally:
             channel.tally.waiting -= 1
@@ -181,33 +174,31 @@ class JudgeCaller(RequestRunner[Channel]):
         """Reserve money and a place in the rate limit; return False when no call may be made."""
         effort.size = size = effort.size or measure_request(request)
         effort.limit = self._limit_of(request, channel, effort)
-        if self.budget.capped and effort.limit:
+        if channel.permits.capped and effort.limit:
             effort.bound = bound_tokens(request) if effort.bound is NO_BOUND else effort.bound
             usage = channel.estimates.tight_upper_bound(size, effort.bound, effort.limit)
         else:
             usage = channel.estimates.upper_bound(size, effort.limit or None)
-        effort.reserved_dollars = highest_price(channel.judge, usage, self.options.prices)
-        if not await self.budget.take(effort.reserved_dollars):
-            self._disable_when_money_is_short(channel)
-            return False
+        dollars = highest_price(channel.judge, usage, self.options.prices)
         expected = channel.provider.limit_tokens(channel.estimates.expected(size))
-        effort.reserved_quota = {"rpm": 1, "rpd": 1, **expected}
-        if await channel.limiter.admit(effort.reserved_quota):
-            await self._turnstile.wait_turn()
-            if channel.limiter.spent_day or not (self.stopped or channel.disabled):
+        effort.reserved = CallCost({"rpm": 1, "rpd": 1, **expected}, dollars)
+        permits = channel.permits
+        if await permits.acquire(effort.reserved):
+            if permits.spent_day or not (self.stopped or channel.disabled):
                 return True
-        self.budget.give_back(effort.reserved_dollars, 0.0)
-        if channel.limiter.spent_day:
+            permits.cancel(effort.reserved)
+        if permits.spent_day:
             self.disable_judge(channel.judge.name, _SPENT_DAY)
+        elif permits.over:  # this is no fault, and no stop
+            self.disable_judge(channel.judge.name, budget_used_up(self.options.max_usd or 0.0))
         return False
 
     async def _call_once(self, request: Request, channel: Channel, effort: RequestState) -> float:
         """Make one call; return the seconds to wait before the next, if another is needed."""
-        effort.calls += 1
+        effort.begin_call()
         channel.failure_detector.record_call(self.clock.now())
         wait, billed = 0.0, True
         spent: float | None = 0.0
-        effort.possibly_billed = effort.answered = effort.uncounted = False
         error = ""
         try:
             if effort.reasks:
@@ -235,18 +226,18 @@ class JudgeCaller(RequestRunner[Channel]):
             answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
         except Exception:  # whatever it is, the call may have been billed
             effort.possibly_billed = True
-            self._release_reserved(channel, effort, None)
+            self._settle(channel, effort, None)
             raise
         try:
             if billed or (effort.ended and not channel.disabled):
                 spent = await self._keep(request, channel, answer, effort)
-                effort.possibly_billed |= spent is None and self.budget.capped
+                effort.possibly_billed |= spent is None and channel.permits.capped
                 effort.uncounted = spent is None and not answer.usage.has_tokens
         except Exception:  # a billed answer that is not kept still counts as spent
             effort.possibly_billed = True
             raise
         finally:
-            self._release_reserved(channel, effort, spent)
+            self._settle(channel, effort, spent)
         self._refuse_excess(request, channel, answer, effort, spent)
         if error:
             self._disable(channel, StopReason.ERROR, error)
@@ -305,21 +296,17 @@ class JudgeCaller(RequestRunner[Channel]):
             return 0.0
         return _DOUBTFUL_COST if breaker.is_open else 1.0
 
-    def _release_reserved(
-        self, channel: Channel, effort: RequestState, spent: float | None
-    ) -> None:
+    def _settle(self, channel: Channel, effort: RequestState, spent: float | None) -> None:
         """Give back what was reserved for a call, but for what it may have cost."""
+        dollars = effort.reserved.dollars
         if effort.possibly_billed:
-            channel.tally.unsettled += effort.reserved_dollars
-            self._exposure.keep_possibly_billed(
-                effort.reserved_dollars, channel.judge.name if effort.uncounted else ""
-            )
+            channel.tally.unsettled += dollars
+            uncounted = channel.judge.name if effort.uncounted else ""
+            self._exposure.keep_possibly_billed(dollars, uncounted)
         else:
-            self._exposure.remove(effort.reserved_dollars)
+            self._exposure.remove(dollars)
         unknown = spent is None or effort.possibly_billed
-        self.budget.give_back(
-            effort.reserved_dollars, effort.reserved_dollars if unknown else spent or 0.0
-        )
+        channel.permits.settle(effort.reserved, dollars if unknown else spent or 0.0, effort.used)
 
     def _refuse_excess(
         self,
@@ -330,22 +317,19 @@ class JudgeCaller(RequestRunner[Channel]):
         spent: float | None,
     ) -> None:
         """Disable a judge that costs more than was reserved, since no cap can be kept then."""
-        if self.budget.capped and spent is not None and spent > effort.reserved_dollars + NOTHING:
+        reserved = effort.reserved.dollars
+        if channel.permits.capped and spent is not None and spent > reserved + NOTHING:
             tokens, limit = answer.usage.output_tokens, request.output_limit or 0
             what = f"an answer of {tokens:,} tokens (limit {limit:,})"
-            self.disable_judge(
-                channel.judge.name, overcharged(what, spent, effort.reserved_dollars)
-            )
+            self.disable_judge(channel.judge.name, overcharged(what, spent, reserved))
 
     async def _keep(
         self, request: Request, channel: Channel, answer: Answer, effort: RequestState
     ) -> float | None:
         """Keep an answer, and learn from it; return what it cost."""
-        channel.limiter.learn_limits(answer.rates)
+        channel.permits.learn_limits(answer.rates)
         if answer.usage.input_tokens:
-            channel.limiter.correct(
-                effort.reserved_quota, channel.provider.limit_tokens(answer.usage)
-            )
+            effort.used = channel.provider.limit_tokens(answer.usage)
             kind, cut = response_model_name(request.response_model), answer.status == "truncated"
             channel.estimates.learn(
                 effort.size or measure_request(request), answer.usage, kind, cut=cut
@@ -369,7 +353,7 @@ class JudgeCaller(RequestRunner[Channel]):
         """Record that a judge replied: its server is up, and its account alive."""
         channel.failure_detector.record_reply()
         channel.circuit_breaker.record_answer()
-        channel.limiter.record_answer()
+        channel.permits.record_answer()
 
     def _disable(self, channel: Channel, code: StopReason, message: str) -> None:
         """Ask a judge nothing more, for this reason."""
@@ -379,11 +363,6 @@ class JudgeCaller(RequestRunner[Channel]):
         """Ask a judge nothing more, if there is a reason for it."""
         if reason:
             self.disable_judge(channel.judge.name, reason)
-
-    def _disable_when_money_is_short(self, channel: Channel) -> None:
-        """Ask a judge nothing more, as the budget is used up. This is no fault, and no stop."""
-        if self.budget.over:
-            self.disable_judge(channel.judge.name, budget_used_up(self.options.max_usd or 0.0))
 
     async def _back_off(
         self, request: Request, channel: Channel, trouble: Retry, effort: RequestState
@@ -418,7 +397,7 @@ class JudgeCaller(RequestRunner[Channel]):
         if not throttled:
             return delay
         channel.tally.throttled += 1
-        lasting = await channel.limiter.pause(delay)
+        lasting = await channel.permits.pause(delay)
         self._give_up(
             channel, channel.failure_detector.record_throttling(lasting, self.clock.now())
         )

@@ -20,9 +20,6 @@ _CUT, _LEAST = 0.8, 0.02  # at each 429, and the smallest share of the limits th
 _GROWTH, _WARY_GROWTH = 0.02, 0.001  # a second; the latter past a guess that met a 429
 _RETREAT = 0.95  # of a guess, at each 429
 _SOONEST = 0.05  # seconds before a caller asks again
-_RESTED = 0.5  # seconds' worth that an account must have left, for calls to be leased ahead
-READY_SECONDS = 0.2
-"""How long permits that were leased in advance are valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +36,12 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
-    """A caller's request to an account's limiter, with what it reports on that occasion.
-
-    ``costs`` are of the calls that wait, in their order; ``more`` is what earlier calls used beyond
-    what was reserved for them (negative: less), and ``told`` what the server's headers said last.
-    ``ahead`` calls more, each of the ``usual`` cost, are expected within `READY_SECONDS`.
-    """
-
-    account: Account
-    costs: Sequence[Mapping[str, float]]
-    more: Mapping[str, float] = field(default_factory=dict)
-    told: Mapping[str, float] = field(default_factory=dict)
-    usual: Mapping[str, float] = field(default_factory=dict)
-    ahead: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Lease:
     """The moments when calls may go: a delay in seconds for each of the first ones asked for.
 
     For the others the caller asks anew after ``again`` seconds; ``binding`` is the limit that they
     wait for. ``paused`` is how long nothing may go at all, and ``rates`` are the limits in force.
-    ``ready`` of the calls that are expected may go as soon as they come, within `READY_SECONDS`.
+    ``over``: there is no money for the next one, and never will be.
     """
 
     delays: tuple[float, ...]
@@ -69,7 +49,7 @@ class Lease:
     binding: str
     rates: Mapping[str, float]
     paused: float = 0.0
-    ready: int = 0
+    over: bool = False
 
 
 class Limiter:
@@ -114,28 +94,19 @@ class Limiter:
         """Reserve a place for a call of this cost; return the seconds until it may go."""
         return self._reserve(cost, self.rates, now)
 
-    def lease(
-        self,
-        costs: Sequence[Mapping[str, float]],
-        now: float,
-        usual: Mapping[str, float] = {},
-        ahead: int = 0,
-    ) -> Lease:
-        """Reserve for as many calls as may begin soon, in their order; see `Want`."""
+    def lease(self, costs: Sequence[Mapping[str, float]], now: float) -> Lease:
+        """Reserve for as many calls as may begin soon, in their order."""
         self._grow(now)
-        rates, delays, ready = self.rates, list[float](), 0
+        rates, delays = self.rates, list[float]()
         for cost in costs:
             if self._seconds_ahead(rates, now)[0] > _HORIZON:
                 break
             delays.append(self._reserve(cost, rates, now))
-        while ready < ahead and self._is_far_below_limits(usual, rates, now):
-            self._reserve(usual, rates, now)
-            ready += 1
         first, binding = self._seconds_ahead(rates, now)
         again = max(_SOONEST, first - _HORIZON / 2)
         self._pressed = first > _HORIZON / 2 and binding in self._account.cautious
         paused = max(0.0, self._open_at - now)
-        return Lease(tuple(delays), again, binding, rates, paused, ready)
+        return Lease(tuple(delays), again, binding, rates, paused)
 
     def correct(self, more: Mapping[str, float]) -> None:
         """Settle estimates: so much more was used than reserved; negative: less."""
@@ -173,15 +144,6 @@ class Limiter:
             self._clocks[name] = clock
             start = max(start, clock)
         return start - now
-
-    def _is_far_below_limits(
-        self, cost: Mapping[str, float], rates: Mapping[str, float], now: float
-    ) -> bool:
-        """Return whether the account is far below every limit, also after a call of this cost."""
-        return "rpd" not in rates and all(  # others lack what one caller hoards of a day
-            self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate < now - _RESTED
-            for name, rate in rates.items()
-        )
 
     def _seconds_ahead(self, rates: Mapping[str, float], now: float) -> tuple[float, str]:
         """Return how many seconds the slowest clock is ahead of the time, and which it is."""

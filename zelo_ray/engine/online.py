@@ -7,23 +7,19 @@ judges can carry it; its calls, of which replies are seen only when they are dur
 
 import asyncio
 import contextlib
-import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
-from zelo_ray.engine.budget import SharedBudget
-from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.calling import JudgeCaller
-from zelo_ray.engine.circuit_breaker import CircuitBreaker
+from zelo_ray.engine.circuit_breaker import CircuitBreaker, FailureDetector
 from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.engine.coordinator import Coordinator, OwnCoordinator
 from zelo_ray.engine.exposure import Exposure
-from zelo_ray.engine.failure_detector import FailureDetector
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
-from zelo_ray.engine.limiter_client import LimiterClient
+from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.prompt_cache import PromptCacheScheduler
-from zelo_ray.engine.quota import OwnQuota, Quota
 from zelo_ray.engine.request_state import Channel
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.engine.trial import FirstRequests, has_judged
@@ -50,12 +46,11 @@ class OnlineClient(JudgeCaller):
         ledger: open for writing.
         environ: where keys are found.
         run_id: the run that pays.
-        quota: the rate limiters, if they are shared; else this process has its own.
-        shared_budget: the budget shared with others, if there is a cap.
+        coordinator: who shares out limits and money; by default one of this process, without a cap.
         disabled: judges of the panel that are asked nothing more, with the reason.
         again: whether the same run has asked about all pools before; recorded replies are counted
             anew.
-        clock: the time; a quota goes by the same.
+        clock: the time; a coordinator goes by the same.
 
     Raises:
         PanelError: a judge cannot be reached at all.
@@ -70,20 +65,18 @@ class OnlineClient(JudgeCaller):
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
-        quota: Quota | None = None,
-        shared_budget: SharedBudget | None = None,
+        coordinator: Coordinator | None = None,
         disabled: Mapping[str, Disabled] | None = None,
         again: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
         self._disabled, self._again = disabled or {}, again
-        self._quota = quota or OwnQuota(clock)
+        self._coordinator = coordinator or OwnCoordinator(clock)
         self._connections: dict[tuple[str, Settings], Connection] = {}
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
-        budget = BudgetClient(uuid.uuid4().hex, shared_budget, clock=clock)
         channels = [self._connect(judge, options, environ, clock) for judge in judges]
         exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
-        super().__init__(options, channels, writer, budget, clock, ledger=ledger, exposure=exposure)
+        super().__init__(options, channels, writer, clock, ledger=ledger, exposure=exposure)
         self._protocol = find_protocol(options.protocol)
         self._panel = self._protocol.judges_in_scope(judges, panel, options)
         self._asked: dict[str, asyncio.Future[None]] = {}
@@ -113,7 +106,7 @@ class OnlineClient(JudgeCaller):
         )
         return Channel(
             *(judge, provider, self._connections[at], slots, asyncio.Semaphore(slots)),
-            limiter=LimiterClient(account, self._quota, clock),
+            permits=PermitClient(account, self._coordinator, clock=clock),
             estimates=Estimates(judge),
             failure_detector=FailureDetector(judge, options.patience, reached=self._again),
             circuit_breaker=CircuitBreaker(slots, clock),
@@ -124,8 +117,8 @@ class OnlineClient(JudgeCaller):
     def tallies(self) -> dict[str, Tally]:
         """Return each judge's figures so far."""
         for channel in self.channels.values():
-            if channel.limiter.lease:
-                channel.tally.limits = dict(channel.limiter.lease.rates)
+            if channel.permits.lease:
+                channel.tally.limits = dict(channel.permits.lease.rates)
         return {name: channel.tally for name, channel in self.channels.items()}
 
     def stop(self, reason: str) -> None:
@@ -226,9 +219,10 @@ class OnlineClient(JudgeCaller):
             self._has_room_again.set()
 
     async def report_spending(self) -> None:
-        """Report what is spent and reserved to the budget, and to disk what may still be billed."""
+        """Report what is spent and reserved, and on disk what may still be billed."""
         await self._lower_exposure()
-        await self.budget.report_spending()
+        for channel in self.channels.values():
+            await channel.permits.report_spending()
 
     async def _lower_exposure(self) -> None:
         with contextlib.suppress(LedgerError):  # the amount on record is high enough

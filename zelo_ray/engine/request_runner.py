@@ -1,11 +1,10 @@
-"""Base class of the online and the batch client: their judges, their budget, and the stop."""
+"""Base class of the online and the batch client: their judges, and the stop."""
 
 import asyncio
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
-from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.clock import Clock
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reasons import Disabled
@@ -31,7 +30,6 @@ class RequestRunner(Generic[L]):
         options: the job's.
         channels: a channel for each judge that it asks.
         writer: the writer that keeps replies.
-        budget: the budget of their calls.
         clock: the time.
     """
 
@@ -40,10 +38,9 @@ class RequestRunner(Generic[L]):
         options: AnnotateOptions,
         channels: Iterable[L],
         writer: LedgerWriter,
-        budget: BudgetClient,
         clock: Clock,
     ) -> None:
-        self.options, self.writer, self.budget, self.clock = options, writer, budget, clock
+        self.options, self.writer, self.clock = options, writer, clock
         self.channels = {channel.judge.name: channel for channel in channels}
         self.halt = asyncio.Event()
         self.stopped = ""
@@ -60,7 +57,6 @@ class RequestRunner(Generic[L]):
         """Ask nothing new. What is in flight is still kept; batches stay at the provider."""
         self.stopped = self.stopped or reason
         self.halt.set()
-        self.budget.close()
 
     def disable_judge(self, name: str, reason: Disabled) -> None:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""

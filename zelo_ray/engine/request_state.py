@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.engine.circuit_breaker import CircuitBreaker
-from zelo_ray.engine.failure_detector import FailureDetector
-from zelo_ray.engine.limiter_client import LimiterClient
+from zelo_ray.engine.circuit_breaker import CircuitBreaker, FailureDetector
+from zelo_ray.engine.coordinator import CallCost
+from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.tokens import Bound, Estimates, RequestSize
 from zelo_ray.engine.trial import FirstRequests
 from zelo_ray.providers import Connection, Provider
@@ -15,6 +15,7 @@ from zelo_ray.reasons import Disabled
 from zelo_ray.records import Answer, Judge, Request
 
 NO_BOUND = Bound(0, 0, 0)
+NOTHING_RESERVED = CallCost()
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class Channel:
     connection: Connection
     concurrency: int
     slots: asyncio.Semaphore
-    limiter: LimiterClient
+    permits: PermitClient
     estimates: Estimates
     failure_detector: FailureDetector
     circuit_breaker: CircuitBreaker
@@ -39,7 +40,7 @@ class Channel:
 
     def close(self) -> None:
         """Release all waiting calls: no call is made after this."""
-        self.limiter.close()
+        self.permits.close()
         self.circuit_breaker.close()
         self.trial.skip()
 
@@ -55,8 +56,9 @@ class RequestState:
     size: RequestSize | None = None
     bound: Bound = NO_BOUND
     """of its prompt's tokens, where money is capped"""
-    reserved_quota: Mapping[str, float] = field(default_factory=dict)
-    reserved_dollars: float = 0.0
+    reserved: CallCost = NOTHING_RESERVED
+    used: Mapping[str, float] | None = None
+    """amounts of the limits that the last call took; None if it is not known"""
     limit: int = 0
     """tokens that the next answer may have; 0 for a judge without such a limit"""
     cut: bool = False
@@ -75,6 +77,12 @@ class RequestState:
     """whether the last call may have been billed although no response confirmed it"""
     uncounted: bool = False
     """whether its answer came without a count of tokens"""
+
+    def begin_call(self) -> None:
+        """Count a call, of whose outcome nothing is known yet."""
+        self.calls += 1
+        self.possibly_billed = self.answered = self.uncounted = False
+        self.used = None
 
 
 def with_limit(request: Request, effort: RequestState) -> Request:

@@ -16,9 +16,8 @@ from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.bookkeeping import name_error, open_ledger
 from zelo_ray.engine.online import OnlineClient
 from zelo_ray.errors import LedgerError, PanelError
-from zelo_ray.ray.coordinator import CoordinatorBudget
+from zelo_ray.ray.coordinator import ActorReport, CoordinatorClient
 from zelo_ray.ray.dataset import Job, parse_lines, read_pools
-from zelo_ray.ray.limits_actor import ClusterQuota
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Judge
 
@@ -31,7 +30,7 @@ class OnlineActor:
     block's rows at once, in their order. It never raises: what goes wrong stops the run.
     """
 
-    def __init__(self, job: Job, judges: Sequence[Judge], coordinator: Any) -> None:
+    def __init__(self, job: Job, judges: Sequence[Judge], coordinator: CoordinatorClient) -> None:
         self._job, self._judges, self._coordinator = job, judges, coordinator
         self._name = uuid.uuid4().hex
         self._loop = asyncio.new_event_loop()
@@ -49,7 +48,7 @@ class OnlineActor:
 
     async def _open(self) -> None:
         options = self._job.options
-        if not await self._coordinator.register_actor.remote(self._names(), options.actors):
+        if not await self._coordinator.register_actor(self._names(), options.actors):
             await self._give_up(StopReason.ERROR, "its process died again and again")
             return
         try:
@@ -61,15 +60,12 @@ class OnlineActor:
                 ledger=self._ledger,
                 environ=os.environ,
                 run_id=self._job.run_id,
-                quota=ClusterQuota(self._job.run_id),
-                shared_budget=CoordinatorBudget(self._coordinator)
-                if options.max_usd is not None
-                else None,
+                coordinator=self._coordinator,
                 disabled=self._job.disabled,
                 again=self._job.sweep > 1,
             )
         except LedgerError as error:
-            await self._coordinator.stop.remote(str(error))
+            await self._coordinator.stop(str(error))
         except PanelError as error:
             names = (name for judge in self._judges for name in (judge.name, judge.provider))
             await self._give_up(StopReason.FATAL, strip_name(str(error), *names))
@@ -87,9 +83,10 @@ class OnlineActor:
         """Give up these judges; stop the run, unless it may go on without them."""
         names, reason = self._names(), Disabled(code, message)
         if self._job.options.allow_missing_judges:
-            await self._coordinator.report.remote(self._name, {}, "", dict.fromkeys(names, reason))
+            disabled = dict.fromkeys(names, reason)
+            await self._coordinator.report(ActorReport(self._name, {}, disabled=disabled))
         else:
-            await self._coordinator.stop.remote(reason.message_for(*names))
+            await self._coordinator.stop(reason.message_for(*names))
 
     async def _fill(self, block: pa.Table) -> None:
         if self._client is None:
@@ -114,7 +111,7 @@ class OnlineActor:
 class BatchActor:
     """Actor that asks one judge through its provider's batch API: plan, submit, wait, collect."""
 
-    def __init__(self, job: Job, judges: Sequence[Judge], coordinator: Any) -> None:
+    def __init__(self, job: Job, judges: Sequence[Judge], coordinator: CoordinatorClient) -> None:
         self._job, self._judges, self._coordinator = job, judges, coordinator
         self._name = uuid.uuid4().hex
 
@@ -130,13 +127,11 @@ class BatchActor:
                 ledger=ledger,
                 environ=os.environ,
                 run_id=self._job.run_id,
-                shared_budget=CoordinatorBudget(self._coordinator)
-                if options.max_usd is not None
-                else None,
+                coordinator=self._coordinator,
                 disabled=self._job.disabled,
             )
         except (LedgerError, PanelError) as error:
-            await self._coordinator.stop.remote(str(error))
+            await self._coordinator.stop(str(error))
             return
         reporting = asyncio.create_task(
             _keep_exchanging(self._coordinator, self._name, batcher, self._job)
@@ -151,7 +146,7 @@ class BatchActor:
 
 
 async def _keep_exchanging(
-    coordinator: Any, name: str, client: OnlineClient | BatchClient, job: Job
+    coordinator: CoordinatorClient, name: str, client: OnlineClient | BatchClient, job: Job
 ) -> None:
     while True:
         await _exchange(coordinator, name, client, job)
@@ -159,15 +154,15 @@ async def _keep_exchanging(
 
 
 async def _exchange(
-    coordinator: Any, name: str, client: OnlineClient | BatchClient, job: Job
+    coordinator: CoordinatorClient, name: str, client: OnlineClient | BatchClient, job: Job
 ) -> None:
     """Report this actor's figures to the coordinator, and obey what it answers."""
     with contextlib.suppress(RayError):  # Ray is restarting the coordinator
         await client.report_spending()
         tallies = {job.display_name(judge): tally for judge, tally in client.tallies.items()}
         reasons = {job.display_name(judge): why for judge, why in client.disabled.items()}
-        report = (name, tallies, client.stopped, reasons, job.sweep)
-        reason, disabled = await coordinator.report.remote(*report)
+        report = ActorReport(name, tallies, client.stopped, reasons, job.sweep)
+        reason, disabled = await coordinator.report(report)
         if reason:
             client.stop(reason)
         for judge in client.tallies:

@@ -13,6 +13,7 @@ from ray.exceptions import RayError
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.job import POOLS_AT_ONCE, Watch
 from zelo_ray.ray.actors import OnlineActor
+from zelo_ray.ray.coordinator import CoordinatorClient
 from zelo_ray.ray.dataset import Job, lines_dataset
 from zelo_ray.ray.placement import asking_actor_options, gpus_for
 from zelo_ray.reasons import Disabled
@@ -22,7 +23,11 @@ _BLOCKS_AT_ONCE = 4
 
 
 def online_branch(
-    job: Job, shards: Sequence[str], coordinator: Any, judges: Sequence[Judge], num_gpus: float = 0
+    job: Job,
+    shards: Sequence[str],
+    coordinator: CoordinatorClient,
+    judges: Sequence[Judge],
+    num_gpus: float = 0,
 ) -> Any:
     """Return the branch of judges that share an actor pool, and are asked online.
 
@@ -48,7 +53,7 @@ def online_branch(
 def run_branches(
     online: Sequence[Any],
     sent: Sequence[Any],
-    coordinator: Any,
+    coordinator: CoordinatorClient,
     planned: Mapping[str, int],
     watch: Watch,
     *,
@@ -59,7 +64,7 @@ def run_branches(
     Args:
         online: datasets whose execution asks.
         sent: what actors that wait for batches will return.
-        coordinator: the coordinator, to which they report.
+        coordinator: client of the coordinator, to which they report.
         planned: requests by judge.
         watch: who is told.
         handed: what actors will return that were handed their lines.
@@ -77,16 +82,14 @@ def run_branches(
         while waiting:
             ended, waiting = ray.wait(waiting, timeout=0.5)
             ray.get(ended)
-    tallies: dict[str, Tally]
-    disabled: dict[str, Disabled]
-    tallies, reason, disabled = ray.get(coordinator.read_state.remote())
+    tallies, reason, disabled = coordinator.read_figures()
     watch.show(tallies, planned)
     return tallies, reason, disabled
 
 
 @contextlib.contextmanager
 def _watching(
-    coordinator: Any, planned: Mapping[str, int], watch: Watch, *, batches: bool
+    coordinator: CoordinatorClient, planned: Mapping[str, int], watch: Watch, *, batches: bool
 ) -> Iterator[None]:
     """Show progress; turn an interrupt into a stop that still waits for calls in flight."""
     ended, interrupted = threading.Event(), threading.Event()
@@ -111,9 +114,9 @@ def _watching(
     def look() -> None:
         while not ended.wait(0.5):
             if interrupted.is_set():
-                coordinator.stop.remote("interrupted; run the same command again to resume")
+                coordinator.stop("interrupted; run the same command again to resume")
             with contextlib.suppress(RayError, OSError):  # a terminal that was closed is no file
-                watch.show(ray.get(coordinator.read_state.remote())[0], planned)
+                watch.show(coordinator.read_figures()[0], planned)
 
     main = threading.current_thread() is threading.main_thread()
     signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] if main else []

@@ -14,6 +14,7 @@ import ray
 from zelo_ray.engine.job import POOLS_AT_ONCE
 from zelo_ray.formats.pools import Line
 from zelo_ray.ray.actors import OnlineActor
+from zelo_ray.ray.coordinator import CoordinatorClient
 from zelo_ray.ray.dataset import Job, lines_table
 from zelo_ray.ray.placement import gpus_for
 from zelo_ray.records import Judge
@@ -39,7 +40,7 @@ def blocks_of_lines(lines: Sequence[Line]) -> Iterator[pa.Table]:
 class SmallOnlineActor:
     """`OnlineActor` without Ray Data: a block whose actor died is asked again all the same."""
 
-    def __init__(self, job: Job, judges: Sequence[Judge], coordinator: Any) -> None:
+    def __init__(self, job: Job, judges: Sequence[Judge], coordinator: CoordinatorClient) -> None:
         self._ask = OnlineActor(job, judges, coordinator)
 
     def ask(self, block: pa.Table) -> int:
@@ -50,7 +51,7 @@ class SmallOnlineActor:
 def ask_small_job(
     job: Job,
     lines: Sequence[Line],
-    coordinator: Any,
+    coordinator: CoordinatorClient,
     judges: Sequence[Judge],
     places: Iterator[dict[str, Any]],
 ) -> tuple[list[Any], list[Any]]:
@@ -59,7 +60,7 @@ def ask_small_job(
     Args:
         job: what is to be judged.
         lines: the pools.
-        coordinator: the coordinator, to which the actors report.
+        coordinator: client of the coordinator, to which the actors report.
         judges: of one provider.
         places: for each actor, where it is to be; see ``nodes_by_turns``.
 

@@ -29,9 +29,8 @@ from zelo_ray.ray.building_results import (
     learns_first,
     write_results_in_parts,
 )
-from zelo_ray.ray.coordinator import open_coordinator
+from zelo_ray.ray.coordinator import CoordinatorClient, coordinate_run
 from zelo_ray.ray.dataset import Job
-from zelo_ray.ray.limits_actor import limits_for
 from zelo_ray.ray.placement import (
     actor_options_by_node,
     asking_actor_options,
@@ -72,19 +71,19 @@ class Sweeps:
             human: human grades, if there are any.
             spent: dollars of the budget.
         """
-        with limits_for(self._job.run_id):
-            job, summary, tallies = self._sweep(spent)
+        options, run_id = self._job.options, self._job.run_id
+        with coordinate_run(options, run_id, spent, self._watch.budget) as coordinator:
+            job, summary, tallies = self._sweep(coordinator)
             summary = learn_and_score(
                 summary, job.options, human, partial(self._build_results, job)
             )
             self._timer.lap("learn and score")
         return job, summary, tallies
 
-    def _sweep(self, spent: float) -> SweepResult:
+    def _sweep(self, coordinator: CoordinatorClient) -> SweepResult:
         """Ask and build results by turns until no question waits for the answer to another."""
         job, census, timer = self._job, self._census, self._timer
-        coordinator, sweeps = open_coordinator(job.options, spent, self._watch.budget), 0
-        came = (-1, 0)
+        sweeps, came = 0, (-1, 0)
         while True:
             tallies, disabled = self._ask(job, coordinator)
             timer.lap("ask")
@@ -103,7 +102,9 @@ class Sweeps:
             if came == before:
                 raise Stopped(f"{summary.missing:,} replies could not be obtained from any judge")
 
-    def _ask(self, job: Job, coordinator: Any) -> tuple[dict[str, Tally], dict[str, Disabled]]:
+    def _ask(
+        self, job: Job, coordinator: CoordinatorClient
+    ) -> tuple[dict[str, Tally], dict[str, Disabled]]:
         """Ask every judge what the ledger does not hold, the providers side by side.
 
         Those that are disabled already are asked nothing.

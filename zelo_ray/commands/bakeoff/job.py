@@ -68,9 +68,8 @@ from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.ray.branches import online_branch, run_branches
-from zelo_ray.ray.coordinator import open_coordinator
+from zelo_ray.ray.coordinator import coordinate_run
 from zelo_ray.ray.dataset import Job
-from zelo_ray.ray.limits_actor import limits_for
 from zelo_ray.ray.placement import gpus_for, warn_of_missing_gpus
 from zelo_ray.ray.ranking import rank_pools
 from zelo_ray.ray.session import ray_session
@@ -437,7 +436,7 @@ def _rank_all(
     timer: Timer,
 ) -> _AskedResults:
     """Ask every ranker, then collect how each ranked every pool."""
-    with ray_session(options), limits_for(field.run_id):
+    with ray_session(options):
         timer.lap("start Ray")
         _look_for_gpus(field, options, watch)
         judges = {name: ranker.judge for name, (ranker, _) in field.rankers.items() if ranker.judge}
@@ -448,14 +447,18 @@ def _rank_all(
             if ranker.judge
         ]
         refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
-        desk = open_coordinator(options, paid.dollars, watch.budget)
-        online = [
-            online_branch(
-                field.job(name), field.shards, desk, [judge], options.num_gpus.get(name, 0)
-            )
-            for name, judge in judges.items()
-        ]
-        tallies, reason, disabled = run_branches(online, (), desk, planned, watch)
+        with coordinate_run(options, field.run_id, paid.dollars, watch.budget) as coordinator:
+            online = [
+                online_branch(
+                    field.job(name),
+                    field.shards,
+                    coordinator,
+                    [judge],
+                    options.num_gpus.get(name, 0),
+                )
+                for name, judge in judges.items()
+            ]
+            tallies, reason, disabled = run_branches(online, (), coordinator, planned, watch)
         timer.lap("ask")
         if reason:
             replies = sum(tally.answered for tally in tallies.values())

@@ -13,10 +13,11 @@ from zelo_ray.engine.batch.harvest import Harvester
 from zelo_ray.engine.batch.state import BatchedJudge, BatchState
 from zelo_ray.engine.batch.submit import Sender
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
-from zelo_ray.engine.budget import SharedBudget
-from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.engine.coordinator import Coordinator, OwnCoordinator
 from zelo_ray.engine.ledger import Ledger, sum_paid
+from zelo_ray.engine.limiter import Account
+from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.engine.trial import has_judged
 from zelo_ray.errors import LedgerError, PanelError
@@ -67,7 +68,7 @@ class BatchClient:
         ledger: open for writing.
         environ: where keys are found.
         run_id: the run that pays.
-        shared_budget: the budget shared with others, if there is a cap.
+        coordinator: who shares out money; by default one of this process, without a cap.
         disabled: judges of the panel that are asked nothing more, with the reason.
         clock: the time.
 
@@ -84,7 +85,7 @@ class BatchClient:
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
-        shared_budget: SharedBudget | None = None,
+        coordinator: Coordinator | None = None,
         disabled: Mapping[str, Disabled] | None = None,
         clock: Clock = CLOCK,
     ) -> None:
@@ -96,10 +97,12 @@ class BatchClient:
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
         # An actor that Ray restarts counts as the same spender, with all it had reserved as spent.
         spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
-        spent = sum_paid(options.ledger_dir).dollars(run_id, names) if shared_budget else 0.0
-        self._state = BatchState(
-            options, lines, writer, BudgetClient(spender, shared_budget, spent, clock), clock
+        coordinator = coordinator or OwnCoordinator(clock)
+        spent = sum_paid(options.ledger_dir).dollars(run_id, names) if coordinator.capped else 0.0
+        permits = PermitClient(
+            Account("batches"), coordinator, spender=spender, charged=spent, clock=clock
         )
+        self._state = BatchState(options, lines, writer, permits, clock)
         self._sender = Sender(self._state, ledger, run_id)
         self._harvester = Harvester(self._state, ledger, self._protocol)
 
@@ -129,8 +132,8 @@ class BatchClient:
         self._state.disable_judge(name, reason)
 
     async def report_spending(self) -> None:
-        """Report to the shared budget what is spent and what is reserved."""
-        await self._state.budget.report_spending()
+        """Report what is spent and what is reserved."""
+        await self._state.permits.report_spending()
 
     async def run(self, pools: Callable[[], Iterable[Pool]]) -> None:
         """Submit and collect until nothing is missing that these judges can answer, or stopped.

@@ -126,7 +126,7 @@ class Harvester:
         if not reason and channel.barren >= _BARREN:
             what = f"{_BARREN} batches gave no result: {batch.reason or why}"
             reason = Disabled(StopReason.NO_BATCH, what)
-        if not reason and self._state.budget.capped and spent > part.dollars + NOTHING:
+        if not reason and self._state.permits.capped and spent > part.dollars + NOTHING:
             reason = overcharged("a batch", spent, part.dollars)
         if reason:
             self._state.disable_judge(channel.judge.name, reason)

@@ -8,8 +8,9 @@ from typing import IO
 
 from zelo_ray.engine.batch.parts import BatchPart, Parts, State
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
-from zelo_ray.engine.budget_client import BudgetClient
 from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.coordinator import CallCost
+from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.request_runner import RequestRunner
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.options import AnnotateOptions
@@ -93,14 +94,20 @@ class BatchState(RequestRunner[BatchedJudge]):
         options: AnnotateOptions,
         channels: Sequence[BatchedJudge],
         writer: LedgerWriter,
-        budget: BudgetClient,
+        permits: PermitClient,
         clock: Clock,
     ) -> None:
-        super().__init__(options, channels, writer, budget, clock)
+        super().__init__(options, channels, writer, clock)
+        self.permits = permits
         self.parts = Parts(options.ledger_dir)
         self.recorded_parts: dict[str, set[str]] = {}
         """by batch: keys of results that are in the ledger, of batches not wholly harvested"""
         self._changed = asyncio.Condition()
+
+    def stop(self, reason: str) -> None:
+        """Submit nothing more and wait for nothing; batches stay at the provider."""
+        super().stop(reason)
+        self.permits.close()
 
     @property
     def open(self) -> list[BatchPart]:
@@ -122,7 +129,7 @@ class BatchState(RequestRunner[BatchedJudge]):
         channel.open.pop(part.mark, None)
         channel.asked.difference_update(part.keys)
         channel.tally.unsettled += part.lost
-        self.budget.give_back(part.dollars, spent + part.lost)
+        self.permits.settle(CallCost(dollars=part.dollars), spent + part.lost)
 
     async def notify(self) -> None:
         """Wake those who `wait_until`, as something has changed."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import BatchedJudge, BatchState, Spool
 from zelo_ray.engine.bookkeeping import budget_used_up
+from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.tokens import Bound, bound_tokens, measure_request
 from zelo_ray.engine.trial import FIRST
@@ -47,7 +48,7 @@ class Sender:
         # A batch's lines are answered in any order, so nothing says that a cache would be read.
         request = replace(request.with_codes(self._ledger.salt), prefix_ends=())
         state, size = self._state, measure_request(request)
-        capped = state.budget.capped
+        capped = state.permits.capped
         bound = bound_tokens(request) if capped else Bound(0, 0, 0)
         while True:
             tried = channel.on_trial and channel.open and not channel.proven
@@ -99,7 +100,7 @@ class Sender:
         """
         judge_limit = channel.judge.options.get("max_output_tokens")
         cut_at = self._ledger.cut_at(request.key)
-        if judge_limit is None or not (cut_at or self._state.budget.capped):
+        if judge_limit is None or not (cut_at or self._state.permits.capped):
             return request
         limit = channel.estimates.limit_for(response_model_name(request.response_model), cut_at)
         return request if limit == request.output_limit else replace(request, limit=limit)
@@ -108,9 +109,9 @@ class Sender:
         """Submit what is gathered, and give back money that nothing is reserved with."""
         for spool in list(channel.spools.values()):
             await self._submit(channel, spool)
-        self._state.budget.give_back(channel.credit, 0.0)
+        self._state.permits.cancel(CallCost(dollars=channel.credit))
         channel.credit = 0.0
-        await self._state.budget.report_spending()
+        await self._state.permits.report_spending()
 
     async def _afford(self, channel: BatchedJudge, dollars: float) -> bool:
         """Take money for a request; while others hold it, submit what is gathered.
@@ -137,9 +138,9 @@ class Sender:
     ) -> bool:
         """Take this amount in place of the credit that is left; wait for it so long."""
         state = self._state
-        state.budget.give_back(channel.credit, 0.0)
+        state.permits.cancel(CallCost(dollars=channel.credit))
         channel.credit = 0.0
-        taking = asyncio.create_task(state.budget.take(amount))
+        taking = asyncio.create_task(state.permits.acquire(CallCost(dollars=amount)))
         await asyncio.wait({taking}, timeout=seconds and state.clock.machine_seconds(seconds))
         if not taking.done():
             taking.cancel()
@@ -160,7 +161,7 @@ class Sender:
         if not channel.proven and spool.first and len(spool.keys) > _LARGE:
             channel.on_trial = True
             channel.asked.difference_update(spool.keys[FIRST:])
-            state.budget.give_back(spool.dollars - spool.first.dollars, 0.0)
+            state.permits.cancel(CallCost(dollars=spool.dollars - spool.first.dollars))
             spool = spool.first
             spool.file.truncate(spool.bytes)
         self._last_part += 1
@@ -190,7 +191,7 @@ class Sender:
                 created = await self._create(channel, part, Path(spool.file.name))
             if not created:
                 channel.asked.difference_update(part.keys)
-                state.budget.give_back(part.dollars, 0.0)
+                state.permits.cancel(CallCost(dollars=part.dollars))
 
     async def _create(self, channel: BatchedJudge, part: BatchPart, lines: Path) -> bool:
         """Create the batch; where it is not sure whether that worked, look for it first."""
@@ -240,7 +241,7 @@ class Sender:
         for part in sorted(parts, key=lambda p: p.state, reverse=True):  # submitted ones first
             channel = state.channels[part.judge]
             channel.asked.update(part.keys)
-            await state.budget.hold(part.dollars)
+            await state.permits.hold(part.dollars)
             channel.on_trial = True  # its results show as well whether the judge gives judgments
             if part.state == "submitted":
                 channel.open[part.mark] = part

@@ -1,4 +1,4 @@
-"""Calls that queue for limits and money."""
+"""Calls that wait for limits and money."""
 
 import asyncio
 import time
@@ -6,71 +6,81 @@ import time
 import pytest
 
 from tests.builders import judge_of, request_of
-from zelo_ray.engine.budget import Grant
-from zelo_ray.engine.budget_client import BudgetClient
+from zelo_ray.engine.budget import Budget
+from zelo_ray.engine.coordinator import CallCost, OwnCoordinator
 from zelo_ray.engine.limiter import Account, Lease
-from zelo_ray.engine.limiter_client import LimiterClient
-from zelo_ray.engine.quota import OwnQuota
+from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.tokens import Bound, Estimates, bound_tokens, measure_request
 from zelo_ray.records import Document, Judge, Usage
 
 
-class Recorded(OwnQuota):
-    """A quota that remembers what it was asked."""
+class Recorded(OwnCoordinator):
+    """A coordinator that remembers what it was asked."""
 
     def __init__(self):
         super().__init__()
         self.asked = []
 
-    async def lease(self, want):
-        self.asked.append((len(want.costs), dict(want.more), dict(want.told)))
-        return await super().lease(want)
+    async def lease(self, request):
+        asked = (len(request.calls), dict(request.more), dict(request.reported_limits))
+        self.asked.append(asked)
+        return await super().lease(request)
+
+
+def take(client, **amounts):
+    """Wait for a permit for a call that takes so much of the limits."""
+    return client.acquire(CallCost(amounts))
+
+
+def pay(client, dollars):
+    """Wait for a permit for a call that may cost so much."""
+    return client.acquire(CallCost(dollars=dollars))
 
 
 def test_without_limits_nobody_is_asked():
     async def run():
-        quota = Recorded()
-        gate = LimiterClient(Account("a"), quota)
-        assert await gate.admit({"rpm": 1})
-        assert quota.asked == []
+        coordinator = Recorded()
+        client = PermitClient(Account("a"), coordinator)
+        assert await take(client, rpm=1)
+        assert coordinator.asked == []
 
     asyncio.run(run())
 
 
 def test_calls_that_come_together_are_leased_together_and_paced():
     async def run():
-        quota = Recorded()
-        gate = LimiterClient(Account("a", {"rpm": 6000}), quota)
+        coordinator = Recorded()
+        client = PermitClient(Account("a", {"rpm": 6000}), coordinator)
         began = time.monotonic()
-        assert all(await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(60))))
+        assert all(await asyncio.gather(*(take(client, rpm=1) for _ in range(60))))
         assert time.monotonic() - began > 0.55
-        assert len(quota.asked) <= 3
-        gate.correct({"rpm": 1, "tpm": 100.0}, {"tpm": 130.0})
-        gate.learn_limits({"tpm": 5000.0})
-        await gate.admit({"rpm": 1})
-        assert quota.asked[-1] == (1, {"tpm": 30.0}, {"tpm": 5000.0})
+        assert len(coordinator.asked) <= 3
+        client.settle(CallCost({"rpm": 1, "tpm": 100.0}), 0.0, {"tpm": 130.0})
+        client.learn_limits({"tpm": 5000.0})
+        await take(client, rpm=1)
+        assert coordinator.asked[-1] == (1, {"tpm": 30.0}, {"tpm": 5000.0})
 
     asyncio.run(run())
 
 
 def test_that_an_account_answers_is_told_to_all_and_not_for_each_answer():
     async def run():
-        class Told(OwnQuota):
+        class Told(OwnCoordinator):
             heard = 0
 
             async def record_answer(self, account):
                 self.heard += 1
                 await super().record_answer(account)
 
-        account, quota = Account("a", {"rpm": 6000}), Told()
-        gate, other = LimiterClient(account, quota), LimiterClient(account, quota)
-        assert await gate.pause(0.0) == 0.0
+        account, coordinator = Account("a", {"rpm": 6000}), Told()
+        client, other = PermitClient(account, coordinator), PermitClient(account, coordinator)
+        assert await client.pause(0.0) == 0.0
         await asyncio.sleep(0.02)
         assert await other.pause(0.0) >= 0.02
         for _ in range(100):
-            gate.record_answer()
+            client.record_answer()
         await asyncio.sleep(0)
-        assert quota.heard == 1
+        assert coordinator.heard == 1
         assert await other.pause(0.0) == 0.0
 
     asyncio.run(run())
@@ -78,17 +88,17 @@ def test_that_an_account_answers_is_told_to_all_and_not_for_each_answer():
 
 def test_a_pause_sends_those_who_had_a_turn_back_to_the_queue():
     async def run():
-        gate = LimiterClient(Account("a", {"rpm": 1200}), OwnQuota())
+        client = PermitClient(Account("a", {"rpm": 1200}), OwnCoordinator())
         passed = []
 
         async def call(i):
-            await gate.admit({"rpm": 1})
+            await take(client, rpm=1)
             passed.append((i, time.monotonic()))
 
         calls = [asyncio.create_task(call(i)) for i in range(10)]
         await asyncio.sleep(0.12)
         early = len(passed)
-        await gate.pause(0.5)
+        await client.pause(0.5)
         opened = time.monotonic() + 0.5
         await asyncio.gather(*calls)
         late = [at for _, at in passed[early:]]
@@ -99,68 +109,112 @@ def test_a_pause_sends_those_who_had_a_turn_back_to_the_queue():
     asyncio.run(run())
 
 
-def test_a_closed_gate_lets_nobody_wait():
+def test_a_closed_client_lets_nobody_wait():
     async def run():
-        gate = LimiterClient(Account("a", {"rpm": 1}), OwnQuota())
-        waiting = [asyncio.create_task(gate.admit({"rpm": 1})) for _ in range(3)]
+        client = PermitClient(Account("a", {"rpm": 1}), OwnCoordinator())
+        waiting = [asyncio.create_task(take(client, rpm=1)) for _ in range(3)]
         await asyncio.sleep(0.05)
-        gate.close()
+        client.close()
         assert await asyncio.wait_for(asyncio.gather(*waiting), 1) == [False] * 3
-        assert not await gate.admit({"rpm": 1})
+        assert not await take(client, rpm=1)
 
     asyncio.run(run())
 
 
-def test_a_day_that_is_used_up_closes_the_gate():
+def test_a_day_that_is_used_up_closes_the_client():
     async def run():
-        gate = LimiterClient(Account("a", {"rpd": 5}), OwnQuota())
-        passed = await asyncio.gather(*(gate.admit({"rpd": 1}) for _ in range(20)))
+        client = PermitClient(Account("a", {"rpd": 5}), OwnCoordinator())
+        passed = await asyncio.gather(*(take(client, rpd=1) for _ in range(20)))
         assert sum(passed) == 5
-        assert gate.spent_day
+        assert client.spent_day
 
     asyncio.run(run())
 
 
-class Cap:
-    """A till that grants what was agreed."""
+class Grants:
+    """A coordinator that grants what was agreed: how many calls, and whether it was the last."""
+
+    capped = True
 
     def __init__(self, *grants):
         self.grants, self.asked = list(grants), []
 
-    async def reserve(self, spender, settled, held, wants):
-        self.asked.append((settled, held, list(wants)))
-        return self.grants.pop(0)
+    async def lease(self, request):
+        wants = [call.dollars for call in request.calls]
+        self.asked.append((request.charged, request.reserved, wants))
+        count, over = self.grants.pop(0)
+        return Lease((0.0,) * count, 0.2, "budget", {}, over=over)
 
 
-def test_a_purse_without_a_till_knows_no_cap():
+def test_without_a_cap_nobody_is_asked_for_money():
     async def run():
-        purse = BudgetClient("a", None)
-        assert not purse.capped
-        assert await purse.take(1e9)
-        purse.give_back(1e9, 1.0)
+        client = PermitClient(Account("a"), coordinator := Recorded())
+        assert not client.capped
+        assert await pay(client, 1e9)
+        client.settle(CallCost(dollars=1e9), 1.0)
+        await client.report_spending()
+        assert coordinator.asked == []
 
     asyncio.run(run())
 
 
-def test_a_purse_tells_what_was_spent_and_waits_for_what_may_come_back():
+def test_it_tells_what_was_spent_and_waits_for_what_may_come_back():
     async def run():
-        till = Cap(Grant(2, over=False), Grant(0, over=False), Grant(1, over=False))
-        purse = BudgetClient("a", till)
-        assert await asyncio.gather(purse.take(0.2), purse.take(0.2)) == [True, True]
-        purse.give_back(0.2, 0.05)
-        assert await purse.take(0.3)
-        assert till.asked[1] == (0.05, pytest.approx(0.2), [0.3])
-        assert len(till.asked) == 3
+        coordinator = Grants((2, False), (0, False), (1, False))
+        client = PermitClient(Account("a"), coordinator)
+        assert await asyncio.gather(pay(client, 0.2), pay(client, 0.2)) == [True, True]
+        client.settle(CallCost(dollars=0.2), 0.05)
+        assert await pay(client, 0.3)
+        assert coordinator.asked[1] == (0.05, pytest.approx(0.2), [0.3])
+        assert len(coordinator.asked) == 3
 
     asyncio.run(run())
 
 
-def test_a_purse_that_is_over_sends_everyone_away():
+def test_when_the_budget_is_over_everyone_is_sent_away():
     async def run():
-        purse = BudgetClient("a", Cap(Grant(1, over=False), Grant(0, over=True)))
-        taken = await asyncio.gather(purse.take(0.1), purse.take(0.1), purse.take(0.1))
+        client = PermitClient(Account("a"), Grants((1, False), (0, True)))
+        taken = await asyncio.gather(*(pay(client, 0.1) for _ in range(3)))
         assert taken == [True, False, False]
-        assert purse.over
+        assert client.over
+
+    asyncio.run(run())
+
+
+async def reported(budget, client):
+    """What a client reports as reserved."""
+    await client.report_spending()
+    return budget.reserved
+
+
+@pytest.mark.parametrize("moment", ["queued", "delayed"])
+def test_a_call_that_is_cancelled_gives_its_money_back(moment):
+    async def run():
+        budget = Budget(1.0, 0.0)
+        client = PermitClient(Account("a", {"rpm": 120}), OwnCoordinator(budget=budget))
+        cost = CallCost({"rpm": 1}, 0.2)
+        call = asyncio.create_task(client.acquire(cost))
+        await asyncio.sleep(0 if moment == "queued" else 0.05)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await asyncio.sleep(0.05)
+        assert await reported(budget, client) == pytest.approx(0.0)
+
+    asyncio.run(run())
+
+
+def test_a_pause_keeps_no_money_of_those_who_wait_for_its_end():
+    async def run():
+        budget = Budget(1.0, 0.0)
+        client = PermitClient(Account("a", {"rpm": 120}), OwnCoordinator(budget=budget))
+        call = asyncio.create_task(client.acquire(CallCost({"rpm": 1}, 0.2)))
+        await asyncio.sleep(0.05)
+        assert await reported(budget, client) == pytest.approx(0.2)
+        await client.pause(30.0)
+        await asyncio.sleep(0.6)
+        assert await reported(budget, client) == pytest.approx(0.0)
+        client.close()
+        assert not await call
 
     asyncio.run(run())
 
@@ -289,105 +343,30 @@ def test_an_answer_without_output_says_nothing_of_the_length_of_answers():
 
 def test_a_lease_is_kept_for_those_who_want_to_see_the_limits():
     async def run():
-        gate = LimiterClient(Account("a", {"rpm": 600}), OwnQuota())
-        await gate.admit({"rpm": 1})
-        assert isinstance(gate.lease, Lease)
-        assert gate.lease.rates == {"rpm": pytest.approx(594)}
-
-    asyncio.run(run())
-
-
-class Far(OwnQuota):
-    """A quota far away, on which each lease takes a while."""
-
-    def __init__(self, rpm=1e6):
-        super().__init__()
-        self.asked, self.rpm = [], rpm
-
-    async def lease(self, want):
-        self.asked.append(want)
-        await asyncio.sleep(0.02)
-        return await super().lease(want)
-
-
-async def rested(quota, **limits):
-    """A gate whose account has been at rest for longer than it can save up."""
-    gate = LimiterClient(Account("a", limits), quota)
-    await gate.admit({"rpm": 1})
-    await asyncio.sleep(1.1)
-    await gate.admit({"rpm": 1})
-    return gate
-
-
-def test_far_below_the_limits_leave_is_in_hand_and_nobody_waits():
-    async def run():
-        gate = await rested(quota := Far(), rpm=1e6)
-        await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(100)))
-        before, waits = len(quota.asked), 0
-        for _ in range(300):
-            call = asyncio.create_task(gate.admit({"rpm": 1}))
-            await asyncio.sleep(0.001)
-            waits += not call.done()
-            assert await call
-        assert waits < 30  # each would wait for 20 ms, without leave in hand
-        assert len(quota.asked) - before < 60
-
-    asyncio.run(run())
-
-
-def test_what_is_leased_ahead_and_not_used_is_given_back():
-    async def run():
-        gate = await rested(quota := Far(), rpm=6000)
-        await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(20)))
-        ahead = gate.lease.ready
-        assert ahead > 0
-        await asyncio.sleep(0.3)  # what was in hand is too old
-        await gate.admit({"rpm": 1})
-        assert quota.asked[-1].more["rpm"] == -ahead
-
-    asyncio.run(run())
-
-
-def test_leave_in_hand_counts_what_a_call_really_takes():
-    async def run():
-        gate = await rested(quota := Far(), rpm=6000, tpm=1e9)
-        cheap, dear = {"rpm": 1, "tpm": 10.0}, {"rpm": 1, "tpm": 25.0}
-        await asyncio.gather(*(gate.admit(cheap) for _ in range(20)))
-        assert gate.lease.ready > 2
-        await gate.admit(dear)
-        await gate.pause(0.0)  # gives the rest back
-        await gate.admit(cheap)
-        told = quota.asked[-1].more
-        left = -told["rpm"] - 2  # the dear one took three, of which it used one
-        assert told["tpm"] == pytest.approx(-5 - 10 * left)
-
-    asyncio.run(run())
-
-
-def test_a_call_many_times_as_large_is_leased_for_by_itself():
-    async def run():
-        gate = await rested(quota := Far(), rpm=6000, tpm=1e9)
-        await asyncio.gather(*(gate.admit({"rpm": 1, "tpm": 10.0}) for _ in range(20)))
-        await gate.admit({"rpm": 1, "tpm": 50_000.0})
-        assert {"rpm": 1, "tpm": 50_000.0} in quota.asked[-1].costs
+        client = PermitClient(Account("a", {"rpm": 600}), OwnCoordinator())
+        await take(client, rpm=1)
+        assert isinstance(client.lease, Lease)
+        assert client.lease.rates == {"rpm": pytest.approx(594)}
 
     asyncio.run(run())
 
 
 def test_what_was_leased_before_a_pause_waits_for_its_end():
     async def run():
-        gate = await rested(quota := Far(), rpm=1e6)
-        await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(50)))
-        asked = len(quota.asked)
-        while len(quota.asked) == asked:  # until a lease is on its way
-            await gate.admit({"rpm": 1})
-        await gate.pause(30.0)
-        gate.lease = None
-        await asyncio.sleep(0.1)  # it has come
-        calls = [asyncio.create_task(gate.admit({"rpm": 1})) for _ in range(20)]
-        await asyncio.sleep(0.1)
+        class Far(OwnCoordinator):
+            """A coordinator far away, on which each lease takes a while."""
+
+            async def lease(self, request):
+                await asyncio.sleep(0.05)
+                return await super().lease(request)
+
+        client = PermitClient(Account("a", {"rpm": 1e6}), Far())
+        calls = [asyncio.create_task(take(client, rpm=1)) for _ in range(20)]
+        await asyncio.sleep(0.03)  # until the lease is on its way
+        await client.pause(30.0)
+        await asyncio.sleep(0.2)  # it has come
         assert not any(call.done() for call in calls)
-        gate.close()
+        client.close()
         assert not any(await asyncio.gather(*calls))
 
     asyncio.run(run())
@@ -395,26 +374,16 @@ def test_what_was_leased_before_a_pause_waits_for_its_end():
 
 def test_a_lease_that_fails_is_tried_again_by_the_next_call():
     async def run():
-        quota = Far()
-        gate = await rested(quota, rpm=6000)
-        lease, quota.lease = quota.lease, fails
-        first = asyncio.create_task(gate.admit({"rpm": 7}))
-        await asyncio.sleep(0.4)
-        quota.lease = lease
-        second = asyncio.create_task(gate.admit({"rpm": 1}))
+        coordinator = OwnCoordinator()
+        client = PermitClient(Account("a", {"rpm": 6000}), coordinator)
+        lease, coordinator.lease = coordinator.lease, fails
+        first = asyncio.create_task(take(client, rpm=7))
+        await asyncio.sleep(0.1)
+        coordinator.lease = lease
+        second = asyncio.create_task(take(client, rpm=1))
         assert await asyncio.gather(first, second) == [True, True]
 
-    async def fails(want):
+    async def fails(request):
         raise ValueError("the limits are gone")
-
-    asyncio.run(run())
-
-
-def test_near_a_limit_nothing_is_leased_ahead():
-    async def run():
-        gate = LimiterClient(Account("a", {"rpm": 6000}), quota := Far())
-        await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(150)))
-        assert gate.lease.ready == 0
-        assert any(want.ahead for want in quota.asked)
 
     asyncio.run(run())

@@ -1,0 +1,216 @@
+"""Let calls go: each waits here for a place in the rate limits and for its money.
+
+Calls that come at nearly the same time are asked for together. Near a limit each is told its own
+moment.
+"""
+
+import asyncio
+import math
+import uuid
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.engine.coordinator import CallCost, Coordinator, LeaseRequest
+from zelo_ray.engine.limiter import Account, Lease
+
+_GATHER_SECONDS = 0.01  # in which calls gather, to be asked for together
+_MOST = 200  # calls in one lease
+_TELL_SECONDS = 1.0  # between two reports that an account answers
+
+
+class PermitClient:
+    """Client that gets permits for the calls to one account, and settles them afterwards.
+
+    Args:
+        account: whose limits hold.
+        coordinator: who shares out limits and money.
+        spender: the name under which money is reserved; empty: one of its own.
+        charged: US dollars that this spender was charged before.
+        clock: the time, the same as the coordinator's.
+    """
+
+    def __init__(
+        self,
+        account: Account,
+        coordinator: Coordinator,
+        *,
+        spender: str = "",
+        charged: float = 0.0,
+        clock: Clock = CLOCK,
+    ) -> None:
+        self._account, self._coordinator, self._clock = account, coordinator, clock
+        self._spender, self._charged, self._reserved = spender or uuid.uuid4().hex, charged, 0.0
+        self._queue = deque[tuple[CallCost, asyncio.Future[bool]]]()
+        self._delayed = set[asyncio.Future[bool]]()  # granted, and not yet due
+        self._more, self._reported_limits = dict[str, float](), dict[str, float]()
+        self._granting: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
+        self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
+        self._limited = bool(account.limits or account.cautious)
+        self._open_at, self._answered_at, self._closed = 0.0, -math.inf, False
+        self.capped = coordinator.capped
+        """whether there is a cap on dollars"""
+        self.lease: Lease | None = None
+        """the last one, which tells the limits in force"""
+        self.spent_day = False
+        """whether the requests of the day are used up"""
+        self.over = False
+        """whether there is no money left for what was asked for last"""
+
+    async def acquire(self, cost: CallCost) -> bool:
+        """Wait until a call of this cost may go; return False when none may any more."""
+        while not (self._closed or self.spent_day):
+            if not (self._limited or (self.capped and cost.dollars)):
+                return True
+            waiting = asyncio.get_running_loop().create_future()
+            self._queue.append((cost, waiting))
+            self._granting = self._granting or asyncio.create_task(self._grant())
+            try:
+                if not await waiting:
+                    return False
+            except asyncio.CancelledError:  # perhaps just after it was granted
+                passed = waiting.done() and not waiting.cancelled() and waiting.result()
+                if passed or waiting in self._delayed:
+                    self.cancel(cost)
+                raise
+            finally:
+                self._delayed.discard(waiting)
+            if self._clock.now() >= self._open_at and not self._closed:
+                return True
+            # A pause began since: there is a new turn after it, and the old place is worth nothing.
+            self.settle(cost, 0.0)
+        return False
+
+    def settle(self, cost: CallCost, spent: float, used: Mapping[str, float] | None = None) -> None:
+        """Replace what was reserved for a call by what it has cost and used.
+
+        Args:
+            cost: what was reserved.
+            spent: US dollars.
+            used: amounts by the names of limits; None where they are not known.
+        """
+        self._reserved -= cost.dollars if self.capped else 0.0
+        self._charged += spent
+        for name, amount in (used or {}).items():
+            self._more[name] = self._more.get(name, 0.0) + amount - cost.amounts.get(name, 0.0)
+
+    def cancel(self, cost: CallCost) -> None:
+        """Give back what was reserved for a call that is not made."""
+        self.settle(cost, 0.0, dict.fromkeys(cost.amounts, 0.0))
+
+    async def hold(self, dollars: float) -> None:
+        """Reserve what open batches of an earlier run may cost, whether there is room or not."""
+        if self.capped:
+            self._reserved += dollars
+            await self._lease(())
+
+    async def report_spending(self) -> None:
+        """Report what is spent and reserved, so that others may have what was given back."""
+        await self.hold(0.0)
+
+    def learn_limits(self, reported: Mapping[str, float]) -> None:
+        """Take in limits that a response reported."""
+        if reported:
+            self._reported_limits.update(reported)
+            self._limited = True
+
+    def record_answer(self) -> None:
+        """Tell all who share the account that it answers, soon and not too often."""
+        now = self._clock.now()
+        if now >= self._answered_at + _TELL_SECONDS:
+            self._answered_at = now
+            self._reporting = asyncio.create_task(self._coordinator.record_answer(self._account))
+
+    async def pause(self, seconds: float) -> float:
+        """Obey a 429, here at once, and elsewhere from the next lease on.
+
+        Returns:
+            For how many seconds the account has told nobody anything else.
+        """
+        self._open_at = max(self._open_at, self._clock.now() + seconds)
+        self._limited = True
+        return await self._coordinator.pause(self._account, seconds)
+
+    def close(self) -> None:
+        """Refuse all calls from now on; nobody waits any more."""
+        self._closed = True
+        for waiting in self._delayed:
+            _release(waiting, passed=True)  # it finds out that this is closed
+        self._refuse_waiting()
+
+    def _refuse_waiting(self) -> None:
+        for _, waiting in self._queue:
+            _release(waiting, passed=False)
+        self._queue.clear()
+
+    async def _grant(self) -> None:
+        """Lease for those who wait, until nobody does."""
+        try:
+            while self._queue:
+                await self._clock.sleep(_GATHER_SECONDS)
+                while self._queue and self._queue[0][1].cancelled():
+                    self._queue.popleft()
+                calls = [cost for cost, _ in islice(self._queue, _MOST)]
+                if not calls:
+                    continue
+                lease = await self._lease(calls)
+                if len(lease.delays) == len(calls):
+                    continue
+                if lease.over:
+                    self.over = True
+                    self._refuse_waiting()
+                elif lease.binding == "rpd":
+                    self.spent_day = True
+                    # the last ones of the day go before all others give up
+                    for waiting in self._delayed:
+                        _release(waiting, passed=True)
+                    self._refuse_waiting()
+                elif self._queue:
+                    await self._clock.sleep(lease.again)
+        finally:  # also when it failed: the next call tries again
+            self._granting = None
+
+    async def _lease(self, calls: Sequence[CallCost]) -> Lease:
+        """Report, lease for the first calls of the queue, and let go as many as are granted."""
+        async with self._asking:
+            more, self._more = self._more, {}
+            lease = await self._coordinator.lease(
+                LeaseRequest(
+                    self._account,
+                    calls,
+                    more,
+                    self._reported_limits,
+                    self._spender,
+                    self._charged,
+                    self._reserved,
+                )
+            )
+            self.lease = lease
+            self._open_at = max(self._open_at, self._clock.now() + lease.paused)
+            for delay in lease.delays[: len(self._queue)]:
+                self._let_go(*self._queue.popleft(), delay)
+        return lease
+
+    def _let_go(self, cost: CallCost, waiting: asyncio.Future[bool], delay: float) -> None:
+        """Let a call go after its delay in seconds."""
+        self._reserved += cost.dollars if self.capped else 0.0
+        if waiting.cancelled():
+            self.cancel(cost)
+        elif delay <= 0:
+            _release(waiting, passed=True)
+        else:
+            self._delayed.add(waiting)
+            seconds = self._clock.machine_seconds(delay)
+            asyncio.get_running_loop().call_later(seconds, _pass, waiting)
+
+
+def _release(waiting: asyncio.Future[bool], *, passed: bool) -> None:
+    """Tell a waiting call whether it may go, if it still waits."""
+    if not waiting.done():
+        waiting.set_result(passed)
+
+
+def _pass(waiting: asyncio.Future[bool]) -> None:
+    _release(waiting, passed=True)
