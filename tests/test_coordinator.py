@@ -14,7 +14,9 @@ FIRST, SECOND = Run("first", cap=1.0), Run("second", cap=1.0, spent=0.5)
 
 def request_for(calls, dollars, *, charged=0.0, reserved=0.0, limits=None):
     costs = [CallCost({"rpm": 1}, dollars)] * calls
-    return LeaseRequest(Account("a", limits or {}), costs, {}, {}, "spender", charged, reserved)
+    return LeaseRequest(
+        Account("a", limits or {}), costs, {}, {}, False, "spender", charged, reserved
+    )
 
 
 def granted(coordinator, run, calls, dollars, **fields):

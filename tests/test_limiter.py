@@ -17,7 +17,7 @@ RPM = Account("a", {"rpm": 600})
 def request_for(name, calls=1, *, rpm=60, dollars=0.0, spender="a", charged=0.0):
     """A request to lease calls of an account with a limit."""
     costs = [CallCost({"rpm": 1}, dollars)] * calls
-    return LeaseRequest(Account(name, {"rpm": rpm}), costs, {}, {}, spender, charged, 0.0)
+    return LeaseRequest(Account(name, {"rpm": rpm}), costs, {}, {}, False, spender, charged, 0.0)
 
 
 def test_calls_go_at_the_rate_and_nothing_is_saved_up():

@@ -18,7 +18,7 @@ from tests.builders import (
 from tests.fakes import Fakes, Fault
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.coordinator import OwnCoordinator
+from zelo_ray.engine.coordinator import LeaseRequest, OwnCoordinator
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.online import OnlineClient
@@ -105,9 +105,11 @@ def test_429s_go_on_for_as_long_as_somebody_of_ours_gets_answers(fakes, environ,
         asker = OnlineClient(options, panel, panel, clock=HURRIED, **fields)
         account = Account(f"openai:gpt-6-luna {fingerprint(environ['OPENAI_API_KEY'])}")
 
+        answered = LeaseRequest(account, (), {}, {}, True, "another", 0.0, 0.0)
+
         async def hear():
             while True:
-                await shared.record_answer(account)
+                await shared.lease(answered)
                 await asyncio.sleep(0.005)
 
         hearing = asyncio.create_task(hear())

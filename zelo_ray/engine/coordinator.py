@@ -28,14 +28,16 @@ class LeaseRequest:
     """Calls that wait, in their order, with what their client reports on that occasion.
 
     ``more`` is what earlier calls used beyond what was reserved for them (negative: less), and
-    ``reported_limits`` what the server's headers said last. ``charged`` and ``reserved`` are the
-    dollars of this ``spender``: for calls that have ended, and for those that have not.
+    ``reported_limits`` what the server's headers said last; ``answered``: the account has answered
+    since the last request. ``charged`` and ``reserved`` are the dollars of this ``spender``: for
+    calls that have ended, and for those that have not.
     """
 
     account: Account
     calls: Sequence[CallCost]
     more: Mapping[str, float]
     reported_limits: Mapping[str, float]
+    answered: bool
     spender: str
     charged: float
     reserved: float
@@ -53,9 +55,6 @@ class Coordinator(Protocol):
 
     async def pause(self, account: Account, seconds: float) -> float:
         """Obey a 429; return the seconds for which no caller was told anything else."""
-
-    async def record_answer(self, account: Account) -> None:
-        """Note that an account answers."""
 
 
 class Limiters:
@@ -80,6 +79,8 @@ class Limiters:
         limiter = self._limiter(request.account, now)
         limiter.learn(request.account, request.reported_limits)
         limiter.correct(request.more)
+        if request.answered:
+            limiter.record_answer()
         lease = limiter.lease([call.amounts for call in calls[: grant.count]], now)
         if (count := len(lease.delays)) < grant.count and budget is not None:
             budget.give_back(request.spender, sum(c.dollars for c in calls[count : grant.count]))
@@ -92,10 +93,6 @@ class Limiters:
         """Pause as in `Coordinator.pause`, at once."""
         now = self._clock.now()
         return self._limiter(account, now).pause(seconds, now)
-
-    def record_answer(self, account: Account) -> None:
-        """Do as `Coordinator.record_answer`, at once."""
-        self._limiter(account, self._clock.now()).record_answer()
 
     def _limiter(self, account: Account, now: float) -> Limiter:
         if account.name not in self._limiters:
@@ -126,7 +123,3 @@ class OwnCoordinator:
     async def pause(self, account: Account, seconds: float) -> float:
         """See `Coordinator`."""
         return self._limiters.pause(account, seconds)
-
-    async def record_answer(self, account: Account) -> None:
-        """See `Coordinator`."""
-        self._limiters.record_answer(account)

@@ -46,10 +46,11 @@ class PermitClient:
         self._delayed = set[asyncio.Future[bool]]()  # granted, and not yet due
         self._more, self._reported_limits = dict[str, float](), dict[str, float]()
         self._granting: asyncio.Task[None] | None = None
-        self._reporting: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[Lease] | None = None
         self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
         self._limited = bool(account.limits or account.cautious)
-        self._open_at, self._answered_at, self._closed = 0.0, -math.inf, False
+        self._open_at, self._told_at, self._closed = 0.0, -math.inf, False
+        self._answered = False  # since the last lease
         self.capped = coordinator.capped
         """whether there is a cap on dollars"""
         self.lease: Lease | None = None
@@ -118,10 +119,10 @@ class PermitClient:
 
     def record_answer(self) -> None:
         """Tell all who share the account that it answers, soon and not too often."""
-        now = self._clock.now()
-        if now >= self._answered_at + _TELL_SECONDS:
-            self._answered_at = now
-            self._reporting = asyncio.create_task(self._coordinator.record_answer(self._account))
+        self._answered = True
+        if self._clock.now() >= self._told_at + _TELL_SECONDS:
+            self._told_at = self._clock.now()
+            self._reporting = asyncio.create_task(self._lease(()))
 
     async def pause(self, seconds: float) -> float:
         """Obey a 429, here at once, and elsewhere from the next lease on.
@@ -175,19 +176,21 @@ class PermitClient:
     async def _lease(self, calls: Sequence[CallCost]) -> Lease:
         """Report, lease for the first calls of the queue, and let go as many as are granted."""
         async with self._asking:
-            more, self._more = self._more, {}
+            (more, answered), self._more, self._answered = (self._more, self._answered), {}, False
             lease = await self._coordinator.lease(
                 LeaseRequest(
                     self._account,
                     calls,
                     more,
                     self._reported_limits,
+                    answered,
                     self._spender,
                     self._charged,
                     self._reserved,
                 )
             )
             self.lease = lease
+            self._told_at = self._clock.now()
             self._open_at = max(self._open_at, self._clock.now() + lease.paused)
             for delay in lease.delays[: len(self._queue)]:
                 self._let_go(*self._queue.popleft(), delay)

@@ -145,10 +145,6 @@ class Coordinator:
         """See `zelo_ray.engine.coordinator.Coordinator`."""
         return self._limiters.pause(account, seconds)
 
-    def record_answer(self, account: Account) -> None:
-        """See `zelo_ray.engine.coordinator.Coordinator`."""
-        self._limiters.record_answer(account)
-
     def report(self, run: Run, report: ActorReport) -> tuple[str, dict[str, Disabled]]:
         """Take an actor's figures so far; return why all are to stop, and whom to ask no more."""
         state = self._state(run)
@@ -231,11 +227,6 @@ class CoordinatorClient:
         except RayError:
             return 0.0
         return lasting
-
-    async def record_answer(self, account: Account) -> None:
-        """See `zelo_ray.engine.coordinator.Coordinator`."""
-        with contextlib.suppress(RayError):
-            await self._actor.record_answer.remote(account)
 
     def report(self, report: ActorReport) -> Awaitable[tuple[str, dict[str, Disabled]]]:
         """See `Coordinator`."""
