@@ -29,6 +29,7 @@ _REBIRTHS = 4  # starts of an actor in a row without an answer: what kills it wi
 _NO_NUMBERS = ("statuses", "wrapped", "limits", "trouble", "disabled")  # of a tally
 _SILENT_SECONDS = 5.0  # seconds of silence after which an actor is gone
 _FORGOTTEN_SECONDS = 86_400.0  # and a run
+_LEAVING_SECONDS = 10.0  # for which a run that ends waits for an answer
 
 RunFigures = tuple[dict[str, Tally], str, dict[str, Disabled]]
 """Figures by judge, why all are to stop, and which judges are asked nothing more."""
@@ -281,7 +282,7 @@ def coordinate_run(
         yield CoordinatorClient(actor, run)
     finally:
         with contextlib.suppress(RayError):
-            if ray.get(actor.leave.remote(run)):
+            if ray.get(actor.leave.remote(run), timeout=_LEAVING_SECONDS):
                 ray.kill(actor)
 
 
@@ -300,6 +301,5 @@ def _begin(placed: Any, run: Run) -> Any:
         with contextlib.suppress(RayError):
             if is_new or ray.get(begun):
                 return actor
-        with contextlib.suppress(RayError):
             ray.kill(actor)  # whoever wanted to end it may be gone
         time.sleep(0.1)
