@@ -6,7 +6,7 @@ from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.coordinator import CallCost, LeaseRequest
 from zelo_ray.engine.limiter import Account
 from zelo_ray.ray import coordinator as module
-from zelo_ray.ray.coordinator import ActorReport, Coordinator, Run
+from zelo_ray.ray.coordinator import ActorReport, Coordinator, Run, RunMemory
 from zelo_ray.reasons import Disabled, StopReason
 
 FIRST, SECOND = Run("first", cap=1.0), Run("second", cap=1.0, spent=0.5)
@@ -25,7 +25,8 @@ def granted(coordinator, run, calls, dollars, **fields):
 
 def begun(*runs):
     coordinator = Coordinator()
-    assert all(coordinator.begin(run) for run in runs)
+    for run in runs:
+        coordinator.begin(run)
     return coordinator
 
 
@@ -38,31 +39,38 @@ def test_each_run_has_its_budget_and_all_share_the_limits():
     assert granted(coordinator, SECOND, 9, 0.01, limits={"rpm": 60}) == 0
 
 
-def test_one_that_was_restarted_grants_no_money_until_all_spenders_have_reported(monkeypatch):
+def test_one_that_was_made_anew_grants_no_money_until_all_is_known(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     coordinator = Coordinator()
-    assert granted(coordinator, FIRST, 1, 0.2, charged=0.7, reserved=0.2) == 0
     assert granted(coordinator, Run("uncapped"), 1, 0.2) == 1
+    for _ in range(2):  # however long the driver takes
+        assert granted(coordinator, FIRST, 1, 0.2, charged=0.5, reserved=0.2) == 0
+        now += 60.0
+    coordinator.read_figures(FIRST, RunMemory(spenders={"spender": (0.1, 0.9), "dead": (0.2, 0)}))
+    assert granted(coordinator, FIRST, 1, 0.02, charged=0.5, reserved=0.2) == 0
     now += 2.1
-    assert granted(coordinator, FIRST, 9, 0.02, charged=0.7, reserved=0.2) == 5
+    assert granted(coordinator, FIRST, 9, 0.02, charged=0.5, reserved=0.2) == 5
 
 
-def test_the_last_run_that_leaves_ends_it_and_no_other_begins_then():
-    coordinator = begun(FIRST, SECOND)
-    assert not coordinator.leave(FIRST)
-    coordinator.report(FIRST, ActorReport("actor", {}))  # too late: it is not taken in again
-    assert coordinator.leave(SECOND)
-    assert not coordinator.begin(FIRST)
+def test_what_actors_had_reported_that_are_gone_is_told_to_one_that_was_made_anew():
+    coordinator = begun(FIRST)
+    gone = {"openai:m": Disabled(StopReason.FATAL, "no such model")}
+    report = ActorReport("a", {"openai:m": Tally(answered=2, in_flight=1)}, "enough", gone)
+    coordinator.report(FIRST, report)
+    granted(coordinator, FIRST, 1, 0.2, charged=0.5)
+    _, memory = coordinator.read_figures(FIRST, RunMemory())
+    assert memory == RunMemory({"a": report}, {"spender": (0.5, 0.2)})
+    (tallies, stopped, disabled), again = Coordinator().read_figures(FIRST, memory)
+    assert (tallies["openai:m"].answered, stopped, disabled) == (2, "enough", gone)
+    assert tallies["openai:m"].in_flight == 0
+    assert again.spenders == memory.spenders
 
 
-def test_a_run_that_was_not_heard_of_for_a_day_keeps_none_alive(monkeypatch):
-    now = 1000.0
-    monkeypatch.setattr(module.time, "monotonic", lambda: now)
-    coordinator = begun(FIRST, SECOND)
-    now += 90_000.0
-    coordinator.begin(third := Run("third"))
-    assert coordinator.leave(third)
+def test_what_costs_nothing_goes_also_when_more_than_the_cap_is_spent():
+    coordinator = begun(FIRST)
+    assert granted(coordinator, FIRST, 3, 0.0, charged=1.5, limits={"rpm": 6000}) == 3
+    assert granted(coordinator, FIRST, 3, 0.01, charged=1.5) == 0
 
 
 def test_what_one_actor_reports_all_of_its_run_learn():
@@ -71,9 +79,9 @@ def test_what_one_actor_reports_all_of_its_run_learn():
     coordinator.report(FIRST, ActorReport("a", {"openai:m": Tally(answered=2)}, disabled=gone))
     report = ActorReport("b", {"openai:m": Tally(answered=3)}, stopped="enough")
     assert coordinator.report(FIRST, report) == ("enough", gone)
-    tallies, stopped, disabled = coordinator.read_figures(FIRST)
+    (tallies, stopped, disabled), _ = coordinator.read_figures(FIRST, RunMemory())
     assert (tallies["openai:m"].answered, stopped, disabled) == (5, "enough", gone)
-    assert coordinator.read_figures(SECOND) == ({}, "", {})
+    assert coordinator.read_figures(SECOND, RunMemory())[0] == ({}, "", {})
 
 
 @pytest.mark.parametrize("answers", [0, 1])

@@ -180,10 +180,15 @@ def test_the_cap_holds_when_the_actor_that_keeps_it_is_killed(tmp_path: Path) ->
         environ["ZELO_RAY_LIMITS"] = json.dumps({OPENAI: {"rpm": 1e6, "concurrency": SLOTS}})
         flags = ("--judges", OPENAI, "--max-usd", str(cap))
         process = crash.annotate(pools, tmp_path / "out", environ, *flags)
-        for requests in (LATER, 2 * LATER):
+        for requests, kinds in (
+            (LATER, ("SmallOnline", "Coordinator")),
+            (2 * LATER, ("Coordinator",)),
+        ):
             crash.await_requests(tmp_path, requests, process)
-            (actor,) = descendants(process, "ray::Coordinator")
-            actor.kill()
+            for kind in kinds:  # first one that has spent, and will not tell of it any more
+                (actor,) = descendants(process, f"ray::{kind}")
+                time.sleep(1.0)  # in which the driver learns of what was spent
+                actor.kill()
         status, printed = crash.finish(process)
         billed = sum(crash.billed(environ).values())
     print(f"${billed:.4f} of ${cap}\n{printed}")

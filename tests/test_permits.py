@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.builders import judge_of, request_of
+from tests.builders import HURRIED, judge_of, request_of
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.coordinator import CallCost, OwnCoordinator
 from zelo_ray.engine.limiter import Account, Lease
@@ -372,18 +372,46 @@ def test_what_was_leased_before_a_pause_waits_for_its_end():
     asyncio.run(run())
 
 
-def test_a_lease_that_fails_is_tried_again_by_the_next_call():
+def test_a_lease_that_fails_is_told_to_those_who_wait_and_the_next_call_tries_again():
     async def run():
         coordinator = OwnCoordinator()
         client = PermitClient(Account("a", {"rpm": 6000}), coordinator)
         lease, coordinator.lease = coordinator.lease, fails
-        first = asyncio.create_task(take(client, rpm=7))
-        await asyncio.sleep(0.1)
+        first = await asyncio.gather(*(take(client, rpm=1) for _ in range(3)), return_exceptions=1)
+        assert [str(error) for error in first] == ["the limits are gone"] * 3
         coordinator.lease = lease
-        second = asyncio.create_task(take(client, rpm=1))
-        assert await asyncio.gather(first, second) == [True, True]
+        assert await take(client, rpm=1)
 
     async def fails(request):
         raise ValueError("the limits are gone")
+
+    asyncio.run(run())
+
+
+def test_a_pause_that_the_coordinator_has_forgotten_takes_no_places():
+    async def run():
+        coordinator, clock = OwnCoordinator(HURRIED), HURRIED
+        client = PermitClient(Account("a", {"rpd": 5}), coordinator, clock=clock)
+        coordinator.pause = forgets
+        await client.pause(20.0)
+        begun = clock.now()
+        assert await asyncio.gather(*(take(client, rpd=1) for _ in range(5))) == [True] * 5
+        assert clock.now() >= begun + 20.0
+
+    async def forgets(account, seconds):
+        return 0.0
+
+    asyncio.run(run())
+
+
+def test_calls_that_a_pause_sent_back_keep_their_places_in_the_day():
+    async def run():
+        client = PermitClient(
+            Account("a", {"rpm": 600, "rpd": 5}), OwnCoordinator(HURRIED), clock=HURRIED
+        )
+        waiting = [asyncio.create_task(take(client, rpm=1, rpd=1)) for _ in range(5)]
+        await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
+        await client.pause(20.0)
+        assert await asyncio.gather(*waiting) == [True] * 5
 
     asyncio.run(run())

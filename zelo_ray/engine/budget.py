@@ -1,6 +1,7 @@
 """A cap on dollars that holds while many spend at once: reserve before a call, charge after it."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 NOTHING = 1e-9  # dollars that rounding may leave
@@ -51,6 +52,16 @@ class Budget:
         """Return what is reserved for calls that have not ended, in US dollars."""
         return sum(account.reserved for account in self._spenders.values())
 
+    @property
+    def spenders(self) -> dict[str, tuple[float, float]]:
+        """Return what each spender was charged and has reserved, in US dollars."""
+        return {name: (who.charged, who.reserved) for name, who in self._spenders.items()}
+
+    def recall(self, spenders: Mapping[str, tuple[float, float]]) -> None:
+        """Count spenders that have not reported, as they were known before: they may have ended."""
+        for name, (charged, reserved) in spenders.items():
+            self._spenders.setdefault(name, _Spender(charged, reserved, -math.inf))
+
     def reserve(
         self, spender: str, charged: float, reserved: float, wants: Sequence[float], now: float
     ) -> Grant:
@@ -67,7 +78,7 @@ class Budget:
         free = self.cap - self.spent - self.reserved
         count = 0
         for want in wants:
-            if want > free + NOTHING:
+            if want > max(0.0, free) + NOTHING:  # what costs nothing may always go
                 break
             free -= want
             account.reserved += want

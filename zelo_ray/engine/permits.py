@@ -80,8 +80,9 @@ class PermitClient:
                 self._delayed.discard(waiting)
             if self._clock.now() >= self._open_at and not self._closed:
                 return True
-            # A pause began since: there is a new turn after it, and the old place is worth nothing.
-            self.settle(cost, 0.0)
+            # A pause began since: there is a new turn after it. The old place in the minute is
+            # worth nothing, that in the day is one that was not used.
+            self.settle(cost, 0.0, {"rpd": 0.0})
         return False
 
     def settle(self, cost: CallCost, spent: float, used: Mapping[str, float] | None = None) -> None:
@@ -150,7 +151,8 @@ class PermitClient:
         """Lease for those who wait, until nobody does."""
         try:
             while self._queue:
-                await self._clock.sleep(_GATHER_SECONDS)
+                paused = self._open_at - self._clock.now()
+                await self._clock.sleep(max(_GATHER_SECONDS, paused))
                 while self._queue and self._queue[0][1].cancelled():
                     self._queue.popleft()
                 calls = [cost for cost, _ in islice(self._queue, _MOST)]
@@ -170,7 +172,12 @@ class PermitClient:
                     self._refuse_waiting()
                 elif self._queue:
                     await self._clock.sleep(lease.again)
-        finally:  # also when it failed: the next call tries again
+        except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
+            for _, waiting in self._queue:
+                if not waiting.done():
+                    waiting.set_exception(error)
+            self._queue.clear()
+        finally:  # the next call tries again
             self._granting = None
 
     async def _lease(self, calls: Sequence[CallCost]) -> Lease:
@@ -190,7 +197,8 @@ class PermitClient:
                 )
             )
             self.lease = lease
-            self._told_at = self._clock.now()
+            if answered:
+                self._told_at = self._clock.now()
             self._open_at = max(self._open_at, self._clock.now() + lease.paused)
             for delay in lease.delays[: len(self._queue)]:
                 self._let_go(*self._queue.popleft(), delay)

@@ -1,7 +1,6 @@
 """Actors that fill the ledger: one for a provider's judges online, one for a judge in batches."""
 
 import asyncio
-import contextlib
 import os
 import threading
 import uuid
@@ -10,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import ray
-from ray.exceptions import RayError
 
 from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.bookkeeping import name_error, open_ledger
@@ -157,14 +155,13 @@ async def _exchange(
     coordinator: CoordinatorClient, name: str, client: OnlineClient | BatchClient, job: Job
 ) -> None:
     """Report this actor's figures to the coordinator, and obey what it answers."""
-    with contextlib.suppress(RayError):  # Ray is restarting the coordinator
-        await client.report_spending()
-        tallies = {job.display_name(judge): tally for judge, tally in client.tallies.items()}
-        reasons = {job.display_name(judge): why for judge, why in client.disabled.items()}
-        report = ActorReport(name, tallies, client.stopped, reasons, job.sweep)
-        reason, disabled = await coordinator.report(report)
-        if reason:
-            client.stop(reason)
-        for judge in client.tallies:
-            if job.display_name(judge) in disabled:
-                client.disable_judge(judge, disabled[job.display_name(judge)])
+    await client.report_spending()
+    tallies = {job.display_name(judge): tally for judge, tally in client.tallies.items()}
+    reasons = {job.display_name(judge): why for judge, why in client.disabled.items()}
+    report = ActorReport(name, tallies, client.stopped, reasons, job.sweep)
+    reason, disabled = await coordinator.report(report)
+    if reason:
+        client.stop(reason)
+    for judge in client.tallies:
+        if job.display_name(judge) in disabled:
+            client.disable_judge(judge, disabled[job.display_name(judge)])

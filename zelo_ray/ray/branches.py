@@ -13,7 +13,7 @@ from ray.exceptions import RayError
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.job import POOLS_AT_ONCE, Watch
 from zelo_ray.ray.actors import OnlineActor
-from zelo_ray.ray.coordinator import CoordinatorClient
+from zelo_ray.ray.coordinator import CoordinatorClient, RunCoordinator
 from zelo_ray.ray.dataset import Job, lines_dataset
 from zelo_ray.ray.placement import asking_actor_options, gpus_for
 from zelo_ray.reasons import Disabled
@@ -53,7 +53,7 @@ def online_branch(
 def run_branches(
     online: Sequence[Any],
     sent: Sequence[Any],
-    coordinator: CoordinatorClient,
+    coordinator: RunCoordinator,
     planned: Mapping[str, int],
     watch: Watch,
     *,
@@ -89,7 +89,7 @@ def run_branches(
 
 @contextlib.contextmanager
 def _watching(
-    coordinator: CoordinatorClient, planned: Mapping[str, int], watch: Watch, *, batches: bool
+    coordinator: RunCoordinator, planned: Mapping[str, int], watch: Watch, *, batches: bool
 ) -> Iterator[None]:
     """Show progress; turn an interrupt into a stop that still waits for calls in flight."""
     ended, interrupted = threading.Event(), threading.Event()

@@ -1,18 +1,20 @@
 """Coordinate all runs of a cluster, in one named actor: limits, budgets, figures, and when to stop.
 
-The limits of an account hold for all runs together; all else is a run's own.
+The limits of an account hold for all runs together; all else is a run's own. The driver that
+needs the actor first owns it, so that it never outlives the runs. Where it ends, drivers that are
+left make it anew, and tell it what they know of their runs.
 """
 
 import asyncio
-import contextlib
+import math
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from typing import Any
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import ActorDiedError, RayError, RayTaskError
 from ray.util.metrics import Gauge
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -23,13 +25,13 @@ from zelo_ray.engine.limiter import Account, Lease
 from zelo_ray.options import AskingOptions
 from zelo_ray.reasons import Disabled
 
-_NAME, _NAMESPACE = f"coordinator-{version('zelo-ray')}", "zelo_ray"
-_REJOINING_SECONDS = 2.0  # seconds in which spenders report anew to a restarted coordinator
+_PLACE = {"name": f"coordinator-{version('zelo-ray')}", "namespace": "zelo_ray"}
+_REJOINING_SECONDS = 2.0  # in which spenders report anew to a coordinator that knows nothing
 _REBIRTHS = 4  # starts of an actor in a row without an answer: what kills it will kill it again
 _NO_NUMBERS = ("statuses", "wrapped", "limits", "trouble", "disabled")  # of a tally
 _SILENT_SECONDS = 5.0  # seconds of silence after which an actor is gone
-_FORGOTTEN_SECONDS = 86_400.0  # and a run
-_LEAVING_SECONDS = 10.0  # for which a run that ends waits for an answer
+_AGAIN_SECONDS = 1.0  # before a coordinator that is gone is looked for again
+_TRIES = 5  # of a driver, to make a coordinator that answers
 
 RunFigures = tuple[dict[str, Tally], str, dict[str, Disabled]]
 """Figures by judge, why all are to stop, and which judges are asked nothing more."""
@@ -37,7 +39,7 @@ RunFigures = tuple[dict[str, Tally], str, dict[str, Disabled]]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run, as every message of it says: so a coordinator that was restarted knows it again."""
+    """A run, as every message of it says: so a coordinator that was made anew knows it again."""
 
     run_id: str
     cap: float | None = None
@@ -60,20 +62,45 @@ class ActorReport:
     sweep: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class RunMemory:
+    """What is known of a run's actors, also of those that have ended: its driver keeps it."""
+
+    reports: Mapping[str, ActorReport] = field(default_factory=dict)
+    """the last one of each actor"""
+    spenders: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """dollars charged and reserved, by spender"""
+
+
 @dataclass(slots=True)
 class RunState:
     """What a coordinator holds of one run."""
 
     budget: Budget | None
-    rejoined_at: float
-    """when all of its spenders have reported, by the monotonic clock"""
-    heard_at: float = 0.0
+    known_at: float = math.inf
+    """from when on all that was spent is known, by the monotonic clock"""
     reports: dict[str, tuple[ActorReport, float]] = field(default_factory=dict)
     """the last one of each actor, and when it came"""
     births: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict)
     """by judges: starts of their actors in a row, and the answers before them"""
     stopped: str = ""
     disabled: dict[str, Disabled] = field(default_factory=dict)
+
+    def take_report(self, report: ActorReport, came_at: float) -> None:
+        """Note an actor's report, which came at this time of the monotonic clock."""
+        self.reports[report.actor] = report, came_at
+        self.disabled |= report.disabled
+        self.stopped = self.stopped or report.stopped
+
+    def recall(self, memory: RunMemory) -> RunMemory:
+        """Learn what the driver knows and this does not; return what is known now."""
+        self.known_at = min(self.known_at, time.monotonic() + _REJOINING_SECONDS)
+        for name in memory.reports.keys() - self.reports.keys():
+            self.take_report(memory.reports[name], -math.inf)
+        if self.budget:
+            self.budget.recall(memory.spenders)
+        reports = {name: report for name, (report, _) in self.reports.items()}
+        return RunMemory(reports, self.budget.spenders if self.budget else {})
 
     def register_actor(self, judges: Sequence[str], actors: int) -> bool:
         """Count a new actor of these judges; return false if too many began without an answer."""
@@ -105,53 +132,35 @@ class RunState:
 
 
 class Coordinator:
-    """Coordinator of all runs. Ray restarts it if it dies; their actors then report all again."""
+    """Coordinator of all runs. Ray restarts it if it dies."""
 
     def __init__(self) -> None:
-        self._runs, self._left = dict[str, RunState](), set[str]()
-        self._limiters, self._gauges, self._ended = Limiters(), _Gauges(), False
-
-    def begin(self, run: Run) -> bool:
-        """Take in a run that begins; return false if this coordinator is about to be ended."""
-        if not self._ended:
-            self._left.discard(run.run_id)
-            self._state(run).rejoined_at = 0.0  # nothing was spent before this
-        return not self._ended
-
-    def leave(self, run: Run) -> bool:
-        """Forget a run that has ended; return whether it was the last one."""
-        self._left.add(run.run_id)
-        self._runs.pop(run.run_id, None)
-        forgotten = time.monotonic() - _FORGOTTEN_SECONDS
-        self._runs = {n: state for n, state in self._runs.items() if state.heard_at > forgotten}
-        self._ended = not self._runs
-        return self._ended
+        self._runs, self._limiters = dict[str, RunState](), Limiters()
 
     def _state(self, run: Run) -> RunState:
-        """Return what is held of a run: after a restart nothing, until its actors report."""
-        now = time.monotonic()
-        state = self._runs.get(run.run_id) or RunState(_budget(run), now + _REJOINING_SECONDS)
-        if run.run_id not in self._left:  # else this is a late message of its actors
-            self._runs[run.run_id] = state
-        state.heard_at = now
-        return state
+        if run.run_id not in self._runs:
+            budget = Budget(run.cap, run.spent) if run.cap is not None else None
+            self._runs[run.run_id] = RunState(budget)
+        return self._runs[run.run_id]
+
+    def begin(self, run: Run) -> None:
+        """Take in a run that begins, so that nothing was spent before this."""
+        self._state(run).known_at = -math.inf
 
     def lease(self, run: Run, request: LeaseRequest) -> Lease:
         """See `zelo_ray.engine.coordinator.Coordinator`."""
         state = self._state(run)
-        wait = time.monotonic() < state.rejoined_at
+        wait = time.monotonic() < state.known_at
         return self._limiters.lease(request, state.budget, wait=wait)
 
-    def pause(self, account: Account, seconds: float) -> float:
+    def pause(self, _run: Run, account: Account, seconds: float) -> float:
         """See `zelo_ray.engine.coordinator.Coordinator`."""
         return self._limiters.pause(account, seconds)
 
     def report(self, run: Run, report: ActorReport) -> tuple[str, dict[str, Disabled]]:
         """Take an actor's figures so far; return why all are to stop, and whom to ask no more."""
         state = self._state(run)
-        state.reports[report.actor] = report, time.monotonic()
-        state.disabled |= report.disabled
-        state.stopped = state.stopped or report.stopped
+        state.take_report(report, time.monotonic())
         return state.stopped, state.disabled
 
     def register_actor(self, run: Run, judges: Sequence[str], actors: int) -> bool:
@@ -163,16 +172,16 @@ class Coordinator:
         state = self._state(run)
         state.stopped = state.stopped or reason
 
-    def read_figures(self, run: Run) -> RunFigures:
-        """Return a run's figures, why to stop, and which judges are disabled."""
+    def read_figures(self, run: Run, memory: RunMemory) -> tuple[RunFigures, RunMemory]:
+        """Return a run's figures, why to stop, and which judges are disabled.
+
+        Args:
+            run: the run.
+            memory: what its driver knows; what it is to know comes back, too.
+        """
         state = self._state(run)
-        summed = state.sum_figures()
-        self._gauges.set(run.run_id, summed)
-        return summed, state.stopped, state.disabled
-
-
-def _budget(run: Run) -> Budget | None:
-    return Budget(run.cap, run.spent) if run.cap is not None else None
+        memory = state.recall(memory)
+        return (state.sum_figures(), state.stopped, state.disabled), memory
 
 
 class _Gauges:
@@ -201,63 +210,104 @@ class _Gauges:
 
 
 class CoordinatorClient:
-    """Client of the coordinator for one run: of its driver, and of its actors."""
+    """Client of the coordinator for one run, in one of its actors.
 
-    def __init__(self, actor: Any, run: Run) -> None:
-        self._actor, self._run = actor, run
+    It waits for a coordinator that is gone, until a driver has made it anew: without an answer
+    nothing is sent.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._actor: Any = None
+
+    def __reduce__(self) -> Any:
+        """Travel as what finds the coordinator by its name: its owner alone keeps it alive."""
+        return CoordinatorClient, (self._run,)
 
     @property
     def capped(self) -> bool:
         """Return whether there is a cap on dollars."""
         return self._run.cap is not None
 
-    async def lease(self, request: LeaseRequest) -> Lease:
-        """See `zelo_ray.engine.coordinator.Coordinator`. Without an answer nothing is sent."""
+    async def _call(self, method: str, *words: Any) -> Any:
         while True:
             try:
-                lease: Lease = await self._actor.lease.remote(self._run, request)
-            except RayError:
-                await asyncio.sleep(1.0)
-            else:
-                return lease
+                self._actor = self._actor or ray.get_actor(**_PLACE)
+                return await getattr(self._actor, method).remote(self._run, *words)
+            except RayTaskError:  # a defect, which no waiting mends
+                raise
+            except (RayError, ValueError):  # it is gone
+                self._actor = None
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def lease(self, request: LeaseRequest) -> Lease:
+        """See `zelo_ray.engine.coordinator.Coordinator`."""
+        lease: Lease = await self._call("lease", request)
+        return lease
 
     async def pause(self, account: Account, seconds: float) -> float:
-        """See `zelo_ray.engine.coordinator.Coordinator`. Without an answer nothing is amiss."""
-        try:
-            lasting: float = await self._actor.pause.remote(account, seconds)
-        except RayError:
-            return 0.0
+        """See `zelo_ray.engine.coordinator.Coordinator`."""
+        lasting: float = await self._call("pause", account, seconds)
         return lasting
 
-    def report(self, report: ActorReport) -> Awaitable[tuple[str, dict[str, Disabled]]]:
+    async def report(self, report: ActorReport) -> tuple[str, dict[str, Disabled]]:
         """See `Coordinator`."""
-        answer: Awaitable[tuple[str, dict[str, Disabled]]]
-        answer = self._actor.report.remote(self._run, report)
+        answer: tuple[str, dict[str, Disabled]] = await self._call("report", report)
         return answer
 
-    def register_actor(self, judges: Sequence[str], actors: int) -> Awaitable[bool]:
+    async def register_actor(self, judges: Sequence[str], actors: int) -> bool:
         """See `RunState`."""
-        answer: Awaitable[bool] = self._actor.register_actor.remote(self._run, judges, actors)
+        answer: bool = await self._call("register_actor", judges, actors)
         return answer
 
-    def stop(self, reason: str) -> Awaitable[None]:
+    async def stop(self, reason: str) -> None:
         """See `Coordinator`."""
-        answer: Awaitable[None] = self._actor.stop.remote(self._run, reason)
-        return answer
+        await self._call("stop", reason)
+
+
+class RunCoordinator:
+    """Client of the coordinator for one run, in its driver: makes it where there is none.
+
+    It remembers what is known of the run, and tells it to a coordinator that does not know.
+
+    Args:
+        run: the run, which begins.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._memory, self._gauges = run, RunMemory(), _Gauges()
+        self._actor = _find_or_make()
+        self._actor.begin.remote(run)  # not waited for: its process starts while others do
+        self.client = CoordinatorClient(run)
+        """for the actors of the run"""
+
+    def _call(self, method: str, *words: Any) -> Any:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                return ray.get(getattr(self._actor, method).remote(self._run, *words))
+            except ActorDiedError:  # with the driver that owned it
+                if not tries_left:
+                    raise
+                time.sleep(_AGAIN_SECONDS / 2)
+                self._actor = _find_or_make()
+        return None
+
+    def stop(self, reason: str) -> None:
+        """See `Coordinator`."""
+        self._call("stop", reason)
 
     def read_figures(self) -> RunFigures:
-        """See `Coordinator`."""
-        figures: RunFigures = ray.get(self._actor.read_figures.remote(self._run))
-        return figures
+        """See `Coordinator`; they are Ray metrics, too."""
+        figures, self._memory = self._call("read_figures", self._memory)
+        self._gauges.set(self._run.run_id, figures[0])
+        answer: RunFigures = figures
+        return answer
 
 
-@contextlib.contextmanager
 def coordinate_run(
     options: AskingOptions, run_id: str, spent: float, tell: Callable[[float, float], None]
-) -> Iterator[CoordinatorClient]:
-    """Let the cluster's coordinator take in a run; end it afterwards, if no other run uses it.
-
-    It stays on the node of the driver that needed it first, while there is this node.
+) -> RunCoordinator:
+    """Let the cluster's coordinator take in a run.
 
     Args:
         options: of the job.
@@ -267,39 +317,12 @@ def coordinate_run(
     """
     if options.max_usd is not None:
         tell(options.max_usd, spent)
-    run = Run(run_id, options.max_usd, spent)
+    return RunCoordinator(Run(run_id, options.max_usd, spent))
+
+
+def _find_or_make() -> Any:
+    """Return the coordinator; a new one lives on this driver's node, while the driver holds it."""
     node = ray.get_runtime_context().get_node_id()
     kind: Any = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Coordinator)
-    placed = kind.options(
-        name=_NAME,
-        namespace=_NAMESPACE,
-        get_if_exists=True,
-        lifetime="detached",
-        scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
-    )
-    actor = _begin(placed, run)
-    try:
-        yield CoordinatorClient(actor, run)
-    finally:
-        with contextlib.suppress(RayError):
-            if ray.get(actor.leave.remote(run), timeout=_LEAVING_SECONDS):
-                ray.kill(actor)
-
-
-def _begin(placed: Any, run: Run) -> Any:
-    """Return the coordinator that takes in a run; one that is being ended takes none in.
-
-    A new one is not waited for: its process starts while those of the asking actors do.
-    """
-    while True:
-        is_new = False
-        try:
-            actor: Any = ray.get_actor(_NAME, namespace=_NAMESPACE)
-        except ValueError:
-            actor, is_new = placed.remote(), True
-        begun = actor.begin.remote(run)
-        with contextlib.suppress(RayError):
-            if is_new or ray.get(begun):
-                return actor
-            ray.kill(actor)  # whoever wanted to end it may be gone
-        time.sleep(0.1)
+    where = NodeAffinitySchedulingStrategy(node, soft=False)
+    return kind.options(**_PLACE, get_if_exists=True, scheduling_strategy=where).remote()

@@ -29,7 +29,7 @@ from zelo_ray.ray.building_results import (
     learns_first,
     write_results_in_parts,
 )
-from zelo_ray.ray.coordinator import CoordinatorClient, coordinate_run
+from zelo_ray.ray.coordinator import RunCoordinator, coordinate_run
 from zelo_ray.ray.dataset import Job
 from zelo_ray.ray.placement import (
     actor_options_by_node,
@@ -72,15 +72,13 @@ class Sweeps:
             spent: dollars of the budget.
         """
         options, run_id = self._job.options, self._job.run_id
-        with coordinate_run(options, run_id, spent, self._watch.budget) as coordinator:
-            job, summary, tallies = self._sweep(coordinator)
-            summary = learn_and_score(
-                summary, job.options, human, partial(self._build_results, job)
-            )
-            self._timer.lap("learn and score")
+        coordinator = coordinate_run(options, run_id, spent, self._watch.budget)
+        job, summary, tallies = self._sweep(coordinator)
+        summary = learn_and_score(summary, job.options, human, partial(self._build_results, job))
+        self._timer.lap("learn and score")
         return job, summary, tallies
 
-    def _sweep(self, coordinator: CoordinatorClient) -> SweepResult:
+    def _sweep(self, coordinator: RunCoordinator) -> SweepResult:
         """Ask and build results by turns until no question waits for the answer to another."""
         job, census, timer = self._job, self._census, self._timer
         sweeps, came = 0, (-1, 0)
@@ -103,7 +101,7 @@ class Sweeps:
                 raise Stopped(f"{summary.missing:,} replies could not be obtained from any judge")
 
     def _ask(
-        self, job: Job, coordinator: CoordinatorClient
+        self, job: Job, coordinator: RunCoordinator
     ) -> tuple[dict[str, Tally], dict[str, Disabled]]:
         """Ask every judge what the ledger does not hold, the providers side by side.
 
@@ -112,7 +110,7 @@ class Sweeps:
         Returns:
             Figures by judge, and the judges that are asked nothing more, with the reason.
         """
-        online, sent = list[Any](), list[Any]()
+        online, sent, client = list[Any](), list[Any](), coordinator.client
         handed, alive = list[Any](), list[Any]()  # actors live while they are held
         places = actor_options_by_node()
         panel = [judge for judge in job.panel if judge.name not in job.disabled]
@@ -124,15 +122,15 @@ class Sweeps:
             away = [judge for judge in judges if goes_in_batches(judge, job.options)]
             for judge in away:  # an actor each: one judge's full queue holds up no other
                 actor: Any = BatchActor
-                placed = actor.options(**asking_actor_options()).remote(job, [judge], coordinator)
+                placed = actor.options(**asking_actor_options()).remote(job, [judge], client)
                 sent.append(placed.run.remote(self._shards))
             if not (online_judges := [judge for judge in judges if judge not in away]):
                 continue
             if self._small_job_lines is None:
-                online.append(online_branch(job, self._shards, coordinator, online_judges))
+                online.append(online_branch(job, self._shards, client, online_judges))
             else:
                 actors, refs = ask_small_job(
-                    job, self._small_job_lines, coordinator, online_judges, places
+                    job, self._small_job_lines, client, online_judges, places
                 )
                 alive, handed = [*alive, *actors], [*handed, *refs]
         planned = self._census.planned

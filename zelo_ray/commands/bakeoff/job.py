@@ -447,18 +447,18 @@ def _rank_all(
             if ranker.judge
         ]
         refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
-        with coordinate_run(options, field.run_id, paid.dollars, watch.budget) as coordinator:
-            online = [
-                online_branch(
-                    field.job(name),
-                    field.shards,
-                    coordinator,
-                    [judge],
-                    options.num_gpus.get(name, 0),
-                )
-                for name, judge in judges.items()
-            ]
-            tallies, reason, disabled = run_branches(online, (), coordinator, planned, watch)
+        coordinator = coordinate_run(options, field.run_id, paid.dollars, watch.budget)
+        online = [
+            online_branch(
+                field.job(name),
+                field.shards,
+                coordinator.client,
+                [judge],
+                options.num_gpus.get(name, 0),
+            )
+            for name, judge in judges.items()
+        ]
+        tallies, reason, disabled = run_branches(online, (), coordinator, planned, watch)
         timer.lap("ask")
         if reason:
             replies = sum(tally.answered for tally in tallies.values())

@@ -238,10 +238,10 @@ class Sender:
         """Take over what earlier runs sent away and did not collect."""
         state = self._state
         parts = [part for part in state.parts if part.is_open and part.judge in state.channels]
+        await state.permits.hold(sum(part.dollars for part in parts))
         for part in sorted(parts, key=lambda p: p.state, reverse=True):  # submitted ones first
             channel = state.channels[part.judge]
             channel.asked.update(part.keys)
-            await state.permits.hold(part.dollars)
             channel.on_trial = True  # its results show as well whether the judge gives judgments
             if part.state == "submitted":
                 channel.open[part.mark] = part
