@@ -168,25 +168,24 @@ def test_a_node_without_the_package_or_the_results_is_told_of(
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_when_the_driver_that_owns_the_coordinator_is_killed(
-    small: Cluster, tmp_path: Path
-) -> None:
+def test_a_run_goes_on_when_the_driver_that_owns_the_coordinator_is_killed(tmp_path: Path) -> None:
     """Both share the limits of an account; the other one's budget is kept."""
     pools, cap = tmp_path / "pools.jsonl", 0.01
     crash.write_pools(pools, queries=12, documents=8)
     with crash.fakes(tmp_path, "--rpm", str(RPM), "--burst", "2") as fakes:
-        environ = {**small.environ, **fakes, "RAY_ADDRESS": small.address}
-        environ |= crash.limits([OPENAI], rpm=RPM, concurrency=SLOTS)
-        owner = crash.annotate(pools, tmp_path / "first", environ, "--judges", OPENAI)
-        await_answers(tmp_path, 20)
-        before = sum(crash.billed(environ).values())
-        flags = ("--judges", OPENAI, "--max-usd", str(cap))
-        other = crash.annotate(pools, tmp_path / "other", environ, *flags)
-        await_("calls of both runs", lambda: len([*read_rows(str(tmp_path / "other"))]) > 20)
-        crash.kill_tree(owner)
-        status, printed = crash.finish(other)
-        assert set(crash.stats(environ)["outcomes"]) == {"ok"}, "a limit of the account was met"
-    spent = sum(row.dollars or 0.0 for row in read_rows(str(tmp_path / "other")))
-    print(f"${spent:.4f} of ${cap}, ${before:.4f} before\n{printed}")
+        fakes.update(crash.limits([OPENAI], rpm=RPM, concurrency=SLOTS))
+        with Cluster(fakes) as cluster:
+            environ = {**cluster.environ, "RAY_ADDRESS": cluster.address}
+            owner = crash.annotate(pools, tmp_path / "first", environ, "--judges", OPENAI)
+            await_answers(tmp_path, 20)
+            flags = ("--judges", OPENAI, "--max-usd", str(cap))
+            other = crash.annotate(pools, tmp_path / "other", environ, *flags)
+            out = str(tmp_path / "other")
+            await_("calls of both runs", lambda: len([*read_rows(out)]) > 20)
+            crash.kill_tree(owner)
+            status, printed = crash.finish(other)
+            assert set(crash.stats(environ)["outcomes"]) == {"ok"}, "a limit of the account was met"
+    spent = sum(row.dollars or 0.0 for row in read_rows(out))
+    print(f"${spent:.4f} of ${cap}\n{printed}")
     assert status == 3, printed
     assert 0.5 * cap < spent <= cap
