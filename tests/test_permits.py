@@ -37,6 +37,25 @@ def pay(client, dollars):
     return client.acquire(CallCost(dollars=dollars))
 
 
+@pytest.mark.parametrize("limits", [{}, {"rpm": 1e9}])
+def test_of_calls_that_may_go_at_once_one_begins_in_a_turn_of_the_loop(limits):
+    async def run():
+        client, turn, begun = PermitClient(Account("a", limits), OwnCoordinator()), 0, []
+
+        async def call():
+            assert await take(client, rpm=1)
+            begun.append(turn)
+
+        calls = [asyncio.create_task(call()) for _ in range(50)]
+        while len(begun) < 50:
+            await asyncio.sleep(0)
+            turn += 1
+        await asyncio.gather(*calls)
+        assert len(set(begun)) == 50
+
+    asyncio.run(run())
+
+
 def test_without_limits_nobody_is_asked():
     async def run():
         coordinator = Recorded()

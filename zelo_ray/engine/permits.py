@@ -1,7 +1,13 @@
 """Let calls go: each waits here for a place in the rate limits and for its money.
 
-Calls that come at nearly the same time are asked for together. Near a limit each is told its own
-moment.
+Calls that come while the coordinator is asked are asked for together next. Near a limit each is
+told its own moment.
+
+Calls that may go at once do so one in a turn of the event loop, so that replies are read in
+between. To begin a call takes the SDK a millisecond. Replies are kept in groups, so hundreds of
+calls may wait in one turn. If all began in the next, no reply would be read meanwhile; all would be
+found at its end, and kept together again. So calls would go out in pulses, and between them the
+processor would wait for a whole latency.
 """
 
 import asyncio
@@ -15,9 +21,11 @@ from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import CallCost, Coordinator, LeaseRequest
 from zelo_ray.engine.limiter import Account, Lease
 
-_GATHER_SECONDS = 0.01  # in which calls gather, to be asked for together
 _MOST = 200  # calls in one lease
 _TELL_SECONDS = 1.0  # between two reports that an account answers
+
+
+_Waiting = tuple[CallCost, asyncio.Future[bool]]
 
 
 class PermitClient:
@@ -42,11 +50,11 @@ class PermitClient:
     ) -> None:
         self._account, self._coordinator, self._clock = account, coordinator, clock
         self._spender, self._charged, self._reserved = spender or uuid.uuid4().hex, charged, 0.0
-        self._queue = deque[tuple[CallCost, asyncio.Future[bool]]]()
+        self._queue = deque[_Waiting]()
         self._delayed = set[asyncio.Future[bool]]()  # granted, and not yet due
         self._more, self._reported_limits = dict[str, float](), dict[str, float]()
         self._granting: asyncio.Task[None] | None = None
-        self._reporting: asyncio.Task[Lease] | None = None
+        self._reporting: asyncio.Task[object] | None = None
         self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
         self._limited = bool(account.limits or account.cautious)
         self._open_at, self._told_at, self._closed = 0.0, -math.inf, False
@@ -63,8 +71,6 @@ class PermitClient:
     async def acquire(self, cost: CallCost) -> bool:
         """Wait until a call of this cost may go; return False when none may any more."""
         while not (self._closed or self.spent_day):
-            if not (self._limited or (self.capped and cost.dollars)):
-                return True
             waiting = asyncio.get_running_loop().create_future()
             self._queue.append((cost, waiting))
             self._granting = self._granting or asyncio.create_task(self._grant())
@@ -151,14 +157,15 @@ class PermitClient:
         """Lease for those who wait, until nobody does."""
         try:
             while self._queue:
-                paused = self._open_at - self._clock.now()
-                await self._clock.sleep(max(_GATHER_SECONDS, paused))
+                await self._clock.sleep(max(0.0, self._open_at - self._clock.now()))
                 while self._queue and self._queue[0][1].cancelled():
                     self._queue.popleft()
                 calls = [cost for cost, _ in islice(self._queue, _MOST)]
-                if not calls:
+                if not (self._limited or (self.capped and any(cost.dollars for cost in calls))):
+                    await self._let_go([self._queue.popleft() for _ in calls])
                     continue
-                lease = await self._lease(calls)
+                lease, due = await self._lease(calls)
+                await self._let_go(due)
                 if len(lease.delays) == len(calls):
                     continue
                 if lease.over:
@@ -180,8 +187,8 @@ class PermitClient:
         finally:  # the next call tries again
             self._granting = None
 
-    async def _lease(self, calls: Sequence[CallCost]) -> Lease:
-        """Report, lease for the first calls of the queue, and let go as many as are granted."""
+    async def _lease(self, calls: Sequence[CallCost]) -> tuple[Lease, list[_Waiting]]:
+        """Report, and lease for the first calls of the queue; return those that may go at once."""
         async with self._asking:
             (more, answered), self._more, self._answered = (self._more, self._answered), {}, False
             lease = await self._coordinator.lease(
@@ -200,21 +207,26 @@ class PermitClient:
             if answered:
                 self._told_at = self._clock.now()
             self._open_at = max(self._open_at, self._clock.now() + lease.paused)
+            due = list[_Waiting]()
             for delay in lease.delays[: len(self._queue)]:
-                self._let_go(*self._queue.popleft(), delay)
-        return lease
+                cost, waiting = self._queue.popleft()
+                self._reserved += cost.dollars if self.capped else 0.0
+                if delay > 0 and not waiting.cancelled():
+                    self._delayed.add(waiting)
+                    seconds = self._clock.machine_seconds(delay)
+                    asyncio.get_running_loop().call_later(seconds, _pass, waiting)
+                else:
+                    due.append((cost, waiting))
+        return lease, due
 
-    def _let_go(self, cost: CallCost, waiting: asyncio.Future[bool], delay: float) -> None:
-        """Let a call go after its delay in seconds."""
-        self._reserved += cost.dollars if self.capped else 0.0
-        if waiting.cancelled():
-            self.cancel(cost)
-        elif delay <= 0:
-            _release(waiting, passed=True)
-        else:
-            self._delayed.add(waiting)
-            seconds = self._clock.machine_seconds(delay)
-            asyncio.get_running_loop().call_later(seconds, _pass, waiting)
+    async def _let_go(self, due: Sequence[_Waiting]) -> None:
+        """Let calls go that may go at once, one in a turn of the event loop."""
+        for cost, waiting in due:
+            if waiting.cancelled():
+                self.cancel(cost)
+            else:
+                _release(waiting, passed=True)
+                await asyncio.sleep(0)
 
 
 def _release(waiting: asyncio.Future[bool], *, passed: bool) -> None:
