@@ -59,9 +59,11 @@ async def bare_loop(
     async def call(request: Request) -> None:
         async with slots:
             if typed:
-                await client.chat.completions.create(**build_body(request))
+                await client.chat.completions.create(**build_body(request, cached=False))
             else:
-                await client.post("/chat/completions", cast_to=Response, body=build_body(request))
+                await client.post(
+                    "/chat/completions", cast_to=Response, body=build_body(request, cached=False)
+                )
 
     await asyncio.gather(*(call(request) for request in requests))
     await client.close()

@@ -3,7 +3,7 @@
 Calls that come while the coordinator is asked are asked for together next. Near a limit each is
 told its own moment.
 
-Calls that may go at once do so one in a turn of the event loop, so that replies are read in
+Calls that may go very soon do so one in a turn of the event loop, so that replies are read in
 between. To begin a call takes the SDK a millisecond. Replies are kept in groups, so hundreds of
 calls may wait in one turn. If all began in the next, no reply would be read meanwhile; all would be
 found at its end, and kept together again. So calls would go out in pulses, and between them the
@@ -22,10 +22,13 @@ from zelo_ray.engine.coordinator import CallCost, Coordinator, LeaseRequest
 from zelo_ray.engine.limiter import Account, Lease
 
 _MOST = 200  # calls in one lease
+_SOON = 0.02  # seconds of a delay; on longer ones the lease of the next calls does not wait
 _TELL_SECONDS = 1.0  # between two reports that an account answers
 
 
 _Waiting = tuple[CallCost, asyncio.Future[bool]]
+_Granted = tuple[CallCost, asyncio.Future[bool], float]
+"""a call, who waits for it, and when it may go, by the loop's clock"""
 
 
 class PermitClient:
@@ -162,10 +165,10 @@ class PermitClient:
                     self._queue.popleft()
                 calls = [cost for cost, _ in islice(self._queue, _MOST)]
                 if not (self._limited or (self.capped and any(cost.dollars for cost in calls))):
-                    await self._let_go([self._queue.popleft() for _ in calls])
+                    await self._let_go([(*self._queue.popleft(), 0.0) for _ in calls])
                     continue
-                lease, due = await self._lease(calls)
-                await self._let_go(due)
+                lease, soon = await self._lease(calls)
+                await self._let_go(soon)
                 if len(lease.delays) == len(calls):
                     continue
                 if lease.over:
@@ -187,8 +190,8 @@ class PermitClient:
         finally:  # the next call tries again
             self._granting = None
 
-    async def _lease(self, calls: Sequence[CallCost]) -> tuple[Lease, list[_Waiting]]:
-        """Report, and lease for the first calls of the queue; return those that may go at once."""
+    async def _lease(self, calls: Sequence[CallCost]) -> tuple[Lease, list[_Granted]]:
+        """Report, and lease for the first calls of the queue; return those that may go soon."""
         async with self._asking:
             (more, answered), self._more, self._answered = (self._more, self._answered), {}, False
             lease = await self._coordinator.lease(
@@ -207,26 +210,27 @@ class PermitClient:
             if answered:
                 self._told_at = self._clock.now()
             self._open_at = max(self._open_at, self._clock.now() + lease.paused)
-            due = list[_Waiting]()
+            loop, soon = asyncio.get_running_loop(), list[_Granted]()
             for delay in lease.delays[: len(self._queue)]:
                 cost, waiting = self._queue.popleft()
                 self._reserved += cost.dollars if self.capped else 0.0
-                if delay > 0 and not waiting.cancelled():
+                due_at = loop.time() + self._clock.machine_seconds(delay)
+                if delay > _SOON and not waiting.cancelled():
                     self._delayed.add(waiting)
-                    seconds = self._clock.machine_seconds(delay)
-                    asyncio.get_running_loop().call_later(seconds, _pass, waiting)
+                    loop.call_at(due_at, _pass, waiting)
                 else:
-                    due.append((cost, waiting))
-        return lease, due
+                    soon.append((cost, waiting, due_at))
+        return lease, soon
 
-    async def _let_go(self, due: Sequence[_Waiting]) -> None:
-        """Let calls go that may go at once, one in a turn of the event loop."""
-        for cost, waiting in due:
+    async def _let_go(self, soon: Sequence[_Granted]) -> None:
+        """Let calls go at their moments, but one in a turn of the event loop."""
+        loop = asyncio.get_running_loop()
+        for cost, waiting, due_at in soon:
+            await asyncio.sleep(max(0.0, due_at - loop.time()))
             if waiting.cancelled():
                 self.cancel(cost)
             else:
                 _release(waiting, passed=True)
-                await asyncio.sleep(0)
 
 
 def _release(waiting: asyncio.Future[bool], *, passed: bool) -> None:
