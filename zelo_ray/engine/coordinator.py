@@ -17,7 +17,7 @@ _DENIED_SECONDS = 0.2  # before money is asked for again that others may give ba
 
 @dataclass(frozen=True, slots=True)
 class CallCost:
-    """What a call takes: amounts by the names of limits, and dollars at most."""
+    """The cost of a call: amounts by the names of limits, and dollars at most."""
 
     amounts: Mapping[str, float] = field(default_factory=dict)
     dollars: float = 0.0

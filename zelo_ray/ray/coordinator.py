@@ -64,7 +64,7 @@ class ActorReport:
 
 @dataclass(frozen=True, slots=True)
 class RunMemory:
-    """What is known of a run's actors, also of those that have ended: its driver keeps it."""
+    """The last figures of a run's actors, also of those that have ended: its driver keeps them."""
 
     reports: Mapping[str, ActorReport] = field(default_factory=dict)
     """the last one of each actor"""
@@ -74,7 +74,7 @@ class RunMemory:
 
 @dataclass(slots=True)
 class RunState:
-    """What a coordinator holds of one run."""
+    """The state of one run, as a coordinator holds it."""
 
     budget: Budget | None
     known_at: float = math.inf
