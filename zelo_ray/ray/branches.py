@@ -113,9 +113,9 @@ def _watching(
 
     def look() -> None:
         while not ended.wait(0.5):
-            if interrupted.is_set():
-                coordinator.stop("interrupted; run the same command again to resume")
             with contextlib.suppress(RayError, OSError):  # a terminal that was closed is no file
+                if interrupted.is_set():
+                    coordinator.stop("interrupted; run the same command again to resume")
                 watch.show(coordinator.read_figures()[0], planned)
 
     main = threading.current_thread() is threading.main_thread()
