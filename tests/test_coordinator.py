@@ -6,10 +6,10 @@ from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.coordinator import CallCost, LeaseRequest
 from zelo_ray.engine.limiter import Account
 from zelo_ray.ray import coordinator as module
-from zelo_ray.ray.coordinator import ActorReport, Coordinator, Run, RunMemory
+from zelo_ray.ray.coordinator import ActorReport, CoordinatedRun, Coordinator, RunMemory
 from zelo_ray.reasons import Disabled, StopReason
 
-FIRST, SECOND = Run("first", cap=1.0), Run("second", cap=1.0, spent=0.5)
+FIRST, SECOND = CoordinatedRun("first", cap=1.0), CoordinatedRun("second", cap=1.0, spent=0.5)
 
 
 def request_for(calls, dollars, *, charged=0.0, reserved=0.0, limits=None):
@@ -43,7 +43,7 @@ def test_one_that_was_made_anew_grants_no_money_until_all_is_known(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     coordinator = Coordinator()
-    assert granted(coordinator, Run("uncapped"), 1, 0.2) == 1
+    assert granted(coordinator, CoordinatedRun("uncapped"), 1, 0.2) == 1
     for _ in range(2):  # however long the driver takes
         assert granted(coordinator, FIRST, 1, 0.2, charged=0.5, reserved=0.2) == 0
         now += 60.0

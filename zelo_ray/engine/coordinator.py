@@ -43,8 +43,8 @@ class LeaseRequest:
     reserved: float
 
 
-class Coordinator(Protocol):
-    """A coordinator, in this process or in the cluster."""
+class PermitSource(Protocol):
+    """A source of permits: a coordinator in this process, or in the cluster."""
 
     @property
     def capped(self) -> bool:
@@ -90,7 +90,7 @@ class Limiters:
         return lease
 
     def pause(self, account: Account, seconds: float) -> float:
-        """Pause as in `Coordinator.pause`, at once."""
+        """Pause as in `PermitSource.pause`, at once."""
         now = self._clock.now()
         return self._limiter(account, now).pause(seconds, now)
 
@@ -117,9 +117,9 @@ class OwnCoordinator:
         return self._budget is not None
 
     async def lease(self, request: LeaseRequest) -> Lease:
-        """See `Coordinator`."""
+        """See `PermitSource`."""
         return self._limiters.lease(request, self._budget)
 
     async def pause(self, account: Account, seconds: float) -> float:
-        """See `Coordinator`."""
+        """See `PermitSource`."""
         return self._limiters.pause(account, seconds)

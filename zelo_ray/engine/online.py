@@ -14,7 +14,7 @@ from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
 from zelo_ray.engine.calling import JudgeCaller
 from zelo_ray.engine.circuit_breaker import CircuitBreaker, FailureDetector
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import Coordinator, OwnCoordinator
+from zelo_ray.engine.coordinator import OwnCoordinator, PermitSource
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
@@ -65,7 +65,7 @@ class OnlineClient(JudgeCaller):
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
-        coordinator: Coordinator | None = None,
+        coordinator: PermitSource | None = None,
         disabled: Mapping[str, Disabled] | None = None,
         again: bool = False,
         clock: Clock = CLOCK,

@@ -15,10 +15,11 @@ import math
 import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import CallCost, Coordinator, LeaseRequest
+from zelo_ray.engine.coordinator import CallCost, LeaseRequest, PermitSource
 from zelo_ray.engine.limiter import Account, Lease
 
 _MOST = 200  # calls in one lease
@@ -45,7 +46,7 @@ class PermitClient:
     def __init__(
         self,
         account: Account,
-        coordinator: Coordinator,
+        coordinator: PermitSource,
         *,
         spender: str = "",
         charged: float = 0.0,
@@ -217,7 +218,7 @@ class PermitClient:
                 due_at = loop.time() + self._clock.machine_seconds(delay)
                 if delay > _SOON and not waiting.cancelled():
                     self._delayed.add(waiting)
-                    loop.call_at(due_at, _pass, waiting)
+                    loop.call_at(due_at, partial(_release, waiting, passed=True))
                 else:
                     soon.append((cost, waiting, due_at))
         return lease, soon
@@ -237,7 +238,3 @@ def _release(waiting: asyncio.Future[bool], *, passed: bool) -> None:
     """Tell a waiting call whether it may go, if it still waits."""
     if not waiting.done():
         waiting.set_result(passed)
-
-
-def _pass(waiting: asyncio.Future[bool]) -> None:
-    _release(waiting, passed=True)

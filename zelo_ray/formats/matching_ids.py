@@ -83,12 +83,12 @@ def ids_by_text(
     for line in (line for shard in shards() for line in read_lines(shard, LineLimits())):
         if line.pool is not None:
             texts.setdefault(line.pool.query_id, line.pool.query)
-    known = {query_id for table in hashed for query_id in table["query_id"].to_pylist()}
+    judged = {query_id for table in hashed for query_id in table["query_id"].to_pylist()}
     ids: dict[str, str] = {}
     for query_id, text in texts.items():
         for form in {text, text.strip()}:  # blanks around a cell do not count
             by_hash = hash_id("q", form)
-            if ids.setdefault(by_hash, query_id) != query_id and by_hash in known:
+            if ids.setdefault(by_hash, query_id) != query_id and by_hash in judged:
                 raise InputError(
                     f"queries {ids[by_hash]!r} and {query_id!r} have the same text, so judgments "
                     f"by text cannot tell them apart: {text[:60]!r}; give query_id"

@@ -38,7 +38,7 @@ RunFigures = tuple[dict[str, Tally], str, dict[str, Disabled]]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CoordinatedRun:
     """A run, as every message of it says: so a coordinator that was made anew knows it again."""
 
     run_id: str
@@ -137,42 +137,42 @@ class Coordinator:
     def __init__(self) -> None:
         self._runs, self._limiters = dict[str, RunState](), Limiters()
 
-    def _state(self, run: Run) -> RunState:
+    def _state(self, run: CoordinatedRun) -> RunState:
         if run.run_id not in self._runs:
             budget = Budget(run.cap, run.spent) if run.cap is not None else None
             self._runs[run.run_id] = RunState(budget)
         return self._runs[run.run_id]
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: CoordinatedRun) -> None:
         """Take in a run that begins, so that nothing was spent before this."""
         self._state(run).known_at = -math.inf
 
-    def lease(self, run: Run, request: LeaseRequest) -> Lease:
-        """See `zelo_ray.engine.coordinator.Coordinator`."""
+    def lease(self, run: CoordinatedRun, request: LeaseRequest) -> Lease:
+        """See `zelo_ray.engine.coordinator.PermitSource`."""
         state = self._state(run)
         wait = time.monotonic() < state.known_at
         return self._limiters.lease(request, state.budget, wait=wait)
 
-    def pause(self, _run: Run, account: Account, seconds: float) -> float:
-        """See `zelo_ray.engine.coordinator.Coordinator`."""
+    def pause(self, _run: CoordinatedRun, account: Account, seconds: float) -> float:
+        """See `zelo_ray.engine.coordinator.PermitSource`."""
         return self._limiters.pause(account, seconds)
 
-    def report(self, run: Run, report: ActorReport) -> tuple[str, dict[str, Disabled]]:
+    def report(self, run: CoordinatedRun, report: ActorReport) -> tuple[str, dict[str, Disabled]]:
         """Take an actor's figures so far; return why all are to stop, and whom to ask no more."""
         state = self._state(run)
         state.take_report(report, time.monotonic())
         return state.stopped, state.disabled
 
-    def register_actor(self, run: Run, judges: Sequence[str], actors: int) -> bool:
+    def register_actor(self, run: CoordinatedRun, judges: Sequence[str], actors: int) -> bool:
         """See `RunState`."""
         return self._state(run).register_actor(judges, actors)
 
-    def stop(self, run: Run, reason: str) -> None:
+    def stop(self, run: CoordinatedRun, reason: str) -> None:
         """Let every actor of a run finish what is in flight and start nothing new."""
         state = self._state(run)
         state.stopped = state.stopped or reason
 
-    def read_figures(self, run: Run, memory: RunMemory) -> tuple[RunFigures, RunMemory]:
+    def read_figures(self, run: CoordinatedRun, memory: RunMemory) -> tuple[RunFigures, RunMemory]:
         """Return a run's figures, why to stop, and which judges are disabled.
 
         Args:
@@ -216,7 +216,7 @@ class CoordinatorClient:
     nothing is sent.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: CoordinatedRun) -> None:
         self._run = run
         self._actor: Any = None
 
@@ -241,12 +241,12 @@ class CoordinatorClient:
                 await asyncio.sleep(_AGAIN_SECONDS)
 
     async def lease(self, request: LeaseRequest) -> Lease:
-        """See `zelo_ray.engine.coordinator.Coordinator`."""
+        """See `zelo_ray.engine.coordinator.PermitSource`."""
         lease: Lease = await self._call("lease", request)
         return lease
 
     async def pause(self, account: Account, seconds: float) -> float:
-        """See `zelo_ray.engine.coordinator.Coordinator`."""
+        """See `zelo_ray.engine.coordinator.PermitSource`."""
         lasting: float = await self._call("pause", account, seconds)
         return lasting
 
@@ -271,26 +271,36 @@ class RunCoordinator:
     It remembers what is known of the run, and tells it to a coordinator that does not know.
 
     Args:
-        run: the run, which begins.
+        options: of the job.
+        run_id: of the run, which begins.
+        spent: dollars of its budget.
+        tell: is told the cap, if there is one, and what is spent of it by now.
     """
 
-    def __init__(self, run: Run) -> None:
-        self._run, self._memory, self._gauges = run, RunMemory(), _Gauges()
-        self._actor = _find_or_make()
-        self._actor.begin.remote(run)  # not waited for: its process starts while others do
-        self.client = CoordinatorClient(run)
+    def __init__(
+        self,
+        options: AskingOptions,
+        run_id: str,
+        spent: float,
+        tell: Callable[[float, float], None],
+    ) -> None:
+        if options.max_usd is not None:
+            tell(options.max_usd, spent)
+        self._run = CoordinatedRun(run_id, options.max_usd, spent)
+        self._memory, self._gauges, self._actor = RunMemory(), _Gauges(), _find_or_make()
+        self._actor.begin.remote(self._run)  # not waited for: its process starts while others do
+        self.client = CoordinatorClient(self._run)
         """for the actors of the run"""
 
     def _call(self, method: str, *words: Any) -> Any:
-        for tries_left in reversed(range(_TRIES)):
+        for _ in range(_TRIES):
             try:
                 return ray.get(getattr(self._actor, method).remote(self._run, *words))
-            except ActorDiedError:  # with the driver that owned it
-                if not tries_left:
-                    raise
-                time.sleep(_AGAIN_SECONDS / 2)
-                self._actor = _find_or_make()
-        return None
+            except ActorDiedError as error:  # with the driver that owned it
+                died = error
+            time.sleep(_AGAIN_SECONDS / 2)
+            self._actor = _find_or_make()
+        raise died
 
     def stop(self, reason: str) -> None:
         """See `Coordinator`."""
@@ -302,22 +312,6 @@ class RunCoordinator:
         self._gauges.set(self._run.run_id, figures[0])
         answer: RunFigures = figures
         return answer
-
-
-def coordinate_run(
-    options: AskingOptions, run_id: str, spent: float, tell: Callable[[float, float], None]
-) -> RunCoordinator:
-    """Let the cluster's coordinator take in a run.
-
-    Args:
-        options: of the job.
-        run_id: of the run.
-        spent: dollars of its budget.
-        tell: is told the cap, if there is one, and what is spent of it by now.
-    """
-    if options.max_usd is not None:
-        tell(options.max_usd, spent)
-    return RunCoordinator(Run(run_id, options.max_usd, spent))
 
 
 def _find_or_make() -> Any:

@@ -29,7 +29,7 @@ from zelo_ray.ray.building_results import (
     learns_first,
     write_results_in_parts,
 )
-from zelo_ray.ray.coordinator import RunCoordinator, coordinate_run
+from zelo_ray.ray.coordinator import RunCoordinator
 from zelo_ray.ray.dataset import Job
 from zelo_ray.ray.placement import (
     actor_options_by_node,
@@ -72,7 +72,7 @@ class Sweeps:
             spent: dollars of the budget.
         """
         options, run_id = self._job.options, self._job.run_id
-        coordinator = coordinate_run(options, run_id, spent, self._watch.budget)
+        coordinator = RunCoordinator(options, run_id, spent, self._watch.budget)
         job, summary, tallies = self._sweep(coordinator)
         summary = learn_and_score(summary, job.options, human, partial(self._build_results, job))
         self._timer.lap("learn and score")

@@ -68,7 +68,7 @@ from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.ray.branches import online_branch, run_branches
-from zelo_ray.ray.coordinator import coordinate_run
+from zelo_ray.ray.coordinator import RunCoordinator
 from zelo_ray.ray.dataset import Job
 from zelo_ray.ray.placement import gpus_for, warn_of_missing_gpus
 from zelo_ray.ray.ranking import rank_pools
@@ -447,7 +447,7 @@ def _rank_all(
             if ranker.judge
         ]
         refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
-        coordinator = coordinate_run(options, field.run_id, paid.dollars, watch.budget)
+        coordinator = RunCoordinator(options, field.run_id, paid.dollars, watch.budget)
         online = [
             online_branch(
                 field.job(name),

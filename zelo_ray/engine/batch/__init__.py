@@ -14,7 +14,7 @@ from zelo_ray.engine.batch.state import BatchedJudge, BatchState
 from zelo_ray.engine.batch.submit import Sender
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import Coordinator, OwnCoordinator
+from zelo_ray.engine.coordinator import OwnCoordinator, PermitSource
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
@@ -85,7 +85,7 @@ class BatchClient:
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
-        coordinator: Coordinator | None = None,
+        coordinator: PermitSource | None = None,
         disabled: Mapping[str, Disabled] | None = None,
         clock: Clock = CLOCK,
     ) -> None:
