@@ -412,8 +412,8 @@ def test_a_pause_that_the_coordinator_has_forgotten_takes_no_places():
         coordinator, clock = OwnCoordinator(HURRIED), HURRIED
         client = PermitClient(Account("a", {"rpd": 5}), coordinator, clock=clock)
         coordinator.pause = forgets
-        await client.pause(20.0)
         begun = clock.now()
+        await client.pause(20.0)
         assert await asyncio.gather(*(take(client, rpd=1) for _ in range(5))) == [True] * 5
         assert clock.now() >= begun + 20.0
 
