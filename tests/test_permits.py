@@ -117,13 +117,13 @@ def test_a_pause_sends_those_who_had_a_turn_back_to_the_queue():
         calls = [asyncio.create_task(call(i)) for i in range(10)]
         await asyncio.sleep(0.12)
         early = len(passed)
-        await client.pause(0.5)
         opened = time.monotonic() + 0.5
+        await client.pause(0.5)
         await asyncio.gather(*calls)
         late = [at for _, at in passed[early:]]
         assert 1 <= early < 10
         assert min(late) >= opened - 0.01
-        assert max(late) - min(late) > 0.05 * (len(late) - 2)  # paced, not all at once
+        assert max(late) - opened > 0.05 * (len(late) - 2)  # paced, not all at once
 
     asyncio.run(run())
 
@@ -210,7 +210,7 @@ async def reported(budget, client):
 def test_a_call_that_is_cancelled_gives_its_money_back(moment):
     async def run():
         budget = Budget(1.0, 0.0)
-        client = PermitClient(Account("a", {"rpm": 120}), OwnCoordinator(budget=budget))
+        client = PermitClient(Account("a", {"rpm": 66}), OwnCoordinator(budget=budget))
         cost = CallCost({"rpm": 1}, 0.2)
         call = asyncio.create_task(client.acquire(cost))
         await asyncio.sleep(0 if moment == "queued" else 0.05)
@@ -225,12 +225,12 @@ def test_a_call_that_is_cancelled_gives_its_money_back(moment):
 def test_a_pause_keeps_no_money_of_those_who_wait_for_its_end():
     async def run():
         budget = Budget(1.0, 0.0)
-        client = PermitClient(Account("a", {"rpm": 120}), OwnCoordinator(budget=budget))
+        client = PermitClient(Account("a", {"rpm": 66}), OwnCoordinator(budget=budget))
         call = asyncio.create_task(client.acquire(CallCost({"rpm": 1}, 0.2)))
         await asyncio.sleep(0.05)
         assert await reported(budget, client) == pytest.approx(0.2)
         await client.pause(30.0)
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(1.0)
         assert await reported(budget, client) == pytest.approx(0.0)
         client.close()
         assert not await call
@@ -313,11 +313,11 @@ def reranking(query, *texts, judge="cohere:m"):
 
 
 def test_a_reranker_may_charge_the_query_with_every_document():
-    one, three = (
+    single, triple = (
         measure_request(reranking("héllo", "a")),
         measure_request(reranking("héllo", "a", "b", "c")),
     )
-    assert three - one == 2 * (6 + 20)
+    assert triple - single == 2 * (6 + 20)
     assert measure_request(reranking("q", "a", "b", judge="openai:m")) == measure_request(
         reranking("q", "a", judge="openai:m")
     )

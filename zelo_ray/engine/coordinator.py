@@ -58,7 +58,7 @@ class PermitSource(Protocol):
 
 
 class Limiters:
-    """The limiters of all accounts, one each, made when first asked for."""
+    """The limiters of all accounts, made when first asked for."""
 
     def __init__(self, clock: Clock = CLOCK) -> None:
         self._limiters, self._clock = dict[str, Limiter](), clock

@@ -92,7 +92,12 @@ class Limiter:
 
     def reserve(self, cost: Mapping[str, float], now: float) -> float:
         """Reserve a place for a call of this cost; return the seconds until it may go."""
-        return self._reserve(cost, self.rates, now)
+        start = max(now, self._open_at)
+        for name, rate in self.rates.items():
+            clock = self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate
+            self._clocks[name] = clock
+            start = max(start, clock)
+        return start - now
 
     def lease(self, costs: Sequence[Mapping[str, float]], now: float) -> Lease:
         """Reserve for as many calls as may begin soon, in their order."""
@@ -101,7 +106,7 @@ class Limiter:
         for cost in costs:
             if self._seconds_ahead(rates, now)[0] > _HORIZON:
                 break
-            delays.append(self._reserve(cost, rates, now))
+            delays.append(self.reserve(cost, now))
         first, binding = self._seconds_ahead(rates, now)
         again = max(_SOONEST, first - _HORIZON / 2)
         self._pressed = first > _HORIZON / 2 and binding in self._account.cautious
@@ -136,14 +141,6 @@ class Limiter:
         if name == "rpd":
             return max(self._clocks.get(name, -math.inf), now - _PERIODS[name])
         return max(self._clocks.get(name, -math.inf), self._open_at, now - _BURST)
-
-    def _reserve(self, cost: Mapping[str, float], rates: Mapping[str, float], now: float) -> float:
-        start = max(now, self._open_at)
-        for name, rate in rates.items():
-            clock = self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate
-            self._clocks[name] = clock
-            start = max(start, clock)
-        return start - now
 
     def _seconds_ahead(self, rates: Mapping[str, float], now: float) -> tuple[float, str]:
         """Return how many seconds the slowest clock is ahead of the time, and which it is."""

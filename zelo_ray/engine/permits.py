@@ -183,7 +183,7 @@ class PermitClient:
                     self._refuse_waiting()
                 elif self._queue:
                     await self._clock.sleep(lease.again)
-        except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
+        except Exception as error:  # noqa: BLE001 - else those that wait would wait for ever
             for _, waiting in self._queue:
                 if not waiting.done():
                     waiting.set_exception(error)

@@ -15,7 +15,6 @@ from zelo_ray.reasons import Disabled
 from zelo_ray.records import Answer, Judge, Request
 
 NO_BOUND = Bound(0, 0, 0)
-NOTHING_RESERVED = CallCost()
 
 
 @dataclass(slots=True)
@@ -56,7 +55,7 @@ class RequestState:
     size: RequestSize | None = None
     bound: Bound = NO_BOUND
     """of its prompt's tokens, where money is capped"""
-    reserved: CallCost = NOTHING_RESERVED
+    reserved: CallCost = field(default_factory=CallCost)
     used: Mapping[str, float] | None = None
     """amounts of the limits that the last call took; None if it is not known"""
     limit: int = 0
