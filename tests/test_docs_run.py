@@ -42,7 +42,7 @@ STAND_INS = {  # what cannot be had here, and what stands for it
 EXPECTED = {0, 3}  # with failures: of a cap that is shown to hold, of documents without a truth
 _TIMED = re.compile(r"calls/s|rate limit is unknown|^(…|\.\.\.)$|^\s*$")
 _VOLATILE = re.compile(r"[\d][\d.,]*")
-_DURATION = re.compile(r"# (d|h|min)( # (h|min|s))?(?![^ ])|# s(?![^ ])")
+_LONG = re.compile(r"# (d|h|min)( # (h|min|s))?\b")
 _LEFT_OUT = re.compile(r"^\S+ (?=only # of its # requests gave)")
 
 
@@ -147,12 +147,12 @@ def why_not(command: Command) -> str:
 
 
 def _plain(line: str) -> str:
-    """Leave out of a line its numbers and units of time, and the query that a cap left out.
+    """Leave out of a line its numbers, minutes and hours, and the query that a cap left out.
 
     A slow machine takes minutes; and which answers came first decides which queries have a score.
     """
     line = " ".join(_VOLATILE.sub("#", line).split())
-    return _LEFT_OUT.sub("", _DURATION.sub("# s", line))
+    return _LEFT_OUT.sub("", _LONG.sub("# s", line))
 
 
 def lacking(told: list[str], printed: str) -> list[str]:

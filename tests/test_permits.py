@@ -206,14 +206,20 @@ async def reported(budget, client):
     return budget.reserved
 
 
-@pytest.mark.parametrize("moment", ["queued", "delayed"])
+@pytest.mark.parametrize("moment", [0, 0.01, 0.05], ids=["queued", "asked for", "delayed"])
 def test_a_call_that_is_cancelled_gives_its_money_back(moment):
+    class Slow(OwnCoordinator):
+        async def lease(self, request):
+            lease = await super().lease(request)
+            await asyncio.sleep(0.03)
+            return lease
+
     async def run():
         budget = Budget(1.0, 0.0)
-        client = PermitClient(Account("a", {"rpm": 66}), OwnCoordinator(budget=budget))
+        client = PermitClient(Account("a", {"rpm": 66}), Slow(budget=budget))
         cost = CallCost({"rpm": 1}, 0.2)
         call = asyncio.create_task(client.acquire(cost))
-        await asyncio.sleep(0 if moment == "queued" else 0.05)
+        await asyncio.sleep(moment)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         await asyncio.sleep(0.05)

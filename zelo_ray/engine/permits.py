@@ -26,7 +26,6 @@ _MOST = 200  # calls in one lease
 _SOON = 0.02  # seconds of a delay; on longer ones the lease of the next calls does not wait
 _TELL_SECONDS = 1.0  # between two reports that an account answers
 
-
 _Waiting = tuple[CallCost, asyncio.Future[bool]]
 _Granted = tuple[CallCost, asyncio.Future[bool], float]
 """a call, who waits for it, and when it may go, by the loop's clock"""
@@ -227,7 +226,8 @@ class PermitClient:
         """Let calls go at their moments, but one in a turn of the event loop."""
         loop = asyncio.get_running_loop()
         for cost, waiting, due_at in soon:
-            await asyncio.sleep(max(0.0, due_at - loop.time()))
+            if not waiting.cancelled():
+                await asyncio.sleep(max(0.0, due_at - loop.time()))
             if waiting.cancelled():
                 self.cancel(cost)
             else:
