@@ -219,7 +219,7 @@ def replies_of(request, rng, per_word):
         dollars=price(request.judge, usage),
         **counts,
     )
-    again = [replace(row, status="invalid", final=False)] if rng.random() < 0.05 else []
+    again = [row._replace(status="invalid", final=False)] if rng.random() < 0.05 else []
     return [*again, row]
 
 
@@ -311,7 +311,7 @@ def test_what_is_asked_again_and_what_fails_costs_as_well(tmp_path):
     used = {"input_tokens": 1000, "output_tokens": 100, "dollars": 150e-6}
 
     def after_trouble(row):
-        return [replace(row, status="invalid", final=False), row]
+        return [row._replace(status="invalid", final=False), row]
 
     answer_all(tmp_path, pools[:1], options, panel, after_trouble, **used)
     (forecast,) = estimated(pools, options, panel).forecasts
@@ -340,7 +340,7 @@ def test_failures_count_as_missing_and_others_when_they_are_to_be_asked_again(tm
     used = {"input_tokens": 1000, "output_tokens": 100}
 
     def change(row):
-        return [replace(row, status=next(statuses))]
+        return [row._replace(status=next(statuses))]
 
     answer_all(tmp_path, [pool_of()], options, panel, change, **used)
     assert estimated([pool_of()], options, panel).forecasts[0].left == 1
@@ -352,7 +352,7 @@ def test_a_row_that_is_not_final_answers_nothing(tmp_path):
     options, panel = job(tmp_path, LUNA)
 
     def change(row):
-        return [replace(row, status="invalid", final=False)]
+        return [row._replace(status="invalid", final=False)]
 
     answer_all(tmp_path, [pool_of()], options, panel, change, input_tokens=1000)
     (forecast,) = estimated([pool_of()], options, panel).forecasts

@@ -1,6 +1,5 @@
 """The ledger: what was appended is there whatever happens next, and is found again."""
 
-import dataclasses
 import os
 import signal
 import subprocess
@@ -105,7 +104,7 @@ def test_a_good_reply_stands_before_a_bad_one_in_whatever_order_they_came(tmp_pa
 
 
 def test_an_answer_that_was_to_be_asked_again_is_on_the_books_and_answers_nothing(tmp_path):
-    fill(str(tmp_path), dataclasses.replace(reply_to(1, status="invalid"), final=False))
+    fill(str(tmp_path), reply_to(1, status="invalid")._replace(final=False))
     assert not Ledger(str(tmp_path)).has(*keys(1))
     assert [row.status for row in read_rows(str(tmp_path))] == ["invalid"]
 
@@ -189,7 +188,7 @@ def test_segments_are_read_by_pyarrow_alone(tmp_path):
     table = pyarrow.dataset.dataset(segments, format="json").to_table().sort_by("key")
     for row, reply in zip(table.to_pylist(), replies, strict=True):
         assert len(row.pop("crc32")) == 8
-        assert row == dataclasses.asdict(reply)
+        assert row == reply._asdict()
 
 
 def test_the_folder_as_a_whole_is_a_dataset_after_a_run(tmp_path):

@@ -1,6 +1,5 @@
 """Compaction: at every moment of it, each line of a ledger is there, and counts once."""
 
-import dataclasses
 import math
 import random
 import shutil
@@ -237,7 +236,7 @@ def test_what_is_added_to_a_segment_that_was_replaced_counts(out):
     fs, _ = fsspec.url_to_fs(out)
     was = {path: fs.cat_file(path) for path in segments(out)}
     quietly(out)
-    late = dataclasses.replace(replies[0], key="cd" * 16, text="late")
+    late = replies[0]._replace(key="cd" * 16, text="late")
     path, data = min(was.items())
     fs.pipe_file(path, data + reply_to_line(late))
     holds(out, [*replies, late], damaged=0)

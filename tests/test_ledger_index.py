@@ -1,6 +1,5 @@
 """The index beside a ledger: it says what the segments say, or nothing, whatever became of it."""
 
-import dataclasses
 import os
 import random
 import shutil
@@ -334,7 +333,7 @@ def test_an_index_of_other_segments_is_not_believed(indexed, tmp_path, small):
 def test_a_segment_that_grew_or_changed_is_read_again(indexed, tmp_path):
     out, replies, _ = copied(indexed, tmp_path)
     segments = sorted((out / "replies").glob("*.jsonl"))
-    more = dataclasses.replace(replies[0], key=key("more"), dollars=1.0)
+    more = replies[0]._replace(key=key("more"), dollars=1.0)
     with segments[0].open("ab") as file:
         file.write(reply_to_line(more))
     lines = segments[1].read_bytes().splitlines(keepends=True)

@@ -5,7 +5,6 @@ import gzip
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pyarrow as pa
@@ -424,7 +423,7 @@ def test_failures_of_judges_are_told_of_an_interrupted_run_and_missing_answers_a
     (segment, *_) = sorted((out / "replies").glob("*.jsonl"), key=lambda p: -p.stat().st_size)
     first, *others = segment.read_bytes().splitlines(keepends=True)
     reply = reply_from_row(parse_row(first))
-    refused = reply_to_line(replace(reply, status="refused", text="", reason="no"))
+    refused = reply_to_line(reply._replace(status="refused", text="", reason="no"))
     segment.write_bytes(b"".join([refused, *others]))
     write_report(str(out))
     failures = page_of(out).table("requests")

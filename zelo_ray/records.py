@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import zip_longest
 from math import nan
-from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,12 +28,17 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+RequestPlan = Mapping[tuple[Any, ...], tuple[str, bool]]
+"""The requests of a pool: by judge's name and `Request.item`, the key and ``swapped``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pool:
     """One input line: a query and its candidates, whose ids are distinct.
 
     ``session_id`` names the conversation that the query is a turn of; empty for none. ``about`` has
     the query's further fields, such as a description; judges see them only with ``--show-query``.
+    ``plan`` has the requests that it is known to lead to, which then need no prompt to be found.
     """
 
     query_id: str
@@ -41,6 +46,7 @@ class Pool:
     documents: tuple[Document, ...]
     session_id: str = ""
     about: Mapping[str, Any] = field(default_factory=dict)
+    plan: RequestPlan = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,24 +120,27 @@ def _is_prose(verdict: type[BaseModel]) -> bool:
     return isinstance(verdict, Prose)
 
 
-def read_response(verdict: type[V], text: str) -> V | str:
+def read_response(verdict: type[V], text: str, *, parsed: bool = False) -> V | str:
     """Parse an answer like `read_response_and_wraps`; return the response, or why it is invalid."""
-    return read_response_and_wraps(verdict, text)[0]
+    return read_response_and_wraps(verdict, text, parsed=parsed)[0]
 
 
-def read_response_and_wraps(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...]]:
+def read_response_and_wraps(
+    verdict: type[V], text: str, *, parsed: bool = False
+) -> tuple[V | str, tuple[Wrap, ...]]:
     """Parse an answer; return the response (or why it is invalid) and the wraps around it.
 
     A text that cannot be parsed as it is, is parsed without its wrapping (`unwrap_answer`). The
-    order of fields does not matter; a field that is given twice must have the same value. A number
-    in quotes counts as the number (wrap ``quotes``) if it is digits with a sign or point.
+    order of fields does not matter; a field that is given twice must have the same value, which is
+    not looked at again in a text that was ``parsed`` before. A number in quotes counts as the
+    number (wrap ``quotes``) if it is digits with a sign or point.
     """
     if _is_prose(verdict):
         return _read_prose(verdict, text)
-    outcome, quotes, is_json = _read(verdict, text)
+    outcome, quotes, is_json = _read(verdict, text, parsed=parsed)
     if is_json or not (inner := unwrap_answer(text)):
         return outcome, quotes
-    outcome, quotes, _ = _read(verdict, inner.text)
+    outcome, quotes, _ = _read(verdict, inner.text, parsed=parsed)
     return outcome, (*inner.wraps, *quotes)
 
 
@@ -153,7 +162,7 @@ def _reason(error: ValueError) -> str:
     return first_error(error) if isinstance(error, ValidationError) else str(error)
 
 
-def _read(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...], bool]:
+def _read(verdict: type[V], text: str, *, parsed: bool) -> tuple[V | str, tuple[Wrap, ...], bool]:
     """Parse JSON; return the response (or why it is invalid), ``quotes``, and whether it is JSON.
 
     JSON that does not fit the model is not searched further.
@@ -166,7 +175,8 @@ def _read(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...], bool]
             if (unquoted := _unquote_numbers(error, text)) is None:
                 raise
             judgment, quotes = verdict.model_validate_json(unquoted), ("quotes",)
-        json.loads(text, object_pairs_hook=_one_value_each)
+        if not parsed:
+            _decode(text)
     except ValidationError as error:
         what = error.errors(include_url=False, include_context=False)[0]["type"]
         return first_error(error), (), what != "json_invalid"
@@ -190,6 +200,8 @@ def _one_value_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         raise _ContradictionError("a field is given twice, with different values")
     return fields
 
+
+_decode = json.JSONDecoder(object_pairs_hook=_one_value_each).decode  # json.loads makes one
 
 _QUOTED_NUMBER = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]+)?)")
 _NO_NUMBER = ("float_type", "int_type")
@@ -310,6 +322,10 @@ class Request:
     """The key, if it is not to be computed from these prompts."""
     reask: int = field(default=0, repr=False)
     """How many answers to it could not be parsed so far; not part of the key."""
+    item: tuple[Any, ...] = field(default=(), repr=False)
+    """What of its pool it is about: ids of documents, and the repeat; empty: no plan has it."""
+    swapped: bool = False
+    """Whether it shows two documents in the other order; it is part of the plan, not of the key."""
     key: str = field(init=False)
     """A hash of everything that can change the answer: 32 hexadecimal digits."""
 
@@ -349,6 +365,26 @@ class Request:
         if RECORDING in self.judge.options:  # a recorded judge sees ids
             parts.append([self.query_id, *(document.id for document in self.documents)])
         return hash_request(self.judge.key_prefix, self.system, self.user, *parts)
+
+
+class PlannedRequest(NamedTuple):
+    """A request that a pool's plan names: its reply can be found and read, but it has no prompts.
+
+    ``swapped`` is as in `Request`.
+    """
+
+    judge: Judge
+    key: str
+    swapped: bool
+
+    @classmethod
+    def find(cls, pool: Pool, judge: Judge, *item: Any) -> "PlannedRequest | None":
+        """Return the request about an item (`Request.item`), if the pool's plan has it."""
+        entry = pool.plan.get((judge.name, *item))
+        return cls(judge, *entry) if entry else None
+
+
+AnyRequest = Request | PlannedRequest
 
 
 def synthesize_answer(request: Request, seen: SyntheticFeatures) -> str:
@@ -431,10 +467,11 @@ class Answer:
     has_unknown_ending: bool = field(default=False, compare=False)
     """whether the response ended with an unknown finish reason (in ``reason``); then it counts only
     if it can be parsed"""
+    parsed: bool = field(default=False, compare=False)
+    """whether it was parsed as its request's response model"""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """One row of the ledger: the reply to a request, and its cost.
 
     ``dollars`` is None where the model's price is unknown; ``received_at`` is ISO 8601 in UTC;
@@ -442,7 +479,8 @@ class Reply:
     that is not ``final`` was billed but could not be parsed, and the request was sent again.
     ``batch`` is the provider's id of the batch that it came in; empty for a single call.
     ``searches`` is what some rerankers charge for instead of tokens. ``limit`` is the most tokens
-    that the answer could have; 0 if unknown.
+    that the answer could have; 0 if unknown. ``parsed``: the text was parsed as a verdict before it
+    was kept, so that its fields are known to have one value each.
     """
 
     key: str
@@ -464,6 +502,15 @@ class Reply:
     batch: str = ""
     searches: int = 0
     limit: int = 0
+    parsed: bool = False
+
+    @classmethod
+    def without_call(
+        cls, key: str, judge: str, status: Status, *, text: str = "", reason: str = ""
+    ) -> "Reply":
+        """Return a row that no call was made for."""
+        counts = (0, 0, 0, 0, 0)
+        return cls(key, judge, status, text, reason, "", *counts, 0.0, 0, "", "")
 
     @property
     def truncated_at(self) -> int:

@@ -209,6 +209,7 @@ class LedgerWriter:
             final=final,
             batch=batch,
             limit=limit,
+            parsed=answer.parsed,
         )
         receipt = asyncio.get_running_loop().create_future()
         self._waiting.append((reply, receipt))
@@ -288,11 +289,10 @@ def check_answer(
         return CheckedAnswer(dataclasses.replace(answer, status="invalid", reason=outcome))
     if "talk" in wraps and _is_quoted(answer.text, shown):
         return CheckedAnswer(dataclasses.replace(answer, status="invalid", reason=_QUOTED))
+    reason = answer.reason
     if wraps:
-        more = f"; {answer.reason}" if answer.reason else ""
-        reason = f"read without its {', '.join(wraps)}{more}"
-        return CheckedAnswer(dataclasses.replace(answer, reason=reason), wraps=tuple(wraps))
-    return CheckedAnswer(answer)
+        reason = f"read without its {', '.join(wraps)}" + (f"; {reason}" if reason else "")
+    return CheckedAnswer(dataclasses.replace(answer, reason=reason, parsed=True), wraps=wraps)
 
 
 def _is_quoted(text: str, shown: str | None) -> bool:

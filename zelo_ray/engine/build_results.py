@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, Replies, Step, advance, load_protocol
+from zelo_ray.protocols import Learned, PlanError, Replies, Step, advance, load_protocol
 from zelo_ray.reasons import Disabled, Unscored, UnscoredReason
 from zelo_ray.records import Failure, Judge, Pool
 
@@ -58,7 +58,14 @@ def build_results(
     """
     protocol = load_protocol(options.protocol)
     pools = [line.pool for line in lines if line.pool]
-    steps = [advance(protocol.rounds(pool, panel, options), ledger, disabled) for pool in pools]
+    steps = list[Step]()
+    for pool in pools:
+        try:
+            step = advance(protocol.rounds(pool, panel, options), ledger, disabled)
+        except PlanError:
+            plain = replace(pool, plan={})
+            step = advance(protocol.rounds(plain, panel, options), ledger, disabled)
+        steps.append(step)
     return build_results_from_steps(lines, steps, options, learned)
 
 

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.ledger import drop_reserves, update_index
 from zelo_ray.engine.lock import claim_folder
+from zelo_ray.engine.request_plans import FOLDER as PLANS
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AskingOptions
 
@@ -48,11 +49,15 @@ def claim_output(options: AskingOptions, watch: Watch, kind: str) -> Iterator[No
         claims.enter_context(claim_folder(options.out, watch.say, kind))
         if options.ledger_dir != options.out:
             claims.enter_context(claim_folder(options.ledger_dir, watch.say, None))
-        drop_reserves(options.ledger_dir)
-        update_index(options.ledger_dir)
+        _tidy_ledgers(options.ledger_dir)
         yield
-        drop_reserves(options.ledger_dir)
-        update_index(options.ledger_dir)
+        _tidy_ledgers(options.ledger_dir)
+
+
+def _tidy_ledgers(ledger_dir: str) -> None:
+    for place in (ledger_dir, f"{ledger_dir.rstrip('/')}/{PLANS}"):
+        drop_reserves(place)
+        update_index(place)
 
 
 def absolute_place(out: str) -> str:

@@ -20,6 +20,7 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.prompt_cache import PromptCacheScheduler
+from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.request_state import Channel
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.engine.trial import FirstRequests, has_judged
@@ -78,6 +79,7 @@ class OnlineClient(JudgeCaller):
         exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
         super().__init__(options, channels, writer, clock, ledger=ledger, exposure=exposure)
         self._protocol = find_protocol(options.protocol)
+        self._plans = RequestPlans(options, run_id)
         self._panel = self._protocol.judges_in_scope(judges, panel, options)
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
@@ -156,9 +158,13 @@ class OnlineClient(JudgeCaller):
                 counts = Counter(
                     {n: sum(map(self._ledger.is_own, set(answered_keys[n]))) for n in answered_keys}
                 )
-            for name, channel in self.channels.items():
-                if not channel.disabled:
-                    channel.tally.count_skipped(name, most[name], counts[name], latest_step)
+            asked = [channel for channel in self.channels.values() if not channel.disabled]
+            for channel in asked:
+                name = channel.judge.name
+                channel.tally.count_skipped(name, most[name], counts[name], latest_step)
+            if not latest_step.missing:
+                judges = [channel.judge for channel in asked]
+                await asyncio.to_thread(self._plans.keep, pool, progress.plan, judges)
 
     async def _plan(
         self, progress: Progress, asked_keys: set[str], *, is_begun: bool
@@ -231,5 +237,6 @@ class OnlineClient(JudgeCaller):
     async def aclose(self) -> None:
         """Close connections; the ledger is the caller's."""
         await self._lower_exposure()
+        self._plans.close()
         for provider in self._connections.values():
             await provider.aclose()

@@ -12,8 +12,6 @@ from it while it was whole.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 import fsspec
@@ -22,6 +20,8 @@ import orjson
 from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.ledger import FOLDER as REPLIES
+from zelo_ray.engine.request_plans import FOLDER as PLANS
+from zelo_ray.engine.request_plans import digest_code
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import read_record
@@ -33,7 +33,6 @@ from zelo_ray.records import Judge
 
 KEY = "standing"
 _NOT_RESULTS = (RUN, "report.html")
-_PACKAGES = ("zelo-ray", "numpy", "scipy", "pyarrow", "pydantic", "orjson", "genai-prices")
 _FINAL = {"refused", "filtered", "truncated", "invalid"}
 """How a request failed that a later run does not ask again."""
 _PIECE = 2**20
@@ -58,8 +57,7 @@ class RunFingerprint:
             ingredients = (
                 options.model_dump(mode="json"),
                 [(judge.name, dict(judge.options)) for judge in panel],
-                [version(name) for name in _PACKAGES],
-                _code(),
+                digest_code(),
             )
             digest = hashlib.blake2b(orjson.dumps(ingredients, repr, _AS_WRITTEN))
             for piece in _bytes_of(shards):
@@ -122,7 +120,7 @@ def _left(out: Path, ledger_dir: Path) -> Iterator[Path]:
     """Yield the files of results and of the ledger, in a fixed order."""
     for path in sorted(out.rglob("*")):
         within = path.relative_to(out).parts
-        ours = within[0] in (REPLIES, BATCHES, *_NOT_RESULTS) or path.name.startswith(".")
+        ours = within[0] in (REPLIES, BATCHES, PLANS, *_NOT_RESULTS) or path.name.startswith(".")
         if not ours and path.is_file():
             yield path
     yield from sorted((ledger_dir / REPLIES).rglob("*.jsonl"))
@@ -138,12 +136,3 @@ def _bytes_of(shards: Sequence[str]) -> Iterator[bytes]:
                 size += len(piece)
                 yield piece
         yield orjson.dumps((shard, size))
-
-
-@cache
-def _code() -> list[tuple[str, int, int]]:
-    """List this package's files with size and time, as code may change without a version."""
-    home = Path(__file__).parents[1]
-    files = (path for path in sorted(home.rglob("*")) if path.suffix not in (".pyc", ""))
-    stats = [(str(path.relative_to(home)), path.stat()) for path in files]
-    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]

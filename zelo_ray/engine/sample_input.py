@@ -112,7 +112,8 @@ class InputSample:
         rounds = self._protocol.rounds(pool, self.panel, self.options)
         progress = Progress(rounds, remember=True)
         missing = progress.step(replies).missing
-        return [*progress.answered_requests, *missing], bool(missing)
+        answered = [r for r in progress.answered_requests if isinstance(r, Request)]
+        return [*answered, *missing], bool(missing)
 
     def _counts(self, pool: Pool) -> dict[str, int]:
         return self._protocol.count(pool, self.panel, self.options)

@@ -6,7 +6,6 @@ The format is part of a segment's file name, so that a damaged line is never rea
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
 from operator import itemgetter
 from typing import Any
 
@@ -18,15 +17,13 @@ ENDING = ".v2.jsonl"
 _CHECKSUM = b',"crc32":"%08x"}\n'
 _CHECKSUM_BYTES = len(_CHECKSUM % 0)
 
-_COLUMNS = fields(Reply)
-_VALUES = itemgetter(*(column.name for column in _COLUMNS))
-_NAMES = frozenset(column.name for column in _COLUMNS)
-_DEFAULTS = {column.name: column.default for column in _COLUMNS if column.default is not MISSING}
+_VALUES = itemgetter(*Reply._fields)
+_NAMES = frozenset(Reply._fields)
 
 
 def reply_to_line(reply: Reply) -> bytes:
     """Return a reply as a JSON line with a checksum."""
-    row = {column.name: getattr(reply, column.name) for column in _COLUMNS}
+    row = reply._asdict()
     for name in (
         "text",
         "reason",
@@ -48,7 +45,7 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
     try:
         row: dict[str, Any] = orjson.loads(line)
         if not row.keys() >= _NAMES:
-            row = _DEFAULTS | row
+            row = Reply._field_defaults | row
         return row if row.keys() >= _NAMES else None
     except (ValueError, AttributeError, TypeError):
         return None

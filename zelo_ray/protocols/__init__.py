@@ -26,7 +26,15 @@ from zelo_ray.options import (
     load_options,
 )
 from zelo_ray.plugins import is_plugin_name, load_plugin
-from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
+from zelo_ray.protocols.progress import (
+    Parallel,
+    PlanError,
+    Progress,
+    Replies,
+    Rounds,
+    Step,
+    advance,
+)
 from zelo_ray.protocols.protocol import (
     KEPT,
     RECORDED,
@@ -46,6 +54,7 @@ __all__ = [
     "Judgments",
     "Learned",
     "Parallel",
+    "PlanError",
     "Progress",
     "Protocol",
     "QueryResults",

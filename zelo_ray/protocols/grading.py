@@ -20,10 +20,12 @@ from zelo_ray.protocols import anchors
 from zelo_ray.protocols.protocol import RECORDED, Repeats
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
+    AnyRequest,
     Document,
     Failure,
     Grade,
     Judge,
+    PlannedRequest,
     Pool,
     Reply,
     Request,
@@ -105,7 +107,7 @@ class GradeRequest:
 
     query_id: str
     doc_id: str
-    request: Request
+    request: AnyRequest
 
     def read(self, reply: Reply) -> Grade | Failure:
         """Turn a reply into a grade, or into a failure."""
@@ -127,27 +129,35 @@ def grade_requests(
     All documents of a query are graded beside the same examples, in one order for each judge and
     repeat, so that requests share that text.
     """
+    requests = [
+        PlannedRequest.find(pool, judge, document.id, repeat)
+        or _grade_request(pool, document, judge, options, repeat)
+        for repeat in range(repeats)
+    ]
+    return [GradeRequest(pool.query_id, document.id, request) for request in requests]
+
+
+def _grade_request(
+    pool: Pool, document: Document, judge: Judge, options: AnchoredOptions, repeat: int
+) -> Request:
     shown = shown_document(document, pool, options)
     # Drawn for the query, so that its documents are graded alike.
     anchor = random.Random(f"{options.seed}:{pool.query_id}").choice(
         anchors.load_anchors(options.anchors)
     )
-    questions = []
-    for repeat in range(repeats):
-        order = example_order(pool.query_id, judge.name, repeat, options)
-        request = build_request(
-            PROMPT,
-            pool,
-            judge,
-            options,
-            Grading,
-            documents=[shown],
-            texts={"document": shown.content},
-            fields={"examples": anchors.write_examples(anchor, order), "grades": "\n".join(GRADES)},
-            repeat=repeat,
-        )
-        questions.append(GradeRequest(pool.query_id, document.id, request))
-    return questions
+    order = example_order(pool.query_id, judge.name, repeat, options)
+    return build_request(
+        PROMPT,
+        pool,
+        judge,
+        options,
+        Grading,
+        documents=[shown],
+        texts={"document": shown.content},
+        fields={"examples": anchors.write_examples(anchor, order), "grades": "\n".join(GRADES)},
+        repeat=repeat,
+        item=(document.id, repeat),
+    )
 
 
 def example_order(

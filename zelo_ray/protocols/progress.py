@@ -3,13 +3,12 @@
 No other code runs a protocol's rounds, so that a first run, a resumed one and a replay are alike.
 """
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from zelo_ray.reasons import Disabled
-from zelo_ray.records import Failure, Reply, Request
+from zelo_ray.records import AnyRequest, Failure, Reply, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class Parallel:
     parts: Sequence["Rounds"]
 
 
-Rounds = Generator[list[Request] | Parallel, list[Any], Any]
+Rounds = Generator[Sequence[AnyRequest] | Parallel, list[Any], Any]
 """Yields requests, is sent their replies in the same order, returns judgments and `Failure`.
 
 A part of a protocol returns whatever its protocol takes.
@@ -52,6 +51,10 @@ class Step:
     """recorded replies by judge, also in rounds that still wait for other judges"""
 
 
+class PlanError(Exception):
+    """A request is to be sent that has no prompts, as it is of a plan: see `Pool.plan`."""
+
+
 class Progress:
     """A protocol's progress on one pool. Each step continues the last: no reply is read twice.
 
@@ -61,18 +64,22 @@ class Progress:
     """
 
     def __init__(self, rounds: Rounds, *, remember: bool = False) -> None:
-        self._taken, self._keys = list[Request](), dict[str, list[str]]()
-        self._counts, self._remember = Counter[str](), remember
+        self._taken, self._keys = list[AnyRequest](), dict[str, list[str]]()
+        self._remember = remember
+        self.plan: dict[tuple[Any, ...], tuple[str, bool]] = {}
+        """what is known of the answered requests, to be kept as the pool's plan"""
         self._part = _Part(rounds, self._note)
 
-    def _note(self, requests: Sequence[Request]) -> None:
-        self._counts.update(request.judge.name for request in requests)
+    def _note(self, requests: Sequence[AnyRequest]) -> None:
         _sort(requests, self._keys)
+        for request in requests:
+            if isinstance(request, Request) and request.item:
+                self.plan[request.judge.name, *request.item] = (request.key, request.swapped)
         if self._remember:
             self._taken += requests
 
     @property
-    def answered_requests(self) -> list[Request]:
+    def answered_requests(self) -> list[AnyRequest]:
         """Return the requests with replies; those of completed rounds only if it remembers them."""
         return [*self._taken, *self._part.open_rounds()]
 
@@ -90,9 +97,16 @@ class Progress:
             replies: where replies are found.
             disabled: judges that are asked nothing more, with the reason; what they have not
                 answered counts as failed.
+
+        Raises:
+            PlanError: a reply is missing to a request that the pool's plan names.
         """
-        missing = {request.key: request for request in self._part.advance(replies, disabled or {})}
-        reply_counts = dict(Counter(r.judge.name for r in self._part.open_rounds()) + self._counts)
+        missing = dict[str, Request]()
+        for request in self._part.advance(replies, disabled or {}):
+            if not isinstance(request, Request):
+                raise PlanError
+            missing[request.key] = request
+        reply_counts = {name: len(keys) for name, keys in self.answered_keys().items()}
         if missing:
             return Step(missing=tuple(missing.values()), reply_counts=reply_counts)
         return Step(
@@ -105,15 +119,15 @@ class Progress:
 class _Part:
     """Running generator of a protocol, which waits for replies or for parallel parts."""
 
-    def __init__(self, rounds: Rounds, note: Callable[[Sequence[Request]], None]) -> None:
+    def __init__(self, rounds: Rounds, note: Callable[[Sequence[AnyRequest]], None]) -> None:
         self._rounds, self._note = rounds, note
         self._begun = self._ended = False
-        self._requests: list[Request] = []
-        self._present: list[Request] = []
+        self._requests: Sequence[AnyRequest] = []
+        self._present: list[AnyRequest] = []
         self._parts: list[_Part] | None = None
         self.result: Any = ()
 
-    def advance(self, replies: Replies, disabled: Mapping[str, Disabled]) -> Sequence[Request]:
+    def advance(self, replies: Replies, disabled: Mapping[str, Disabled]) -> Sequence[AnyRequest]:
         """Advance as far as possible; return the requests it then waits for, none at the end."""
         if not self._begun:  # what takes long is not done before it is asked for
             self._begun = True
@@ -135,7 +149,7 @@ class _Part:
             self._send([next(answers) if ready else _unasked(r, disabled) for r, ready in pairs])
         return ()
 
-    def open_rounds(self) -> Iterator[Request]:
+    def open_rounds(self) -> Iterator[AnyRequest]:
         """Yield the requests with replies in rounds that are not complete."""
         yield from self._present
         for part in self._parts or ():
@@ -161,29 +175,14 @@ def advance(
     return Progress(rounds).step(replies, disabled)
 
 
-def _sort(requests: Iterable[Request], keys: dict[str, list[str]]) -> dict[str, list[str]]:
+def _sort(requests: Iterable[AnyRequest], keys: dict[str, list[str]]) -> dict[str, list[str]]:
     """Add the keys of more requests to the keys by judge."""
     for request in requests:
         keys.setdefault(request.judge.name, []).append(request.key)
     return keys
 
 
-def _unasked(request: Request, disabled: Mapping[str, Disabled]) -> Reply:
+def _unasked(request: AnyRequest, disabled: Mapping[str, Disabled]) -> Reply:
     name = request.judge.name
-    return Reply(
-        key=request.key,
-        judge=name,
-        status="failed",
-        text="",
-        reason=f"not asked: {disabled[name].message}",
-        model="",
-        input_tokens=0,
-        output_tokens=0,
-        cached_tokens=0,
-        cache_write_tokens=0,
-        thinking_tokens=0,
-        dollars=0.0,
-        attempts=0,
-        received_at="",
-        run_id="",
-    )
+    reason = f"not asked: {disabled[name].message}"
+    return Reply.without_call(request.key, name, "failed", reason=reason)

@@ -125,6 +125,8 @@ def build_request(
     fields: Mapping[str, object] = {},
     written: Sequence[str] = (),
     repeat: int = 0,
+    item: tuple[object, ...] = (),
+    swapped: bool = False,
 ) -> Request:
     """Render a prompt.
 
@@ -140,6 +142,8 @@ def build_request(
         fields: by place, what does not come from outside.
         written: those of the texts that judges wrote, who may have seen another code.
         repeat: how often it was asked before.
+        item: what of the pool it is about, by which a plan knows it (`Request.planned`).
+        swapped: whether the order of two documents was drawn to be the other one.
     """
     query = shown_query(pool, options.show_query)
     instructions = options.instructions
@@ -164,6 +168,8 @@ def build_request(
         repeat=repeat,
         marks=(prompt, query, *written),
         prefix_ends=starts,
+        item=item,
+        swapped=swapped,
     )
 
 
@@ -197,6 +203,7 @@ def _rendered(
     return system.substitute(places), _BETWEEN.join(filled), (0, *ends)[:-1]
 
 
+@lru_cache(256)  # a document stands in many prompts of its pool
 def _neutralize(text: str) -> str:
     """Return a text that cannot leave its markers, by their code or by a token of a model."""
     return break_special_tokens(text.replace(CODE_PLACEHOLDER, ""))
@@ -240,7 +247,7 @@ def read_verdict(reply: Reply, verdict: type[V]) -> V | str:
     if reply.status != "ok":
         return reply.reason
     try:
-        return read_response(verdict, reply.text)
+        return read_response(verdict, reply.text, parsed=reply.parsed)
     except Exception as error:  # noqa: BLE001 - a user's own reader, which raised when it was kept
         return f"its reader raised {type(error).__name__}"
 

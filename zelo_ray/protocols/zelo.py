@@ -19,7 +19,18 @@ from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_erro
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
-from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, SyntheticFeatures, Vote
+from zelo_ray.records import (
+    AnyRequest,
+    Document,
+    Failure,
+    Judge,
+    PlannedRequest,
+    Pool,
+    Reply,
+    Request,
+    SyntheticFeatures,
+    Vote,
+)
 
 PROMPT = "pairwise"
 LOGITS = (
@@ -68,18 +79,18 @@ class VoteRequest:
 
     query_id: str
     pair: tuple[str, str]
-    swapped: bool
-    request: Request
+    request: AnyRequest
 
     def read(self, reply: Reply) -> Vote | Failure:
         """Turn a reply into a vote, or into a failure."""
         judge, verdict = self.request.judge.name, read_verdict(reply, Preference)
         if isinstance(verdict, str):
             return build_failure(self.query_id, self.pair, judge, reply, verdict)
-        preference = -verdict.preference if self.swapped else verdict.preference
+        swapped = self.request.swapped
+        preference = -verdict.preference if swapped else verdict.preference
         return Vote(
             *(self.query_id, *self.pair, judge),
-            *(preference, self.swapped, verdict.reasoning, reply.key),
+            *(preference, swapped, verdict.reasoning, reply.key),
         )
 
 
@@ -148,10 +159,25 @@ def vote_request(
     The order in which the judge sees them is drawn; every other repeat has the other one.
     """
     ids = (pair[0].id, pair[1].id)
+    request = PlannedRequest.find(pool, judge, *ids, repeat) or render_vote_request(
+        pool, pair, judge, options, repeat
+    )
+    return VoteRequest(pool.query_id, ids, request)
+
+
+def render_vote_request(
+    pool: Pool,
+    pair: tuple[Document, Document],
+    judge: Judge,
+    options: AnnotateOptions,
+    repeat: int = 0,
+) -> Request:
+    """Render the request of a battle; arguments are as in `vote_request`."""
+    ids = (pair[0].id, pair[1].id)
     order = random.Random(f"{options.seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
     swapped = (order.random() < 0.5) != (repeat % 2 == 1)
     first, second = (pair[1], pair[0]) if swapped else pair
-    request = build_request(
+    return build_request(
         PROMPT,
         pool,
         judge,
@@ -160,8 +186,9 @@ def vote_request(
         documents=(first, second),
         texts={"a": first.content, "b": second.content},
         repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
+        item=(*ids, repeat),
+        swapped=swapped,
     )
-    return VoteRequest(pool.query_id, ids, swapped, request)
 
 
 PROTOCOL = Protocol(

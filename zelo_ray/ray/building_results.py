@@ -1,6 +1,7 @@
 """Turn replies into results on Ray: through the driver, or in parts that workers write."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -11,6 +12,7 @@ from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.job import POOLS_AT_ONCE
 from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.write_parts import PART_POOLS, InputPart, collect_parts, plan_parts, write_part
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import LedgerError
@@ -27,6 +29,7 @@ class ResultsActor:
     def __init__(self, job: Job, learned: Learned | None) -> None:
         self._job, self._learned = job, learned
         self._ledger = Ledger(job.options.ledger_dir)
+        self._plans = RequestPlans(job.options)
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Build the results of the pools of a block."""
@@ -34,6 +37,9 @@ class ResultsActor:
 
     def build(self, lines: Sequence[Line]) -> pa.Table:
         """Build the results of good lines."""
+        pools = self._plans.find([line.pool for line in lines if line.pool], self._job.panel)
+        planned = iter(pools)
+        lines = [replace(line, pool=next(planned)) if line.pool else line for line in lines]
         try:
             return self._build(lines)
         except LedgerError:  # what was damaged since then counts as missing

@@ -124,9 +124,8 @@ def describe_highest_cost(panel: Sequence[Judge], options: DoctorOptions) -> str
 
 def _request(judge: Judge) -> Request:
     options = zelo.ZeloOptions.model_validate({"inputs": ["-"], "out": "-"})
-    return zelo.vote_request(
-        _POOL, (_POOL.documents[0], _POOL.documents[1]), judge, options
-    ).request
+    pair = (_POOL.documents[0], _POOL.documents[1])
+    return zelo.render_vote_request(_POOL, pair, judge, options)
 
 
 async def _ask(judge: Judge, key: str, options: DoctorOptions) -> Finding:

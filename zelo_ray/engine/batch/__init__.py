@@ -18,6 +18,7 @@ from zelo_ray.engine.coordinator import OwnCoordinator, PermitSource
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
+from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.engine.trial import has_judged
 from zelo_ray.errors import LedgerError, PanelError
@@ -92,6 +93,7 @@ class BatchClient:
         self._options, self._ledger = options, ledger
         self._disabled = disabled or {}
         self._protocol = find_protocol(options.protocol)
+        self._plans = RequestPlans(options, run_id)
         self._panel = self._protocol.judges_in_scope(judges, panel, options)
         lines = [_line(judge, options, environ) for judge in judges]
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
@@ -158,6 +160,7 @@ class BatchClient:
             for task in watching:
                 task.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
+            self._plans.close()
             for channel in state.channels.values():
                 for spool in channel.spools.values():
                     spool.file.close()
@@ -191,6 +194,9 @@ class BatchClient:
                     and not any(request.key in keys for keys in sent)
                 ):
                     submitted += await self._sender.spool(channel, request)
+            if not step.missing:
+                judges = [channel.judge for channel in lines.values() if not channel.disabled]
+                await asyncio.to_thread(self._plans.keep, pool, progress.plan, judges)
             planned = self._protocol.count(pool, self._panel, self._options)
             for name, channel in lines.items():
                 paid_replies = sum(map(self._ledger.is_own, set(answered_keys.get(name, ()))))

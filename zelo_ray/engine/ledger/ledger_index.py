@@ -230,6 +230,7 @@ class LedgerIndex:
         self._fs, self._folder, self._judges = fs, folder, judges
         self.index = Index(takes, limited=limited)
         self.segments = dict[str, Segment]()
+        self._writes = bool(run_id)
         self.mine = f"{run_id}-{uuid.uuid4().hex[:8]}"
         """what the names of this writer's segments begin with"""
         self._read_to = dict[str, int]()  # of segments that are in no table of the ledger
@@ -319,6 +320,9 @@ class LedgerIndex:
                 continue
             if not name.startswith(self.mine) or name not in self._read_to:
                 self._take_in(name, start)
+        if not self._writes:  # many keys are looked up at once in a table, one by one in a draft
+            with self.index.lock:
+                self.index.freeze()
 
     def _take_in(self, name: str, start: int) -> None:
         if name.startswith(self.mine):
