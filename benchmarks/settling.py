@@ -55,7 +55,8 @@ def main() -> None:
     if len({found["digest"] for some in taken.values() for found in some}) > 1:
         raise SystemExit("the results differ")
     best = [min(found["us a reply"] for found in taken[checkout]) for checkout in checkouts]
-    print(" -> ".join(f"{value:.1f}" for value in best), "us a reply;", f"{best[-1] / best[0]:.3f}")
+    if options.before:
+        print(f"{best[0]:.1f} -> {best[1]:.1f} us a reply; {best[1] / best[0]:.3f}")
 
 
 def write_pools(path: Path, queries: int) -> None:
@@ -157,7 +158,9 @@ def build(place: Path, protocol: str) -> dict[str, Any]:
             ledger.append(rows)
             rows = []
         if plans:
-            plans.keep(line.pool, progress.plan, job.panel)
+            plans.keep(line.pool, progress.plan(), job.panel)
+    if plans:
+        plans.close()
     ledger.close()
     update_index(job.options.ledger_dir)
     return {"replies": written}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import ask, graded_pools, write_graded
+from tests.builders import ask, ask_apart, graded_pools, write_graded
 from zelo_ray.engine import request_plans
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.request_plans import FOLDER, RequestPlans
@@ -116,7 +116,7 @@ def test_a_plan_is_of_all_that_requests_follow_from(tmp_path, monkeypatch, chang
         replace(judge, options={**judge.options, **changed.get("judge", {})}) for judge in run.panel
     ]
     if "code" in changed:
-        monkeypatch.setattr(request_plans, "digest_code", lambda: changed["code"])
+        monkeypatch.setattr(request_plans, "CODE_DIGEST", changed["code"])
     pool = replace(first, plan={}, **changed.get("pool", {}))
     assert [pool.plan for pool in RequestPlans(options).find([pool], judges)] == [{}]
 
@@ -184,6 +184,50 @@ def test_what_a_plan_names_and_the_ledger_has_not_is_rendered(tmp_path):
         advance(rounds, Ledger(str(run.out)))
     segment.write_bytes(b"".join(lines))
     assert rows_of(run.settle()) == rows_of(whole)
+
+
+def test_judges_that_are_asked_apart_leave_plans_of_what_they_were_asked(tmp_path):
+    """Each client waits for the others' answers, and need not be there when the last one comes."""
+    run = Run(tmp_path, protocol="lean", limits=None)
+    shutil.rmtree(run.out)
+    pools = [line.pool for line in run.lines]
+    ask_apart(pools, run.options, run.panel)
+    first = {row.judge for row in read_rows(str(run.out / FOLDER))}
+    ask_apart(pools, run.options, run.panel, run_id="again", again=True)
+    assert first == {row.judge for row in read_rows(str(run.out / FOLDER))} == {*JUDGES}
+    assert run.settle()["missing"].to_pylist() == [0] * 5
+
+
+def test_what_cannot_be_kept_is_tried_once(tmp_path, monkeypatch):
+    run, opened = Run(tmp_path), []
+
+    def fail(*given):
+        opened.append(given)
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(request_plans, "Ledger", fail)
+    plans = RequestPlans(run.options, "again")
+    for pool in run.find():
+        assert plans.find([pool], run.panel) == [pool]
+        plans.keep(pool, pool.plan, run.panel)
+        plans.flush()
+    assert len(opened) == 2
+
+
+def test_nothing_is_written_after_the_close(tmp_path):
+    run = Run(tmp_path)
+    pool, *_ = run.find()
+    shutil.rmtree(run.plans)
+    plans = RequestPlans(run.options, "again")
+    plans.keep(pool, pool.plan, run.panel)
+    plans.close()
+    (segment,) = run.plans.glob("*.jsonl")
+    written = segment.read_bytes()
+    assert len(written.splitlines()) == len(JUDGES)
+    plans.keep(pool, {(JUDGES[0], "a", "b", 0): ("0" * 32, False)}, run.panel)
+    plans.flush()
+    assert segment.read_bytes() == written
+    assert [*run.plans.iterdir()].count(segment) == 1
 
 
 def test_a_judge_that_is_asked_nothing_more_leaves_no_plan(tmp_path):

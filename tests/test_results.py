@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from zelo_ray.formats import results as results_module
 from zelo_ray.formats.results import ResultsWriter, write_json, write_text
 from zelo_ray.formats.tables import Rejected, schema_of, table_of
-from zelo_ray.records import Failure, Reply, Score, Vote
+from zelo_ray.records import Failure, Score, Vote
 
 SCHEMA = schema_of(Rejected)
 
@@ -113,7 +113,7 @@ def test_a_small_file_is_written_over_the_old_one(tmp_path, s3, where):
 def test_a_record_becomes_columns_of_its_annotated_types():
     assert schema_of(Failure).field("doc_ids").type == pa.list_(pa.string())
     assert schema_of(Failure).field("status").type == pa.string()
-    assert schema_of(Reply).field("dollars").type == pa.float64()
+    assert schema_of(Score).field("std_error").type == pa.float64()
     assert schema_of(Vote).field("swapped").type == pa.bool_()
     assert schema_of(Score).field("rank").type == pa.int64()
     failure = Failure("q", ("a", "b"), "j", "refused", "why", 2, "00")

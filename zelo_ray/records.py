@@ -509,8 +509,19 @@ class Reply(NamedTuple):
         cls, key: str, judge: str, status: Status, *, text: str = "", reason: str = ""
     ) -> "Reply":
         """Return a row that no call was made for."""
-        counts = (0, 0, 0, 0, 0)
-        return cls(key, judge, status, text, reason, "", *counts, 0.0, 0, "", "")
+        return cls(
+            *(key, judge, status, text, reason),
+            model="",
+            input_tokens=0,
+            output_tokens=0,
+            cached_tokens=0,
+            cache_write_tokens=0,
+            thinking_tokens=0,
+            dollars=0.0,
+            attempts=0,
+            received_at="",
+            run_id="",
+        )
 
     @property
     def truncated_at(self) -> int:

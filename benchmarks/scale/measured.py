@@ -53,7 +53,8 @@ def measure(queries: int, folder: Path) -> Run:
     run.ledger = size_of(out / "replies", ".jsonl")
     run.index = size_of(out / "replies") - run.ledger
     run.report = (out / "report.html").stat().st_size
-    run.results = size_of(out) - size_of(out / "replies") - run.report
+    run.results = size_of(out) - sum(size_of(out / name) for name in ("replies", "plans"))
+    run.results -= run.report
     with watched(run, "again"):
         call(*judged)
     for gone in (out / "votes.parquet", *(out / "votes").glob("*")):

@@ -79,7 +79,8 @@ class OnlineClient(JudgeCaller):
         exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
         super().__init__(options, channels, writer, clock, ledger=ledger, exposure=exposure)
         self._protocol = find_protocol(options.protocol)
-        self._plans = RequestPlans(options, run_id)
+        self.plans = RequestPlans(options, run_id)
+        """what is known of the requests of the pools that were asked about, to be flushed"""
         self._panel = self._protocol.judges_in_scope(judges, panel, options)
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
@@ -162,9 +163,7 @@ class OnlineClient(JudgeCaller):
             for channel in asked:
                 name = channel.judge.name
                 channel.tally.count_skipped(name, most[name], counts[name], latest_step)
-            if not latest_step.missing:
-                judges = [channel.judge for channel in asked]
-                await asyncio.to_thread(self._plans.keep, pool, progress.plan, judges)
+            self.plans.keep(pool, progress.plan(), [channel.judge for channel in asked])
 
     async def _plan(
         self, progress: Progress, asked_keys: set[str], *, is_begun: bool
@@ -237,6 +236,6 @@ class OnlineClient(JudgeCaller):
     async def aclose(self) -> None:
         """Close connections; the ledger is the caller's."""
         await self._lower_exposure()
-        self._plans.close()
+        await asyncio.to_thread(self.plans.close)
         for provider in self._connections.values():
             await provider.aclose()

@@ -2,19 +2,23 @@
 
 To draw an order, render a prompt and hash it takes longer than to read its reply. So whoever asks
 keeps the key and the order of each request, a row for each pool and judge, in a ledger of its own
-beside that of the replies. The key of a row is a hash of all that the requests follow from: no plan
-is ever out of date, only not found, and all of them may be lost at any time.
+beside that of the replies. The key of a row is a hash of all that the requests follow from: a plan
+need not be invalidated, it is only not found, and all of them may be lost at any time.
 """
 
 import contextlib
 import json
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from hashlib import blake2b
 from importlib.metadata import version
+from itertools import compress
 from pathlib import Path
+from platform import python_version
 from threading import Lock
+from typing import Any
 
 import orjson
 
@@ -24,25 +28,34 @@ from zelo_ray.plugins import is_plugin_name
 from zelo_ray.records import Judge, Pool, Reply, RequestPlan
 
 FOLDER = "plans"
-_PACKAGES = ("zelo-ray", "numpy", "scipy", "pyarrow", "pydantic", "orjson", "genai-prices")
+_PACKAGES = (
+    *("zelo-ray", "numpy", "scipy", "pyarrow", "pydantic"),
+    *("orjson", "pyyaml", "genai-prices"),
+)
+_CODE = {".py", ".txt", ".yaml", ".html", ".css", ".js"}
 _APART = {"out", "ledger", "inputs", "max_usd"}
 """Options on which no request depends. Any other one makes another plan."""
 
 
-@cache
-def digest_code() -> str:
-    """Hash this package's files, and the versions of the packages that its results depend on."""
+def _digest_code() -> str:
+    """Hash this package's files, and the versions of what its results depend on."""
     home = Path(__file__).parents[1]
-    digest = blake2b(repr([version(name) for name in _PACKAGES]).encode(), digest_size=16)
-    for path in sorted(home.rglob("*")):
-        if path.suffix not in (".pyc", "") and path.is_file():
-            content = path.read_bytes()
-            digest.update(f"\0{path.relative_to(home)}\0{len(content)}\0".encode() + content)
+    versions = [python_version(), *map(version, _PACKAGES)]
+    digest = blake2b(repr(versions).encode(), digest_size=16)
+    for path in sorted(path for path in home.rglob("*") if path.suffix in _CODE):
+        content = path.read_bytes()
+        digest.update(f"\0{path.relative_to(home)}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 
+CODE_DIGEST = _digest_code()
+"""A hash of this package as it was when this process imported it: later edits do not run here."""
+
+
 class RequestPlans:
-    """Plans of a job's pools. Whatever goes wrong with them, requests are rendered as without.
+    """Plans of a job's pools. Where they cannot be read or kept, requests are rendered.
+
+    After the first error no plan is read or kept any more.
 
     Args:
         options: of the job; no plan is kept of a user's own protocol, whose code may change unseen.
@@ -51,9 +64,10 @@ class RequestPlans:
 
     def __init__(self, options: AnnotateOptions, run_id: str = "") -> None:
         self._place, self._run_id = f"{options.ledger_dir.rstrip('/')}/{FOLDER}", run_id
-        self._in_use, self._writing = not is_plugin_name(options.protocol), Lock()
+        self._in_use = not is_plugin_name(options.protocol)
+        self._waiting, self._writing = deque[Reply](), Lock()
         values = options.model_dump(mode="json", exclude=_APART)
-        self._base = blake2b(_to_json([digest_code(), values]), digest_size=16)
+        self._base = blake2b(_to_json([CODE_DIGEST, values]), digest_size=16)
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -74,43 +88,59 @@ class RequestPlans:
         """Return the same pools, with the plans that are kept of them."""
         try:
             return self._find(pools, panel) if self._in_use else [*pools]
-        except Exception:  # noqa: BLE001 - a damaged or foreign file, or any error of a storage
+        except Exception:  # noqa: BLE001 - a foreign file, or any error of a storage
+            self._in_use = False
             return [*pools]
 
     def _find(self, pools: Sequence[Pool], panel: Sequence[Judge]) -> list[Pool]:
         keys = [[*self._keys(pool, panel)] for pool in pools]
         flat = [key for row in keys for key in row]
-        kept = [key for key, there in zip(flat, self._ledger.contains(flat), strict=True) if there]
+        kept = [*compress(flat, self._ledger.contains(flat))]
         texts = {row.key: row.text for row in self._ledger.read(kept)}
-        return [
-            replace(
-                pool,
-                plan={
-                    (judge.name, *item): (request_key, swapped)
-                    for judge, key in zip(panel, row, strict=True)
-                    for *item, request_key, swapped in orjson.loads(texts.get(key, "[]"))
-                },
-            )
-            for pool, row in zip(pools, keys, strict=True)
+        plans = [
+            {
+                (judge.name, *item): (request_key, swapped)
+                for judge, key in zip(panel, row, strict=True)
+                for *item, request_key, swapped in orjson.loads(texts.get(key, "[]"))
+            }
+            for row in keys
         ]
+        return [replace(pool, plan=plan) for pool, plan in zip(pools, plans, strict=True)]
 
     def keep(self, pool: Pool, plan: RequestPlan, judges: Collection[Judge]) -> None:
-        """Keep the plan of a pool about which all was asked. It may be called from any thread."""
-        if not plan or not self._in_use:
+        """Take in what is known of a pool's requests to these judges; `flush` writes it."""
+        items = {judge.name: list[tuple[Any, ...]]() for judge in judges}
+        for (name, *item), entry in plan.items():
+            if name in items:
+                items[name].append((*item, *entry))
+        if not self._in_use or not any(items.values()):
             return
-        with self._writing, contextlib.suppress(Exception):  # it may be missing
-            rows = list[Reply]()
-            for judge, key in zip(judges, self._keys(pool, judges), strict=True):
-                items = [(*i, *entry) for (name, *i), entry in plan.items() if name == judge.name]
-                if items and not self._ledger.has(key):
-                    text = _to_json(items).decode()
-                    rows.append(Reply.without_call(key, judge.name, "ok", text=text))
-            if rows:
-                self._ledger.append(rows)
+        for judge, key in zip(judges, self._keys(pool, judges), strict=True):
+            if rows := items[judge.name]:
+                text = _to_json(rows).decode()
+                self._waiting.append(Reply.without_call(key, judge.name, "ok", text=text))
+
+    def flush(self) -> None:
+        """Write what was taken in and is not kept yet. It takes as long as the storage does."""
+        with self._writing:
+            rows = dict[str, Reply]()
+            while self._waiting:  # others may add to it meanwhile
+                row = self._waiting.popleft()
+                rows[row.key] = row
+            if not rows or not self._in_use:
+                return
+            try:
+                kept = {*compress(rows, self._ledger.contains([*rows]))}
+                if new := [row for key, row in rows.items() if key not in kept]:
+                    self._ledger.append(new)
+            except Exception:  # noqa: BLE001 - plans may be missing
+                self._in_use = False
 
     def close(self) -> None:
-        """Close files, if any are open."""
+        """Write what was taken in, and close files."""
+        self.flush()
         with self._writing, contextlib.suppress(Exception):
+            self._in_use = False
             if "_ledger" in self.__dict__:
                 self._ledger.close()
 

@@ -65,16 +65,12 @@ class Progress:
 
     def __init__(self, rounds: Rounds, *, remember: bool = False) -> None:
         self._taken, self._keys = list[AnyRequest](), dict[str, list[str]]()
-        self._remember = remember
-        self.plan: dict[tuple[Any, ...], tuple[str, bool]] = {}
-        """what is known of the answered requests, to be kept as the pool's plan"""
+        self._remember, self._plan = remember, dict[tuple[Any, ...], tuple[str, bool]]()
         self._part = _Part(rounds, self._note)
 
     def _note(self, requests: Sequence[AnyRequest]) -> None:
         _sort(requests, self._keys)
-        for request in requests:
-            if isinstance(request, Request) and request.item:
-                self.plan[request.judge.name, *request.item] = (request.key, request.swapped)
+        self._plan.update(_plan_of(requests))
         if self._remember:
             self._taken += requests
 
@@ -89,6 +85,10 @@ class Progress:
         Replies count also in a round that still waits for another judge.
         """
         return _sort(self._part.open_rounds(), {name: [*keys] for name, keys in self._keys.items()})
+
+    def plan(self) -> dict[tuple[Any, ...], tuple[str, bool]]:
+        """Return what is known of the requests with replies, to be kept as the pool's plan."""
+        return self._plan | _plan_of(self._part.open_rounds())
 
     def step(self, replies: Replies, disabled: Mapping[str, Disabled] | None = None) -> Step:
         """Advance as far as the present replies allow.
@@ -180,6 +180,14 @@ def _sort(requests: Iterable[AnyRequest], keys: dict[str, list[str]]) -> dict[st
     for request in requests:
         keys.setdefault(request.judge.name, []).append(request.key)
     return keys
+
+
+def _plan_of(requests: Iterable[AnyRequest]) -> dict[tuple[Any, ...], tuple[str, bool]]:
+    return {
+        (request.judge.name, *request.item): (request.key, request.swapped)
+        for request in requests
+        if isinstance(request, Request) and request.item
+    }
 
 
 def _unasked(request: AnyRequest, disabled: Mapping[str, Disabled]) -> Reply:

@@ -142,7 +142,7 @@ def build_request(
         fields: by place, what does not come from outside.
         written: those of the texts that judges wrote, who may have seen another code.
         repeat: how often it was asked before.
-        item: what of the pool it is about, by which a plan knows it (`Request.planned`).
+        item: what of the pool it is about, by which a plan knows it (`PlannedRequest.find`).
         swapped: whether the order of two documents was drawn to be the other one.
     """
     query = shown_query(pool, options.show_query)
@@ -203,7 +203,7 @@ def _rendered(
     return system.substitute(places), _BETWEEN.join(filled), (0, *ends)[:-1]
 
 
-@lru_cache(256)  # a document stands in many prompts of its pool
+@lru_cache(64)  # a document stands in many prompts of its pool
 def _neutralize(text: str) -> str:
     """Return a text that cannot leave its markers, by their code or by a token of a model."""
     return break_special_tokens(text.replace(CODE_PLACEHOLDER, ""))

@@ -102,6 +102,7 @@ class OnlineActor:
                 reason = Disabled(StopReason.ERROR, f"unexpected {name_error(error)}")
                 self._client.disable_judge(judge.name, reason)
         await asyncio.gather(*fills, return_exceptions=True)  # calls in flight are still answered
+        await asyncio.to_thread(self._client.plans.flush)
         await _exchange(self._coordinator, self._name, self._client, self._job)
 
 

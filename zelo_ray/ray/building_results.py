@@ -12,7 +12,6 @@ from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.job import POOLS_AT_ONCE
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.write_parts import PART_POOLS, InputPart, collect_parts, plan_parts, write_part
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import LedgerError
@@ -29,7 +28,7 @@ class ResultsActor:
     def __init__(self, job: Job, learned: Learned | None) -> None:
         self._job, self._learned = job, learned
         self._ledger = Ledger(job.options.ledger_dir)
-        self._plans = RequestPlans(job.options)
+        self._plans = job.open_plans()
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Build the results of the pools of a block."""

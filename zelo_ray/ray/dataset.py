@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.formats.pools import Line, LineLimits, parse_line, read_lines
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.plugins import PluginFolders
@@ -45,6 +46,10 @@ class Job:
         protocol = "" if plain else self.options.protocol
         values["options"] = (protocol, dict(self.options), self.options.model_fields_set)
         return _rebuild, (PluginFolders(), values)
+
+    def open_plans(self) -> RequestPlans:
+        """Open the plans of the job's pools for reading."""
+        return RequestPlans(self.options)
 
     def display_name(self, judge: str) -> str:
         """Return the name of a judge where figures are shown."""

@@ -160,7 +160,7 @@ class BatchClient:
             for task in watching:
                 task.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
-            self._plans.close()
+            await asyncio.to_thread(self._plans.close)
             for channel in state.channels.values():
                 for spool in channel.spools.values():
                     spool.file.close()
@@ -194,15 +194,16 @@ class BatchClient:
                     and not any(request.key in keys for keys in sent)
                 ):
                     submitted += await self._sender.spool(channel, request)
-            if not step.missing:
-                judges = [channel.judge for channel in lines.values() if not channel.disabled]
-                await asyncio.to_thread(self._plans.keep, pool, progress.plan, judges)
+            judges = [channel.judge for channel in lines.values() if not channel.disabled]
+            if not any(request.judge in judges for request in step.missing):
+                self._plans.keep(pool, progress.plan(), judges)
             planned = self._protocol.count(pool, self._panel, self._options)
             for name, channel in lines.items():
                 paid_replies = sum(map(self._ledger.is_own, set(answered_keys.get(name, ()))))
                 passed[name].count_skipped(name, planned[name], paid_replies, step)
                 channel.tally.known = max(channel.tally.known, passed[name].known)
                 channel.tally.spared = max(channel.tally.spared, passed[name].spared)
+        await asyncio.to_thread(self._plans.flush)
         for channel in lines.values():
             await self._sender.flush(channel)
         return submitted

@@ -60,7 +60,11 @@ class _LocalSegments:
         with explain_file_errors(str(self._folder)):
             self._folder.mkdir(parents=True, exist_ok=True)
             self._shared = share_writing(self._folder.parent)
-            self._reserve.write_bytes(b"\1" * _RESERVE_BYTES)
+            try:
+                self._reserve.write_bytes(b"\1" * _RESERVE_BYTES)
+            except OSError:
+                self.close()
+                raise
 
     @property
     def storage_full(self) -> bool:
