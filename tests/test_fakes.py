@@ -1,7 +1,6 @@
 """The fakes say what the real servers would; the judges of that are the SDKs at their strictest."""
 
 import asyncio
-import http.client
 import json
 import signal
 import socket
@@ -11,19 +10,16 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import anthropic
 import openai
+import psutil
 import pytest
 from google import genai
 
-from tests import crash
-from tests.fakes import Fakes, Fault, Lengths
+from tests.fakes import Fakes, Fault
 from tests.fakes.asking import NAMED, PAIR, SCHEMA, chat, post
-from tests.fakes.knowing import judge
-
-pytestmark = pytest.mark.fakes
 
 ROOT = __file__.rpartition("/tests/")[0]
 
@@ -131,26 +127,6 @@ def test_bodies_that_the_servers_refuse(fakes, path, body, words):
     assert words in said["error"]["message"]
 
 
-def test_both_forms_of_geminis_schema_ask_the_same(fakes):
-    fields = {"grade": {"type": "integer", "minimum": 0, "maximum": 3}}
-    schema = {"type": "object", "properties": fields, "additionalProperties": False}
-    of_old = {"grade": {"type": "INTEGER", "minimum": 0.0, "maximum": 3.0}}
-    old = {"type": "OBJECT", "properties": of_old, "propertyOrdering": ["grade"]}
-    texts = []
-    for forms in ({"responseJsonSchema": schema}, {"responseSchema": old}):
-        config = {"responseMimeType": "application/json", **forms}
-        contents = [{"parts": [{"text": PAIR}]}]
-        body = {"contents": contents, "generationConfig": config}
-        _, _, said = post(fakes, path="/gemini/v1/models/m:generateContent", body=body)
-        texts.append(said["candidates"][0]["content"]["parts"][0]["text"])
-    assert texts == ['{"grade":0}'] * 2
-    first, second = fakes.journal
-    assert (first["sha"], first["usage"]) == (second["sha"], second["usage"])
-    config |= {"responseJsonSchema": schema}
-    body = {"contents": contents, "generationConfig": config}
-    assert post(fakes, path="/gemini/v1/models/m:generateContent", body=body)[0] == 400
-
-
 def test_schemas_that_the_servers_refuse(fakes):
     loose = {**SCHEMA, "required": ["reasoning"]}
     shape = {"type": "json_schema", "json_schema": {**NAMED, "schema": loose}}
@@ -172,16 +148,6 @@ def test_faults_follow_from_seed_body_and_attempt_alone():
             outcomes.append({(e["sha"], e["seen"]): e["outcome"] for e in fakes.journal})
     assert outcomes[0] == outcomes[1] != outcomes[2]
     assert set(Counter(outcomes[0].values())) == {"ok", "429", "500"}
-
-
-def test_faults_by_count(fakes):
-    fakes.faults = [Fault("503", times=2), Fault.parse("429:total=3,provider=openai")]
-    statuses = [post(fakes, text)[0] for text in ("x", "x", "x", "y", "x", "y", "y", "y")]
-    assert statuses == [503, 503, 429, 503, 429, 503, 429, 200]
-    with pytest.raises(ValueError, match="unknown fault 'earthquake'"):
-        fakes.faults = [Fault("earthquake")]
-    with pytest.raises(ValueError, match="unknown colour"):
-        Fault.parse("429:colour=red")
 
 
 def test_rates(fakes):
@@ -225,76 +191,6 @@ def test_an_abandoned_call_is_still_billed():
         assert sorted(entry["outcome"] for entry in fakes.journal) == ["ok", "ok"]
 
 
-def test_answers_end_at_the_output_limit(fakes):
-    _, _, said = post(fakes, body=chat(max_completion_tokens=5))
-    assert said["choices"][0]["finish_reason"] == "length"
-    assert said["usage"]["completion_tokens"] == 5
-
-
-def test_the_judge_knows():
-    def vote(first, second, model="m", **options):
-        user = f"[[worth={first}]] and [[worth={second}]]"
-        return judge("", user, SCHEMA, model, **options)["preference"]
-
-    assert vote(1, 1) == 0
-    assert vote(2, 1.5) < 0 < vote(-1, 1.37)
-    assert vote(0, 1, scale=10) < vote(0, 1)
-    assert vote(1, 1, noise=1) == vote(1, 1, noise=1) != vote(1, 1, noise=1, seed=3)
-    assert vote(1, 1, noise=1, model="n") != vote(1, 1, noise=1)
-    assert vote(1, 1, bias=0.5) > 0
-    assert -1 <= vote(0, 100) <= 1
-    fields = {
-        "rationale": {"type": "string"},
-        "grade": {"type": "integer", "minimum": 0, "maximum": 3},
-        "facets": {"type": "array", "items": {"type": "string"}},
-        "winner": {"$ref": "#/$defs/Side"},
-    }
-    schema = {"properties": fields, "$defs": {"Side": {"enum": ["A", "B"], "type": "string"}}}
-    verdict = judge("", "[[grade=2]] [[grade=3]]", schema, "m")
-    assert verdict["grade"] == 2
-    assert verdict["facets"] == []
-    assert verdict["winner"] == "B"
-
-
-def test_as_a_process(tmp_path):
-    journal = tmp_path / "journal.jsonl"
-    command = [sys.executable, "-m", "tests.fakes", "--journal", str(journal), "--key", "k"]
-    command += ["--judge-options", '{"scale": 1000}', "--fault", "500:times=1", "--latency", "0.01"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        urls = json.loads(process.stdout.readline())
-        assert urls["openai"] == f"{urls['url']}/openai/v1"
-        assert urls["url"].startswith("http://127.0.0.1:")
-        there = Fakes(key="k")
-        there.url = urls["url"]
-        assert [post(there)[0], post(there)[0]] == [500, 200]
-        with urllib.request.urlopen(f"{there.url}/stats", timeout=5) as response:
-            assert json.load(response)["outcomes"] == {"500": 1, "ok": 1}
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(5) == 0
-    lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    assert [line["outcome"] for line in lines] == ["500", "ok"]
-
-
-def test_answers_are_held_back_until_they_are_released(fakes):
-    environ = {"OPENAI_BASE_URL": fakes.urls["openai"]}
-    with ThreadPoolExecutor() as threads:
-        with crash.held(environ):
-            asked = threads.submit(post, fakes)
-            while not fakes.in_flight:
-                time.sleep(0.01)
-            assert crash.stats(environ)["outcomes"] == {}
-            assert not asked.done()
-        assert asked.result()[0] == 200
-
-
-def test_a_billed_answer_with_nothing_in_it(fakes):
-    fakes.faults = [Fault("malformed_billed")]
-    status, _, said = post(fakes)
-    assert status == 200
-    assert "choices" not in said
-    assert said["usage"]["prompt_tokens"] == fakes.books()["openai", "m", False]["input"]
-
-
 def test_limits_of_each_provider():
     body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": PAIR}]}
     with Fakes(rpm={"openai": 60}, itpm=6000, otpm=600, burst=1, cached=0.5) as fakes:
@@ -316,108 +212,42 @@ def test_limits_of_each_provider():
         assert 0 < stats["openai:m"]["first"] <= stats["openai:m"]["last"] <= time.time()
 
 
-def test_whoever_does_not_wait_is_counted(fakes):
-    fakes.faults = [Fault("429", retry_after=2, total=1)]
-    assert [post(fakes)[0], post(fakes)[0]] == [429, 200]  # the second may have been on its way
-    assert fakes.traffic.models["openai", "m"]["early"] == 0
-    time.sleep(0.3)
+def test_books(fakes):
+    """What is billed is the sum of what answers say, also of such as cannot be read."""
     post(fakes)
-    post(fakes, body={**chat(), "model": "n"})
-    assert fakes.traffic.models["openai", "m"]["early"] == 1
-    assert fakes.traffic.models["openai", "n"]["early"] == 0
+    sums = fakes.books()["openai", "m", False]
+    for fault in ("malformed", "not_json", "500", "malformed_billed"):
+        fakes.faults = [Fault(fault, total=1)]
+        with suppress(ValueError):
+            post(fakes)
+    assert fakes.books()["openai", "m", False] == {name: 2 * n for name, n in sums.items()}
+    assert sums["responses"] == 1
+    assert sums["thinking"] == 2 < sums["output"]
+    assert 0 < sums["cached"] + sums["cache_write"] < sums["input"]
+    billed = [entry["outcome"] for entry in fakes.journal if "usage" in entry]
+    assert billed == ["ok", "malformed_billed"]
 
 
-_BODIES = {
-    "/openai/v1/chat/completions": lambda limit: chat(max_completion_tokens=limit),
-    "/anthropic/v1/messages": lambda limit: {
-        "model": "m",
-        "max_tokens": limit,
-        "messages": [{"role": "user", "content": PAIR}],
-        "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
-    },
-    "/gemini/v1/models/m:generateContent": lambda limit: {
-        "contents": [{"parts": [{"text": PAIR}]}],
-        "generationConfig": {
-            "maxOutputTokens": limit,
-            "responseMimeType": "application/json",
-            "responseJsonSchema": SCHEMA,
-        },
-    },
-}
-
-
-def said_by(path, body):
-    """Why an answer ended, and its text."""
-    if "choices" in body:
-        return body["choices"][0]["finish_reason"], body["choices"][0]["message"]["content"]
-    if "content" in body:
-        return body["stop_reason"], body["content"][0]["text"]
-    (candidate,) = body["candidates"]
-    return candidate["finishReason"], candidate["content"]["parts"][0]["text"]
-
-
-@pytest.mark.parametrize(
-    ("path", "ended", "cut"),
-    [
-        ("/openai/v1/chat/completions", "stop", "length"),
-        ("/anthropic/v1/messages", "end_turn", "max_tokens"),
-        ("/gemini/v1/models/m:generateContent", "STOP", "MAX_TOKENS"),
-    ],
-)
-def test_answers_of_every_length_and_the_limit_that_was_asked_for(path, ended, cut):
-    """Billed is what is said; what goes beyond the limit is no JSON any more."""
-    name = path.split("/")[1]
-    lengths = Lengths(output=20, later=500, turn=2)
-    with Fakes(lengths=lengths, thinking=3) as fakes:
-        account, outputs, replies = (name, "m", False), [], []
-        for limit in (600, 600, 600, 100):
-            replies.append(said_by(path, post(fakes, path=path, body=_BODIES[path](limit))[2]))
-            outputs.append(fakes.journal[-1]["output_tokens"])
-        fakes.lengths.ignore_limits = True
-        replies.append(said_by(path, post(fakes, path=path, body=_BODIES[path](100))[2]))
-        assert [*outputs, fakes.journal[-1]["output_tokens"]] == [23, 23, 503, 100, 503]
-        assert fakes.books()[account]["output"] == sum(outputs) + 503
-    assert [reason for reason, _ in replies] == [ended, ended, ended, cut, ended]
-    *whole, spoilt, beyond = [text for _, text in replies]
-    assert len({json.dumps(json.loads(text)) for text in (*whole, beyond)}) == 1
-    with pytest.raises(ValueError, match="Expecting"):
-        json.loads(spoilt)
-
-
-def test_lengths_that_follow_from_the_question_and_its_kind():
-    with Fakes(lengths=Lengths(output=100, sd=0.8, fields={"": 7})) as fakes:
-        for text in (*"abcdefgh", "a"):
-            post(fakes, text)
-        *outputs, again = [entry["output_tokens"] for entry in fakes.journal]
-        assert again == outputs[0]
-        assert len(set(outputs)) > 5
-        assert min(outputs) < 100 < max(outputs)
-        fakes.lengths.sd = 0.0
-        post(fakes, body={"model": "m", "messages": [{"role": "user", "content": PAIR}]})
-        assert fakes.journal[-1]["output_tokens"] == 7
-
-
-def test_input_is_counted_by_what_it_is_written_in():
-    def counted(text, **lengths):
-        with Fakes(lengths=Lengths(**lengths)) as fakes:
-            body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-            post(fakes, body=body)
-            return fakes.books()["openai", "m", False]["input"]
-
-    assert counted("a" * 398) == 100  # with two bytes of an empty schema
-    assert counted("a" * 398, bytes_per_token=1) == 400
-    assert counted("я" * 199) == 100
-    assert counted("я" * 199 + "a" * 398, by_text=True) == 398 + 100
-
-
-@pytest.mark.parametrize("fault", ["timeout_billed", "drop_billed"])
-def test_an_answer_that_never_comes_is_billed(fakes, fault):
-    fakes.faults = [Fault(fault, total=1)]
-    body = json.dumps(chat()).encode()
-    head = {"Authorization": f"Bearer {fakes.key}"}
-    request = urllib.request.Request(fakes.url + "/openai/v1/chat/completions", body, head)
-    with pytest.raises((TimeoutError, http.client.RemoteDisconnected)):
-        urllib.request.urlopen(request, timeout=0.3)
-    assert post(fakes)[0] == 200
-    assert [entry["outcome"] for entry in fakes.journal] == [fault, "ok"]
-    assert fakes.books()["openai", "m", False]["responses"] == 2
+def test_the_killer_waits_for_its_moment(tmp_path):
+    script = "import subprocess, sys, time; p = subprocess.Popen(['sleep', '99']); print(p.pid)"
+    command = [sys.executable, "-u", "-c", f"{script}; time.sleep(99)"]
+    pid = tmp_path / "pid"
+    fakes = [sys.executable, "-m", "tests.fakes", "--kill", f"created:2:{pid}", "--key", "k"]
+    params = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": PAIR}]}
+    batch = {"requests": [{"custom_id": "one", "params": params}]}
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as victim,
+        subprocess.Popen(fakes, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process,
+    ):
+        child = psutil.Process(int(victim.stdout.readline()))
+        pid.write_text(str(victim.pid))
+        there = Fakes(key="k")
+        there.url = json.loads(process.stdout.readline())["url"]
+        assert post(there, path="/anthropic/v1/messages/batches", body=batch)[0] == 200
+        assert victim.poll() is None
+        assert post(there, path="/anthropic/v1/messages/batches", body=batch)[0] == 200
+        assert victim.wait(5) == -signal.SIGKILL
+        with suppress(psutil.NoSuchProcess):
+            assert child.status() == psutil.STATUS_ZOMBIE
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 0

@@ -5,22 +5,17 @@ from collections import Counter
 import orjson
 import pytest
 
-from tests.builders import THREE, ask, missing, options_of, pool_of, send_away
+from tests.builders import THREE, ask, pool_of, send_away
 from tests.fakes import Fault
 from tests.fakes.asking import post
-from tests.fakes.knowing import judge
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import (
     advance,
     baseline_strong,
     baseline_weak,
-    best_of,
     load_protocol,
-    samre,
-    texts,
 )
-from zelo_ray.providers import build_panel
-from zelo_ray.records import read_response, response_schema
+from zelo_ray.records import read_response
 
 POOLS = [pool_of((0, 2), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
 WAYS = {"online": ask, "batch": send_away}
@@ -146,74 +141,6 @@ def test_what_is_no_answer_is_none_in_prose_either(fakes, environ, tmp_path, pro
     assert status == "truncated" if fault == "truncated" else status in ("refused", "filtered")
     assert len(rows) == 2 * len(POOLS)  # nobody goes on after two defences that are none
     assert not any(step.judgments or step.missing for step in steps)
-
-
-def test_keys_of_json_verdicts_are_what_they_were():
-    """Whoever changes them makes every user pay again for what the ledger holds."""
-    names = ("openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.1-flash-lite")
-    requests = missing(pool_of((1, 2)), build_panel(names, {}), options_of())
-    assert [request.key for request in requests] == [
-        "beed6176a53a30230bb850bcdd42af4c",
-        "d98c3daf7cb6f085d479b7eae2ca66bd",
-        "47154db2faef749648ee4adb5698e053",
-    ]
-
-
-# The judge that knows
-
-
-def known(prompt, verdict, user="[[worth=1]] and [[worth=3]]", **options):
-    """What it says to a prompt of this project; without a schema where the verdict is prose."""
-    system, _ = texts.load_prompt(prompt)
-    schema = response_schema(verdict) or {}
-    said = judge(system.template, user, schema, "m", **options)
-    text = said if isinstance(said, str) else orjson.dumps(said).decode()
-    found = read_response(verdict, text)
-    assert isinstance(found, verdict), found
-    return found
-
-
-def test_it_names_a_winner():
-    duel = known("best-of", best_of.Choice)
-    assert (duel.winner, duel.confidence > 0.9) == ("2", True)
-    turned = known("best-of", best_of.Choice, "[[worth=3]] and [[worth=1]]")
-    assert (turned.winner, turned.confidence) == ("1", duel.confidence)
-    even = known("best-of", best_of.Choice, "[[worth=1]] and [[worth=1.2]]")
-    assert (even.winner, even.confidence < 0.6) == ("tie", True)
-
-
-@pytest.mark.parametrize(
-    ("prompt", "verdict"),
-    [
-        ("samre-scores", samre.RoundScores),
-        ("baseline-weak", baseline_weak.FinalScores),
-        ("baseline-strong", baseline_strong.Tagged),
-        ("baseline-strong-json", baseline_strong.Analysed),
-    ],
-)
-def test_it_gives_points(prompt, verdict):
-    def split(user="[[worth=1]] and [[worth=3]]", **options):
-        found = known(prompt, verdict, user, **options)
-        part = found.relevance if hasattr(found, "relevance") else found
-        return part.answer_2 - part.answer_1
-
-    assert split() > 0
-    assert split("[[worth=3]] and [[worth=1]]") == -split()
-    assert split("[[worth=1]] and [[worth=1]]") == 0
-    assert 0 < split("[[worth=1]] and [[worth=1.4]]") < split()
-    assert split("[[worth=1]] and [[worth=1]]", bias=1.0) > 0
-    noisy = [split(f"[[worth=1]] and [[worth=1]] {i}", noise=1.0) for i in range(20)]
-    assert min(noisy) < 0 < max(noisy)
-    assert noisy == [split(f"[[worth=1]] and [[worth=1]] {i}", noise=1.0) for i in range(20)]
-
-
-@pytest.mark.parametrize(
-    ("prompt", "verdict"),
-    [("samre-defence", samre.Defence), ("samre-feedback", samre.Feedback)],
-)
-def test_it_argues_in_words(prompt, verdict):
-    assert "(" not in known(prompt, verdict).text
-    assert "<" not in known(prompt, verdict).text
 
 
 def test_a_range_that_anthropic_does_not_enforce_is_refused_at_any_depth(fakes):

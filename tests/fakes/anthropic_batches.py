@@ -27,11 +27,10 @@ async def create(call: Call) -> Out:
     body = call.json()
     if extra := set(body) - {"requests"}:
         raise Invalid(f"{min(extra)}: Extra inputs are not permitted")
-    requests, size = call.store.limits(_REQUESTS, _BYTES)
-    if len(call.body) > size:
+    if len(call.body) > _BYTES:
         raise Invalid("Request exceeds the maximum size", "413")
-    if not 1 <= len(body["requests"]) <= requests:
-        raise Invalid(f"requests: List should have 1 to {requests} items")
+    if not 1 <= len(body["requests"]) <= _REQUESTS:
+        raise Invalid(f"requests: List should have 1 to {_REQUESTS} items")
     lines: list[Line] = []
     ids: set[str] = set()
     async for number, request in in_breaths(body["requests"]):
@@ -64,7 +63,6 @@ async def look(call: Call) -> Out:
     batch = call.batch
     await call.store.look(batch)
     shown = _shown(call, batch)
-    call.emit("looked", batch=batch.id, status=shown["processing_status"])
     return Out(shown, details={"batch": batch.id})
 
 
@@ -91,15 +89,6 @@ async def cancel(call: Call) -> Out:
     call.store.cancel(batch)
     call.emit("cancelled", batch=batch.id)
     return Out(_shown(call, batch), details={"batch": batch.id})
-
-
-async def delete(call: Call) -> Out:
-    """Forget a batch that has ended."""
-    batch = call.batch
-    if not call.store.refresh(batch):
-        raise Invalid("A batch in progress cannot be deleted: cancel it first.")
-    del call.store.batches[batch.id]
-    return Out({"id": batch.id, "type": "message_batch_deleted"})
 
 
 async def results(call: Call) -> Out:
@@ -150,7 +139,6 @@ ROUTES = (
     ("POST", "/v1/messages/batches", "create", create),
     ("GET", "/v1/messages/batches", "list", show_all),
     ("GET", "/v1/messages/batches/{batch}", "look", look),
-    ("DELETE", "/v1/messages/batches/{batch}", "delete", delete),
     ("POST", "/v1/messages/batches/{batch}/cancel", "cancel", cancel),
     ("GET", "/v1/messages/batches/{batch}/results", "results", results),
 )

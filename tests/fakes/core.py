@@ -66,13 +66,10 @@ class Fakes:
         keep: Whether entries are kept in memory, too.
         bodies: Whether the journal holds the whole body.
         batch_seconds: How long a batch takes; its lines are answered at the end of that.
-        batch_steps: Looks that find a batch still on its way, however quick it is.
-        batch_requests: Lines that a batch may have; None: as the provider has it.
-        batch_bytes: Bytes that a batch may have; None: as the provider has it.
         enqueued_tokens: Input tokens that a model's open batches may have together.
         on_event: Called at once, and to its end, with each step in a batch's life: "file_received",
             "create_received" (there is no batch yet), "created" (nothing is answered yet),
-            "looked", "listed", "results_begun", "results_half", "results_sent", "cancelled".
+            "listed", "results_half", "cancelled".
     """
 
     def __init__(
@@ -98,9 +95,6 @@ class Fakes:
         keep: bool = True,
         bodies: bool = False,
         batch_seconds: float = 0.0,
-        batch_steps: int = 1,
-        batch_requests: int | None = None,
-        batch_bytes: int | None = None,
         enqueued_tokens: Limit = None,
         on_event: OnEvent | None = None,
         port: int = 0,
@@ -122,9 +116,6 @@ class Fakes:
             PROVIDERS,
             BATCHES,
             seconds=batch_seconds,
-            steps=batch_steps,
-            requests=batch_requests,
-            size=batch_bytes,
             enqueued=enqueued_tokens,
         )
         self._books = LedgerWriter()

@@ -96,12 +96,6 @@ async def show_file(call: Call) -> Out:
     return Out(_file(call, _found(call)))
 
 
-async def delete_file(call: Call) -> Out:
-    """Forget a file."""
-    del call.store.files[_found(call).id]
-    return Out({})
-
-
 async def download(call: Call) -> Out:
     """Give the results of a batch; what was uploaded is not given back."""
     file = _found(call)
@@ -151,9 +145,8 @@ async def create(call: Call) -> Out:
         raise Invalid("batch.display_name: required")
     file = pick(config, "fileName")
     lines = await (_lines_of_file(call, model, file) if file else _inline(call, model, config))
-    requests, _ = call.store.limits(_REQUESTS, _FILE_BYTES)
-    if not 1 <= len(lines) <= requests:
-        raise Invalid(f"A batch has 1 to {requests} requests.")
+    if not 1 <= len(lines) <= _REQUESTS:
+        raise Invalid(f"A batch has 1 to {_REQUESTS} requests.")
     if not call.store.room(call.provider, model, sum(line.input_tokens for line in lines)):
         raise Invalid("", "enqueued")
     about = {"name": name, "inline": not file}
@@ -162,9 +155,8 @@ async def create(call: Call) -> Out:
 
 
 async def _inline(call: Call, model: str, config: dict[str, Any]) -> list[Line]:
-    _, size = call.store.limits(_REQUESTS, _INLINE_BYTES)
-    if len(call.body) >= size:
-        raise Invalid(f"Request payload size exceeds the limit: {size} bytes.")
+    if len(call.body) >= _INLINE_BYTES:
+        raise Invalid(f"Request payload size exceeds the limit: {_INLINE_BYTES} bytes.")
     lines = []
     async for number, item in in_breaths(pick(pick(config, "requests"), "requests")):
         metadata = item.get("metadata")
@@ -177,8 +169,7 @@ async def _lines_of_file(call: Call, model: str, name: str) -> list[Line]:
     file = call.store.files.get(name)
     if file is None:
         raise Invalid(f"The file {name} was not found.", "not_found")
-    _, size = call.store.limits(_REQUESTS, _FILE_BYTES)
-    if len(file.data) > size:
+    if len(file.data) > _FILE_BYTES:
         raise Invalid("The input file is too large.")
     lines = []
     async for number, text in in_breaths(lines_in(file.data)):
@@ -200,7 +191,6 @@ async def look(call: Call) -> Out:
     batch = _batch(call)
     await call.store.look(batch)
     shown = _shown(batch)
-    call.emit("looked", batch=batch.id, status=shown["metadata"]["state"])
     details = {"batch": batch.id}
     if not batch.ended or batch.output is None:
         return Out(shown, details=details)
@@ -230,12 +220,6 @@ async def cancel(call: Call) -> Out:
         call.store.cancel(batch)
     call.emit("cancelled", batch=batch.id)
     return Out({}, details={"batch": batch.id})
-
-
-async def delete(call: Call) -> Out:
-    """Forget a batch."""
-    del call.store.batches[_batch(call).id]
-    return Out({})
 
 
 def _batch(call: Call) -> Batch:
@@ -332,10 +316,8 @@ ROUTES = (
     ("POST", "/upload/{version}/files/{upload}", "upload", upload),
     ("GET", f"{_FILE}:download", "results", download),
     ("GET", _FILE, "file", show_file),
-    ("DELETE", _FILE, "delete", delete_file),
     ("POST", "/{version}/models/{model}:batchGenerateContent", "create", create),
     ("GET", "/{version}/batches", "list", show_all),
     ("GET", _BATCH, "look", look),
     ("POST", f"{_BATCH}:cancel", "cancel", cancel),
-    ("DELETE", _BATCH, "delete", delete),
 )

@@ -57,12 +57,6 @@ async def show_file(call: Call) -> Out:
     return Out(_file(call.found))
 
 
-async def delete_file(call: Call) -> Out:
-    """Forget a file."""
-    file = call.store.files.pop(call.found.id)
-    return Out({"id": file.id, "object": "file", "deleted": True})
-
-
 async def content(call: Call) -> Out:
     """Give a file."""
     file = call.found
@@ -128,11 +122,10 @@ def _check_metadata(metadata: Any) -> None:
 
 async def _read(call: Call, file: File) -> tuple[list[Line], list[Error]]:
     """The lines of a file, and what is wrong with it."""
-    requests, size = call.store.limits(_REQUESTS, _BYTES)
-    if len(file.data) > size:
+    if len(file.data) > _BYTES:
         return [], [("file_too_large", "The input file is too large.", None)]
-    if sum(1 for _ in lines_in(file.data)) > requests:
-        said = f"The batch has more than the maximum of {requests} requests."
+    if sum(1 for _ in lines_in(file.data)) > _REQUESTS:
+        said = f"The batch has more than the maximum of {_REQUESTS} requests."
         return [], [("too_many_tasks", said, None)]
     if not file.data:
         said = "The file is empty. Please ensure that your batch contains at least one request."
@@ -194,7 +187,6 @@ async def look(call: Call) -> Out:
     batch = call.batch
     await call.store.look(batch)
     shown = _shown(batch)
-    call.emit("looked", batch=batch.id, status=shown["status"])
     return Out(shown, details={"batch": batch.id})
 
 
@@ -304,7 +296,6 @@ ROUTES = (
     ("POST", "/files", "files", upload),
     ("GET", "/files/{file}/content", "results", content),
     ("GET", "/files/{file}", "file", show_file),
-    ("DELETE", "/files/{file}", "delete", delete_file),
     ("POST", "/batches", "create", create),
     ("GET", "/batches", "list", show_all),
     ("GET", "/batches/{batch}", "look", look),

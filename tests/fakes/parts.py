@@ -19,7 +19,7 @@ WIRE_FAULTS += ("malformed_billed", "drop_billed", "timeout_billed")  # after th
 BATCH_FAULTS = ("batch_expired", "batch_failed", "batch_cancelled")
 BATCH_WIRE_FAULTS = ("create_lost", "create_500", "results_cut")
 ENDPOINTS = ("answer", "line", "files", "file", "create", "look", "list", "cancel", "results")
-ENDPOINTS += ("delete", "upload")
+ENDPOINTS += ("upload",)
 _OF_ENDPOINT = {"create_lost": "create", "create_500": "create", "results_cut": "results"}
 _OF_ENDPOINT |= dict.fromkeys(BATCH_FAULTS, "create")
 

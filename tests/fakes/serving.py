@@ -179,7 +179,6 @@ async def _stream(
     fault = fakes.strike({"results_cut"}, struck)
     fakes.record(entry, fault.name if fault else entry["endpoint"], 200)
     details = {"batch": batch.id, "bytes": len(data)}
-    fakes.emit(name, "results_begun", **details)
     response = web.StreamResponse(headers={PROVIDERS[name].REQUEST_ID: entry["id"]})
     response.content_type = out.shape
     response.content_length = len(data)
@@ -194,7 +193,6 @@ async def _stream(
             return response
         await response.write(data[half:])
         await response.write_eof()
-        fakes.emit(name, "results_sent", **details)
     return response
 
 

@@ -16,6 +16,8 @@ from tests.fakes.batches import BREATH, Batch, Error, File, Line, Outcome
 from tests.fakes.parts import ANSWER_FAULTS, BATCH_FAULTS, Fault, Invalid, question_sha
 from tests.fakes.rates import Limit, limit_of
 
+STEPS = 1
+"""Looks that find a batch still on its way, however quick it is."""
 PATIENCE = 5.0
 """Seconds after which a batch that is done has ended, though too few looks were taken at it."""
 
@@ -30,22 +32,15 @@ class Store:
         wires: Mapping[str, ModuleType],
         *,
         seconds: float,
-        steps: int,
-        requests: int | None,
-        size: int | None,
         enqueued: Limit,
     ) -> None:
         self.files: dict[str, File] = {}
         self.uploads: dict[str, dict[str, Any]] = {}
         self.batches: dict[str, Batch] = {}
-        self.seconds, self.steps = seconds, steps
+        self.seconds = seconds
         self._fakes, self._providers, self._wires = fakes, providers, wires
-        self._requests, self._size, self._enqueued = requests, size, enqueued
+        self._enqueued = enqueued
         self._count = 0
-
-    def limits(self, requests: int, size: int) -> tuple[int, int]:
-        """Requests and bytes that a batch may have, where the provider allows these."""
-        return self._requests or requests, self._size or size
 
     # Files
 
@@ -123,7 +118,7 @@ class Store:
         """One more look at a batch; it waits a moment for one that is about to end."""
         batch.looks += 1
         due = batch.created + self.seconds
-        if batch.task and (time.time() >= due or batch.cancelled) and batch.looks > self.steps:
+        if batch.task and (time.time() >= due or batch.cancelled) and batch.looks > STEPS:
             await asyncio.wait({batch.task}, timeout=1)
         if batch.task and batch.task.done():
             batch.task.result()  # a judge's error is an error of the server
@@ -133,7 +128,7 @@ class Store:
         """Whether it has ended by now, as far as the world can see."""
         if batch.settled is not None and not batch.ended:
             late = time.time() > batch.created + self.seconds + PATIENCE
-            batch.ended = batch.looks > self.steps or late or bool(batch.errors)
+            batch.ended = batch.looks > STEPS or late or bool(batch.errors)
         return batch.ended
 
     def cancel(self, batch: Batch) -> None:
