@@ -2,8 +2,10 @@
 
 import math
 import pickle
+import re
 from itertools import combinations, groupby, permutations, product
 from operator import eq, gt
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -504,3 +506,17 @@ def test_the_measures_fit_the_truth(relevance, kind, measured):
     truth = Truth(qrels_of({"q": dict(zip("ab", relevance, strict=True))}))
     assert truth.kind == kind
     assert " ".join(str(m) for m in default_measures(truth)) == measured
+
+
+def test_the_documented_call_runs():
+    text = (Path(__file__).parents[1] / "zelo_ray/evaluation/measures" / "__init__.py").read_text()
+    example = re.search(r"query by query\.\n\n((?:    .+\n)+)", text)[1]
+    names = {
+        "Truth": Truth,
+        "rank": rank_run,
+        "parse_measures": parse_measures,
+        "evaluate": evaluate,
+    }
+    names |= {"qrels": qrels_of({"q": {"a": 2, "b": 0}}), "run": run_of({"q": {"a": 1.0}})}
+    exec(re.sub("(?m)^    ", "", example), names)
+    assert names["metrics"].tolist() == [[1.0], [1.0], [1.0]]
