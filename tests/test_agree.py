@@ -119,43 +119,6 @@ def test_judges_are_ranked_by_their_agreement_with_people(three):
     assert sum(int(count) for row in grades for count in row[3:]) == 120
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_terminal_shows_it_in_its_width(three, width):
-    folder, human = three
-    text = agreement_of(folder / "poor.txt", folder / "good.txt", "--human", human).to_text(width)
-    lines = text.splitlines()
-    assert lines[0] == "How 2 judges agree with people"
-    assert "Judges and people" in lines
-    assert max(map(len, lines)) <= width
-    assert len(re.findall(r"\d\.\d+ \[[-+]?\d\.\d+, [-+]?\d\.\d+\]", text)) > 10
-
-
-def test_the_files_hold_everything(say, three, tmp_path):
-    folder, human = three
-    out = tmp_path / "out"
-    say(folder / "poor.txt", folder / "good.txt", "--human", human, "--out", out)
-    rows = rows_of(out, "agreement")
-    pairs = {(r["rater_a"], r["rater_b"]) for r in rows}
-    assert pairs == {
-        ("human", "poor"),
-        ("human", "good"),
-        ("poor", "good"),
-        ("all judges and human", ""),
-    }
-    assert {r["scale"] for r in rows} == {"0-3", ">=1", ">=2", ">=3"}
-    assert len(rows) == 4 * (3 * 12 + 8)
-    assert all(r["low"] <= r["value"] <= r["high"] for r in rows if r["coefficient"] == "kappa")
-    cells = rows_of(out, "confusion")
-    assert sum(c["items"] for c in cells) == 3 * 4 * 60
-    record = json.loads((out / "agree.json").read_text())
-    assert record["counts"]["grades"] == {"judgments": 120, "queries": 6}
-    assert record["counts"]["human"] == {"judgments": 60, "queries": 6}
-    assert record["judges"] == ["poor", "good"]
-    assert record["options"]["resamples"] == 1000
-    assert record["options"]["thresholds"] == [1, 2, 3]
-    assert "zelo-ray" in record["versions"]
-
-
 def test_only_what_is_asked(say, three, tmp_path):
     folder, human = three
     words = [
@@ -178,33 +141,6 @@ def test_only_what_is_asked(say, three, tmp_path):
     assert all(np.isnan(r["low"]) for r in rows)
     assert say(folder / "poor.txt", folder / "good.txt", "--thresholds", "--out", tmp_path)[0] == 0
     assert {r["scale"] for r in rows_of(tmp_path, "agreement")} == {"0-3"}
-
-
-def test_two_judges_without_people_have_one_row_and_a_confusion(three):
-    folder, _ = three
-    report = agreement_of(folder / "poor.txt", f"the other={folder / 'good.txt'}").report
-    [row] = report.table("between").rows
-    assert [cell.text for cell in row[:2]] == ["poor", "the other"]
-    assert row[-2:] == ["60", "6"]
-    assert {(r[0].text, r[1].text) for r in report.table("confusion").rows} == {
-        ("the other", "poor")
-    }
-
-
-@pytest.mark.parametrize(("number", "farthest"), [(4, 0), (12, 5)])
-def test_of_many_judges_the_farthest_are_shown_too(tmp_path, number, farthest):
-    rng = np.random.default_rng(0)
-    human = rng.integers(0, 4, 40)
-    for n in range(number):
-        grades = np.where(rng.random(40) < n / number, rng.integers(0, 4, 40), human)
-        write_qrels(tmp_path / f"judge{n:02}.txt", grades)
-    report = agreement_of(tmp_path, "--resamples", 100).report
-    _, closest, *others = report.section("between").parts
-    values = [row[2].value for row in closest.rows]
-    assert len(values) == number * (number - 1) / 2
-    assert values == sorted(values, reverse=True)
-    assert [row[2].value for table in others for row in table.rows] == values[::-1][:farthest]
-    assert report.table("panel").rows[0][0].text == "all judges"
 
 
 def test_a_judge_of_other_documents_is_missing(tmp_path):

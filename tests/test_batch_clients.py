@@ -229,14 +229,6 @@ def test_a_line_that_fails(fakes, provider, fault, expected, tmp_path):
 
 
 @pytest.mark.parametrize("provider", NAMES)
-def test_all_lines_fail(fakes, provider, tmp_path):
-    fakes.faults = [Fault("bad_request", endpoint="line")]
-    _, found = through(provider, fakes, tmp_path, requests_for(provider))
-    assert {type(outcome) for outcome in found.values()} == {Refused}
-    assert len(found) == 6
-
-
-@pytest.mark.parametrize("provider", NAMES)
 @pytest.mark.parametrize("fault", ["batch_expired", "batch_cancelled"])
 def test_a_batch_that_is_cut_short(fakes, provider, fault, tmp_path):
     fakes.faults = [Fault(fault)]

@@ -222,66 +222,6 @@ def figures(rows, *names):
     return {tuple(row[name] for name in names): row for row in rows}
 
 
-def test_votes_on_the_command_line(tmp_path):
-    rng = np.random.default_rng(1)
-    rows = []
-    for q in range(20):
-        for a, b in combinations("abcd", 2):
-            for judge, lean in (("fair", 0.0), ("firstling", 5.0), ("other", 0.0)):
-                for swapped in (False, True):
-                    # how much better A is: by the alphabet, by noise, and by its place
-                    better = 1 + 0.3 * rng.normal() + (-lean if swapped else lean)
-                    rows.append(
-                        {
-                            "query_id": f"q{q}",
-                            "doc_id_a": a,
-                            "doc_id_b": b,
-                            "judge": judge,
-                            "preference": float(np.clip(-better, -1, 1)),
-                            "swapped": swapped,
-                        }
-                    )
-    told, tables = tell(tmp_path / "out", write_lines(tmp_path / "votes.jsonl", rows))
-    found = figures(tables["voting"], "judge", "bias")
-    assert found["firstling", "first"]["value"] == 1
-    assert found["firstling", "flips"]["value"] == 1
-    assert found["fair", "first"]["value"] == pytest.approx(0.5, abs=0.02)
-    assert found["fair", "flips"]["value"] < 0.05
-    assert found["fair", "flips"]["items"] == 120
-    assert found["fair", "circles"]["value"] == 0
-    assert 70 < found["fair", "circles"]["items"] <= 80
-    assert 70 < found["all judges", "circles"]["items"] <= 80
-    low, high = (found["fair", "first"][end] for end in ("low", "high"))
-    assert low <= found["fair", "first"]["value"] <= high
-    agreed = figures(tables["pairs"], "rater_a", "rater_b", "scale", "coefficient")
-    assert agreed["fair", "other", "0-2", "agreement"]["value"] > 0.95
-    assert agreed["fair", "other", "votes", "agreement"]["items"] == 20 * 6 * 2  # never two by two
-    assert agreed["firstling", "others", "0-2", "agreement"]["value"] < 0.05  # all ties
-    table = told.report.table("voting")
-    assert [*table.columns] == ["judge", "first wins", "flips", "one tie", "circles", "items"]
-    assert (table.rows[0][0].text, table.rows[0][1].value) == ("firstling", 1)
-    assert tables["grading"] == []
-
-
-def test_fastchats_counts_on_the_command_line(tmp_path, published):
-    rows = []
-    for name in ("human", "gpt4_pair"):
-        for line in (published / f"mtbench_human/{name}.jsonl").read_text().splitlines():
-            vote = json.loads(line)
-            if vote["turn"] == 1 and not vote["judge"].startswith("author"):
-                sign = {"model_a": -1, "model_b": 1}.get(vote["winner"], 0)
-                ids = {"query_id": str(vote["question_id"]), "judge": name, "preference": sign}
-                rows.append({**ids, "doc_id_a": vote["model_a"], "doc_id_b": vote["model_b"]})
-    _, tables = tell(tmp_path / "out", write_lines(tmp_path / "votes.jsonl", rows))
-    agreed = figures(tables["pairs"], "scale", "coefficient")
-    for scale, equal, items in (("votes", 886, 1343), ("votes decided", 727, 859)):
-        assert agreed[scale, "agreement"]["items"] == items
-        assert agreed[scale, "agreement"]["value"] == pytest.approx(equal / items)
-    found = figures(tables["voting"], "judge", "bias")
-    assert found["human", "first"]["items"] == found["human", "flips"]["items"] == 0
-    assert found["gpt4_pair", "circles"]["items"] > 100
-
-
 def graded_lines(path, bias, human=True):
     """Pools, and grades of three judges, the last of which is milder and likes length."""
     query, length, _, level = simulated(0.0, queries=20)

@@ -13,7 +13,6 @@ import pytest
 from tests.builders import line_of, pool_of, results_of, write_run
 from zelo_ray import __version__, cli
 from zelo_ray.engine.lock import claim_folder
-from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError, LedgerError, LockError, PanelError, RayUnavailable, Stopped
 from zelo_ray.options import COMMANDS, AnnotateOptions
 from zelo_ray.reasons import Unscored, UnscoredReason
@@ -135,32 +134,11 @@ def test_flags_become_options(pipeline, capsys):
     assert options.verbose is False
 
 
-def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file(
-    pipeline, capsys, tmp_path, monkeypatch
-):
-    config = tmp_path / "job.yaml"
-    config.write_text("inputs: [from-file.jsonl]\nout: o\nseed: 1\ncycles: 1\nattempts: 1\n")
-    monkeypatch.setenv("ZELO_RAY_CYCLES", "2")
-    monkeypatch.setenv("ZELO_RAY_ATTEMPTS", "2")
-    options = options_from(pipeline, capsys, "--config", config, "--attempts", "3")
-    assert (options.seed, options.cycles, options.attempts) == (1, 2, 3)
-    assert options.inputs == ("from-file.jsonl",)
-
-
 def test_a_switch_that_is_not_given_leaves_the_file_its_word(pipeline, capsys, tmp_path):
     config = tmp_path / "job.yaml"
     config.write_text("verbose: true\n")
     options = options_from(pipeline, capsys, "a.jsonl", "--out", "o", "--config", config)
     assert options.verbose is True
-
-
-def test_a_dotenv_file_of_the_working_directory_is_read(pipeline, capsys, tmp_path, monkeypatch):
-    monkeypatch.delenv("PYTHON_DOTENV_DISABLED")
-    monkeypatch.setenv("ZELO_RAY_SEED", "")  # so that it is taken away again after the test
-    monkeypatch.delenv("ZELO_RAY_SEED")
-    (tmp_path / ".env").write_text("ZELO_RAY_SEED=42\n")
-    monkeypatch.chdir(tmp_path)
-    assert options_from(pipeline, capsys, "a.jsonl", "--out", "o").seed == 42
 
 
 @pytest.mark.parametrize("data", [b"A=\xff\xfe\n", b"A=a\0b\n"], ids=repr)
@@ -274,17 +252,6 @@ def test_status_2_is_for_options_and_says_which(pipeline, capsys, argv, says):
     assert pipeline.asked == []
 
 
-@pytest.mark.parametrize(
-    "data", [b"sead: 1\n", b"out: [\n", b"seed: \xff\xfe\n", b"\x00"], ids=repr
-)
-def test_a_config_file_that_makes_no_sense_is_one_line(pipeline, capsys, tmp_path, data):
-    (tmp_path / "job.yaml").write_bytes(data)
-    argv = ["annotate", "a.jsonl", "--out", "o", "--config", tmp_path / "job.yaml"]
-    status, _, err = outcome(capsys, *argv)
-    assert status == 2
-    assert len(err.splitlines()) == 1
-
-
 # Before Ray starts, with the job itself
 
 
@@ -330,33 +297,6 @@ def results(tmp_path):
     return tmp_path
 
 
-def test_explain_prints_the_comparisons(results, capsys):
-    status, out, _ = outcome(capsys, "explain", results, "--query", "q1", "--doc", "d3")
-    assert status == 0
-    assert "\n\nd3: score +" in out
-
-
-def test_report_writes_the_page_anew(results, capsys):
-    status, out, _ = outcome(capsys, "report", results)
-    assert (status, out.splitlines()) == (0, [f"{results}/report.html"])
-    assert (results / "report.html").read_text().startswith("<!doctype html>")
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ("explain", "{out}", "--query", "q1", "--doc", "d9"),
-        ("explain", "{out}", "--query", "q9", "--doc", "d1"),
-        ("explain", "{out}/gone", "--query", "q1", "--doc", "d1"),
-        ("report", "{out}/gone"),
-    ],
-)
-def test_what_is_not_there_is_status_1_and_one_line(results, capsys, argv):
-    status, out, err = outcome(capsys, *(each.format(out=results) for each in argv))
-    assert (status, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith("zelo-ray: ")
-
-
 @pytest.mark.parametrize(
     "argv", [("report",), ("explain", "--query", "q1", "--doc", "d1")], ids=["report", "explain"]
 )
@@ -366,17 +306,6 @@ def test_a_place_that_nobody_can_open_is_a_bad_option(capsys, argv):
     assert err.startswith("zelo-ray: dir")
     assert ": nowhere://x/y: Protocol not known" in err
     assert f"; zelo-ray {argv[0]} " in err
-
-
-@pytest.mark.parametrize("name", ["run.json", "scores.parquet", "annotated.jsonl"])
-def test_results_that_were_written_over_are_one_line(results, capsys, name):
-    (results / name).write_bytes(bytes(range(256)))
-    commands = [("report", results), ("explain", results, "--query", "q1")]
-    for argv in commands[: 1 if name == "annotated.jsonl" else 2]:
-        status, out, err = outcome(capsys, *argv)
-        assert (status, out, err.count("\n")) == (1, "", 1)
-        assert err.startswith("zelo-ray: ")
-        assert name in err
 
 
 PIPE = """
@@ -407,12 +336,6 @@ def test_a_full_disk_behind_the_output_is_one_line(results, capsys, monkeypatch)
         monkeypatch.setattr("sys.stdout", full)
         assert cli.main(["explain", str(results), "--query", "q1"]) == 1
         assert capsys.readouterr().err == "zelo-ray: output: No space left on device\n"
-
-
-def test_a_summary_is_complete_only_when_nothing_is_missing():
-    assert Summary("out", queries=1, scored=4).complete
-    for field, value in (("failures", 1), ("rejected", 1), ("unscored", {"q": WHY})):
-        assert not Summary("out", **{field: value}).complete
 
 
 INTERRUPTED = """

@@ -306,12 +306,6 @@ def test_a_writer_shares_a_lock_for_as_long_as_it_writes(tmp_path):
 # Keys
 
 
-def test_a_key_is_pinned():
-    """A change of it would make every run pay again for what it has."""
-    judge = judge_of("openai:gpt-6-luna", max_output_tokens=1024, temperature=None)
-    assert request_of(judge=judge).key == "6dc2a9a51dbd1943d1e7da196b7e9f69"
-
-
 class Certain(zelo.Preference):
     certainty: float
 
