@@ -9,6 +9,7 @@ import threading
 import time
 import tracemalloc
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from aiohttp import web
@@ -471,8 +472,10 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize("provider", NAMES)
-@pytest.mark.parametrize("endpoint", ["look", "list"])
-@pytest.mark.parametrize("fault", TROUBLES)
+@pytest.mark.parametrize(
+    ("endpoint", "fault"),
+    [*(("look", fault) for fault in TROUBLES), *product(["list"], ("500", "malformed", "timeout"))],
+)
 def test_asking_about_batches_fails(fakes, provider, endpoint, fault):
     message = "" if fault in ("drop", "timeout") else f"{KEY} and more"
     fakes.faults = [Fault(fault, endpoint=endpoint, message=message)]

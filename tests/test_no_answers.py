@@ -4,6 +4,7 @@ Through the real clients, against a server on loopback that says what servers of
 """
 
 import json
+from itertools import product
 
 import pytest
 
@@ -244,8 +245,15 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    ("provider", "fault"),
+    [
+        *(("openai", fault) for fault in FAULTS),
+        *product(
+            ("anthropic", "gemini"), ("402 of OpenRouter", "429", "context, no code", "a page")
+        ),
+    ],
+)
 def test_a_fault_in_a_200_is_the_fault_that_it_names(provider, fault):
     body, kind, words = FAULTS[fault]
     error = one(provider, body)
