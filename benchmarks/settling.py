@@ -20,8 +20,23 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.scale.measured import write_pools
+from zelo_ray.engine.bookkeeping import check_answer
+from zelo_ray.engine.ledger import Ledger, update_index
+from zelo_ray.engine.write_results import write_results
+from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.protocols import Progress, load_protocol
+from zelo_ray.providers import parse_judge
+from zelo_ray.ray.building_results import ResultsActor
+from zelo_ray.ray.dataset import Job
+from zelo_ray.records import Answer, Reply, Usage
 
 JUDGES = ("openai:gpt-6-luna", "anthropic:claude-haiku-4-5", "gemini:gemini-3.5-flash")
 HERE = Path(__file__).parents[1]
@@ -59,20 +74,6 @@ def main() -> None:
         print(f"{best[0]:.1f} -> {best[1]:.1f} us a reply; {best[1] / best[0]:.3f}")
 
 
-def write_pools(path: Path, queries: int) -> None:
-    """Write pools of words that nobody reads."""
-    rng = random.Random(1)
-    words = ["".join(rng.choices("abcdefghijklmnop", k=rng.randint(2, 9))) for _ in range(4_000)]
-    with path.open("w") as file:
-        for q in range(queries):
-            documents = [
-                {"id": f"d{q}-{d}", "content": " ".join(rng.choices(words, k=rng.randint(60, 160)))}
-                for d in range(25)
-            ]
-            query = {"id": f"q{q}", "query": " ".join(rng.choices(words, k=8))}
-            file.write(json.dumps({"query": query, "documents": documents}) + "\n")
-
-
 def run(checkout: Path, what: str, place: Path, protocol: str) -> dict[str, Any]:
     """Run a part of this file with the code of a checkout."""
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
@@ -84,11 +85,7 @@ def run(checkout: Path, what: str, place: Path, protocol: str) -> dict[str, Any]
 
 
 def make_job(place: Path, protocol: str) -> Any:
-    """Return the job; imports are of the checkout on the path."""
-    from zelo_ray.protocols import load_protocol  # noqa: PLC0415
-    from zelo_ray.providers import parse_judge  # noqa: PLC0415
-    from zelo_ray.ray.dataset import Job  # noqa: PLC0415
-
+    """Return the job; what is imported is of the checkout on the path."""
     options = load_protocol(protocol).options(
         inputs=(str(place / "pools.jsonl"),), out=str(place / "out"), protocol=protocol
     )
@@ -98,11 +95,8 @@ def make_job(place: Path, protocol: str) -> Any:
 
 def make_plans(job: Any) -> Any:
     """Return what keeps the plans of pools; None in a checkout that keeps none."""
-    try:
-        from zelo_ray.engine.request_plans import RequestPlans  # noqa: PLC0415
-    except ImportError:
-        return None
-    return RequestPlans(job.options, "run")
+    name = "zelo_ray.engine.request_plans"
+    return import_module(name).RequestPlans(job.options, "run") if find_spec(name) else None
 
 
 def answer_text(request: Any, rng: random.Random) -> str:
@@ -121,12 +115,6 @@ def answer_text(request: Any, rng: random.Random) -> str:
 
 def build(place: Path, protocol: str) -> dict[str, Any]:
     """Fill a ledger as answers do."""
-    from zelo_ray.engine.bookkeeping import check_answer  # noqa: PLC0415
-    from zelo_ray.engine.ledger import Ledger, update_index  # noqa: PLC0415
-    from zelo_ray.formats.pools import LineLimits, read_lines  # noqa: PLC0415
-    from zelo_ray.protocols import Progress, load_protocol  # noqa: PLC0415
-    from zelo_ray.records import Answer, Reply, Usage  # noqa: PLC0415
-
     job = make_job(place, protocol)
     ledger, rows, written = Ledger(job.options.ledger_dir, "run"), [], 0
     columns = {
@@ -168,13 +156,6 @@ def build(place: Path, protocol: str) -> dict[str, Any]:
 
 def settle(place: Path, protocol: str) -> dict[str, Any]:
     """Build and write the results, by one core."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    from zelo_ray.engine.ledger import Ledger  # noqa: PLC0415
-    from zelo_ray.engine.write_results import write_results  # noqa: PLC0415
-    from zelo_ray.formats.pools import LineLimits, read_lines  # noqa: PLC0415
-    from zelo_ray.ray.building_results import ResultsActor  # noqa: PLC0415
-
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
     pa.set_cpu_count(1)
     job, out = make_job(place, protocol), place / "out"

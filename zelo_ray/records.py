@@ -323,7 +323,7 @@ class Request:
     reask: int = field(default=0, repr=False)
     """How many answers to it could not be parsed so far; not part of the key."""
     item: tuple[Any, ...] = field(default=(), repr=False)
-    """What of its pool it is about: ids of documents, and the repeat; empty: no plan has it."""
+    """Ids of its documents, and the repeat, by which a plan has it; empty: no plan has it."""
     swapped: bool = False
     """Whether it shows two documents in the other order; it is part of the plan, not of the key."""
     key: str = field(init=False)

@@ -11,7 +11,8 @@ import pyarrow as pa
 from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, PlanError, Replies, Step, advance, load_protocol
+from zelo_ray.protocols import Learned, Replies, Step, advance, load_protocol
+from zelo_ray.protocols.progress import PlanError
 from zelo_ray.reasons import Disabled, Unscored, UnscoredReason
 from zelo_ray.records import Failure, Judge, Pool
 

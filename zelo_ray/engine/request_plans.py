@@ -95,8 +95,8 @@ class RequestPlans:
     def _find(self, pools: Sequence[Pool], panel: Sequence[Judge]) -> list[Pool]:
         keys = [[*self._keys(pool, panel)] for pool in pools]
         flat = [key for row in keys for key in row]
-        kept = [*compress(flat, self._ledger.contains(flat))]
-        texts = {row.key: row.text for row in self._ledger.read(kept)}
+        present = [*compress(flat, self._ledger.contains(flat))]
+        texts = {row.key: row.text for row in self._ledger.read(present)}
         plans = [
             {
                 (judge.name, *item): (request_key, swapped)
@@ -130,8 +130,8 @@ class RequestPlans:
             if not rows or not self._in_use:
                 return
             try:
-                kept = {*compress(rows, self._ledger.contains([*rows]))}
-                if new := [row for key, row in rows.items() if key not in kept]:
+                present = {*compress(rows, self._ledger.contains([*rows]))}
+                if new := [row for key, row in rows.items() if key not in present]:
                     self._ledger.append(new)
             except Exception:  # noqa: BLE001 - plans may be missing
                 self._in_use = False

@@ -26,15 +26,7 @@ from zelo_ray.options import (
     load_options,
 )
 from zelo_ray.plugins import is_plugin_name, load_plugin
-from zelo_ray.protocols.progress import (
-    Parallel,
-    PlanError,
-    Progress,
-    Replies,
-    Rounds,
-    Step,
-    advance,
-)
+from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
 from zelo_ray.protocols.protocol import (
     KEPT,
     RECORDED,
@@ -54,7 +46,6 @@ __all__ = [
     "Judgments",
     "Learned",
     "Parallel",
-    "PlanError",
     "Progress",
     "Protocol",
     "QueryResults",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from zelo_ray.reasons import Disabled
-from zelo_ray.records import AnyRequest, Failure, Reply, Request
+from zelo_ray.records import AnyRequest, Failure, Reply, Request, RequestPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Progress:
         """
         return _sort(self._part.open_rounds(), {name: [*keys] for name, keys in self._keys.items()})
 
-    def plan(self) -> dict[tuple[Any, ...], tuple[str, bool]]:
+    def plan(self) -> RequestPlan:
         """Return what is known of the requests with replies, to be kept as the pool's plan."""
         return self._plan | _plan_of(self._part.open_rounds())
 

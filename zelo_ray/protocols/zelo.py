@@ -27,7 +27,6 @@ from zelo_ray.records import (
     PlannedRequest,
     Pool,
     Reply,
-    Request,
     SyntheticFeatures,
     Vote,
 )
@@ -159,25 +158,12 @@ def vote_request(
     The order in which the judge sees them is drawn; every other repeat has the other one.
     """
     ids = (pair[0].id, pair[1].id)
-    request = PlannedRequest.find(pool, judge, *ids, repeat) or render_vote_request(
-        pool, pair, judge, options, repeat
-    )
-    return VoteRequest(pool.query_id, ids, request)
-
-
-def render_vote_request(
-    pool: Pool,
-    pair: tuple[Document, Document],
-    judge: Judge,
-    options: AnnotateOptions,
-    repeat: int = 0,
-) -> Request:
-    """Render the request of a battle; arguments are as in `vote_request`."""
-    ids = (pair[0].id, pair[1].id)
+    if planned := PlannedRequest.find(pool, judge, *ids, repeat):
+        return VoteRequest(pool.query_id, ids, planned)
     order = random.Random(f"{options.seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
     swapped = (order.random() < 0.5) != (repeat % 2 == 1)
     first, second = (pair[1], pair[0]) if swapped else pair
-    return build_request(
+    request = build_request(
         PROMPT,
         pool,
         judge,
@@ -189,6 +175,7 @@ def render_vote_request(
         item=(*ids, repeat),
         swapped=swapped,
     )
+    return VoteRequest(pool.query_id, ids, request)
 
 
 PROTOCOL = Protocol(

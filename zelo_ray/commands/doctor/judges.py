@@ -8,10 +8,11 @@ from dataclasses import replace
 from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.commands.doctor.server import check_server
 from zelo_ray.engine.bookkeeping import check_answer, format_dollars
+from zelo_ray.engine.sample_input import NoReplies
 from zelo_ray.engine.tokens import Estimates, measure_request
 from zelo_ray.errors import PanelError
 from zelo_ray.options.doctor import DoctorOptions
-from zelo_ray.protocols import zelo
+from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import (
     Fatal,
     Refused,
@@ -124,8 +125,8 @@ def describe_highest_cost(panel: Sequence[Judge], options: DoctorOptions) -> str
 
 def _request(judge: Judge) -> Request:
     options = zelo.ZeloOptions.model_validate({"inputs": ["-"], "out": "-"})
-    pair = (_POOL.documents[0], _POOL.documents[1])
-    return zelo.render_vote_request(_POOL, pair, judge, options)
+    (request,) = advance(zelo.rounds(_POOL, [judge], options), NoReplies()).missing
+    return request
 
 
 async def _ask(judge: Judge, key: str, options: DoctorOptions) -> Finding:
