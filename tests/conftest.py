@@ -82,6 +82,17 @@ def one_ray(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """The browser in which all tests of this process look at pages."""
+    from tests.browser import CHROMIUM, Browser
+
+    if not CHROMIUM:
+        pytest.skip("neither chromium nor google-chrome is here")
+    with Browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
 def _s3_server():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what moto's own imports warn about is not ours

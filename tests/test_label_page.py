@@ -7,13 +7,10 @@ import signal
 import subprocess
 import sys
 
-import pytest
-
+from tests.browser import OVER
 from tests.labelling import sample_at, serving
-from tests.test_report_browser import CHROMIUM, OVER, in_browser
 from zelo_ray.formats.judgments.answers import current_answers, read_answers
 
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="neither chromium nor google-chrome is here")
 MAIN = "import sys; from zelo_ray.cli import main; sys.exit(main())"
 TEXT = "document.getElementById('{}')?.textContent"
 SHOWN = "document.getElementById('{}')?.hidden === false"
@@ -84,7 +81,7 @@ def grades_at(out):
     }
 
 
-def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(tmp_path):
+def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(browser, tmp_path):
     out = sample_at(tmp_path / "labels", 20)
     given, keys = {}, "0123u" * 4
 
@@ -116,7 +113,7 @@ def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(tmp_path):
         assert second.process.returncode == 0
         await tab.until(f"{TEXT.format('notice')}?.includes('does not answer')")
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
     assert len(given) == 20  # no document was shown twice, but for the one taken back
     wanted = {
         f"doc-{text.split()[1]}": None if key == "u" else float(key) for text, key in given.items()
@@ -124,7 +121,7 @@ def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(tmp_path):
     assert grades_at(out) == wanted
 
 
-def test_the_page_fits_a_phone_and_a_desk_and_shows_markup_as_text(tmp_path):
+def test_the_page_fits_a_phone_and_a_desk_and_shows_markup_as_text(browser, tmp_path):
     evil = "<img src=x onerror='window.pwned=1'>"
     text = f"{evil} <script>window.pwned=1</script> {'long ' * 4000}"
     out = sample_at(tmp_path / "labels", 3, text=text)
@@ -150,10 +147,10 @@ def test_the_page_fits_a_phone_and_a_desk_and_shows_markup_as_text(tmp_path):
             assert all(url.startswith(server.url.partition("?")[0]) for url in asked)
             assert not tab.complaints
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
-def test_two_people_share_the_work_and_see_each_other_s(tmp_path):
+def test_two_people_share_the_work_and_see_each_other_s(browser, tmp_path):
     out = sample_at(tmp_path / "labels", 4)
 
     async def visit(tab):
@@ -172,4 +169,4 @@ def test_two_people_share_the_work_and_see_each_other_s(tmp_path):
             await tab.until(f"{TEXT.format('outcome')}?.startsWith('Nothing is left for you')")
             assert "1 document is open with others" in await tab.run(TEXT.format("after"))
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)

@@ -8,17 +8,16 @@ import json
 import numpy as np
 import pytest
 
+from tests.browser import DRAWN, deaf, shows
 from tests.builders import pool_of, results_of, write_run
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL
-from tests.test_report_browser import CHROMIUM, DRAWN, deaf, in_browser, shows
 from zelo_ray.commands.report import write_report
 from zelo_ray.commands.report.index import write_index
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.page import render_page
 from zelo_ray.reports.parts import Chart, Queries, Report, ReportTable, Section, TextCell
 
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="neither chromium nor google-chrome is here")
 KEEP = """
   window.kept = [];
   URL.createObjectURL = (blob) => { window.kept.push(blob); return "about:blank#kept"; };
@@ -52,7 +51,7 @@ def rows_of(count):
     return [[TextCell(f"name {i}"), f"{1000 * i:,}"] for i in range(count)]
 
 
-def test_all_charts_are_drawn_though_nobody_scrolls(tmp_path):
+def test_all_charts_are_drawn_though_nobody_scrolls(browser, tmp_path):
     write_bakeoff(tmp_path, queries=20)
     write_report(str(tmp_path))
 
@@ -61,10 +60,10 @@ def test_all_charts_are_drawn_though_nobody_scrolls(tmp_path):
         await tab.until(DRAWN.format(".plot"))
         assert await tab.run("scrollY") == 0
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
-def test_a_table_is_taken_whole_and_starts_no_formula(tmp_path):
+def test_a_table_is_taken_whole_and_starts_no_formula(browser, tmp_path):
     rows = [
         [TextCell('=HYPERLINK("x")'), "1,234", "+0.5"],
         [TextCell("a, b\nc"), "\N{MINUS SIGN}2", "-0.10 [-0.20, 0.00]"],
@@ -86,7 +85,7 @@ def test_a_table_is_taken_whole_and_starts_no_formula(tmp_path):
         seen.append(await tab.run("window.said"))
         await tab.until("document.querySelector('[role=status]').textContent.endsWith(': done')")
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
     (name, data), copied = seen
     assert (name, data[:3]) == ("things.csv", b"\xef\xbb\xbf")
     read = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
@@ -101,7 +100,7 @@ def test_a_table_is_taken_whole_and_starts_no_formula(tmp_path):
     assert [line.split("\t") for line in copied.split("\n")] == read
 
 
-def test_without_a_clipboard_a_table_is_copied_all_the_same(tmp_path):
+def test_without_a_clipboard_a_table_is_copied_all_the_same(browser, tmp_path):
     path = page_of(tmp_path, ReportTable(["what", "n"], rows_of(3), numbers=frozenset({"n"})))
 
     async def visit(tab):
@@ -116,11 +115,11 @@ def test_without_a_clipboard_a_table_is_copied_all_the_same(tmp_path):
         assert (await tab.run("window.said")).startswith("what\tn\nname 0\t0\nname 1\t1000")
         assert await tab.run("document.querySelectorAll('textarea').length") == 0
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
 @pytest.mark.parametrize(("scheme", "paper"), [("light", "255, 255, 255"), ("dark", "22, 25, 28")])
-def test_a_chart_is_taken_as_a_picture_that_needs_no_page(tmp_path, scheme, paper):
+def test_a_chart_is_taken_as_a_picture_that_needs_no_page(browser, tmp_path, scheme, paper):
     write_bakeoff(tmp_path, queries=20, say=EVIL)
     write_report(str(tmp_path))
     path, seen = tmp_path / "report.html", []
@@ -135,7 +134,7 @@ def test_a_chart_is_taken_as_a_picture_that_needs_no_page(tmp_path, scheme, pape
         await tab.until("document.querySelector('[role=status]').textContent.endsWith(': done')")
         await deaf(tab, path)
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
     (svg_name, svg), legend, (png_name, png), width = seen
     text = svg.decode()
     assert (svg_name, png_name) == ("curves.svg", "curves.png")
@@ -148,7 +147,7 @@ def test_a_chart_is_taken_as_a_picture_that_needs_no_page(tmp_path, scheme, pape
     assert int.from_bytes(png[16:20], "big") == 2 * (width + 32)
 
 
-def test_a_query_offers_its_table_and_charts_once_it_is_open(tmp_path):
+def test_a_query_offers_its_table_and_charts_once_it_is_open(browser, tmp_path):
     write_run(tmp_path, results_of(tmp_path, [pool_of()]))
     write_report(str(tmp_path))
 
@@ -163,10 +162,10 @@ def test_a_query_offers_its_table_and_charts_once_it_is_open(tmp_path):
         name, _ = await taken(tab, '#q0 [aria-label^="Save the chart as SVG"]')
         assert name == "q0-2.svg"
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
-def test_buttons_are_reached_by_keyboard(tmp_path):
+def test_buttons_are_reached_by_keyboard(browser, tmp_path):
     path = page_of(tmp_path, ReportTable(["what", "n"], rows_of(3)))
 
     async def visit(tab):
@@ -180,10 +179,10 @@ def test_buttons_are_reached_by_keyboard(tmp_path):
             labels.append(await tab.run("document.activeElement.ariaLabel"))
         assert {"Copy the table: Things", "Save the table as CSV: Things"} <= set(labels)
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
-def test_on_paper_a_page_is_white_and_whole(tmp_path):
+def test_on_paper_a_page_is_white_and_whole(browser, tmp_path):
     series = {"a": tuple(np.array(each) for each in ([0.1, 0.5], [0.0, 0.4], [0.2, 0.6]))}
     chart = Chart({"x": intervals(["one", "two"], series, "nDCG")}, "How good they are.")
     few = ReportTable(["what", "n"], rows_of(30), open_rows=5)
@@ -217,11 +216,11 @@ def test_on_paper_a_page_is_white_and_whole(tmp_path):
         await tab.until("document.querySelector('svg.drawn').clientWidth > 680")
         assert await tab.run(VISIBLE.format(".take"))
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
 @pytest.mark.parametrize(("width", "height"), [(8.27, 11.69), (8.5, 11)])
-def test_a_page_is_printed_with_every_chart(tmp_path, width, height):
+def test_a_page_is_printed_with_every_chart(browser, tmp_path, width, height):
     write_bakeoff(tmp_path, queries=20)
     write_report(str(tmp_path))
 
@@ -234,10 +233,10 @@ def test_a_page_is_printed_with_every_chart(tmp_path, width, height):
         assert await tab.run(DRAWN.format(".plot"))
         await tab.until("document.documentElement.scrollWidth <= innerWidth")
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
-def test_an_index_is_sorted_by_a_click(tmp_path):
+def test_an_index_is_sorted_by_a_click(browser, tmp_path):
     for name, dollars in (("b", 2), ("a", 10), ("c", 0.5)):
         (tmp_path / name).mkdir()
         record = {"options": {}, "summary": {"dollars_in_all": dollars, "queries": 1}}
@@ -258,4 +257,4 @@ def test_an_index_is_sorted_by_a_click(tmp_path):
             assert await tab.run(first) == expected
         await deaf(tab, path)
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)

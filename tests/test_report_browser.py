@@ -1,17 +1,12 @@
 """The report in a real browser: it draws, opens at a click, asks no network, and runs no data."""
 
-import asyncio
-import contextlib
 import json
-import shutil
-import subprocess
-import time
 
-import aiohttp
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.browser import DRAWN, deaf, fits, shows
 from tests.builders import results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from tests.test_bakeoff_report import write_bakeoff
@@ -22,135 +17,6 @@ from tests.test_report_relabelling import compare_labels
 from zelo_ray.commands.report import write_report
 from zelo_ray.records import Document, Pool
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="neither chromium nor google-chrome is here")
-FLAGS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
-    *("--disable-dev-shm-usage", "--remote-debugging-port=0", "--disable-background-networking"),
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
-WAIT = 60
-
-
-class Tab:
-    """A page in the browser, driven over the DevTools protocol; it keeps what the page did."""
-
-    def __init__(self, socket):
-        self._socket, self._asked, self._answers = socket, 0, {}
-        self.requests, self.complaints = [], []
-
-    async def listen(self):
-        async for message in self._socket:
-            said = json.loads(message.data)
-            if "id" in said:
-                self._answers[said["id"]].set_result(said)
-                continue
-            what, told = said["method"], said["params"]
-            if what == "Network.requestWillBeSent":
-                self.requests.append(told["request"]["url"])
-            elif what == "Runtime.exceptionThrown" or (
-                what == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning")
-            ):
-                self.complaints.append(told)
-            elif what == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-                self.complaints.append(told["entry"]["text"])
-
-    async def call(self, method, **params):
-        self._asked += 1
-        self._answers[self._asked] = asyncio.get_running_loop().create_future()
-        await self._socket.send_json({"id": self._asked, "method": method, "params": params})
-        answer = await asyncio.wait_for(self._answers[self._asked], WAIT)
-        assert "error" not in answer, answer["error"]
-        return answer["result"]
-
-    async def run(self, script):
-        """The value of an expression, as JSON."""
-        said = await self.call("Runtime.evaluate", expression=script, returnByValue=True)
-        assert "exceptionDetails" not in said, said["exceptionDetails"]
-        return said["result"].get("value")
-
-    async def until(self, script):
-        """Wait until an expression is true in the page."""
-        end = time.monotonic() + WAIT
-        while not await self.run(f"Boolean({script})"):
-            assert time.monotonic() < end, f"never true: {script}"
-            await asyncio.sleep(0.1)
-
-    async def open(self, path, width=1280, scheme="light", height=2000):
-        await self.resize(width, height)
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        await self.call("Emulation.setEmulatedMedia", features=[feature])
-        await self.call("Page.navigate", url=path.as_uri())
-        await self.until(
-            f"document.readyState === 'complete' && location.href === '{path.as_uri()}'"
-        )
-
-    async def resize(self, width, height=2000):
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        await self.call("Emulation.setDeviceMetricsOverride", **metrics)
-
-
-def in_browser(folder, visit):
-    """Run ``await visit(tab)`` with a browser of its own."""
-
-    async def drive(process):
-        file = folder / "profile" / "DevToolsActivePort"
-        end = time.monotonic() + WAIT
-        while not (file.exists() and file.read_text().count("\n")):
-            assert process.poll() is None, "the browser did not start"
-            assert time.monotonic() < end, "the browser says nothing"
-            await asyncio.sleep(0.1)
-        at = f"http://127.0.0.1:{file.read_text().split()[0]}"
-        async with aiohttp.ClientSession() as session:
-            async with session.put(f"{at}/json/new?about:blank") as answer:
-                url = (await answer.json(content_type=None))["webSocketDebuggerUrl"]
-            async with session.ws_connect(url, max_msg_size=0) as socket:
-                tab = Tab(socket)
-                listening = asyncio.create_task(tab.listen())
-                for domain in ("Page", "Runtime", "Network", "Log"):
-                    await tab.call(f"{domain}.enable")
-                await visit(tab)
-                with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError):
-                    await socket.send_json({"id": 0, "method": "Browser.close"})
-                listening.cancel()
-
-    command = [CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'profile'}", "about:blank"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        asyncio.run(drive(process))
-    finally:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(10)
-        process.kill()
-        process.wait()
-
-
-SHOWS = "[...document.querySelectorAll('{}')].map((node) => node.textContent).join(' ')"
-DRAWN = "[...document.querySelectorAll('{}')].every((node) => node.querySelector('svg.drawn'))"
-OVER = "document.documentElement.scrollWidth - innerWidth"
-
-
-def shows(selector):
-    return SHOWS.format(selector)
-
-
-async def deaf(tab, page):
-    """Nothing from data ran, nothing was asked for, nothing went wrong."""
-    assert await tab.run("typeof window.pwned") == "undefined"
-    assert await tab.run("document.querySelectorAll('main script:not([type]), img').length") == 0
-    assert await tab.run("document.querySelectorAll('a[href^=javascript], svg a').length") == 0
-    asked = [url for url in tab.requests if not url.startswith("data:")]
-    assert set(asked) <= {page.as_uri(), "about:blank"}
-    assert not tab.complaints
-
-
-async def fits(tab):
-    """No page wider than a phone, or than a desk's window."""
-    for width in (400, 1280):
-        await tab.resize(width)
-        await tab.until(f"{OVER} <= 0")
-        assert await tab.run("[...document.scripts].every((script) => !script.checkVisibility())")
-
 
 def evil_reasoning(out):
     """The votes of a run, with a reasoning that wants to be run."""
@@ -160,7 +26,7 @@ def evil_reasoning(out):
     pq.write_table(votes.set_column(place, "reasoning", said), out / "votes.parquet")
 
 
-def test_a_query_opens_at_a_click_and_runs_nothing(tmp_path):
+def test_a_query_opens_at_a_click_and_runs_nothing(browser, tmp_path):
     documents = [Document(f"{EVIL}{i}", f"{EVIL} text {i} [[worth={i}]]") for i in range(6)]
     pools = [evil_pool(), Pool(f"{EVIL}six", f"{EVIL} six?", tuple(documents))]
     write_run(tmp_path, results_of(tmp_path, pools), EVIL)
@@ -194,10 +60,10 @@ def test_a_query_opens_at_a_click_and_runs_nothing(tmp_path):
         await tab.run("document.querySelector('#q1 button').click()")
         assert await tab.run("document.querySelectorAll('#q1 .comparisons').length") == 0
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
-def test_queries_can_be_filtered_and_followed_to(tmp_path):
+def test_queries_can_be_filtered_and_followed_to(browser, tmp_path):
     pools = [Pool(f"id{i}", f"about {'cats' if i % 2 else 'dogs'}", ()) for i in range(8)]
     good = tuple(Document(f"d{i}", f"[[worth={i}]]") for i in range(3))
     pools.append(Pool("last", "about birds", good))
@@ -220,10 +86,10 @@ def test_queries_can_be_filtered_and_followed_to(tmp_path):
         await tab.until("document.querySelector('#q8').open && document.querySelector('#q8 table')")
         assert await tab.run(seen) == "q0,q2,q4,q6,q8"
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
-def test_the_page_of_a_bakeoff_draws_and_runs_nothing(tmp_path):
+def test_the_page_of_a_bakeoff_draws_and_runs_nothing(browser, tmp_path):
     arms, values = write_bakeoff(tmp_path, say=EVIL, queries=20)
     write_report(str(tmp_path))
     page = tmp_path / "report.html"
@@ -246,10 +112,10 @@ def test_the_page_of_a_bakeoff_draws_and_runs_nothing(tmp_path):
         await deaf(tab, page)
         await fits(tab)
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
-def test_grades_open_at_a_click_and_run_nothing(tmp_path):
+def test_grades_open_at_a_click_and_run_nothing(browser, tmp_path):
     write_graded(tmp_path, queries=7, say=EVIL, repeats=2, humans=5)
     write_report(str(tmp_path))
     page = tmp_path / "report.html"
@@ -275,10 +141,10 @@ def test_grades_open_at_a_click_and_run_nothing(tmp_path):
         await deaf(tab, page)
         await fits(tab)
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
-def test_a_document_shows_its_grades_before_its_comparisons(tmp_path):
+def test_a_document_shows_its_grades_before_its_comparisons(browser, tmp_path):
     write_both(tmp_path, EVIL)
     page = tmp_path / "report.html"
 
@@ -296,14 +162,14 @@ def test_a_document_shows_its_grades_before_its_comparisons(tmp_path):
         await deaf(tab, page)
         await fits(tab)
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
 @pytest.mark.parametrize(
     ("write", "words"),
     [(write_contests, "Contest 1 of tournament 2"), (write_verdicts, "For Answer 1: ")],
 )
-def test_contests_and_debates_open_at_a_click_and_run_nothing(tmp_path, write, words):
+def test_contests_and_debates_open_at_a_click_and_run_nothing(browser, tmp_path, write, words):
     write(tmp_path, say=EVIL)
     page = tmp_path / "report.html"
 
@@ -319,7 +185,7 @@ def test_contests_and_debates_open_at_a_click_and_run_nothing(tmp_path, write, w
         await deaf(tab, page)
         await fits(tab)
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
 def spoil(out, *columns):
@@ -333,7 +199,7 @@ def spoil(out, *columns):
         pq.write_table(table, path)
 
 
-def test_the_page_of_measured_judges_draws_and_runs_nothing(tmp_path):
+def test_the_page_of_measured_judges_draws_and_runs_nothing(browser, tmp_path):
     agree(tmp_path, "--runs", *write_runs(tmp_path))
     out = tmp_path / "out"
     spoil(out, "rater_a", "rater_b", "rater", "judge", "run")
@@ -360,10 +226,10 @@ def test_the_page_of_measured_judges_draws_and_runs_nothing(tmp_path):
         await deaf(tab, page)
         await fits(tab)
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
 
 
-def test_the_page_of_compared_labels_draws_and_runs_nothing(tmp_path):
+def test_the_page_of_compared_labels_draws_and_runs_nothing(browser, tmp_path):
     compare_labels(tmp_path)
     out = tmp_path / "out"
     spoil(out, "run", "run_a", "run_b", "query_id", "doc_id", "text")
@@ -379,4 +245,4 @@ def test_the_page_of_compared_labels_draws_and_runs_nothing(tmp_path):
         await deaf(tab, page)
         await fits(tab)
 
-    in_browser(tmp_path, visit)
+    browser.visit(visit)
