@@ -15,6 +15,7 @@ from urllib.request import urlopen
 
 import psutil
 
+from tests.fakes.core import PROVIDERS
 from zelo_ray.engine.ledger import read_rows
 
 OUTPUTS = (
@@ -128,6 +129,12 @@ def environment(urls: Mapping[str, str], judges: Sequence[str] = DEFAULT_JUDGES)
         **dict.fromkeys(keys, "a-key-for-tests-only"),
         **limits(judges),
     }
+
+
+def environment_at(port: int) -> dict[str, str]:
+    """The environment that leads the default panel to the fakes at this port."""
+    server = f"http://127.0.0.1:{port}"
+    return environment({name: server + PROVIDERS[name].BASE for name in URLS})
 
 
 def limits(judges: Sequence[str], **more: float) -> dict[str, str]:

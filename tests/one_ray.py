@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from tests import crash
-from tests.fakes.core import PROVIDERS
 
 
 class OneRay:
@@ -27,11 +26,9 @@ class OneRay:
 
     def __init__(self, folder: Path, cwd: Path = crash.ROOT) -> None:
         (self.port,) = crash.free_ports(1)
-        server = f"http://127.0.0.1:{self.port}"
-        environ = crash.environment({name: server + PROVIDERS[name].BASE for name in crash.URLS})
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.one_ray", str(folder)],
-            env=environ | {"PYTHONPATH": str(crash.ROOT)},
+            env=crash.environment_at(self.port) | {"PYTHONPATH": str(crash.ROOT)},
             cwd=cwd,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,16 +1,19 @@
 """Three nodes, and jobs on them to which everything happens: what it costs, and what comes out."""
 
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests import crash
 from tests.nodes import TOKEN, Cluster, Node, await_
+from tests.one_ray import OneRay
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.ray.branches import POOLS_AT_ONCE
 
@@ -21,6 +24,7 @@ RPM = 1200
 SLOTS = 24  # calls that the judge may have in flight
 KILLS = 3  # of a worker, of the driver, of the head
 SHARDS = 25  # of a block each, of which an actor takes 8 at once
+SAMPLE = crash.ROOT / "data" / "sample"
 STEPS = ("start", "stop", "kill of a worker", "of the driver", "of the head", "the end")
 
 
@@ -51,7 +55,9 @@ def worker_that_calls(cluster: Cluster, server: str) -> Node:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)  # four jobs on two clusters, and a run without a trouble
-def test_a_job_on_three_nodes_outlives_stops_and_kills(pools: Path, tmp_path: Path) -> None:
+def test_a_job_on_three_nodes_outlives_stops_and_kills(
+    one_ray: OneRay, pools: Path, tmp_path: Path
+) -> None:
     """Nothing is paid twice but what was in flight, and no byte of the results is another."""
     out, times = tmp_path / "out", [time.time()]
     words = ("annotate.py", str(pools), "--out", str(out), "--judges", OPENAI, "--actors", "3")
@@ -102,31 +108,73 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(pools: Path, tmp_path: Pa
     print(", ".join(seconds))
     assert in_flight <= KILLS * SLOTS
     assert repeated == 0
-    assert crash.outputs(out) == crash.outputs(plain(pools, tmp_path / "plain"))
+    assert crash.outputs(out) == crash.outputs(plain(one_ray, pools, tmp_path / "plain"))
 
 
-def plain(pools: Path, folder: Path) -> Path:
+def plain(one_ray: OneRay, pools: Path, folder: Path) -> Path:
     """The results of a run to which nothing happens."""
     folder.mkdir()
-    with crash.fakes(folder, judges=[OPENAI]) as environ:
-        run = crash.annotate(pools, folder / "out", environ, "--judges", OPENAI)
-        status, printed = crash.finish(run)
+    with one_ray.fakes(folder) as environ:
+        environ.update(crash.limits([OPENAI]))
+        run = one_ray.annotate(pools, folder / "out", environ, "--judges", OPENAI)
+    status, printed = run
     assert status == 0, printed
     return folder / "out"
 
 
 @pytest.fixture(scope="module")
-def small() -> Iterator[Cluster]:
-    with Cluster(crash.bare_environment()) as cluster:
+def port() -> int:
+    """Where the servers are that the small cluster's workers call."""
+    return crash.free_ports(1)[0]
+
+
+@pytest.fixture(scope="module")
+def small(port: int) -> Iterator[Cluster]:
+    """A head alone, for tests that leave it as it was; the last one leaves it spoiled."""
+    with Cluster(crash.environment_at(port)) as cluster:
         yield cluster
+
+
+@pytest.mark.slow
+def test_the_job_runs_under_ray_job_submit(small: Cluster, tmp_path: Path) -> None:
+    given = ["--submission-id", "job", "--working-dir", str(crash.ROOT), "--"]
+    job = ["python", "jobs/annotate.py", str(SAMPLE), "--out", str(tmp_path / "out")]
+    said = small.job("submit", *given, *job, "--judges", "offline")
+    assert small.status("job") == "SUCCEEDED", said
+    assert "documents scored 329 · comparisons 3,948" in said, said
+    assert len(pq.read_table(tmp_path / "out" / "scores.parquet")) == 329
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_when_the_driver_that_owns_the_coordinator_is_killed(
+    small: Cluster, port: int, tmp_path: Path
+) -> None:
+    """Both share the limits of an account; the other one's budget is kept."""
+    pools, cap = tmp_path / "pools.jsonl", 0.01
+    crash.write_pools(pools, queries=12, documents=8)
+    environ = {**small.environ, "RAY_ADDRESS": small.address}
+    environ.update(crash.limits([OPENAI], rpm=RPM, concurrency=SLOTS))
+    with crash.fakes(tmp_path, "--rpm", str(RPM), "--burst", "2", port=port):
+        owner = crash.annotate(pools, tmp_path / "first", environ, "--judges", OPENAI)
+        await_answers(tmp_path, 20)
+        flags = ("--judges", OPENAI, "--max-usd", str(cap))
+        other = crash.annotate(pools, tmp_path / "other", environ, *flags)
+        out = str(tmp_path / "other")
+        await_("calls of both runs", lambda: len([*read_rows(out)]) > 20)
+        crash.kill_tree(owner)
+        status, printed = crash.finish(other)
+        assert set(crash.stats(environ)["outcomes"]) == {"ok"}, "a limit of the account was met"
+    spent = sum(row.dollars or 0.0 for row in read_rows(out))
+    print(f"${spent:.4f} of ${cap}\n{printed}")
+    assert status == 3, printed
+    assert 0.5 * cap < spent <= cap
 
 
 def line(cluster: Cluster, out: Path | str, **environ: str | None) -> str:
     """What is said in the one line of a run that cannot be on a cluster."""
     whole = {**cluster.environ, "RAY_ADDRESS": cluster.address, **environ}
     known = {name: value for name, value in whole.items() if value is not None}
-    pools = str(crash.ROOT / "data" / "sample")
-    words = crash.annotating(pools, out, "--judges", "offline:bm25")
+    words = crash.annotating(SAMPLE, out, "--judges", "offline:bm25")
     with tempfile.TemporaryDirectory() as elsewhere:  # Ray's workers look where a driver stands
         run = crash.start(words, known, Path(elsewhere))
         status, printed = crash.finish(run)
@@ -167,25 +215,30 @@ def test_a_node_without_the_package_or_the_results_is_told_of(
     assert said.startswith(f"zelo-ray: {out}: not every node sees it (not ")
 
 
+_ANOTHER_VERSION = """
+import json, os, sys
+from ray._private.ray_constants import KV_NAMESPACE_CLUSTER
+from ray._raylet import GcsClient
+from zelo_ray import cli
+told = json.dumps({"ray_version": "2.9.9", "python_version": "3.11.0"}).encode()
+server = GcsClient(address=os.environ["RAY_ADDRESS"])
+server.internal_kv_put(b"CLUSTER_METADATA", told, True, KV_NAMESPACE_CLUSTER)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+"""The command, on a cluster that says of itself that it is of another version."""
+
+
 @pytest.mark.slow
-def test_a_run_goes_on_when_the_driver_that_owns_the_coordinator_is_killed(tmp_path: Path) -> None:
-    """Both share the limits of an account; the other one's budget is kept."""
-    pools, cap = tmp_path / "pools.jsonl", 0.01
-    crash.write_pools(pools, queries=12, documents=8)
-    with crash.fakes(tmp_path, "--rpm", str(RPM), "--burst", "2") as fakes:
-        fakes.update(crash.limits([OPENAI], rpm=RPM, concurrency=SLOTS))
-        with Cluster(fakes) as cluster:
-            environ = {**cluster.environ, "RAY_ADDRESS": cluster.address}
-            owner = crash.annotate(pools, tmp_path / "first", environ, "--judges", OPENAI)
-            await_answers(tmp_path, 20)
-            flags = ("--judges", OPENAI, "--max-usd", str(cap))
-            other = crash.annotate(pools, tmp_path / "other", environ, *flags)
-            out = str(tmp_path / "other")
-            await_("calls of both runs", lambda: len([*read_rows(out)]) > 20)
-            crash.kill_tree(owner)
-            status, printed = crash.finish(other)
-            assert set(crash.stats(environ)["outcomes"]) == {"ok"}, "a limit of the account was met"
-    spent = sum(row.dollars or 0.0 for row in read_rows(out))
-    print(f"${spent:.4f} of ${cap}\n{printed}")
-    assert status == 3, printed
-    assert 0.5 * cap < spent <= cap
+def test_a_cluster_of_another_version_is_told_of(small: Cluster, tmp_path: Path) -> None:
+    """The last test of this cluster, which says since then that it is another."""
+    words = ("annotate", str(SAMPLE), "--out", str(tmp_path / "other"), "--judges", "offline")
+    environ = {**small.environ, "RAY_ADDRESS": small.address}
+    program = [sys.executable, "-c", _ANOTHER_VERSION, *words]
+    status, printed = crash.finish(crash.start(program, environ))
+    assert status == 1, printed
+    told = printed.splitlines()[-1]
+    where = f"zelo-ray: RAY_ADDRESS={small.address}"
+    assert told.startswith(f"{where}: Version mismatch: The cluster was")
+    assert "2.9.9" in told
+    assert told.endswith("Use the cluster's versions here")
+    assert "Traceback" not in printed

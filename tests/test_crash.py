@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
@@ -17,6 +18,7 @@ import pytest
 
 from tests import crash
 from tests.nodes import await_
+from tests.one_ray import OneRay
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.engine.ledger import read_rows
@@ -52,15 +54,18 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def undisturbed(
+    one_ray: OneRay, pools: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Undisturbed:
     folder = tmp_path_factory.mktemp("undisturbed")
     out = folder / "out"
-    with crash.fakes(folder) as environ:
-        run = crash.annotate(pools, out, environ)
-        while run.poll() is None and not owned(out):
-            time.sleep(0.02)
-        other = crash.finish(crash.annotate(pools, out, environ))
-        status, printed = crash.finish(run)
+    with one_ray.fakes(folder) as environ, ThreadPoolExecutor() as thread:
+        with crash.held(environ, after=LATER):
+            run = thread.submit(one_ray.annotate, pools, out, environ)
+            while not run.done() and not owned(out):
+                time.sleep(0.02)
+            other = crash.finish(crash.annotate(pools, out, environ))
+        status, printed = run.result()
     assert status == 0, printed
     return Undisturbed(status, printed, crash.outputs(out), folder, other)
 

@@ -15,7 +15,6 @@ from tests.builders import (
     line_of,
     pool_of,
     send_away,
-    write_lines,
 )
 from tests.crash import bare_environment
 from tests.fakes import openai as openai_fake
@@ -324,17 +323,11 @@ NOBODY = "openai:m@http://127.0.0.1:9/v1"
     [
         ("annotate in.jsonl --judges", NOBODY, "judge_options"),
         ("bakeoff --truth qrels.txt --pools in.jsonl --rerankers", "a", "reranker_options"),
-        pytest.param(
-            *("compare-protocols in.jsonl --human votes.jsonl --judges", NOBODY, "judge_options"),
-            marks=pytest.mark.slow,
-        ),
     ],
 )
 def test_who_asks_a_server_says_first_that_it_decides(one_ray, tmp_path, words, name, where):
     (tmp_path / "in.jsonl").write_bytes(line_of(pool_of((1, 2))) + b"\n")
     (tmp_path / "qrels.txt").write_text("q1 0 d0 1\nq1 0 d1 2\n")
-    vote = {"query_id": "q1", "doc_id_a": "d0", "doc_id_b": "d1", "preference": 1}
-    write_lines(tmp_path / "votes.jsonl", [vote])
     given = [str(tmp_path / word) if "." in word else word for word in words.split()]
     judge = NOBODY if name == NOBODY else f"{name}=listwise:{NOBODY}"
     _, printed = one_ray.run(bare_environment(), *given, judge, "--out", str(tmp_path / "out"))

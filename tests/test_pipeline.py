@@ -5,7 +5,6 @@ import json
 import shutil
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -25,7 +24,6 @@ from moto.server import ThreadedMotoServer
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
-from tests.nodes import Cluster
 from tests.one_ray import OneRay
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import read_rows
@@ -373,49 +371,6 @@ def test_the_cluster_file_is_one_that_ray_accepts() -> None:
         validate_config({**config, "of_no_meaning": 1})
 
 
-_ANOTHER_VERSION = """
-import json, os, sys
-from ray._private.ray_constants import KV_NAMESPACE_CLUSTER
-from ray._raylet import GcsClient
-from zelo_ray import cli
-told = json.dumps({"ray_version": "2.9.9", "python_version": "3.11.0"}).encode()
-server = GcsClient(address=os.environ["RAY_ADDRESS"])
-server.internal_kv_put(b"CLUSTER_METADATA", told, True, KV_NAMESPACE_CLUSTER)
-sys.exit(cli.main(sys.argv[1:]))
-"""
-"""The command, on a cluster that says of itself that it is of another version."""
-
-
-@pytest.mark.slow
-def test_the_job_runs_under_ray_job_submit_and_a_cluster_of_another_version_is_told_of(
-    tmp_path: Path,
-) -> None:
-    given = ["--submission-id", "job", "--working-dir", str(crash.ROOT), "--"]
-    job = ["python", "jobs/annotate.py", str(SAMPLE), "--out", str(tmp_path / "out")]
-    words = ("annotate", str(SAMPLE), "--out", str(tmp_path / "other"), "--judges", "offline")
-    with Cluster(crash.bare_environment()) as cluster:
-        said = cluster.job("submit", *given, *job, "--judges", "offline")
-        assert cluster.status("job") == "SUCCEEDED", said
-        other = subprocess.run(
-            [sys.executable, "-c", _ANOTHER_VERSION, *words],
-            env={**cluster.environ, "RAY_ADDRESS": cluster.address},
-            cwd=crash.ROOT,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-    assert "documents scored 329 · comparisons 3,948" in said, said
-    assert len(pq.read_table(tmp_path / "out" / "scores.parquet")) == 329
-    assert other.returncode == 1, other.stderr
-    told = other.stderr.splitlines()[-1]
-    where = f"zelo-ray: RAY_ADDRESS={cluster.address}"
-    assert told.startswith(f"{where}: Version mismatch: The cluster was")
-    assert "2.9.9" in told
-    assert told.endswith("Use the cluster's versions here")
-    assert "Traceback" not in other.stderr
-
-
 AMONG_THE_DEAD = """
 from zelo_ray.ray import session
 from zelo_ray.options import AnnotateOptions
@@ -436,15 +391,14 @@ def test_a_node_that_has_just_died_stops_no_run(one_ray: OneRay, tmp_path: Path)
     assert printed == "goes on\n"
 
 
-def test_what_lies_in_batches_is_not_asked_online(tmp_path: Path) -> None:
+def test_what_lies_in_batches_is_not_asked_online(one_ray: OneRay, tmp_path: Path) -> None:
     """A run of another mode would pay for it again."""
     pools, out = tmp_path / "pools.jsonl", tmp_path / "out"
     crash.write_pools(pools, queries=1, documents=4)
     part = BatchPart("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
     Parts(str(out)).keep(part)
-    with crash.fakes(tmp_path, judges=crash.DEFAULT_JUDGES[:1]) as environ:
-        run = crash.annotate(pools, out, environ, "--judges", "openai")
-        status, printed = crash.finish(run)
+    with one_ray.fakes(tmp_path) as environ:
+        status, printed = one_ray.annotate(pools, out, environ, "--judges", "openai")
         assert status == 2, printed
         assert "--mode batch" in printed
         assert crash.journal(tmp_path) == []

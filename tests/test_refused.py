@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash import bare_environment
 from tests.test_session import full_disk
 from zelo_ray import cli
 
@@ -145,13 +146,15 @@ BROKEN = ['{"finished": tr', "[1]", '"x"', "", '{"options": 7}', '{"summary": []
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """Results of annotate, which took no Ray session of this process."""
+def finished(one_ray, tmp_path_factory):
+    """Results of annotate."""
     folder = tmp_path_factory.mktemp("finished")
-    (folder / "pools.jsonl").write_text(json.dumps(POOL) + "\n")
-    words = ["annotate", "pools.jsonl", "--out", "out", "--judges", "offline:bm25"]
-    subprocess.run([sys.executable, "-m", "zelo_ray", *words], cwd=folder, check=True)
-    return folder / "out"
+    pools, out = folder / "pools.jsonl", folder / "out"
+    pools.write_text(json.dumps(POOL) + "\n")
+    judges = ("--judges", "offline:bm25")
+    status, printed = one_ray.annotate(pools, out, bare_environment(), *judges)
+    assert status == 0, printed
+    return out
 
 
 @pytest.mark.ray

@@ -183,11 +183,13 @@ def test_a_cap_holds_in_batches_too(
     print(f"{dict(waves)}, spent ${spent[True]:.6f} of ${cap}\n{printed}")
 
 
-def test_a_judge_of_unknown_price_cannot_be_capped(pools: Path, tmp_path: Path) -> None:
+def test_a_judge_of_unknown_price_cannot_be_capped(
+    one_ray: OneRay, pools: Path, tmp_path: Path
+) -> None:
     with crash.fakes(tmp_path, judges=(OPENAI,)) as environ:
         judge = f"openai:x@{environ['OPENAI_BASE_URL']}"
         flags = ("--judges", OPENAI, judge, "--max-usd", "1")
-        status, printed = crash.finish(crash.annotate(pools, tmp_path / "out", environ, *flags))
+        status, printed = one_ray.annotate(pools, tmp_path / "out", environ, *flags)
     assert status == 2
     assert len(printed.splitlines()) == 1
     assert judge in printed

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.crash import bare_environment
 from zelo_ray import cli
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import COMMANDS, load_options
@@ -236,6 +237,8 @@ def test_a_cap_below_the_price_of_one_call_says_so(pools, capsys, monkeypatch, m
 
 
 @pytest.mark.ray
-def test_a_cap_that_some_judge_keeps_to_is_none_of_these(pools, capsys):
-    words = ("annotate", "pools.jsonl", "--out", "o", "--judges", "offline:bm25")
-    assert cli.main([*words, "--max-usd", "0.0001"]) == 0
+def test_a_cap_that_some_judge_keeps_to_is_none_of_these(pools, one_ray, tmp_path):
+    judged = (tmp_path / "pools.jsonl", tmp_path / "o", bare_environment())
+    flags = ("--judges", "offline:bm25", "--max-usd", "0.0001")
+    status, printed = one_ray.annotate(*judged, *flags)
+    assert status == 0, printed
