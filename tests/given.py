@@ -81,7 +81,7 @@ class Given:
         return run(["label", "--out", out, "--read", "filled.csv", "--person", "ann"])
 
     def _run(self, name: str) -> None:
-        kept = self._kept / name
+        kept = self._kept / ("judged" + "".join(_RUNS[name]))  # one run for all that are alike
         if not kept.exists():
             _pools(self._folder)
             judges = () if "--judges" in _RUNS[name] else ("--judges", "offline")

@@ -170,7 +170,7 @@ def lacking(told: list[str], printed: str) -> list[str]:
     ]
 
 
-FEW = ("README", "index", "how-scores-arise", "tutorial-provider", "label", "fit", "ledger")
+FEW = ("README", "index", "tutorial-provider", "label")
 SLOW = [page for page in PAGES if page.stem not in FEW]
 """Of these one half is run here, and the other by another process: ``test_docs_run_rest.py``."""
 HERE = [

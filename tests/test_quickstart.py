@@ -8,8 +8,7 @@ from nbclient import NotebookClient
 
 from tests.crash import ROOT
 
-pytestmark = pytest.mark.ray
-
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
 CERTAIN = ("scores", "votes", "agreement", "contest", "comparisons")

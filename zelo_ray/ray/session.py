@@ -1,11 +1,14 @@
 """Join a Ray cluster, or start a private Ray, without its noise on the terminal."""
 
+import atexit
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -76,9 +79,10 @@ def _private(options: AskingOptions) -> Iterator[None]:
     """
     with contextlib.ExitStack() as ending:
         try:
-            folder = ending.enter_context(
-                tempfile.TemporaryDirectory(prefix="zelo-", ignore_cleanup_errors=True)
-            )
+            folder = tempfile.mkdtemp(prefix="zelo-")
+            # What a start that failed has begun writes there until Ray ends it, at the exit of this
+            # process: after that, since it is registered first, the folder is removed once more.
+            atexit.register(ending.callback(_remove_folder, folder), folder)
             ending.callback(ray.shutdown)
             os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "75")  # by default 30
             with _ignore_hangups():
@@ -93,6 +97,15 @@ def _private(options: AskingOptions) -> Iterator[None]:
         except Exception as error:
             raise explain_failed_start(error) from error
         yield
+
+
+def _remove_folder(folder: str) -> None:
+    """Remove a folder: again, for some seconds, where a process that is ending writes there."""
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not Path(folder).exists():
+            break
+        time.sleep(0.1)
 
 
 @contextlib.contextmanager
