@@ -131,18 +131,15 @@ def pytest_make_parametrize_id(val, argname):
 def pytest_collection_modifyitems(items):
     """What takes long goes first, so that nothing waits for it in the end."""
     slowest = (
-        "cluster",
-        "spending",
-        "crash",
-        "pipeline",
-        "trials_run",
-        "bakeoff_run",
-        "quickstart",
+        *("docs_run", "docs_run_rest", "cluster", "outputs", "spending", "crash", "quickstart"),
+        *("pipeline", "vllm", "path", "input_outputs", "bakeoff_run", "no_answers", "debate_run"),
+        *("api_run", "batch_crash", "batch_clients", "causes", "caps", "outage", "knobs", "batch"),
     )
     places = {f"test_{name}": place for place, name in enumerate(slowest)}
+    last = len(places)
     items.sort(
         key=lambda item: (
+            places.get(item.path.stem, last),
             item.get_closest_marker("ray") is None,
-            places.get(item.path.stem, len(places)),
         )
     )
