@@ -332,7 +332,7 @@ def test_a_graded_run_of_nothing_has_a_report(tmp_path):
 
 def write_both(out, say=""):
     """Battles put on one scale by a grade of each of two documents of a query."""
-    results = results_of(out, [pool_of((3, 1, 2), f"{say}q{i}") for i in range(2)])
+    results = results_of(out, [pool_of((3, 1, 1), f"{say}q{i}") for i in range(2)])
     write_run(out, results, protocol="zelo+graded")
     scores = pq.read_table(out / "scores.parquet").to_pylist()
     shifts = [(1.0, 0.4), (float("nan"),) * 2]
