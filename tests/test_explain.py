@@ -137,18 +137,6 @@ def test_an_unfinished_bakeoff_is_one_line(tmp_path):
         explain(str(tmp_path), "q1")
 
 
-def test_query_and_document_come_first_and_opponents_with_how_they_begin(out):
-    query, document, score, table = explain(out, "q1", "d0").split("\n\n")[:4]
-    assert query == "query q1\n    how do I reset it?"
-    assert document == "document d0\n    Text 0 [[worth=0]]"
-    assert re.search(r"\nIt beats .* average .* \d+% .*\n", score)
-    head, _, *rows = table.splitlines()
-    assert head.startswith("It was compared with 3 documents: lost 3, won 0.")
-    *numbers, share, difference = rows[0].removesuffix("  Text 3 [[worth=3]]").split()
-    assert numbers == ["1", "d3", "0", "2"]
-    assert re.fullmatch(r"\d+% -0\.\d\d", f"{share} {difference}")
-
-
 def test_a_document_is_shown_as_far_as_judges_saw_it(tmp_path):
     pool = pool_of()
     long = replace(pool.documents[0], content="[[worth=0]] " + "a word " * 99 + "and the end")

@@ -106,12 +106,6 @@ def test_chance_is_each_answer_s_own_where_answers_met_more_or_fewer_others(tmp_
     assert won["data"][1]["x"] == pytest.approx([5 / 12, 4 / 9, 5 / 12])
 
 
-def test_the_least_certain_of_few_queries_are_shown_once(tmp_path):
-    page = write_contests(tmp_path)
-    assert page.table("uncertain")[0] == ["query", "mean standard error", "judges agree on"]
-    assert page.words("uncertain").count("judges agree on") == 1
-
-
 def test_where_ids_are_of_one_query_there_is_no_ranking_of_them(tmp_path):
     told = [(q, "j1", 0, [f"{q}{name}" for name in "ab"], "k") for q in ("q0", "q1")]
     page = write_contests(tmp_path, told=told, repeats=1)
