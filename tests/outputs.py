@@ -3,6 +3,8 @@
     python -m tests.outputs            # record them anew in tests/golden/outputs.tar.xz
     python -m tests.outputs FOLDER     # write them to a folder, to be compared by eye
 
+Beside the page of a report stand the values that it shows: see `tests.report_values`.
+
 Judges are servers on loopback that know the grades of the sample and err by the words of a prompt
 alone. So the same code gives the same outputs on any machine, but for the last digits of floats.
 """
@@ -22,10 +24,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from tests import crash, given
 from tests.one_ray import OneRay
+from tests.report_values import NUMBER, report_lines
+from zelo_ray.commands.report import RECORDS, REPORTS
 
 RECORD = Path(__file__).parent / "golden" / "outputs.tar.xz"
 PRINTED = "printed.txt"
@@ -35,6 +40,7 @@ _JUDGES = ("--judges", _OPENAI, _CLAUDE)
 _POOLS = ("--pools", "pools.jsonl")
 _ARMS = ("--rerankers", "original", "bm25", "likelihood")
 _RUNS = ("--runs", "runs/a.run", "runs/b.run")
+_DOZEN = [f"dozen/{number:02}.run" for number in range(12)]
 _JUDGED = {  # by the directory of the results, what `annotate` is told
     "zelo": ("--votes", "all"),
     "lean": ("--protocol", "lean"),
@@ -49,6 +55,7 @@ _AGREE = {
     "agree-grades": ("graded", "offline", "--human", "people.qrels", *_POOLS, *_RUNS),
     "agree-votes": ("zelo", "--human", "votes.jsonl"),
     "agree-answers": ("samre", "baseline-strong", "--human", "votes.jsonl"),
+    "agree-without-people": ("graded", "offline", *_POOLS, *_RUNS),
 }
 _CONVERTED = {
     "qrels": ("graded", "--grades", "--out", "graded.qrels"),
@@ -73,11 +80,19 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         *("annotate", "pools.jsonl", *_JUDGES, *_JUDGED["graded"]),
         *("--document-tokens", "20"),
     ),
+    "graded-beside-people": (
+        *("annotate", "pools.jsonl", *_JUDGES, *_JUDGED["graded"], "--ledger", "graded"),
+        *("--human", "people.qrels"),
+    ),
     **{f"explain-{out}": ("explain", out, "--query", "q1") for out in _JUDGED},
+    **{f"explain-{out}-d2": ("explain", out, "--query", "q1", "--doc", "d2") for out in _JUDGED},
     "contest": (
         *("bakeoff", "--truth", "graded", *_POOLS, *_ARMS, f"listwise:{_OPENAI}"),
         *(f"pointwise:{_CLAUDE}", *_RUNS, "--baseline", "original"),
     ),
+    "contest-of-one": ("bakeoff", "--truth", "graded", *_POOLS, "--runs", "runs/a.run"),
+    "contest-of-a-dozen": ("bakeoff", "--truth", "graded", *_POOLS, "--runs", *_DOZEN),
+    "contest-by-scores": ("bakeoff", "--truth", "zelo", *_POOLS, *_RUNS),
     "labels": ("label", "--contest", "contest", *_POOLS, "--labels", "60"),
     "corrected": ("bakeoff", "--truth", "graded", *_POOLS, *_ARMS, "--human", "labels"),
     **{out: ("agree", *words) for out, words in _AGREE.items()},
@@ -117,7 +132,6 @@ _OF_ONE_RUN = {
 }
 """The same in texts."""
 _LEDGER = ("replies", "batches", "exposure")
-_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 _QUERIES, _DOCUMENTS = 12, 6
 
 
@@ -135,7 +149,8 @@ def run_all(folder: Path) -> Iterator[tuple[str, int, str]]:
             no_limits = {k: v for k, v in servers.items() if k != "ZELO_RAY_LIMITS"} | _ENVIRON
             limits = no_limits | crash.limits(_JUDGES[1:])
             inputs = given.Given(work, lambda *words: None)
-            inputs.make("runs/*.run", "outputs")
+            inputs.make("pools.jsonl runs/*.run", "outputs")
+            _write_dozen(work)
             for name, command in COMMANDS.items():
                 has_out = command[0] in _WITHOUT_OUT or "--out" in command
                 words = [*command] if has_out else [*command, "--out", name]
@@ -146,8 +161,27 @@ def run_all(folder: Path) -> Iterator[tuple[str, int, str]]:
                 yield name, status, _of_any_run(printed, work)
 
 
+def _write_dozen(work: Path) -> None:
+    """Write runs of the pools, each with another order; the first has documents nobody judged."""
+    pools = [json.loads(line) for line in (work / "pools.jsonl").read_text().splitlines()]
+    for number, name in enumerate(_DOZEN):
+        rows = list[str]()
+        for pool in pools:
+            ids = [document["id"] for document in pool["documents"]]
+            turned = ids[number % len(ids) :] + ids[: number % len(ids)]
+            order = turned[::-1] if number < len(ids) else turned
+            order = [order[0], "unjudged", *order[1:]] if number == 0 else order
+            place = f"{pool['query']['id']} Q0"
+            rows += [f"{place} {doc} 1 {-n} {Path(name).stem}\n" for n, doc in enumerate(order)]
+        (work / name).parent.mkdir(exist_ok=True)
+        (work / name).write_text("".join(rows))
+
+
 def read_outputs(work: Path) -> Iterator[tuple[str, str]]:
-    """Yield the path of each file of results below a folder, and its content as text."""
+    """Yield the path of each file of results below a folder, and its content as text.
+
+    Beside each report stand its values.
+    """
     for file in sorted(work.rglob("*")):
         path = file.relative_to(work)
         if not file.is_file() or path.parts[0] == "data" or path.parts[-1].startswith("."):
@@ -156,6 +190,16 @@ def read_outputs(work: Path) -> Iterator[tuple[str, str]]:
             continue
         if reader := _READERS.get(file.suffix):
             yield str(path), _of_any_run(reader(file), work)
+        if file.name == "report.html":
+            values = _of_any_run(read_values(file.parent), work)
+            yield str(path.with_suffix(".values.jsonl")), values
+
+
+def read_values(folder: Path) -> str:
+    """Return the values of the report on a run, a row of a table a line."""
+    record = next(folder / name for name in RECORDS if (folder / name).exists())
+    kind = REPORTS[json.loads(record.read_text())["kind"]]
+    return _lines(report_lines(kind.read(str(folder), shown=folder.name)))
 
 
 def _of_any_run(text: str, work: Path) -> str:
@@ -223,25 +267,32 @@ def _stable(value: Any) -> Any:
 
 
 def _lines(rows: Any) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+    return "".join(json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def is_shown(name: str) -> bool:
-    """Tell whether an output is for a person to read, who looks for figures and not for bytes."""
-    return name.endswith((PRINTED, ".html.txt"))
+    """Tell whether an output is for a person to read, who looks for figures and not for bytes.
+
+    What explains a score is not: its words are the result.
+    """
+    return name.endswith((PRINTED, ".html.txt")) and not name.startswith("explain-")
 
 
 def numbers_in(text: str) -> Counter[str]:
     """Count the numbers that a text shows."""
-    return Counter(_NUMBER.findall(text))
+    return Counter(NUMBER.findall(text))
 
 
 def is_same(recorded: str, now: str) -> bool:
     """Tell whether two texts are the same but for the last digits of their numbers."""
     if recorded == now:
         return True
-    texts = [_NUMBER.split(text) for text in (recorded, now)]
-    numbers = [_NUMBER.findall(text) for text in (recorded, now)]
+    texts = [NUMBER.split(text) for text in (recorded, now)]
+    numbers = [NUMBER.findall(text) for text in (recorded, now)]
     return texts[0] == texts[1] and all(
         a == b or isclose(_value(a), _value(b), rel_tol=1e-6, abs_tol=1e-9)
         for a, b in zip(*numbers, strict=True)
@@ -266,9 +317,9 @@ def write_outputs(folder: Path) -> None:
             file.write_text(text)
 
 
-def read_record() -> dict[str, str]:
+def read_record(record: Path = RECORD) -> dict[str, str]:
     """Return what was recorded, by its name."""
-    with tarfile.open(RECORD) as archive:
+    with tarfile.open(record) as archive:
         return {
             member.name: archive.extractfile(member).read().decode()
             for member in archive
@@ -276,16 +327,21 @@ def read_record() -> dict[str, str]:
         }
 
 
+def write_record(folder: Path, record: Path = RECORD) -> None:
+    """Record the files of a folder."""
+    with tarfile.open(record, "w:xz") as archive:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                data, member = file.read_bytes(), tarfile.TarInfo(str(file.relative_to(folder)))
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+
+
 def _record() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "outputs"
         write_outputs(folder)
-        with tarfile.open(RECORD, "w:xz") as archive:
-            for file in sorted(folder.rglob("*")):
-                if file.is_file():
-                    data, member = file.read_bytes(), tarfile.TarInfo(str(file.relative_to(folder)))
-                    member.size = len(data)
-                    archive.addfile(member, io.BytesIO(data))
+        write_record(folder)
 
 
 if __name__ == "__main__":

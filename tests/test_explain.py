@@ -21,8 +21,6 @@ from zelo_ray.formats.run_record import record_start
 from zelo_ray.formats.tables import Rejected, table_of
 from zelo_ray.records import Failure, Grade, Rater, Score, Vote
 
-DIFFER = "in this order; the orders differ, so a tie"
-
 
 @pytest.fixture
 def out(tmp_path):
@@ -37,27 +35,6 @@ def out(tmp_path):
     return str(tmp_path)
 
 
-def judged(out, *asked):
-    """The paragraphs on scores and judgments: without texts, tables and what scores mean."""
-    others = ("query ", "document ", "It was compared", "A score", "Neighbours")
-    first, *rest = (p for p in explain(str(out), *asked).split("\n\n") if not p.startswith(others))
-    said = [line for line in first.split("\n") if not line.startswith((" ", "It beats", "A score"))]
-    return ["\n".join(said), *rest]
-
-
-def test_a_score_is_explained_by_its_battles_the_hardest_opponent_first(out):
-    headline, *battles = judged(out, "q1", "d1")
-    assert re.match(r"d1: score -\d\.\d\d ± \d\.\d\d, ", headline.strip())
-    assert re.search(r", about people ± \d\.\d\d, rank 3 of 4, ", headline)
-    assert headline.strip().endswith(" 5 comparisons")
-    opponents = [re.match(r"against (\w+) \(score [-+]\d\.\d\d, rank \d\)", b) for b in battles[:3]]
-    assert [found[1] for found in opponents] == ["d3", "d2", "d0"]
-    assert battles[0].count("lost -0.20") == 2
-    assert battles[2].count("won  +0.10") == 1
-    assert "anthropic:two on d0 and d1" in battles[3]
-    assert battles[3].endswith(": refused (because)")
-
-
 def test_what_judges_were_told_and_shown_of_the_query_stands_above(tmp_path):
     pool = replace(pool_of(), about={"narrative": "Rules for wards.", "note": "not shown"})
     told = {"instructions": "A nurse can act on it.", "show_query": ("narrative",)}
@@ -67,27 +44,11 @@ def test_what_judges_were_told_and_shown_of_the_query_stands_above(tmp_path):
     assert words.splitlines()[1:] == ["    A nurse can act on it."]
 
 
-def test_each_vote_says_which_document_the_judge_saw_as_which(out):
-    """So that what its reasoning calls A can be found."""
-    seen = re.findall(
-        r" (\w+) as A, (\w+) as B\n +([\d.]+) or ([\d.]+)",
-        explain(out, "q1", "d2"),
-    )
-    assert len(seen) == 6
-    for first, second, worth_first, worth_second in seen:
-        assert (float(first[1:]), float(second[1:])) == (float(worth_first), float(worth_second))
-    assert len({first == "d2" for first, *_ in seen}) == 2
-
-
-def test_a_tie_is_called_a_tie(tmp_path):
-    results_of(tmp_path, [pool_of((1, 1))])
-    assert explain(str(tmp_path), "q1", "d0").count("tied +0.00") == 2
-
-
 @pytest.mark.parametrize(
     ("query", "doc", "says"),
     [
         ("q7", "d1", "no judgments of a query 'q7'"),
+        ("q7", None, "no judgments of a query 'q7'"),
         ("q1", "d9", "has no judged document 'd9'; it has d3, d2, d1, d0"),
         ("alone", "d0", "no judgments of a query 'alone'"),
     ],
@@ -117,124 +78,6 @@ def test_a_document_of_which_nothing_came_back_is_explained_by_its_failures(tmp_
 
     results_of(tmp_path, [pool_of()], say)
     assert "filtered (because)" in explain(str(tmp_path), "q1", "d0")
-
-
-def test_contests_are_told_in_order_with_the_king_after_each(tmp_path):
-    write_contests(tmp_path)
-    headline, won, *tournaments = judged(tmp_path, "q0", "c")
-    assert headline.startswith("c: score +1.00 ± 0.50, rank 1 of 3, ")
-    assert headline.endswith(" 3 contests")
-    assert won == "it won 1 of 4 tournaments with a winner"
-    assert tournaments[0].splitlines() == [
-        "tournament of j1, repeat 1, won by a",
-        "  round 2  lost against a  confidence 0.75, shown as Answer 1; then king: a",
-        "        in short 2",
-        "        because",
-    ]
-    assert [line for line in tournaments[1].splitlines() if not line.startswith("   ")] == [
-        "tournament of j1, repeat 2, won by it",
-        "  round 1  won  against b  confidence 0.75, shown as Answer 2; then king: c",
-        "  round 2  tied against a, as king  confidence 0.75, shown as Answer 2; then king: c",
-    ]
-    assert len(tournaments) == 4
-
-
-def test_a_tournament_that_failed_says_so_with_the_failure(tmp_path):
-    write_contests(tmp_path)
-    text = explain(str(tmp_path), "q1", "a")
-    assert "tournament of j2, repeat 1, which did not end" in text
-    assert "no judgment from j2 on a and c: refused (no)" in text
-
-
-def test_a_tournament_of_the_panel_names_who_said_what(tmp_path):
-    told = [("q0", judge, 0, "abc", "kk") for judge in ("j1", "j2")]
-    write_contests(tmp_path, told=told, decide="panel", repeats=1)
-    head, *lines = judged(tmp_path, "q0", "b")[2].splitlines()
-    assert head == "tournament of the panel, won by a"
-    assert [line for line in lines if "round" in line] == [
-        f"  round 1  lost against a  {judge}, confidence 0.75, shown as Answer 2; then king: a"
-        for judge in ("j1", "j2")
-    ]
-
-
-def test_debates_are_told_round_by_round_from_the_document_s_side(tmp_path):
-    write_verdicts(tmp_path)
-    headline, debates = judged(tmp_path, "q0", "b")
-    assert headline.startswith("b: score +0.50 ± 0.50, rank 1 of 2, ")
-    assert headline.endswith(" 3 verdicts")
-    assert debates.splitlines()[:14] == [
-        "against a (score -0.50, rank 2)",
-        f"  lost 80 to 89 {DIFFER}  j1 by samre, shown as Answer 2",
-        "    round 1: 80 to 90",
-        "        for: for B 1",
-        "        against: for A 1",
-        "        feedback: do better 1",
-        "        because 1",
-        "    round 2: 80 to 88",
-        "        for: for B 2",
-        "        against: for A 2",
-        "        feedback: do better 2",
-        "        because 2",
-        f"  won  85 to 79 {DIFFER}  j1 by samre, shown as Answer 1",
-        "    round 1: 80 to 70",
-    ]
-    assert "  won  71 to 70  j2 by samre, shown as Answer 1" in debates
-
-
-def test_without_a_document_the_course_of_every_tournament_is_told(tmp_path):
-    write_contests(tmp_path)
-    scores, won, *tournaments = judged(tmp_path, "q1")
-    assert [line.split(":")[0] for line in scores.splitlines()] == ["c", "a", "b"]
-    assert won == "c won 2 of 2 tournaments with a winner"
-    assert tournaments[1].splitlines() == [
-        "tournament of j1, repeat 2, won by c",
-        "  round 1  king b against c: c won  confidence 0.75, b shown first; then king: c",
-        "        in short 1",
-        "  round 2  king c against a: c won  confidence 0.75, a shown first; then king: c",
-        "        in short 2",
-    ]
-    assert tournaments[2].splitlines()[0] == "tournament of j2, repeat 1, which did not end"
-    assert tournaments[3:] == [
-        "no judgment from j2 on a and c: refused (no)",
-        "no judgment from j2 on b and c: refused (no)",
-    ]
-
-
-def test_without_a_document_a_tournament_of_the_panel_is_one(tmp_path):
-    told = [("q0", judge, 0, "abc", "kt") for judge in ("j1", "j2")]
-    write_contests(tmp_path, told=told, decide="panel", repeats=1)
-    head, *lines = judged(tmp_path, "q0")[2].splitlines()
-    assert head == "tournament of the panel, won by a"
-    assert [line.strip() for line in lines if "round" in line] == [
-        f"round {n}  king a against {other}  {judge}, confidence 0.75, {first} shown first; "
-        "then king: a"
-        for n, other, first in ((1, "b: a won", "a"), (2, "c: a tie", "c"))
-        for judge in ("j1", "j2")
-    ]
-
-
-def test_without_a_document_all_verdicts_are_told(tmp_path):
-    write_verdicts(tmp_path)
-    scores, pair = judged(tmp_path, "q0")
-    assert [line.split(":")[0] for line in scores.splitlines()] == ["b", "a"]
-    assert pair.splitlines() == [
-        "a against b",
-        f"  a won, 89 to 80 {DIFFER}  j1 by samre, a shown first",
-        "        round by round: 90 to 80, 88 to 80",
-        f"  b won, 79 to 85 {DIFFER}  j1 by samre, b shown first",
-        "        round by round: 70 to 80, 88 to 90",
-        "  b won, 60 to 71  j2 by samre, a shown first",
-        "  b won, 70 to 71  j2 by samre, b shown first",
-    ]
-
-
-def test_without_a_document_votes_are_a_ranking_of_a_line_each(out):
-    ranking, failure = judged(out, "q1")
-    assert [line.split(":")[0] for line in ranking.splitlines()] == ["d3", "d2", "d1", "d0"]
-    assert "anthropic:two on d0 and d1" in failure
-    assert failure.endswith(": refused (because)")
-    with pytest.raises(NothingToExplain, match="no judgments of a query 'q7'"):
-        explain(out, "q7")
 
 
 def test_a_failure_in_both_orders_is_one_line(tmp_path):
@@ -292,18 +135,6 @@ def test_an_unfinished_bakeoff_is_one_line(tmp_path):
     record_start(str(tmp_path), "run.json", {"kind": "bakeoff", "options": {}})
     with pytest.raises(NothingToExplain, match=r"is not finished; run the same command again$"):
         explain(str(tmp_path), "q1")
-
-
-def test_query_and_document_come_first_and_opponents_with_how_they_begin(out):
-    query, document, score, table = explain(out, "q1", "d0").split("\n\n")[:4]
-    assert query == "query q1\n    how do I reset it?"
-    assert document == "document d0\n    Text 0 [[worth=0]]"
-    assert re.search(r"\nIt beats .* average .* \d+% .*\n", score)
-    head, _, *rows = table.splitlines()
-    assert head.startswith("It was compared with 3 documents: lost 3, won 0.")
-    *numbers, share, difference = rows[0].removesuffix("  Text 3 [[worth=3]]").split()
-    assert numbers == ["1", "d3", "0", "2"]
-    assert re.fullmatch(r"\d+% -0\.\d\d", f"{share} {difference}")
 
 
 def test_a_document_is_shown_as_far_as_judges_saw_it(tmp_path):

@@ -1,7 +1,8 @@
-"""Outputs of every command are as recorded: tables cell by cell, what is shown by its figures.
+"""Outputs of every command are as recorded: tables and reports by cell, texts by figure.
 
-Where they change on purpose, ``python -m tests.outputs`` records them anew. What a person reads may
-change its words and its order, but no figure may go unnoticed.
+Where they change on purpose, ``python -m tests.outputs`` records them anew. A sentence may change
+its words; sections, columns, rows, charts and warnings are held in their order, with their names.
+What explains a score is text by nature, and is held to the word.
 """
 
 import pytest
@@ -25,7 +26,7 @@ def test_the_same_files_are_written(now):
 
 
 @pytest.mark.parametrize("name", [name for name in RECORD if not outputs.is_shown(name)])
-def test_a_table_is_as_it_was_recorded(now, name):
+def test_a_table_or_a_report_is_as_it_was_recorded(now, name):
     if not outputs.is_same(RECORD[name], now[name]):
         assert now[name].splitlines() == RECORD[name].splitlines()
 

@@ -22,7 +22,6 @@ from tests.builders import (
     write_run,
 )
 from zelo_ray.cli import main
-from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.annotate.report.vote_counts import COLUMNS, count_votes
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.ledger import read_rows
@@ -194,59 +193,6 @@ def test_the_page_needs_no_network(tmp_path):
     [policy] = [value for _, value in page.attributes if value and "default-src" in value]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe-eval" not in policy
-
-
-def test_queries_failures_and_what_was_not_scored_are_there(tmp_path):
-    def say(request):
-        return "refused" if request.judge.provider == "openai" else None
-
-    pools = [evil_pool(), Pool("small", "one candidate", (Document("d1", "x"),))]
-    page = report(tmp_path, pools, say=say)
-    text = page.words()
-    assert "Relevance scores of 2 queries" in text
-    tiles = dict(ANNOTATE_REPORT.read(str(tmp_path)).tiles)
-    assert (tiles["documents scored"], tiles["comparisons"]) == ("3 of 4", "3")
-    assert tiles["failed requests"] == "3"
-    assert "of the 2 documents that a comparison takes" in page.words("unscored")
-    assert [row[2:4] for row in page.table("requests")[1:]] == [["openai:one", "refused"]] * 3
-    assert page.table("failures")[1][0] == "3"
-    assert page.packed[1, "documents"] == [["d1", "x", None, None, None, 0]]
-    head, *rows = page.table("judges")
-    by_judge = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
-    assert (by_judge["anthropic:two"]["votes"], by_judge["openai:one"]["refused"]) == ("3", "3")
-    assert by_judge[f"openai:{EVIL}"]["per 1,000"] == "$166.67"
-
-
-def test_documents_stand_in_input_order_with_their_scores_and_votes(tmp_path):
-    page = report(tmp_path, [pool_of((1, 3, 2, 0))], document_limit=3)
-    documents = page.packed[0, "documents"]
-    assert [(doc_id, rank) for doc_id, _, _, _, rank, *_ in documents] == [
-        *(("d0", 3), ("d1", 1), ("d2", 2), ("d3", None))
-    ]
-    packed = page.packed[0, "votes"]
-    assert sorted(packed["judges"]) == ["anthropic:two", "openai:one"]
-    expected = [
-        (vote["doc_id_a"], vote["doc_id_b"], vote["judge"], vote["preference"], vote["swapped"])
-        for vote in pq.read_table(tmp_path / "votes.parquet").to_pylist()
-    ]
-    assert expected == [
-        (f"d{a}", f"d{b}", packed["judges"][judge], preference, bool(swapped))
-        for a, b, judge, preference, swapped, _ in packed["votes"]
-    ]
-    assert " or " in packed["votes"][0][5]
-
-
-def test_a_query_whose_scores_are_all_equal_has_a_page(tmp_path):
-    documents = (Document("d0", "[[worth=1]]"), Document("d1", "[[worth=1]]"))
-    page = report(tmp_path, [Pool("q", "query", documents)])
-    assert [document[2] for document in page.packed[0, "documents"]] == [0, 0]
-    assert "scores" in page.sections
-
-
-def test_a_run_of_nothing_has_a_report(tmp_path):
-    page = report(tmp_path, [])
-    assert "Relevance scores of 0 queries" in page.words()
-    assert set(page.sections) == {"", "judges", "queries"}
 
 
 def test_of_many_queries_those_to_look_at_and_some_by_chance_are_listed(tmp_path, monkeypatch):

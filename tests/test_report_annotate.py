@@ -29,18 +29,6 @@ def text_of_report(report, width):
     return render_text(render_lines(report, width, with_warnings=False), width)
 
 
-def test_answers_are_ranked_by_tournaments_beside_chance(tmp_path):
-    write_contests(tmp_path)
-    report = report_of(tmp_path)
-    assert named(report) == ["winners", "tournaments", "judges", "failures"]
-    rows = report.table("winners").rows
-    assert [row[0].text for row in rows] == ["c", "a", "b"]
-    won = rows[0][1]
-    assert (won.value, won.low, won.high) == pytest.approx((0.625, 0.14, 0.94), abs=0.01)
-    assert rows[-1][1].low == 0, "no share is below 0"
-    assert [row[3] for row in rows] == ["2"] * 3
-
-
 def test_a_tie_is_half_a_pair_won(tmp_path):
     write_verdicts(tmp_path)
     report = report_of(tmp_path, {"sweeps": 3})
@@ -122,16 +110,3 @@ def test_what_the_terminal_shows_reads_no_votes_and_no_scores(tmp_path):
     assert named(report) == ["judges"]
     counts = {row[0].text: row[1] for row in report.table("judges").rows}
     assert [counts[name] for name in sorted(summary.judgments_by_judge)] == ["6", "6"]
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_terminal_text_is_short_and_fits(tmp_path, width):
-    write_run(tmp_path, results_of(tmp_path, [pool_of()]))
-    lines = text_of_report(report_of(tmp_path), width).split("\n")
-    shown = [line for line in lines if not line.startswith("results: ")]
-    assert len(shown) <= 13
-    assert max(map(len, shown)) <= width
-    assert lines[0] == "Relevance scores of 1 query"
-    documents, comparisons, error, *_ = lines[1].split(" · ")
-    assert (documents, comparisons) == ("documents scored 4", "comparisons 12")
-    assert error.startswith("standard error ")

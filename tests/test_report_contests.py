@@ -97,43 +97,6 @@ def test_a_contest_is_a_vote_for_left_or_right():
     assert [contest.preference for contest in contests] == [-1, 1, 0]
 
 
-def test_a_page_of_tournaments_speaks_of_contests_alone(tmp_path):
-    page = write_contests(tmp_path)
-    assert list(page.sections) == [
-        *("", "winners", "tournaments", "judges", "failures", "panel", "agreement"),
-        *("uncertain", "requests", "queries"),
-    ]
-    text = page.words()
-    for word in ("vote", "battle", "cycle", "Relevance scores"):
-        assert word not in text
-    assert "contests13" in text, "the tile"
-    assert "6 of 8 tournaments finished" in text
-    assert "the first king won 33% of them" in text
-    for word in ("order random", "decide each", "repeats 2", "seed 0"):
-        assert word in text
-    assert page.table("judges")[0][:3] == ["judge", "contests", "refused"]
-    assert [row[:3] for row in page.table("judges")[1:]] == [["j1", "8", "0"], ["j2", "5", "2"]]
-
-
-def test_the_charts_of_tournaments_show_what_was_counted(tmp_path):
-    page = write_contests(tmp_path)
-    [[_, won]] = page.chart("winners", 0)
-    assert won["data"][0]["x"] == [0.625, 0.375, 0.0]
-    assert won["layout"]["yaxis"]["ticktext"] == [f"{name} (2 queries)" for name in "cab"]
-    assert won["layout"]["shapes"][0]["x0"] == pytest.approx(1 / 3)
-    [[_, places]] = page.chart("tournaments", 0)
-    assert places["data"][0]["x"] == pytest.approx([1 / 3] * 3)
-    assert places["data"][1]["x"] == pytest.approx([1 / 3] * 3)
-    [[_, agree]] = page.chart("tournaments", 1)
-    heat = agree["data"][0]
-    assert heat["zmax"] - heat["zmid"] == pytest.approx(heat["zmid"] - heat["zmin"])
-    assert heat["zmid"] == pytest.approx(1 / 3), "chance"
-    assert heat["z"] == [[None, 0.5], [0.5, None]]
-    _, one, two = page.table("tournaments")
-    assert one == ["j1", "4", "4", "25.0%", "33.3%", "50.0%"]
-    assert two == ["j2", "4", "2", "50.0%", "33.3%", "100.0%"]
-
-
 def test_chance_is_each_answer_s_own_where_answers_met_more_or_fewer_others(tmp_path):
     told = [("q0", "j1", 0, "ab", "k"), ("q1", "j1", 0, "abc", "kk"), ("q2", "j1", 0, "bc", "k")]
     [[_, won]] = write_contests(tmp_path, told=told, repeats=1).chart("winners", 0)
@@ -143,34 +106,12 @@ def test_chance_is_each_answer_s_own_where_answers_met_more_or_fewer_others(tmp_
     assert won["data"][1]["x"] == pytest.approx([5 / 12, 4 / 9, 5 / 12])
 
 
-def test_the_least_certain_of_few_queries_are_shown_once(tmp_path):
-    page = write_contests(tmp_path)
-    assert page.table("uncertain")[0] == ["query", "mean standard error", "judges agree on"]
-    assert page.words("uncertain").count("judges agree on") == 1
-
-
 def test_where_ids_are_of_one_query_there_is_no_ranking_of_them(tmp_path):
     told = [(q, "j1", 0, [f"{q}{name}" for name in "ab"], "k") for q in ("q0", "q1")]
     page = write_contests(tmp_path, told=told, repeats=1)
     assert "winners" not in page.sections
     assert page.table("tournaments")[0][-1] == "by chance"
     assert len(page.charts["tournaments"]) == 1
-
-
-def test_contests_open_as_comparisons_with_all_that_was_said(tmp_path):
-    page = write_contests(tmp_path)
-    assert "won by a (3 of 4)" in page.words("queries")
-    assert "A click on a document shows its contests" in page.words("queries")
-    packed = page.packed[0, "votes"]
-    docs = [document[0] for document in page.packed[0, "documents"]]
-    a, b, judge, preference, swapped, words = packed["votes"][3]
-    assert (docs[a], docs[b], packed["judges"][judge]) == ("c", "a", "j1")
-    assert (preference, swapped) == (0, 1)
-    place, *said = words.split("\n\n")
-    assert "Contest 2 of tournament 2" in place
-    assert "confidence 0.75" in place
-    assert "King after it: c." in place
-    assert said == ["in short 2", "because"]
 
 
 def test_a_run_whose_tournaments_all_failed_has_a_page(tmp_path):
@@ -208,55 +149,27 @@ def test_a_flipped_verdict_still_tells_what_each_order_said():
     assert [verdict.preference for verdict in verdicts] == [0, 0, 1, 1, 0, 0]
 
 
-def test_a_page_of_debates_speaks_of_verdicts_alone(tmp_path):
-    page = write_verdicts(tmp_path)
-    assert list(page.sections) == [
-        *("", "winners", "verdicts", "judges", "panel", "agreement", "uncertain", "queries")
-    ]
-    text = page.words()
-    for word in ("vote", "battle", "contest", "Relevance scores"):
-        assert word not in text
-    assert "3 pairs judged, 2 ties, 1 of them" in text
-    assert "the two orders differ (1 reversed, " in text
-    assert "0 a tie in one order)" in text
-    assert "cycles 4, seed 0, both orders" in text
-    assert "rounds None" not in text
-    assert "3 planned requests were not needed in the end." in page.words("judges")
-    _, one, two = page.table("verdicts")
-    assert one == ["j1", "2", "0.0%", "0.0%", "100.0%", "50.0%", "0.0%", "2.00", "samre"]
-    assert two == ["j2", "1", "0.0%", "100.0%", "0.0%", "0.0%", "0.0%", "1.00", "samre"]
-    assert [name for name, _ in page.chart("verdicts", 0)] == ["all judges", "j1", "j2"]
-    gaps = dict(page.chart("verdicts", 0))["all judges"]["data"][0]
-    assert sum(gaps["y"]) == 6
-    [[_, first]] = page.chart("agreement", 1)
-    assert first["data"][0]["x"] == [0.75, 0.5]
-
-
-def test_debates_open_with_every_round(tmp_path):
-    packed = write_verdicts(tmp_path).packed[0, "votes"]
-    _, second, *_ = packed["votes"]
-    assert (second[3], second[4]) == (0, 1)
-    outcome, *rounds = second[5].split("\n\n")
-    mean, winner = outcome.split("\n")
-    assert "85 for Answer 1, 79 for Answer 2" in mean
-    assert "In this order Answer 1 won" in winner
-    assert "it is a tie" in winner
-    assert len(rounds) == 2
-    for number, (text, points) in enumerate(zip(rounds, ((80, 70), (90, 88)), strict=True), 1):
-        assert text.split("\n") == [
-            f"Round {number}: {points[0]} for Answer 1, {points[1]} for Answer 2.",
-            *(f"For Answer 1: for B {number}", f"For Answer 2: for A {number}"),
-            *(f"Feedback: do better {number}", f"because {number}"),
-        ]
-
-
-def test_a_method_without_rounds_and_orders_says_nothing_of_them(tmp_path):
-    told = [("q0", "a", "b", "j1", ((95, 87),), False)]
-    page = write_verdicts(tmp_path, told=told, both_orders=False)
-    assert "reversed" not in page.table("verdicts")[0]
-    assert "differ (" not in page.words()
-    assert "Turned round" not in page.words("verdicts")
-    assert len(page.charts["verdicts"]) == 1, "ids are of one query"
+@pytest.mark.parametrize(
+    ("write", "made", "others"),
+    [
+        (
+            write_contests,
+            ("order random", "decide each", "repeats 2", "seed 0"),
+            ("vote", "battle", "cycle", "Relevance scores"),
+        ),
+        (
+            write_verdicts,
+            ("cycles 4, seed 0, both orders",),
+            ("vote", "battle", "contest", "Relevance scores", "rounds None"),
+        ),
+    ],
+)
+def test_a_page_speaks_of_its_own_judgments_and_says_how_they_were_made(
+    tmp_path, write, made, others
+):
+    text = write(tmp_path).words()
+    assert [word for word in made if word not in text] == []
+    assert [word for word in others if word in text] == []
 
 
 @pytest.mark.parametrize("write", [write_contests, write_verdicts])
