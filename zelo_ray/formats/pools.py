@@ -285,6 +285,15 @@ def session_in(raw: bytes) -> str:
     return _session(*sessions)
 
 
+def query_in(raw: bytes) -> tuple[str, str]:
+    """Return the id and the text of the query of a line that may be invalid; "" if it has none."""
+    try:
+        query = orjson.loads(raw)["query"]
+        return str(query.get("id") or ""), str(query.get("query") or "")
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return "", ""
+
+
 def _session(*told: object) -> str:
     return next((str(id_) for id_ in told if isinstance(id_, str | int)), "")
 
