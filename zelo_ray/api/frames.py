@@ -25,6 +25,7 @@ from zelo_ray.formats.own_query import drop_own_queries
 from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.probe import is_wide
 from zelo_ray.formats.shown_fields import ShownFields
+from zelo_ray.formats.tables import table_of_rows
 from zelo_ray.records import Pool
 
 _IDS = ("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge")
@@ -70,10 +71,8 @@ def nested_table(nested: Mapping[str, Mapping[str, float]], value: str) -> pa.Ta
         for id_ in (query_id, *documents):
             refuse_lossy_id(f"query {query_id}", "the id", id_)
     rows = [(str(q), str(d), float(n)) for q, numbers in nested.items() for d, n in numbers.items()]
-    columns = zip(*rows, strict=True) if rows else [(), (), ()]
-    types = (pa.string(), pa.string(), pa.float64())
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-    return pa.table(dict(zip(("query_id", "doc_id", value), arrays, strict=True)))
+    columns = [("query_id", pa.string()), ("doc_id", pa.string()), (value, pa.float64())]
+    return table_of_rows(rows, pa.schema(columns))
 
 
 def is_nested(value: object) -> bool:

@@ -20,7 +20,7 @@ from zelo_ray.formats.judgments.grades import (
 from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.probe import FileProbe, probe, short_run_error
 from zelo_ray.formats.run_record import refuse_unfinished
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.tables import schema_of, table_of_rows
 from zelo_ray.formats.typed_columns import Place, read_columns
 from zelo_ray.options.places import split_name
 from zelo_ray.records import Ranked
@@ -72,9 +72,7 @@ def _read(url: str, columns: Mapping[str, str], *, ranks: bool) -> Iterable[tupl
     source, schema = probe(url), schema_of(Ranked)
     if has_scored_documents(source):
         rows = [row[:3] for row in scored_documents(source, columns, as_run=True)]
-        cells = zip(*rows, strict=True) if rows else [()] * len(schema)
-        arrays = [pa.array(column, of) for column, of in zip(cells, schema.types, strict=True)]
-        return [(file_stem(url), _checked(url, pa.table(arrays, schema=schema)))]
+        return [(file_stem(url), _checked(url, table_of_rows(rows, schema)))]
     if source.kind == "short run":
         raise short_run_error(source)
     if source.form in ("text", "broken") and source.kind != "topics":

@@ -1,8 +1,7 @@
 """Read people's labels: a directory of ``zelo-ray label``, or a file from anywhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from zelo_ray.formats.judgments.grades import (
 )
 from zelo_ray.formats.probe import SAMPLE_RECORD
 from zelo_ray.formats.stored import StoredTable
+from zelo_ray.formats.tables import table_of_rows
 
 LABEL_COLUMNS = pa.schema(
     [
@@ -151,18 +151,12 @@ def _refuse_repeated(labels: GradeRows) -> None:
 
 def grades_table(said: CurrentAnswers) -> pa.Table:
     """Return all valid grades in the columns of ``LABEL_COLUMNS``, without probabilities."""
-    return _table(
-        [
-            (*pair, answer.person, answer.grade, None)
-            for pair, by in sorted(said.items())
-            for answer in with_grade(by)
-        ]
-    )
-
-
-def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    columns: Any = zip(*rows, strict=True) if rows else [()] * len(LABEL_COLUMNS)
-    return pa.table(dict(zip(LABEL_COLUMNS.names, columns, strict=True)), schema=LABEL_COLUMNS)
+    rows = [
+        (*pair, answer.person, answer.grade, None)
+        for pair, by in sorted(said.items())
+        for answer in with_grade(by)
+    ]
+    return table_of_rows(rows, LABEL_COLUMNS)
 
 
 def pairs_in_table(table: pa.Table) -> list[Pair]:
@@ -193,7 +187,7 @@ def _read_sample(place: str) -> PeoplesLabels:
         for answer in grades
     ]
     return PeoplesLabels(
-        _table(rows),
+        table_of_rows(rows, LABEL_COLUMNS),
         is_random_sample=True,
         highest_grade=float(about.get("top", 3)),
         frame=documents.select(FRAME_COLUMNS.names),
