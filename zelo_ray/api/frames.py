@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, format_error
 from zelo_ray.formats.columns import (
     IN_MEMORY,
     OF_QUERY,
@@ -22,7 +22,6 @@ from zelo_ray.formats.interchange.iterables import pools_of
 from zelo_ray.formats.interchange.texts import document_row, query_row
 from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
 from zelo_ray.formats.own_query import drop_own_queries
-from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.probe import is_wide
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.formats.tables import table_of_rows
@@ -51,7 +50,7 @@ def frame_to_table(value: Any, what: str, *columns: str) -> pa.Table:
     try:
         table = _arrow(value)
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{what}: is not a table ({shorten_error(error)})") from None
+        raise InputError(f"{what}: is not a table ({format_error(error)})") from None
     _refuse_lacking(what, table.column_names, columns)
     for name in (name for name in _IDS if name in table.column_names):
         column = table[name]

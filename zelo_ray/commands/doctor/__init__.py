@@ -12,11 +12,8 @@ from zelo_ray.commands.doctor.judges import (
     has_key,
 )
 from zelo_ray.commands.doctor.machine import check_machine, check_out
-from zelo_ray.commands.doctor.secrets import make_redactor
 from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.providers.dotenv import DotenvFile
-
-__all__ = ["Finding", "run_checks"]
 
 
 def run_checks(
@@ -26,7 +23,7 @@ def run_checks(
     look_at_ray: Callable[[], Iterator[Finding]],
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
-    """Run all checks, and yield their findings.
+    """Run all checks, and yield their findings, which may hold secrets.
 
     Args:
         options: of the command.
@@ -35,18 +32,6 @@ def run_checks(
         look_at_ray: runs the checks of Ray.
         say: gets the cost of calls before they are made.
     """
-    yield from map(
-        make_redactor(options, environ), _checks(options, environ, version, look_at_ray, say)
-    )
-
-
-def _checks(
-    options: DoctorOptions,
-    environ: Mapping[str, str],
-    version: str,
-    look_at_ray: Callable[[], Iterator[Finding]],
-    say: Callable[[str], None],
-) -> Iterator[Finding]:
     yield from check_packages(version)
     dotenv = DotenvFile(dict(environ))
     yield from check_keys(options, environ, dotenv)

@@ -4,7 +4,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 
-from zelo_ray.commands.doctor import Finding, run_checks
+from zelo_ray.commands.doctor import run_checks
+from zelo_ray.commands.doctor.finding import Finding
+from zelo_ray.commands.doctor.secrets import make_redactor
 from zelo_ray.options.doctor import DoctorOptions
 
 
@@ -23,7 +25,8 @@ def run(options: DoctorOptions, say: Callable[[str], None] = lambda _: None) -> 
 
         return check_ray(options.out)
 
-    return [*run_checks(options, os.environ, version("zelo-ray"), look, say)]
+    findings = run_checks(options, os.environ, version("zelo-ray"), look, say)
+    return [*map(make_redactor(options, os.environ), findings)]
 
 
 def is_wrong(findings: Sequence[Finding]) -> bool:
