@@ -59,8 +59,6 @@ class PeoplesLabels:
     """how often the sample was drawn or enlarged"""
     cannot_say: int = 0
     """documents on which everyone asked answered "cannot say\""""
-    ungraded_rows: int = 0
-    """rows of a table that have no grade"""
     out_of_turn: int = 0
     """documents answered out of turn, which count only when all before them are answered"""
     measure: str = ""
@@ -106,7 +104,6 @@ def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesL
         table["probability"].null_count == 0,
         float(np.max(table["grade"].to_numpy())),
         cannot_say=unsure,
-        ungraded_rows=len(rows.table) - len(table),
         place=place,
     )
 
