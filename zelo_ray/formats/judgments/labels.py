@@ -98,7 +98,7 @@ def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesL
     _refuse_repeated(graded)
     person = pc.fill_null(graded.table["judge"], "")
     table = graded.table.append_column("person", person).select(LABEL_COLUMNS.names)
-    unsure = len(_documents(rows.table) - _documents(graded.table))
+    unsure = len({*pairs_in_table(rows.table)}.difference(pairs_in_table(graded.table)))
     return PeoplesLabels(
         table.cast(LABEL_COLUMNS),
         table["probability"].null_count == 0,
@@ -128,11 +128,6 @@ def _check_probabilities(labels: GradeRows) -> None:
             f"{labels.place(row)}: has no probability, like {blank:,} of {len(column):,} labels: "
             "give each one, or leave out the column"
         )
-
-
-def _documents(table: pa.Table) -> set[tuple[str, str]]:
-    names = (table[name].to_pylist() for name in ("query_id", "doc_id"))
-    return {*zip(*names, strict=True)}
 
 
 def _refuse_repeated(labels: GradeRows) -> None:
