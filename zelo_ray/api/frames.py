@@ -13,6 +13,7 @@ from zelo_ray.formats.columns import (
     column_hint,
     find_columns,
     find_list_column,
+    refuse_missing,
 )
 from zelo_ray.formats.input import long, wide
 from zelo_ray.formats.input.collection import pools_as_lines
@@ -51,7 +52,7 @@ def frame_to_table(value: Any, what: str, *columns: str) -> pa.Table:
         table = _arrow(value)
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{what}: is not a table ({format_error(error)})") from None
-    _refuse_lacking(what, table.column_names, columns)
+    refuse_missing(what, table.column_names, columns)
     for name in (name for name in _IDS if name in table.column_names):
         column = table[name]
         refuse_lossy_ids(column, name, lambda row: f"{what}: row {row + 1}")
@@ -142,14 +143,6 @@ def _arrow(value: Any) -> pa.Table:
     if isinstance(value, Sequence):
         return pa.Table.from_pylist([dict(row) for row in value])
     return pa.table(value)
-
-
-def _refuse_lacking(what: str, columns: Iterable[str], wanted: Iterable[str]) -> None:
-    names = list(columns)
-    if lacking := [name for name in wanted if name not in names]:
-        raise InputError(
-            f"{what}: has no column {lacking[0]!r}; it has {', '.join(names) or 'none'}"
-        )
 
 
 def _line(number: int, pool: object) -> bytes:
