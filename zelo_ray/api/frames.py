@@ -20,7 +20,7 @@ from zelo_ray.formats.input.collection import pools_as_lines
 from zelo_ray.formats.input.long import ConversionNotes, note_single_documents
 from zelo_ray.formats.input.stored_inputs import pool_to_line
 from zelo_ray.formats.interchange.iterables import pools_of
-from zelo_ray.formats.interchange.texts import document_row, query_row
+from zelo_ray.formats.interchange.texts import pool_row
 from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
 from zelo_ray.formats.own_query import drop_own_queries
 from zelo_ray.formats.probe import is_wide
@@ -147,7 +147,7 @@ def _arrow(value: Any) -> pa.Table:
 
 def _line(number: int, pool: object) -> bytes:
     if isinstance(pool, Pool):
-        pool = _as_line(pool)
+        pool = pool_row(pool)
     if not isinstance(pool, Mapping):
         raise InputError(
             f"inputs: item {number} is of type {type(pool).__name__}: write paths, or dicts of "
@@ -157,12 +157,6 @@ def _line(number: int, pool: object) -> bytes:
         return pool_to_line(pool)
     except (TypeError, ValueError) as error:
         raise InputError(f"inputs: item {number} cannot be written as JSON: {error}") from None
-
-
-def _as_line(pool: Pool) -> dict[str, Any]:
-    session = {"session_id": pool.session_id} if pool.session_id else {}
-    documents = [document_row(document) for document in pool.documents]
-    return {"query": {**query_row(pool), **session}, "documents": documents}
 
 
 def _is_row(first: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
