@@ -23,7 +23,8 @@ import ir_measures
 import numpy as np
 from ir_measures import nDCG
 
-from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, bradley_terry, score_votes
+from tests.games import bradley_terry
+from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, score_votes
 from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.records import Vote
 

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, brentq, minimize
 
+from tests.games import bradley_terry
 from zelo_ray.fitting import bradley_terry as rating
-from zelo_ray.fitting.bradley_terry import Fit, bradley_terry, score_votes
+from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Vote
@@ -338,19 +339,10 @@ def test_a_fit_that_does_not_converge_raises(monkeypatch):
         bradley_terry(noiseless(25)[np.newaxis])
 
 
-@pytest.mark.parametrize(
-    ("wins", "prior_sd", "says"),
-    [
-        (np.full((1, 2, 2), np.nan), 2.5, "finite"),
-        (np.full((1, 2, 2), -1.0), 2.5, "negative"),
-        (np.zeros((2, 2)), 2.5, "stack"),
-        (np.zeros((1, 2, 3)), 2.5, "square"),
-        (np.zeros((1, 2, 2)), 0.0, "prior_sd"),
-    ],
-)
-def test_senseless_input_is_refused(wins, prior_sd, says):
-    with pytest.raises(ValueError, match=says):
-        bradley_terry(wins, prior_sd)
+@pytest.mark.parametrize("prior_sd", [0.0, -1.0, np.inf, np.nan])
+def test_a_senseless_prior_is_refused(prior_sd):
+    with pytest.raises(ValueError, match="prior_sd"):
+        bradley_terry(np.zeros((1, 2, 2)), prior_sd)
 
 
 def test_documents_that_met_nobody_stand_at_the_prior():

@@ -15,7 +15,6 @@ from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints, battles_of
 from zelo_ray.fitting.games import PairCounts, count_games, why_unscored
 from zelo_ray.fitting.likelihood import (
     GameStack,
-    build_stack,
     damping,
     derivatives,
     inverse_root,
@@ -147,7 +146,7 @@ def rank_scores(
     return ScoreArrays(query[rows], doc[rows], *numbers, comparisons[rows], rank[of], dict(reasons))
 
 
-def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tuple[Floats, Floats]:
+def fit_stack(stack: GameStack, prior_sd: float, tol: float = 1e-8) -> tuple[Floats, Floats]:
     """Fit each query's scores at the maximum of the posterior.
 
     Maximises sum_ij wins_ij log sig(s_i - s_j) - |s|^2 / (2 prior_sd^2). The errors are Laplace's:
@@ -156,8 +155,7 @@ def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tup
     sd 2.5. A query's numbers do not depend, bit for bit, on the others in the stack.
 
     Args:
-        wins: weight with which i beat j, of shape [queries, documents, documents]; a tie is half a
-            win each; the diagonal means nothing.
+        stack: the games; a tie is half a win each.
         prior_sd: standard deviation of the prior of a score, in logits.
         tol: largest last step of a score, in logits. Steps shrink quadratically, so the scores
             themselves lie much closer to the maximum; the errors are those of where it began.
@@ -167,14 +165,9 @@ def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tup
         [queries, documents].
 
     Raises:
-        ValueError: the wins or the prior make no sense.
+        ValueError: the prior makes no sense.
         ArithmeticError: the maximum was not reached.
     """
-    return fit_stack(build_stack(wins), prior_sd, tol)
-
-
-def fit_stack(stack: GameStack, prior_sd: float, tol: float = 1e-8) -> tuple[Floats, Floats]:
-    """Fit games that are already columns, as `bradley_terry` does."""
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
     precision = prior_sd**-2
