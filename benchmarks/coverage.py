@@ -23,7 +23,9 @@ from pathlib import Path
 import numpy as np
 from scipy.special import betaincinv, ndtr
 
-from zelo_ray.evaluation.significance import Floats, bootstrap_means, chance_above, holm, sign_flip
+from zelo_ray.evaluation.paired import PairedRows
+from zelo_ray.evaluation.randomisation import randomisation_test
+from zelo_ray.evaluation.significance import Floats, bootstrap_means, chance_above, holm
 
 SIZES = (25, 43, 200)
 CONTESTS, FAMILIES, QUERIES = 4000, 2000, 200_000
@@ -102,7 +104,7 @@ def figures(turns: list[Floats], queries: int) -> Floats:
         sample = population[:, rng.integers(0, population.shape[1], size)]
         truth = population.mean(axis=1)
         apart, true_difference = sample[0] - sample[1], truth[0] - truth[1]
-        alarms = sign_flip(apart - true_difference, **OPTIONS) <= 0.05
+        alarms = randomisation_test(PairedRows(apart - true_difference), **OPTIONS) <= 0.05
         chance = chance_above(apart - true_difference)
         beyond = (chance < 0.05) | (chance > 0.95)
         found.append([held(sample[0], truth[0]), held(apart, true_difference), alarms, beyond])
@@ -116,7 +118,8 @@ def families(queries: int) -> tuple[float, float]:
     sample = normal[:, rng.integers(0, QUERIES, (FAMILIES, queries))]
     measures = [give(margin, sample) for margin in list(MARGINS.values())[:3]]
     pairs = [*combinations(range(5), 2)]
-    p = np.stack([sign_flip(m[a] - m[b], **OPTIONS) for m in measures for a, b in pairs], axis=1)
+    gaps = [PairedRows(values[a] - values[b]) for values in measures for a, b in pairs]
+    p = np.stack([randomisation_test(gap, **OPTIONS) for gap in gaps], axis=1)
     corrected = np.apply_along_axis(holm, 1, p)
     return (p <= 0.05).any(axis=1).mean(), (corrected <= 0.05).any(axis=1).mean()
 

@@ -15,18 +15,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from time import process_time
 
 import choix
 import evalica
 import ir_measures
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from ir_measures import nDCG
 
-from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, bradley_terry, score_table, score_votes
+from tests.games import bradley_terry
+from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, score_votes
 from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.records import Vote
 
@@ -129,17 +127,12 @@ def _pair(vote: Vote) -> tuple[str, str]:
     return vote.doc_id_a, vote.doc_id_b
 
 
-def paths(documents: int, folder: Path) -> dict[str, Callable[[], object]]:
+def paths(documents: int) -> dict[str, Callable[[], object]]:
     """From votes to scores: each does all queries once."""
     votes = [panel_votes(documents, query) for query in range(QUERIES[documents])]
     wins = [zbench_wins(own) for own in votes]
-    names = ("query_id", "doc_id_a", "doc_id_b", "judge", "preference")
-    rows = [vote for own in votes for vote in own]
-    file = folder / f"{documents}.parquet"
-    pq.write_table(pa.table({name: [getattr(v, name) for v in rows] for name in names}), file)
     return {
         "zbench's iteration, from matrices": lambda: [zbench_fit(own) for own in wins],
-        "score_table, from Parquet": lambda: score_table(pq.read_table(file), PRIOR_SD),
         "score_votes, from Vote objects": lambda: score_votes(votes, PRIOR_SD),
     }
 
@@ -174,8 +167,7 @@ def print_speed() -> None:
 def print_paths() -> None:
     print(f"Queries a second from votes to scores, {CYCLES} cycles, three judges on every pair")
     print("(x: as many times as fast as zbench's iteration alone, whose matrices are given)\n")
-    with TemporaryDirectory() as folder:
-        speeds = {n: race(paths(n, Path(folder)), queries) for n, queries in QUERIES.items()}
+    speeds = {n: race(paths(n), queries) for n, queries in QUERIES.items()}
     print_rows(
         {n: {name: (s, s / first(of)) for name, s in of.items()} for n, of in speeds.items()}
     )

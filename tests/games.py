@@ -6,11 +6,14 @@ import io
 import json
 from itertools import permutations
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray import cli
+from zelo_ray.fitting.bradley_terry import fit_stack
+from zelo_ray.fitting.likelihood import GameStack
 
 JOURNALS = ("Biometrika", "Comm Statist", "JASA", "JRSS-B")
 CITED = [[714, 730, 498, 221], [33, 425, 68, 17], [320, 813, 1072, 142], [284, 276, 325, 188]]
@@ -73,3 +76,10 @@ def run(capsys, *words):
     """Exit status, standard output, standard error of the command."""
     status = cli.main(["fit", *map(str, words)])
     return (status, *capsys.readouterr())
+
+
+def bradley_terry(wins, prior_sd=2.5, tol=1e-8):
+    """Scores and errors by matrices of wins, of shape [queries, documents, documents]."""
+    query, i, j = np.nonzero(np.triu(wins + wins.swapaxes(1, 2), 1))
+    games = (query, i, j, wins[query, i, j], wins[query, j, i])
+    return fit_stack(GameStack(*wins.shape[:2], *games), prior_sd, tol)

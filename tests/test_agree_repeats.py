@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import rows_of, write_lines
 from tests.test_labels import sample
-from zelo_ray.commands.compare_protocols import read_people
+from zelo_ray.commands.compare_protocols.people import read_people
 from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
 from zelo_ray.evaluation.agreement.votes import cross_votes, encode_votes, judge_verdicts
 from zelo_ray.formats.judgments.all_judgments import read_all_judgments

@@ -7,15 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from zelo_ray.commands.bakeoff import (
-    MeasuredRanker,
-    Unranked,
-    build_contrasts,
-    build_record,
-    contrasting_queries,
-    measure,
-    write_outcome,
-)
+from zelo_ray.commands.bakeoff import measure
+from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
+from zelo_ray.commands.bakeoff.files import build_record, write_outcome
+from zelo_ray.commands.bakeoff.outcome import MeasuredRanker, Unranked
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.bakeoff.significance import Significance, significance_of, swap_rankers
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY

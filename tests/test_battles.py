@@ -1,20 +1,16 @@
-"""Votes as columns, and the way from a table of votes to a table of scores."""
+"""Votes as columns, and the games that they are."""
 
 from random import Random
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelo_ray.fitting.battles import battles_of, battles_of_table
-from zelo_ray.fitting.bradley_terry import score_table, score_votes
+from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.games import count_games
 from zelo_ray.fitting.likelihood import inverse_root
-from zelo_ray.formats.tables import schema_of, table_of
-from zelo_ray.records import Score, Vote
+from zelo_ray.records import Vote
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -35,14 +31,11 @@ def queries_of(seed):
 
 
 @settings(deadline=None, max_examples=50)
-@given(SEEDS, st.booleans())
-def test_columns_hold_the_votes_in_their_order(seed, from_table):
+@given(SEEDS)
+def test_columns_hold_the_votes_in_their_order(seed):
     queries = queries_of(seed)
     votes = [vote for own in queries for vote in own]
     battles = battles_of(queries)
-    if from_table:
-        query_ids, battles = battles_of_table(table_of(votes, Vote))
-        assert query_ids == tuple(own[0].query_id for own in queries)
     assert all(list(ids) == sorted(set(ids)) for ids in battles.documents)
     columns = (battles.query, battles.a, battles.b, battles.judge, battles.preference)
     for vote, (query, a, b, judge, said) in zip(votes, zip(*columns, strict=True), strict=True):
@@ -58,34 +51,6 @@ def test_documents_without_a_vote_have_their_places():
     assert battles.documents == (("a", "b", "c"), ("d", "e"))
     assert (battles.a[0], battles.b[0], battles.swapped[0]) == (2, 0, True)
     assert battles_of([]).documents == ()
-
-
-@settings(deadline=None, max_examples=30)
-@given(SEEDS, SEEDS)
-def test_a_table_in_any_order_gives_the_scores_of_its_votes(tmp_path_factory, seed, shuffle):
-    queries = queries_of(seed)
-    rows = [vote for own in queries for vote in own]
-    Random(shuffle).shuffle(rows)
-    path = tmp_path_factory.mktemp("votes") / "votes.parquet"
-    pq.write_table(table_of(rows, Vote), path)
-    found, reasons = score_table(pq.read_table(path), prior_sd=1.5)
-    fits = score_votes(queries, prior_sd=1.5)
-    named = {own[0].query_id: fit for own, fit in zip(queries, fits, strict=True)}
-    expected = table_of([score for fit in fits for score in fit.scores], Score)
-    columns = expected.drop_columns("truth_error")
-    assert found.cast(schema_of(Score)).drop_columns("truth_error").equals(columns)
-    assert reasons == {query_id: fit.reason for query_id, fit in named.items() if fit.reason}
-
-
-def test_encoded_columns_and_missing_judges_are_read():
-    votes = pa.table({"query_id": ["q", "q"], "doc_id_a": ["a", "b"], "doc_id_b": ["b", "c"]})
-    encoded = pa.table({name: votes[name].dictionary_encode() for name in votes.column_names})
-    plain, _ = score_table(votes.append_column("preference", [[-1.0, 0.0]]))
-    other, _ = score_table(encoded.append_column("preference", [[-1, 0]]))
-    assert plain.to_pylist()[0]["doc_id"] == "a"
-    assert plain.drop_columns("truth_error").equals(other.drop_columns("truth_error"))
-    empty, reasons = score_table(votes.append_column("preference", [[-1.0, 0.0]]).slice(0, 0))
-    assert (empty.num_rows, reasons) == (0, {})
 
 
 def test_a_pair_is_one_game_of_the_means_of_its_judges():

@@ -17,7 +17,8 @@ import pytest
 
 from tests.fakes import Fakes, Fault
 from zelo_ray import cli, doctor
-from zelo_ray.commands.doctor import Finding, server
+from zelo_ray.commands.doctor import server
+from zelo_ray.commands.doctor.finding import Finding
 from zelo_ray.commands.doctor.secrets import make_redactor
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.options.doctor import DoctorOptions

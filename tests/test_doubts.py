@@ -14,7 +14,7 @@ from tests.test_bakeoff import contest_of, truth_of
 from tests.test_inputs import brought, lines, put
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
-from zelo_ray.commands.bakeoff import MeasuredRanker
+from zelo_ray.commands.bakeoff.outcome import MeasuredRanker
 from zelo_ray.formats.interchange.suspicious_scores import Doubt, find_doubts
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.records import Document, Pool

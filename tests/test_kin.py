@@ -13,7 +13,8 @@ import pytest
 from tests.hills import rows_of_tournaments
 from tests.test_bakeoff import all_like, entry_of, options_of, report_of, truth_of
 from zelo_ray import bakeoff
-from zelo_ray.commands.bakeoff import build_record, measure
+from zelo_ray.commands.bakeoff import measure
+from zelo_ray.commands.bakeoff.files import build_record
 from zelo_ray.commands.bakeoff.model_families import find_family_overlap
 from zelo_ray.commands.bakeoff.report.gate import gate_lines
 from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference

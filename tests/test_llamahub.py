@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.builders import agreement_of, parsed
-from zelo_ray.commands.compare_protocols import read_people
+from zelo_ray.commands.compare_protocols.people import read_people
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats import fastchat

@@ -330,7 +330,6 @@ def test_what_the_run_lacks_and_what_it_has_beyond():
     ranked = rank_run(truth, run_of(run))
     assert ranked.missing == ("q2",)
     assert ranked.answered.tolist() == [True, False, True]
-    assert ranked.unknown_queries == 2
     assert ranked.documents(0) == ["b"]
     assert ranked.documents(1) == []
     assert ranked.unjudged(1) == [("q3", "x", 1)]
@@ -354,7 +353,7 @@ def test_nothing_to_measure():
     empty = Truth(qrels_of({}))
     assert empty.query_ids == []
     ranked = rank_run(empty, run_of({"q": {"a": 1}}))
-    assert (ranked.missing, ranked.unknown_queries) == ((), 1)
+    assert ranked.missing == ()
     assert evaluate(parse_measures(EVERY), ranked).shape == (len(EVERY), 0)
 
 

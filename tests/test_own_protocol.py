@@ -22,7 +22,7 @@ from tests.builders import (
 )
 from tests.test_report import Page
 from zelo_ray import cli
-from zelo_ray.commands.compare_protocols import make_plans
+from zelo_ray.commands.compare_protocols.plans import make_plans
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.build_results import build_results

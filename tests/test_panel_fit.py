@@ -8,8 +8,8 @@ import pytest
 from panel_votes import draw, habits, panel, some
 from scipy.optimize import approx_fprime, minimize
 
+from tests.games import bradley_terry
 from zelo_ray.fitting.battles import Battles, battles_of
-from zelo_ray.fitting.bradley_terry import bradley_terry
 from zelo_ray.fitting.panel import (
     Grades,
     PanelModel,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import missing, options_of, pool_of, sealed
-from zelo_ray.commands.compare_protocols import make_plans
+from zelo_ray.commands.compare_protocols.plans import make_plans
 from zelo_ray.engine.ledger import Ledger, salt_of
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.errors import LedgerError

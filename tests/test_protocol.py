@@ -23,10 +23,10 @@ from tests.builders import (
 )
 from zelo_ray import protocols
 from zelo_ray.protocols import advance, zelo
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN, delimiter_code, load_prompt, shorten_document
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN, load_prompt, shorten_document
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.simulated import Simulated
-from zelo_ray.records import Document, Failure, Pool, Vote
+from zelo_ray.records import Document, Failure, Pool, Vote, delimiter_code
 
 GOLDEN = Path(__file__).parent / "golden"
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))

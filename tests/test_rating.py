@@ -1,4 +1,3 @@
-import csv
 from dataclasses import replace
 from random import Random
 
@@ -8,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, brentq, minimize
 
+from tests.games import bradley_terry
 from zelo_ray.fitting import bradley_terry as rating
-from zelo_ray.fitting.bradley_terry import Fit, bradley_terry, bradley_terry_mle, score_votes
+from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Vote
@@ -330,63 +330,6 @@ def test_95_percent_intervals_hold_the_truth_in_95_percent_of_cases(documents):
     assert 0.93 < covered.mean() < 0.97
 
 
-# Without a prior
-
-
-@pytest.mark.parametrize("name", ["simple", "food"])
-def test_golden_ratings_are_reproduced(published, name):
-    folder = published / "evalica_fixtures"
-    with (folder / f"{name}-golden.csv").open() as lines:
-        rows = [row for row in csv.DictReader(lines) if row["algorithm"] == "bradley_terry"]
-    items = [row["item"] for row in rows]
-    wins = np.zeros((len(items), len(items)))
-    with (folder / f"{name}.csv").open() as lines:
-        for row in csv.DictReader(lines):
-            left, right = items.index(row["left"]), items.index(row["right"])
-            wins[left, right] += {"left": 1, "tie": 0.5, "right": 0}[row["winner"]]
-            wins[right, left] += {"left": 0, "tie": 0.5, "right": 1}[row["winner"]]
-    strengths = np.exp(bradley_terry_mle(wins))
-    golden = [float(row["score"]) for row in rows]
-    np.testing.assert_allclose(strengths / strengths.sum(), golden, atol=1e-12, rtol=0)
-
-
-@pytest.mark.peers
-@settings(deadline=None, max_examples=20)
-@given(SEEDS, st.integers(2, 12))
-def test_choix_and_evalica_find_the_same_maximum_likelihood(seed, documents):
-    games = battles(seed, documents)
-    scores = bradley_terry_mle(count(games, documents))
-    import choix
-    import evalica
-
-    theirs = choix.ilsr_pairwise(documents, games, tol=1e-10, max_iter=1000)
-    np.testing.assert_allclose(scores, theirs - theirs.mean(), atol=1e-6)
-    winners, losers = zip(*games, strict=True)
-    found = evalica.bradley_terry(
-        winners, losers, [evalica.Winner.X] * len(games), tolerance=1e-12, limit=100_000
-    )
-    logits = np.log(found.scores.sort_index().to_numpy())
-    np.testing.assert_allclose(scores, logits - logits.mean(), atol=1e-6)
-
-
-def test_a_wide_prior_is_no_prior():
-    wins = count(battles(0, 8), 8)
-    np.testing.assert_allclose(
-        bradley_terry(wins[np.newaxis], prior_sd=1e6)[0][0], bradley_terry_mle(wins), atol=1e-9
-    )
-
-
-def test_a_long_chain_of_rare_upsets_converges_without_a_prior():
-    wins = np.diag(np.full(59, 0.999), 1) + np.diag(np.full(59, 0.001), -1)
-    np.testing.assert_allclose(np.diff(bradley_terry_mle(wins)), -np.log(999), rtol=1e-9)
-
-
-@pytest.mark.parametrize("games", [[(0, 1), (1, 0), (0, 2)], [(0, 1), (1, 0), (2, 3), (3, 2)]])
-def test_maximum_likelihood_without_a_finite_maximum_is_refused(games):
-    with pytest.raises(ValueError, match="no finite maximum"):
-        bradley_terry_mle(count(games, max(max(game) for game in games) + 1))
-
-
 # What cannot be fitted
 
 
@@ -396,19 +339,10 @@ def test_a_fit_that_does_not_converge_raises(monkeypatch):
         bradley_terry(noiseless(25)[np.newaxis])
 
 
-@pytest.mark.parametrize(
-    ("wins", "prior_sd", "says"),
-    [
-        (np.full((1, 2, 2), np.nan), 2.5, "finite"),
-        (np.full((1, 2, 2), -1.0), 2.5, "negative"),
-        (np.zeros((2, 2)), 2.5, "stack"),
-        (np.zeros((1, 2, 3)), 2.5, "square"),
-        (np.zeros((1, 2, 2)), 0.0, "prior_sd"),
-    ],
-)
-def test_senseless_input_is_refused(wins, prior_sd, says):
-    with pytest.raises(ValueError, match=says):
-        bradley_terry(wins, prior_sd)
+@pytest.mark.parametrize("prior_sd", [0.0, -1.0, np.inf, np.nan])
+def test_a_senseless_prior_is_refused(prior_sd):
+    with pytest.raises(ValueError, match="prior_sd"):
+        bradley_terry(np.zeros((1, 2, 2)), prior_sd)
 
 
 def test_documents_that_met_nobody_stand_at_the_prior():

@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from zelo_ray.evaluation.paired import PairedRows
-from zelo_ray.evaluation.randomisation import p_value_bound, randomisation_test_for_many
+from zelo_ray.evaluation.randomisation import (
+    p_value_bound,
+    randomisation_test,
+    randomisation_test_for_many,
+)
 from zelo_ray.evaluation.significance import (
     TIE,
     bootstrap_means,
@@ -16,7 +20,6 @@ from zelo_ray.evaluation.significance import (
     evaluate_rankers,
     holm,
     label_draws,
-    sign_flip,
 )
 
 NAN = float("nan")
@@ -28,6 +31,10 @@ def metrics(*shape, seed=0):
     rng = np.random.default_rng(seed)
     hard = rng.normal(0.5, 0.3, (*shape[:-2], 1, shape[-1]))
     return np.clip(hard + rng.normal(0, 0.15, shape), 0, 1)
+
+
+def p_of(differences, **options):
+    return randomisation_test(PairedRows(differences), **options)
 
 
 def only(rows):
@@ -94,9 +101,9 @@ class TestMeans:
 
     def test_chunks_change_nothing(self, monkeypatch):
         values = metrics(3, 50)
-        whole = bootstrap_means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
+        whole = bootstrap_means(values, **OPTIONS), p_of(values - 0.5, resamples=999, seed=0)
         monkeypatch.setattr("zelo_ray.evaluation.resampling.CHUNK_CELLS", 400)
-        split = bootstrap_means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
+        split = bootstrap_means(values, **OPTIONS), p_of(values - 0.5, resamples=999, seed=0)
         np.testing.assert_allclose(split[0], whole[0])
         np.testing.assert_allclose(split[1], whole[1])
 
@@ -106,23 +113,23 @@ class TestMeans:
         values = metrics(1000, 20)
         tracemalloc.start()
         bootstrap_means(values, resamples=800, confidence=0.9, seed=0)
-        sign_flip(values - 0.5, resamples=800, seed=0)
+        p_of(values - 0.5, resamples=800, seed=0)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 4e6  # a table of pairs by samples alone is 6.4 MB
 
 
-class TestSignFlip:
+class TestRandomisation:
     def test_runs_through_all_signs_of_few_differences(self):
         # Of 8 sign sets, the means of +++ and --- are the only ones as far out.
-        assert sign_flip(np.array([[0.1, 0.2, 0.3]]), resamples=1, seed=0) == pytest.approx([0.25])
+        assert p_of(np.array([[0.1, 0.2, 0.3]]), resamples=1, seed=0) == pytest.approx([0.25])
         # |sum| is 0.2 as found, and 0.4, 0.2, 0 twice each under the others: 0.4 0.4 0.2 0.2
-        p = sign_flip(np.array([[0.3, -0.1, 0.0, NAN]]), resamples=1, seed=0)
+        p = p_of(np.array([[0.3, -0.1, 0.0, NAN]]), resamples=1, seed=0)
         assert p == pytest.approx([1.0])
 
     def test_counts_signs_that_are_as_far_but_for_rounding(self):
         # 0.1 + 0.2 - 0.3 is 5.6e-17: all sign sets are counted where the mean found is 0.
-        assert sign_flip(np.array([[0.1, 0.2, -0.3]]), resamples=1, seed=0) == pytest.approx([1.0])
+        assert p_of(np.array([[0.1, 0.2, -0.3]]), resamples=1, seed=0) == pytest.approx([1.0])
 
     @pytest.mark.parametrize("count", [2, 5, 10, 13])
     def test_is_exact_as_scipys(self, count):
@@ -134,7 +141,7 @@ class TestSignFlip:
             vectorized=True,
             n_resamples=np.inf,
         )
-        p = sign_flip(values[:1] - values[1:], resamples=1, seed=0)
+        p = p_of(values[:1] - values[1:], resamples=1, seed=0)
         assert p == pytest.approx([authority.pvalue])
 
     def test_is_as_scipys_where_signs_are_drawn(self):
@@ -147,20 +154,20 @@ class TestSignFlip:
             n_resamples=20_000,
             rng=np.random.default_rng(1),
         )
-        p = sign_flip(values[:1] - values[1:], resamples=20_000, seed=0)
+        p = p_of(values[:1] - values[1:], resamples=20_000, seed=0)
         assert 0.05 < authority.pvalue < 0.95
         assert p == pytest.approx([authority.pvalue], abs=0.02)
 
     def test_signs_drawn_agree_with_all_signs(self, monkeypatch):
         differences = np.subtract(*metrics(2, 14, seed=5))[np.newaxis]
-        exact = sign_flip(differences, resamples=1, seed=0)
+        exact = p_of(differences, resamples=1, seed=0)
         monkeypatch.setattr("zelo_ray.evaluation.randomisation.EXACT", 0)
-        drawn = sign_flip(differences, resamples=20_000, seed=0)
+        drawn = p_of(differences, resamples=20_000, seed=0)
         assert 0.02 < exact[0] < 0.98
         assert drawn == pytest.approx(exact, abs=0.02)
 
     def test_is_never_0(self):
-        assert sign_flip(np.full((1, 40), 0.1), resamples=99, seed=0) == pytest.approx([0.01])
+        assert p_of(np.full((1, 40), 0.1), resamples=99, seed=0) == pytest.approx([0.01])
 
 
 class TestProven:
@@ -168,7 +175,7 @@ class TestProven:
     def test_no_p_exceeds_the_bound(self, count):
         values = np.random.default_rng(count).normal(0.5, 1, (40, count))
         values[0] = 1.0  # all alike, which comes nearest to it
-        p = sign_flip(values, resamples=1, seed=0)
+        p = p_of(values, resamples=1, seed=0)
         assert (p <= p_value_bound(PairedRows(values)) + TIE).all()
 
     def test_by_hand(self):
@@ -203,7 +210,7 @@ class TestManyTests:
         p = randomisation_test_for_many(rows, tests=200, resamples=1000, seed=0)
         assert p[0] == pytest.approx(p_value_bound(rows)[0])
         assert p[0] < 1e-12
-        assert p[1] == sign_flip(rows.values(slice(1, 2)), resamples=1000, seed=0)[0]
+        assert p[1] == p_of(rows.values(slice(1, 2)), resamples=1000, seed=0)[0]
 
 
 class TestRows:

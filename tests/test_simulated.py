@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from tests.builders import ask, missing, options_of, pool_of, request_of, stored
+from tests.games import bradley_terry
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
-from zelo_ray.fitting.bradley_terry import bradley_terry
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of, samre, zelo
 from zelo_ray.protocols import find_protocol as module_of
 from zelo_ray.protocols import grading as sheets

@@ -13,7 +13,8 @@ from zelo_ray import cli, size
 from zelo_ray.commands.size import find_cheapest_plan
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.fitting.panel import Habits, PanelModel, default_model
-from zelo_ray.fitting.sizing import Plan, PlanSimulator, simulate_answers, spread_truth
+from zelo_ray.fitting.sizing.plans import Plan, PlanSimulator
+from zelo_ray.fitting.sizing.synthetic import simulate_answers, spread_truth
 
 PLAIN = Habits(slopes=(1.0,), terms=(-30.0, 0.0), grade_means=(-1.0, 0.0, 1.0, 2.0))
 SMALL = {"documents": 8, "pools": 6, "cycles": [1, 2], "calls": [4]}

@@ -8,22 +8,18 @@ import pytest
 
 from tests.builders import PANEL, Shelf, missing, options_of, pool_of, reply_to, request_of, verdict
 from zelo_ray import cli
-from zelo_ray.commands.compare_protocols import (
+from zelo_ray.commands.compare_protocols.costs import (
     Bill,
-    Item,
     bills_by_query,
     bills_of,
-    make_plans,
-    measure,
-    read_people,
     requests_of,
-    sort_by_significance,
     spending_of_protocol,
     sum_spending,
-    unused_by_all,
-    verdict_on,
-    write_outcome,
 )
+from zelo_ray.commands.compare_protocols.measured import measure, verdict_on, write_outcome
+from zelo_ray.commands.compare_protocols.people import Item, read_people
+from zelo_ray.commands.compare_protocols.plans import make_plans, unused_by_all
+from zelo_ray.commands.compare_protocols.significance import sort_by_significance
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import InputError, OptionError, UnknownProtocol
 from zelo_ray.evaluation.agreement.pairs import (

@@ -4,7 +4,8 @@ import pytest
 
 from tests.test_report import EVIL, page_of
 from tests.test_trials import ITEMS, WORDS, outcome_of
-from zelo_ray.commands.compare_protocols import Item, write_outcome
+from zelo_ray.commands.compare_protocols.measured import write_outcome
+from zelo_ray.commands.compare_protocols.people import Item
 from zelo_ray.commands.report import write_report
 from zelo_ray.formats.results import write_json
 

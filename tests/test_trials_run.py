@@ -12,7 +12,7 @@ import yaml
 from tests.crash import bare_environment
 from tests.test_report import page_of
 from zelo_ray import cli
-from zelo_ray.commands.compare_protocols import pools_in
+from zelo_ray.commands.compare_protocols.costs import pools_in
 from zelo_ray.commands.compare_protocols.job import plan_protocols
 from zelo_ray.commands.compare_protocols.labelled_items import collect_items
 from zelo_ray.engine.anchoring import with_chosen_examples

@@ -134,5 +134,5 @@ class NothingToReport(ZeloError):
 
 
 def format_error(error: BaseException) -> str:
-    """Format an error of the user's own code as the end of a line."""
+    """Format an error as the end of a one-line message."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -6,8 +6,9 @@ from random import Random
 import numpy as np
 
 from benchmarks.lean.worlds import Asks, names_of
+from tests.games import bradley_terry
 from zelo_ray.fitting.battles import Battles, Floats
-from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, bradley_terry
+from zelo_ray.fitting.bradley_terry import CHUNK_CELLS
 from zelo_ray.fitting.pairs import Pair, ring_pairs
 
 Row = tuple[int, int, int, int]

@@ -12,12 +12,13 @@ from zelo_ray.api.frames import frame_to_table, is_frame, is_nested, nested_tabl
 from zelo_ray.api.progress import run_watched
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, is_place, options_of
-from zelo_ray.api.store_inputs import given_paths, store_input, store_table, with_pools
+from zelo_ray.api.store_inputs import given_paths, store_table, with_pools
 from zelo_ray.api.tables import Table
 from zelo_ray.commands.bakeoff.report.gate import read_gate
 from zelo_ray.commands.bakeoff.run import run as rank_and_measure
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import read_record
+from zelo_ray.formats.input.stored_inputs import store_input
 from zelo_ray.formats.judgments.grades import read_grade_rows
 from zelo_ray.formats.probe import probe_table
 from zelo_ray.formats.run_record import RUN

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from zelo_ray.api.settings import Place, options_of
 from zelo_ray.api.tables import PlainText, Table
-from zelo_ray.commands.doctor import Finding
+from zelo_ray.commands.doctor.finding import Finding
 from zelo_ray.commands.doctor.run import run
 from zelo_ray.commands.doctor.screen import describe_findings
 from zelo_ray.options.doctor import DoctorOptions

@@ -6,25 +6,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, format_error
 from zelo_ray.formats.columns import (
     IN_MEMORY,
     OF_QUERY,
     column_hint,
     find_columns,
     find_list_column,
+    refuse_missing,
 )
 from zelo_ray.formats.input import long, wide
 from zelo_ray.formats.input.collection import pools_as_lines
 from zelo_ray.formats.input.long import ConversionNotes, note_single_documents
 from zelo_ray.formats.input.stored_inputs import pool_to_line
 from zelo_ray.formats.interchange.iterables import pools_of
-from zelo_ray.formats.interchange.texts import document_row, query_row
+from zelo_ray.formats.interchange.texts import pool_row
 from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
 from zelo_ray.formats.own_query import drop_own_queries
-from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.probe import is_wide
 from zelo_ray.formats.shown_fields import ShownFields
+from zelo_ray.formats.tables import table_of_rows
 from zelo_ray.records import Pool
 
 _IDS = ("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge")
@@ -50,8 +51,8 @@ def frame_to_table(value: Any, what: str, *columns: str) -> pa.Table:
     try:
         table = _arrow(value)
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{what}: is not a table ({shorten_error(error)})") from None
-    _refuse_lacking(what, table.column_names, columns)
+        raise InputError(f"{what}: is not a table ({format_error(error)})") from None
+    refuse_missing(what, table.column_names, columns)
     for name in (name for name in _IDS if name in table.column_names):
         column = table[name]
         refuse_lossy_ids(column, name, lambda row: f"{what}: row {row + 1}")
@@ -70,10 +71,8 @@ def nested_table(nested: Mapping[str, Mapping[str, float]], value: str) -> pa.Ta
         for id_ in (query_id, *documents):
             refuse_lossy_id(f"query {query_id}", "the id", id_)
     rows = [(str(q), str(d), float(n)) for q, numbers in nested.items() for d, n in numbers.items()]
-    columns = zip(*rows, strict=True) if rows else [(), (), ()]
-    types = (pa.string(), pa.string(), pa.float64())
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-    return pa.table(dict(zip(("query_id", "doc_id", value), arrays, strict=True)))
+    columns = [("query_id", pa.string()), ("doc_id", pa.string()), (value, pa.float64())]
+    return table_of_rows(rows, pa.schema(columns))
 
 
 def is_nested(value: object) -> bool:
@@ -146,17 +145,9 @@ def _arrow(value: Any) -> pa.Table:
     return pa.table(value)
 
 
-def _refuse_lacking(what: str, columns: Iterable[str], wanted: Iterable[str]) -> None:
-    names = list(columns)
-    if lacking := [name for name in wanted if name not in names]:
-        raise InputError(
-            f"{what}: has no column {lacking[0]!r}; it has {', '.join(names) or 'none'}"
-        )
-
-
 def _line(number: int, pool: object) -> bytes:
     if isinstance(pool, Pool):
-        pool = _as_line(pool)
+        pool = pool_row(pool)
     if not isinstance(pool, Mapping):
         raise InputError(
             f"inputs: item {number} is of type {type(pool).__name__}: write paths, or dicts of "
@@ -166,12 +157,6 @@ def _line(number: int, pool: object) -> bytes:
         return pool_to_line(pool)
     except (TypeError, ValueError) as error:
         raise InputError(f"inputs: item {number} cannot be written as JSON: {error}") from None
-
-
-def _as_line(pool: Pool) -> dict[str, Any]:
-    session = {"session_id": pool.session_id} if pool.session_id else {}
-    documents = [document_row(document) for document in pool.documents]
-    return {"query": {**query_row(pool), **session}, "documents": documents}
 
 
 def _is_row(first: Mapping[str, Any], columns: Mapping[str, str]) -> bool:

@@ -14,18 +14,9 @@ from zelo_ray.api.frames import convert_pools, is_dataset, is_frame
 from zelo_ray.api.settings import is_place
 from zelo_ray.errors import InputError
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.input.stored_inputs import absolute_path, store_input, write_notes
+from zelo_ray.formats.input.stored_inputs import store_input, write_notes
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.records import Pool
-
-__all__ = [
-    "absolute_path",
-    "given_paths",
-    "store_input",
-    "store_pools",
-    "store_table",
-    "with_pools",
-]
 
 Asking = TypeVar("Asking", bound=AskingOptions)
 

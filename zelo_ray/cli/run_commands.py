@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         FitOptions,
         LabelOptions,
         ReportOptions,
-        SizeOptions,
     )
     from zelo_ray.reports.parts import Report
 
@@ -153,14 +152,6 @@ def _explain_queries(options: "ExplainOptions") -> int:
     return ExitStatus.COMPLETE
 
 
-def _size(options: "SizeOptions", words: Words) -> int:
-    from zelo_ray.commands.size.run import run
-
-    report = run(options)
-    print_report(report)
-    return _print_next_step(report, words)
-
-
 def _doctor(options: "DoctorOptions", _words: Words) -> int:
     from zelo_ray.commands.doctor.run import has_no_judge, is_wrong, run
     from zelo_ray.commands.doctor.screen import describe_findings
@@ -208,7 +199,7 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words], int]] = {
     "convert": _convert,
     "explain": _explain,
     "report": _report,
-    "size": _size,
+    "size": partial(_run, "size"),
     "doctor": _doctor,
     "batches": _batches,
     "compact": _compact,

@@ -15,9 +15,9 @@ import yaml
 from zelo_ray.engine.durable import write_durably
 from zelo_ray.engine.learning import read_grades
 from zelo_ray.engine.ledger import FOLDER as REPLIES
-from zelo_ray.errors import InputError, OptionError
+from zelo_ray.errors import InputError, OptionError, format_error
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.pools import LineLimits, read_lines, shorten_error
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols.anchors import GRADES, example_query_ids, parse_anchors
@@ -105,7 +105,7 @@ def _read_chosen(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         raise InputError(
             f"{path}: the worked examples that were chosen cannot be read "
-            f"({shorten_error(error)}); bring "
+            f"({format_error(error)}); bring "
             "the file back from a copy, or remove it, and everything may be asked again with others"
         ) from None
     return texts

@@ -78,8 +78,6 @@ class CostEstimate:
     """An estimate of what a job will still take, judge by judge."""
 
     pools: int
-    rendered: int
-    """pools of the sample"""
     forecasts: tuple[JudgeForecast, ...]
     spent: float
     """US dollars, by all runs so far, for whatever was asked"""
@@ -139,7 +137,6 @@ def estimate(
     forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
     return CostEstimate(
         pools=survey.pools,
-        rendered=len(sample),
         forecasts=forecasts,
         spent=paid.dollars,
         unknown=paid.unpriced,

@@ -12,8 +12,8 @@ from zelo_ray.errors import Stopped
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.judgments.labels import read_labels
 from zelo_ray.formats.judgments.qrels import as_grades
-from zelo_ray.formats.results import ResultsWriter, read_table, write_json
-from zelo_ray.formats.tables import schema_of, table_of
+from zelo_ray.formats.results import read_table, write_json, write_tables
+from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import KEPT, Learned, load_protocol
 from zelo_ray.records import Consensus, Rater, Share
@@ -81,15 +81,11 @@ def learn_judges(options: AnnotateOptions, human: pa.Table | None) -> Learned:
         message = f"the judges could not be measured: {error}; all replies are kept{plain}"
         raise Stopped(message) from None
     contents = {
-        "raters": (learned.raters, Rater),
-        "shares": (learned.shares, Share),
-        "consensus": (learned.consensus, Consensus),
+        "raters": table_of(learned.raters, Rater),
+        "shares": table_of(learned.shares, Share),
+        "consensus": table_of(learned.consensus, Consensus),
     }
-    with ResultsWriter(
-        options.out, {n: schema_of(record) for n, (_, record) in contents.items()}
-    ) as files:
-        for name, (rows, record) in contents.items():
-            files.add(name, table_of(rows, record))
+    write_tables(options.out, contents)
     if learned.kept:
         write_json(options.out, KEPT, learned.kept)
     return learned

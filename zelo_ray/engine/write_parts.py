@@ -10,12 +10,11 @@ import pyarrow as pa
 from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.write_results import (
     LINE_PARTS,
-    LINES,
     ResultCounts,
     ResultTables,
     Summary,
+    add_blocks,
     remove_foreign,
-    rows_of,
 )
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.files import part_name
@@ -123,17 +122,9 @@ def write_part(
     Returns:
         One small row for `collect_parts`: part, counted.
     """
-    written, counted = (
-        ResultTables.for_options(options, judgments_only=judgments_only),
-        ResultCounts(),
-    )
+    written = ResultTables.for_options(options, judgments_only=judgments_only)
     with ResultsWriter(options.out, written.tables, written.lines, part=number) as results:
-        for block in blocks:
-            for name, rows in rows_of(block, written):
-                results.add(name, rows)
-            for line in block["annotated"].to_pylist() if written.lines else ():
-                results.add_line(LINES, line)
-            counted.add(block, written)
+        counted = add_blocks(results, blocks, written)
     figures = counted.to_json()
     return pa.table({"part": pa.array([number], pa.int64()), "counted": pa.array([figures])})
 
@@ -156,10 +147,8 @@ def collect_parts(
     Raises:
         Stopped: a part is missing.
     """
-    written, figures = (
-        ResultTables.for_options(options, judgments_only=judgments_only),
-        dict[int, ResultCounts](),
-    )
+    written = ResultTables.for_options(options, judgments_only=judgments_only)
+    figures = dict[int, ResultCounts]()
     for table in rows:
         for row in table.to_pylist():
             figures[row["part"]] = ResultCounts.from_json(row["counted"])

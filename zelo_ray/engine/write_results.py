@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import fsum, isnan
 from typing import Any, Self
@@ -241,11 +241,19 @@ def _summed(values: Sequence[float]) -> list[float]:
     return [total, fsum([*values, -total])]
 
 
-def rows_of(block: pa.Table, written: ResultTables) -> Iterator[tuple[str, pa.Table]]:
-    """Yield by table the rows of a block of what `build_results` gave."""
-    for name, schema in written.tables.items():
-        structs = block[name].combine_chunks().flatten()
-        yield name, pa.Table.from_struct_array(structs).cast(schema)
+def add_blocks(
+    results: ResultsWriter, blocks: Iterable[pa.Table], written: ResultTables
+) -> ResultCounts:
+    """Write blocks of what `build_results` gave, in order, and sum their figures."""
+    counted = ResultCounts()
+    for block in blocks:
+        for name, schema in written.tables.items():
+            structs = block[name].combine_chunks().flatten()
+            results.add(name, pa.Table.from_struct_array(structs).cast(schema))
+        for line in block["annotated"].to_pylist() if written.lines else ():
+            results.add_line(LINES, line)
+        counted.add(block, written)
+    return counted
 
 
 def write_results(
@@ -258,19 +266,11 @@ def write_results(
         options: of the job.
         judgments_only: leave scores as earlier runs left them, but for what is learned from.
     """
-    written, counted = (
-        ResultTables.for_options(options, judgments_only=judgments_only),
-        ResultCounts(),
-    )
+    written = ResultTables.for_options(options, judgments_only=judgments_only)
     if "scores" not in written.tables:
         remove_foreign_scores(options.out, schema_of(load_protocol(options.protocol).score.record))
     with ResultsWriter(options.out, written.tables, written.lines) as results:
-        for block in blocks:
-            for name, rows in rows_of(block, written):
-                results.add(name, rows)
-            for line in block["annotated"].to_pylist() if written.lines else ():
-                results.add_line(LINES, line)
-            counted.add(block, written)
+        counted = add_blocks(results, blocks, written)
     remove_parts(options.out, [*written.tables, *(LINE_PARTS for _ in written.lines)])
     remove_foreign(options)
     return counted.summary(options.out)

@@ -21,7 +21,7 @@ MOST_SIGNS, MOST_SIGN_CELLS = 250_000, 2.5e8
 _CACHED = 2**16  # cells that are subtracted, compared and counted at once: half a MB
 
 
-def sign_flip(differences: Floats, *, resamples: int, seed: int) -> Floats:
+def randomisation_test(rows: PairedRows, *, resamples: int, seed: int) -> Floats:
     """Run the paired randomisation test: could the difference of two rankers be due to chance?
 
     If the rankers are equally good, each difference could as well have had the other sign (Fisher
@@ -31,18 +31,13 @@ def sign_flip(differences: Floats, *, resamples: int, seed: int) -> Floats:
     one is added, so that p is never 0 (Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9:39).
 
     Args:
-        differences: of shape [pairs, queries]; NaN and 0 do not matter.
+        rows: differences; NaN and 0 do not matter.
         resamples: how many sets of signs are drawn.
         seed: all chance follows from it.
 
     Returns:
-        Two-sided p, of shape [pairs].
+        Two-sided p, of shape [rows].
     """
-    return randomisation_test(PairedRows(differences), resamples=resamples, seed=seed)
-
-
-def randomisation_test(rows: PairedRows, *, resamples: int, seed: int) -> Floats:
-    """Run `sign_flip` on rows of differences."""
     p, far = np.ones(len(rows)), np.empty(len(rows))
     sampled = np.zeros(len(rows), dtype=bool)
     for part in row_slices(len(rows), rows.queries):
@@ -60,7 +55,7 @@ def randomisation_test(rows: PairedRows, *, resamples: int, seed: int) -> Floats
 def randomisation_test_for_many(
     rows: PairedRows, tests: int, *, resamples: int, seed: int
 ) -> Floats:
-    """Run `sign_flip` on rows of differences, of which ``tests`` will be corrected by Holm.
+    """Run `randomisation_test` on rows of which ``tests`` will be corrected by Holm.
 
     A p near the smallest value that the draws allow is computed again: by the bound of `proven` if
     that is below what more draws could give, else by more draws. For more than about 2,500 tests

@@ -16,7 +16,7 @@ from scipy.special import stdtr
 
 from zelo_ray.evaluation.bootstrap import FEWEST, bootstrap_intervals, bootstrap_means
 from zelo_ray.evaluation.paired import Indices, PairedRows
-from zelo_ray.evaluation.randomisation import holm, randomisation_test_for_many, sign_flip
+from zelo_ray.evaluation.randomisation import holm, randomisation_test_for_many
 from zelo_ray.evaluation.resampling import (
     TIE,
     Counts,
@@ -39,7 +39,6 @@ __all__ = [
     "evaluate_rankers",
     "holm",
     "label_draws",
-    "sign_flip",
 ]
 
 

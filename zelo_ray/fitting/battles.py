@@ -74,49 +74,11 @@ def battles_of(
     )
 
 
-def battles_of_table(table: pa.Table) -> tuple[tuple[str, ...], Battles]:
-    """Build the columns of a table's votes, in its order; return also its query ids, ascending.
-
-    Args:
-        table: query_id, doc_id_a, doc_id_b and preference, and perhaps judge (else there is one)
-            and swapped (else none is), without nulls; in any order of rows.
-    """
-    texts = [table[name].combine_chunks() for name in ("query_id", "doc_id_a", "doc_id_b")]
-    size, names = table.num_rows, table.column_names
-    query, query_ids = _numbered(texts[0])
-    judge_names = (
-        table["judge"].combine_chunks() if "judge" in names else pa.array([""] * size, pa.string())
-    )
-    judge, judges = _numbered(judge_names)
-    swapped = np.zeros(size, dtype=np.bool_)
-    if "swapped" in names:
-        swapped = np.asarray(table["swapped"], dtype=np.bool_)
-    doc_ids = pa.concat_arrays([_plain(text) for text in texts[1:]])
-    places, documents = _placed(np.concatenate([query, query]), doc_ids, len(query_ids))
-    return query_ids, Battles(
-        query=query,
-        a=places[:size],
-        b=places[size:],
-        judge=judge,
-        preference=np.asarray(table["preference"], dtype=np.float64),
-        swapped=swapped,
-        documents=documents,
-        judges=judges,
-    )
-
-
-def _plain(texts: pa.Array) -> pa.Array:
-    return texts.cast(pa.large_string())
-
-
 def _numbered(texts: pa.Array) -> tuple[Ints, tuple[str, ...]]:
     """Replace each text by its place among the distinct ones, ascending; return also these."""
-    coded = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
-    # The dictionary of a stored column may hold a text that no row has, or one text twice.
-    names, codes = np.unique(np.asarray(coded.dictionary, dtype=object), return_inverse=True)
-    numbers = codes[np.asarray(coded.indices)].astype(np.int64)
-    used = np.bincount(numbers, minlength=len(names)) > 0
-    return (np.cumsum(used) - 1)[numbers], tuple(names[used].tolist())
+    coded = texts.dictionary_encode()
+    names, numbers = np.unique(np.asarray(coded.dictionary, dtype=object), return_inverse=True)
+    return numbers[np.asarray(coded.indices)].astype(np.int64), tuple(names.tolist())
 
 
 def _placed(query: Ints, texts: pa.Array, queries: int) -> tuple[Ints, tuple[tuple[str, ...], ...]]:

@@ -8,17 +8,13 @@ maximum of the posterior under a Gaussian prior, which always exists and is uniq
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
-import pyarrow as pa
-import scipy
 
-from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints, battles_of, battles_of_table
+from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints, battles_of
 from zelo_ray.fitting.games import PairCounts, count_games, why_unscored
 from zelo_ray.fitting.likelihood import (
     GameStack,
-    build_stack,
     damping,
     derivatives,
     inverse_root,
@@ -92,38 +88,6 @@ def score_votes(
     ]
 
 
-def score_table(
-    table: pa.Table, prior_sd: float = 2.5, share: float = SHARE
-) -> tuple[pa.Table, dict[str, Unscored]]:
-    """Score a table of votes as `score_votes` does, without a Python object for each vote or score.
-
-    Args:
-        table: as `battles_of_table` takes it.
-        prior_sd: standard deviation of the prior of a score, in logits.
-        share: as in `score_votes`.
-
-    Returns:
-        The columns of `records.Score`, by query and rank, and why a query has no scores, by its id.
-
-    Raises:
-        ValueError: a preference is not in [-1, 1], or the prior makes no sense.
-    """
-    query_ids, battles = battles_of_table(table)
-    fits = score_battles(battles, prior_sd, share)
-    starts = np.cumsum([0, *map(len, battles.documents)])
-    doc_ids = pa.array(list(chain.from_iterable(battles.documents)), pa.string())
-    columns = {
-        "query_id": pa.array(query_ids, pa.string()).take(pa.array(fits.query)),
-        "doc_id": doc_ids.take(pa.array(starts[fits.query] + fits.doc)),
-        "score": fits.score,
-        "std_error": fits.std_error,
-        "comparisons": fits.comparisons,
-        "rank": fits.rank,
-        "truth_error": fits.truth_error,
-    }
-    return pa.table(columns), {query_ids[query]: why for query, why in fits.reasons.items()}
-
-
 def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE) -> ScoreArrays:
     """Score columns of votes as `score_votes` does."""
     games = count_games(battles)
@@ -182,7 +146,7 @@ def rank_scores(
     return ScoreArrays(query[rows], doc[rows], *numbers, comparisons[rows], rank[of], dict(reasons))
 
 
-def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tuple[Floats, Floats]:
+def fit_stack(stack: GameStack, prior_sd: float, tol: float = 1e-8) -> tuple[Floats, Floats]:
     """Fit each query's scores at the maximum of the posterior.
 
     Maximises sum_ij wins_ij log sig(s_i - s_j) - |s|^2 / (2 prior_sd^2). The errors are Laplace's:
@@ -191,8 +155,7 @@ def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tup
     sd 2.5. A query's numbers do not depend, bit for bit, on the others in the stack.
 
     Args:
-        wins: weight with which i beat j, of shape [queries, documents, documents]; a tie is half a
-            win each; the diagonal means nothing.
+        stack: the games; a tie is half a win each.
         prior_sd: standard deviation of the prior of a score, in logits.
         tol: largest last step of a score, in logits. Steps shrink quadratically, so the scores
             themselves lie much closer to the maximum; the errors are those of where it began.
@@ -202,14 +165,9 @@ def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tup
         [queries, documents].
 
     Raises:
-        ValueError: the wins or the prior make no sense.
+        ValueError: the prior makes no sense.
         ArithmeticError: the maximum was not reached.
     """
-    return fit_stack(build_stack(wins), prior_sd, tol)
-
-
-def fit_stack(stack: GameStack, prior_sd: float, tol: float = 1e-8) -> tuple[Floats, Floats]:
-    """Fit games that are already columns, as `bradley_terry` does."""
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
     precision = prior_sd**-2
@@ -235,34 +193,6 @@ def fit_stack(stack: GameStack, prior_sd: float, tol: float = 1e-8) -> tuple[Flo
     # The curvature holds the direction that centring removes with the eigenvalue precision + 1.
     removed = 1 / (stack.documents * (precision + 1))
     return scores, np.sqrt(np.maximum(variances - removed, 0))
-
-
-def bradley_terry_mle(wins: Floats) -> Floats:
-    """Fit the scores of one query by maximum likelihood, without a prior.
-
-    Args:
-        wins: weight with which i beat j, of shape [documents, documents].
-
-    Returns:
-        Scores in logits, centred on 0.
-
-    Raises:
-        ValueError: there is no finite maximum: some documents never lost to, or never won against,
-            any of the others (Ford 1957, Am. Math. Monthly 64:28).
-        ArithmeticError: the maximum was not reached.
-    """
-    groups, _ = scipy.sparse.csgraph.connected_components(
-        scipy.sparse.csr_array(wins > 0), connection="strong"
-    )
-    if groups > 1:
-        raise ValueError(
-            f"no finite maximum likelihood: the documents fall into {groups} groups, "
-            "between which wins go one way only or not at all"
-        )
-    stack = build_stack(wins[np.newaxis])
-    maximum = _maximise(stack, np.zeros((1, len(wins))), precision=0.0, tol=1e-8)[0]
-    scores: Floats = maximum - maximum.mean()
-    return scores
 
 
 def _maximise(stack: GameStack, start: Floats, precision: float, tol: float) -> Floats:

@@ -39,21 +39,6 @@ class GameStack:
         )
 
 
-def build_stack(wins: Floats) -> GameStack:
-    """Build the games of matrices of wins.
-
-    Raises:
-        ValueError: the array is not a stack of square matrices, or a cell is negative or infinite.
-    """
-    if wins.ndim != 3 or wins.shape[1] != wins.shape[2] or not wins.shape[1]:
-        raise ValueError(f"wins must be a stack of square matrices, not of shape {wins.shape}")
-    if not (np.isfinite(wins).all() and (wins >= 0).all()):
-        raise ValueError("wins must be finite and not negative")
-    query, i, j = np.nonzero(np.triu(wins + wins.swapaxes(1, 2), 1))
-    queries, documents = wins.shape[:2]
-    return GameStack(queries, documents, query, i, j, wins[query, i, j], wins[query, j, i])
-
-
 def newton_start(stack: GameStack, precision: float) -> Floats:
     """Return a start for Newton's method: some four steps from it suffice, and nine from 0.
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import orjson
 
-from zelo_ray.errors import InputError, UnreadableFile
+from zelo_ray.errors import InputError, UnreadableFile, format_error
 from zelo_ray.formats.files import open_for_reading, read_blocks, read_placed_lines
 from zelo_ray.formats.formulas import unguard_formula
-from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.tabbed import split_tabs, tab_rows
 from zelo_ray.formats.wording import counted
 
@@ -196,7 +195,7 @@ def _decoded_lines(url: str, end: str) -> Iterator[str]:
             text = block.decode()
         except UnicodeDecodeError as error:
             at = number + block.count(b"\n", 0, error.start) + 1
-            raise InputError(f"{url}:{at}: is not UTF-8 ({shorten_error(error)})") from None
+            raise InputError(f"{url}:{at}: is not UTF-8 ({format_error(error)})") from None
         yield from io.StringIO(text, newline=end)  # keeps the ends of lines as they are
         number += block.count(b"\n")
 
@@ -213,5 +212,5 @@ def _split_header(url: str, line: bytes, mark: str) -> list[str]:
         reader = csv.reader([text], delimiter=mark, skipinitialspace=True)
         cells = split_tabs(text) if mark == TAB else next(reader, [])
     except csv.Error as error:
-        raise UnreadableFile(f"{url}: cannot be read ({shorten_error(error)})") from None
+        raise UnreadableFile(f"{url}: cannot be read ({format_error(error)})") from None
     return [cell.strip() for cell in cells]

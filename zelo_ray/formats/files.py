@@ -13,8 +13,8 @@ import fsspec
 import orjson
 import pyarrow as pa
 
-from zelo_ray.errors import InputError, UnreadableFile
-from zelo_ray.formats.pools import PACKED_ENDINGS, READ_ERRORS, open_unpacked, shorten_error
+from zelo_ray.errors import InputError, UnreadableFile, format_error
+from zelo_ray.formats.pools import PACKED_ENDINGS, READ_ERRORS, open_unpacked
 from zelo_ray.formats.wording import is_utf8, not_utf8_message
 
 _BLOCK_BYTES = 2**23
@@ -42,7 +42,7 @@ def open_for_reading(url: str) -> Iterator[Any]:
     except FileNotFoundError:
         raise InputError(f"{url}: no such file") from None
     except READ_ERRORS as error:
-        raise UnreadableFile(f"{url}: cannot be read ({shorten_error(error)})") from None
+        raise UnreadableFile(f"{url}: cannot be read ({format_error(error)})") from None
 
 
 def read_blocks(url: str) -> Iterator[bytes]:
@@ -77,7 +77,7 @@ def decode_line(place: str, line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{place}: is not UTF-8 ({shorten_error(error)})") from None
+        raise InputError(f"{place}: is not UTF-8 ({format_error(error)})") from None
 
 
 def read_record(url: str) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def read_json_object(url: str) -> dict[str, Any]:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{url}: is not valid JSON ({shorten_error(error)}){do}") from None
+        raise InputError(f"{url}: is not valid JSON ({format_error(error)}){do}") from None
     if not isinstance(value, dict):
         raise InputError(f"{url}: is not a JSON object{do}")
     return value
@@ -128,7 +128,7 @@ def part_files(url: str) -> list[str]:
         folder = path.removesuffix(f"{dot}{ending}")
         inside = fs.ls(folder, detail=False) if ending in _PARTED and fs.isdir(folder) else []
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise InputError(f"{url}: cannot be reached ({shorten_error(error)})") from None
+        raise InputError(f"{url}: cannot be reached ({format_error(error)})") from None
     names = {name.rsplit("/", 1)[-1] for name in inside}
     parts = [name for name in names if PART.fullmatch(name) and name.endswith(ending)]
     parts.sort(key=lambda name: (len(name), name))
@@ -162,7 +162,7 @@ def list_directory(url: str) -> list[str] | None:
             names.add(name.rsplit("/", 1)[-1] + (f".{held[0]}" if held else ""))
         return sorted(names)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise InputError(f"{url}: cannot be reached ({shorten_error(error)})") from None
+        raise InputError(f"{url}: cannot be reached ({format_error(error)})") from None
 
 
 def file_stem(url: str) -> str:

@@ -35,7 +35,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict  # of pydantic, which takes no other on Python 3.11
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, format_error
 from zelo_ray.formats.wording import is_utf8, not_utf8_message
 from zelo_ray.records import Document, Pool, first_error
 
@@ -93,7 +93,7 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
                 names = [path] if fs.exists(path) else fs.glob(path)
             prefix = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
         except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise InputError(f"{pattern}: cannot be reached ({shorten_error(error)})") from None
+            raise InputError(f"{pattern}: cannot be reached ({format_error(error)})") from None
         if out and names != [path]:
             names = [name for name in names if not name.startswith(prefix)]
         if not names:
@@ -152,7 +152,7 @@ def read_lines(file: str, limits: LineLimits, number: int = 1, offset: int = 0) 
                     yield replace(line, offset=at)
     except READ_ERRORS as error:
         yield Line(
-            file, number + 1, b"", reason=f"the file cannot be read further: {shorten_error(error)}"
+            file, number + 1, b"", reason=f"the file cannot be read further: {format_error(error)}"
         )
 
 
@@ -285,6 +285,15 @@ def session_in(raw: bytes) -> str:
     return _session(*sessions)
 
 
+def query_in(raw: bytes) -> tuple[str, str]:
+    """Return the id and the text of the query of a line that may be invalid; "" if it has none."""
+    try:
+        query = orjson.loads(raw)["query"]
+        return str(query.get("id") or ""), str(query.get("query") or "")
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return "", ""
+
+
 def _session(*told: object) -> str:
     return next((str(id_) for id_ in told if isinstance(id_, str | int)), "")
 
@@ -311,11 +320,6 @@ def annotate_line(raw: bytes, scores: Mapping[str, Mapping[str, float]], *names:
 def hash_id(kind: str, text: str) -> str:
     """Make an id as a hash of a text."""
     return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
-
-
-def shorten_error(error: BaseException) -> str:
-    """Format an error as the end of a one-line message."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def _check_text(value: str) -> str:

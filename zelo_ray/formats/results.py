@@ -128,6 +128,13 @@ class ResultsWriter:
                 file.closed = True  # else fsspec would upload it when it is garbage-collected
 
 
+def write_tables(out: str, tables: Mapping[str, pa.Table]) -> None:
+    """Write tables by name, which replace all of their names once they are complete."""
+    with ResultsWriter(out, {name: table.schema for name, table in tables.items()}) as results:
+        for name, table in tables.items():
+            results.add(name, table)
+
+
 def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> pa.Table:
     """Read those of the columns that a table has.
 

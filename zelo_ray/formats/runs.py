@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, format_error
 from zelo_ray.formats.columns import OF_RUNS, column_hint, columns_in, find_columns_by_query
 from zelo_ray.formats.files import file_stem, part_files
 from zelo_ray.formats.interchange import trec
@@ -17,10 +17,9 @@ from zelo_ray.formats.judgments.grades import (
     hash_queries,
     scored_documents,
 )
-from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.probe import FileProbe, probe, short_run_error
 from zelo_ray.formats.run_record import refuse_unfinished
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.tables import schema_of, table_of_rows
 from zelo_ray.formats.typed_columns import Place, read_columns
 from zelo_ray.options.places import split_name
 from zelo_ray.records import Ranked
@@ -72,9 +71,7 @@ def _read(url: str, columns: Mapping[str, str], *, ranks: bool) -> Iterable[tupl
     source, schema = probe(url), schema_of(Ranked)
     if has_scored_documents(source):
         rows = [row[:3] for row in scored_documents(source, columns, as_run=True)]
-        cells = zip(*rows, strict=True) if rows else [()] * len(schema)
-        arrays = [pa.array(column, of) for column, of in zip(cells, schema.types, strict=True)]
-        return [(file_stem(url), _checked(url, pa.table(arrays, schema=schema)))]
+        return [(file_stem(url), _checked(url, table_of_rows(rows, schema)))]
     if source.kind == "short run":
         raise short_run_error(source)
     if source.form in ("text", "broken") and source.kind != "topics":
@@ -156,7 +153,7 @@ def _checked(url: str, table: pa.Table) -> pa.Table:
     try:
         run = table.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"{url}: {shorten_error(error)}") from None
+        raise InputError(f"{url}: {format_error(error)}") from None
     if not pc.all(pc.is_finite(run["score"])).as_py():
         raise InputError(f"{url}: a score is not a finite number")
     if pair := find_repeated_pair(run):

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.errors import InputError, UnreadableFile
+from zelo_ray.errors import InputError, UnreadableFile, format_error
 from zelo_ray.formats.files import open_for_reading, part_files
-from zelo_ray.formats.pools import shorten_error
 
 _DAMAGED = (pa.ArrowException, UnicodeDecodeError)
 _QUERY = "query_id"
@@ -145,7 +144,7 @@ def _opened(url: str, schemas: Sequence[pa.Schema], **options: Any) -> Iterator[
             yield opened
         except _DAMAGED as error:
             raise InputError(
-                f"{url}: is not a Parquet file, or is damaged ({shorten_error(error)})"
+                f"{url}: is not a Parquet file, or is damaged ({format_error(error)})"
             ) from None
 
 
@@ -184,7 +183,7 @@ def _check_values(url: str, table: pa.Table) -> pa.Table:
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise UnreadableFile(f"{url}: cannot be read ({shorten_error(error)})") from None
+        raise UnreadableFile(f"{url}: cannot be read ({format_error(error)})") from None
     return table
 
 

@@ -45,3 +45,9 @@ def table_of(records: Sequence[Any], record: type) -> pa.Table:
     schema = schema_of(record)
     columns = {name: [getattr(r, name) for r in records] for name in schema.names}
     return pa.table(columns, schema=schema)
+
+
+def table_of_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """Build a table of rows, which may be none, with their cells in the order of the schema."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    return pa.table(dict(zip(schema.names, columns, strict=True)), schema=schema)

@@ -9,10 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, format_error
 from zelo_ray.formats.columns import NAMES, is_called
 from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
-from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.probe import FileProbe
 from zelo_ray.formats.stored import parquet_table
 
@@ -115,7 +114,7 @@ def _cast(
             column = column.cast(of)
             arrays[role] = pc.if_else(pc.equal(column, ""), None, column) if of == _TEXT else column
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputError(f"{what}: the column {name}: {shorten_error(error)}") from None
+            raise InputError(f"{what}: the column {name}: {format_error(error)}") from None
     return pa.table(arrays)
 
 

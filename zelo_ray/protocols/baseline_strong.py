@@ -13,8 +13,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from zelo_ray.protocols import Protocol, Rounds, pairings, samre, shared_error
-from zelo_ray.protocols.judgments import VERDICTS
+from zelo_ray.protocols import Protocol, Rounds, pairings, samre
 from zelo_ray.protocols.pairings import (
     NUMBER,
     Pairing,
@@ -23,7 +22,6 @@ from zelo_ray.protocols.pairings import (
     failures_in,
     score_text,
 )
-from zelo_ray.protocols.protocol import always
 from zelo_ray.records import Failure, Judge, Pool, Request, SyntheticFeatures
 
 PROMPT, PROMPT_JSON = "baseline-strong", "baseline-strong-json"
@@ -195,17 +193,10 @@ def _describe_analyses(analyses: Analysed) -> str:
 
 PROTOCOL = Protocol(
     name="baseline-strong",
-    title=pairings.TITLE,
     rounds=rounds,
     count=count,
     response_models=(Tagged, Analysed, *samre.PROTOCOL.response_models),
     max_rounds=None,  # one, after those of a debate if it tells how often to ask
-    judges_are_independent=always,
-    min_documents=pairings.FEWEST,
-    judgments={"verdicts": VERDICTS},
-    fit=pairings.fit,
-    score=pairings.SCORE,
     options=StrongOptions,
-    **shared_error.LEARNING,
-    coverage_key=pairings.coverage_key,
+    **pairings.DEBATES,
 )

@@ -11,8 +11,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from zelo_ray.protocols import Protocol, Rounds, pairings, shared_error
-from zelo_ray.protocols.judgments import VERDICTS
+from zelo_ray.protocols import Protocol, Rounds, pairings
 from zelo_ray.protocols.pairings import (
     NUMBER,
     Pairing,
@@ -21,7 +20,6 @@ from zelo_ray.protocols.pairings import (
     failures_in,
     score_text,
 )
-from zelo_ray.protocols.protocol import always
 from zelo_ray.protocols.texts import build_request
 from zelo_ray.records import Judge, Pool, Request, SyntheticFeatures
 
@@ -145,17 +143,10 @@ def _plain(pairing: Pairing, options: WeakOptions) -> Request:
 
 PROTOCOL = Protocol(
     name="baseline-weak",
-    title=pairings.TITLE,
     rounds=rounds,
     count=count,
     response_models=(FinalScores, ListedScores),
     max_rounds=1,
-    judges_are_independent=always,
-    min_documents=pairings.FEWEST,
-    judgments={"verdicts": VERDICTS},
-    fit=pairings.fit,
-    score=pairings.SCORE,
     options=WeakOptions,
-    **shared_error.LEARNING,
-    coverage_key=pairings.coverage_key,
+    **pairings.DEBATES,
 )

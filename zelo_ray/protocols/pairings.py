@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, Field, field_validator
 
@@ -15,7 +15,8 @@ from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Parallel, Rounds, ScoreKind, shared_error, zelo
-from zelo_ray.protocols.protocol import Cycles, PriorSd
+from zelo_ray.protocols.judgments import VERDICTS
+from zelo_ray.protocols.protocol import Cycles, PriorSd, always
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
     Document,
@@ -31,17 +32,6 @@ from zelo_ray.records import (
 
 NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
 """A score as a text may give it: 7 or 7.5, without sign or exponent."""
-
-SCORE = ScoreKind(
-    unit="logits",
-    explain=lambda _: (
-        f"{zelo.LOGITS.format('verdicts')}. They rest on who won which pair; what a judge scored "
-        "stands in verdicts.parquet"
-    ),
-)
-"""Of debate and its baselines."""
-TITLE = "Verdicts on the answers to"
-FEWEST = 2
 
 T = TypeVar("T")
 
@@ -298,3 +288,22 @@ def _votes(verdicts: Sequence[Verdict]) -> list[Vote]:
         for v in verdicts
     }
     return list(votes.values())
+
+
+DEBATES: Final[dict[str, Any]] = {
+    "title": "Verdicts on the answers to",
+    "judges_are_independent": always,
+    "min_documents": 2,
+    "judgments": {"verdicts": VERDICTS},
+    "fit": fit,
+    "score": ScoreKind(
+        unit="logits",
+        explain=lambda _: (
+            f"{zelo.LOGITS.format('verdicts')}. They rest on who won which pair; what a judge "
+            "scored stands in verdicts.parquet"
+        ),
+    ),
+    "coverage_key": coverage_key,
+    **shared_error.LEARNING,
+}
+"""What debate and its baselines have in common as protocols."""

@@ -13,10 +13,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from zelo_ray.protocols import Protocol, Rounds, pairings, shared_error
-from zelo_ray.protocols.judgments import VERDICTS
+from zelo_ray.protocols import Protocol, Rounds, pairings
 from zelo_ray.protocols.pairings import Pairing, RoundsOptions, failures_in
-from zelo_ray.protocols.protocol import always
 from zelo_ray.records import Judge, Pool, Request, SyntheticFeatures
 
 DEFENCE, FEEDBACK, SCORES = "samre-defence", "samre-feedback", "samre-scores"
@@ -208,17 +206,10 @@ def _verdicts(
 
 PROTOCOL = Protocol(
     name="samre",
-    title=pairings.TITLE,
     rounds=rounds,
     count=count,
     response_models=(Defence, Feedback, RoundScores),
     max_rounds=None,  # two for each round of a debate
-    judges_are_independent=always,
-    min_documents=pairings.FEWEST,
-    judgments={"verdicts": VERDICTS},
-    fit=pairings.fit,
-    score=pairings.SCORE,
     options=RoundsOptions,
-    **shared_error.LEARNING,
-    coverage_key=pairings.coverage_key,
+    **pairings.DEBATES,
 )

@@ -25,24 +25,9 @@ from zelo_ray.records import (
     Reply,
     Request,
     V,
-    delimiter_code,
     read_response,
 )
 from zelo_ray.wrapping import break_special_tokens
-
-__all__ = [
-    "BYTES_PER_TOKEN",
-    "build_failure",
-    "build_request",
-    "criteria_block",
-    "delimit",
-    "delimiter_code",
-    "load_prompt",
-    "read_verdict",
-    "shorten_document",
-    "shown_document",
-    "shown_query",
-]
 
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes a token: near enough for English, Chinese and Japanese, and cautious elsewhere."""

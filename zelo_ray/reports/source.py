@@ -46,6 +46,10 @@ class Source:
         stored = self._stored(name)
         return stored.read() if where is None else stored.where(where)
 
+    def rows(self, name: str) -> list[Any]:
+        """Return the rows of a table, each a dict by column; none if there is no such table."""
+        return self.table(name).to_pylist() if self.has(f"{name}.parquet") else []
+
     def columns(self, name: str) -> list[str]:
         """Return the names of a table's columns."""
         return self._stored(name).names

@@ -1,11 +1,9 @@
 """Cohere's rerankers, which charge for search units: a query with up to 100 documents."""
 
-from functools import partial
 from typing import Any
 
-from zelo_ray.providers import Provider
 from zelo_ray.records import Judge
-from zelo_ray.rerankers.hosted import Hosted, Shape, billed_units, result_rows
+from zelo_ray.rerankers.hosted import Shape, billed_units, hosted_provider
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -21,20 +19,12 @@ _SHAPE = Shape(
     url_variable="CO_API_URL",
     path="/v2/rerank",
     build_body=_body,
-    read_rows=result_rows,
-    score="relevance_score",
     read_usage=billed_units,
 )
 
-PROVIDER = Provider(
-    connect=partial(Hosted, shape=_SHAPE),
+PROVIDER = hosted_provider(
+    _SHAPE,
     models=("rerank-v5.0-pro",),
-    key_variables=_SHAPE.keys,
-    url_variable=_SHAPE.url_variable,
-    options={
-        "documents": 1000,  # in one request
-        "max_tokens_per_doc": None,  # longer documents are cut; None: the server's 4,096
-    },
-    concurrency=32,
+    options={"max_tokens_per_doc": None},  # longer documents are cut; None: the server's 4,096
     rates={"rpm": 1000},
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zelo_ray.providers import Settings
+from zelo_ray.providers import Provider, Settings
 from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.no_response import CONNECT_SECONDS
 from zelo_ray.providers.outcome import Caller, Reading, attempt_call, resolve_settings
@@ -26,6 +26,16 @@ _FILTERED = (498,)  # Cohere: a text contains a blocked word
 _SEARCH = 100  # documents that Cohere counts as one search
 
 
+def result_rows(body: Any) -> Any:
+    """Return the rows from where most servers put them."""
+    return body["results"]
+
+
+def total_tokens(body: Any) -> Usage:
+    """Return the tokens from where most servers report them; rerankers write none."""
+    return Usage(input_tokens=parse_count(nested_object(body, "usage").get("total_tokens")))
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """The parts that differ between servers: address, request and response."""
@@ -36,14 +46,14 @@ class Shape:
     base_url: str
     url_variable: str
     """the environment variable that holds another base URL"""
-    path: str
     build_body: Callable[[Judge, str, list[str]], dict[str, Any]]
     """returns the fields of a request for a query and its documents"""
-    read_rows: Callable[[Any], Any]
+    path: str = "/rerank"
+    read_rows: Callable[[Any], Any] = result_rows
     """returns the part of a response that has a row for each document"""
-    score: str
+    score: str = "relevance_score"
     """the name of the score in a row"""
-    read_usage: Callable[[Any], Usage]
+    read_usage: Callable[[Any], Usage] = total_tokens
     """returns the usage that a response reports"""
 
 
@@ -109,16 +119,6 @@ class Hosted:
             return text, response.headers
 
 
-def result_rows(body: Any) -> Any:
-    """Return the rows from where most servers put them."""
-    return body["results"]
-
-
-def total_tokens(body: Any) -> Usage:
-    """Return the tokens from where most servers report them; rerankers write none."""
-    return Usage(input_tokens=parse_count(nested_object(body, "usage").get("total_tokens")))
-
-
 def billed_units(body: Any) -> Usage:
     """Return the units that Cohere bills; its schema has search units as a decimal number."""
     billed = nested_object(body, "meta", "billed_units")
@@ -126,6 +126,18 @@ def billed_units(body: Any) -> Usage:
     searches = math.ceil(units) if isinstance(units, float) and math.isfinite(units) else units
     return Usage(
         input_tokens=parse_count(billed.get("input_tokens")), searches=parse_count(searches)
+    )
+
+
+def hosted_provider(shape: Shape, options: Mapping[str, Any] = {}, **fields: Any) -> Provider:
+    """Build the provider of a server; ``fields`` are more of those of `Provider`."""
+    return Provider(
+        connect=partial(Hosted, shape=shape),
+        key_variables=shape.keys,
+        url_variable=shape.url_variable,
+        options={"documents": 1000, **options},  # documents in one request
+        concurrency=32,
+        **fields,
     )
 
 

@@ -5,12 +5,10 @@ text-embeddings-inference set ``{documents_field: texts, documents: 32}``: its f
 name, and by default it accepts 32 documents at once.
 """
 
-from functools import partial
 from typing import Any
 
-from zelo_ray.providers import Provider
 from zelo_ray.records import Judge, Usage
-from zelo_ray.rerankers.hosted import Hosted, Shape, billed_units, total_tokens
+from zelo_ray.rerankers.hosted import Shape, billed_units, hosted_provider, total_tokens
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -35,21 +33,16 @@ _SHAPE = Shape(
     keys=(),
     base_url="",
     url_variable="",
-    path="/rerank",
     build_body=_body,
     read_rows=_rows,
     score="score",
     read_usage=_used,
 )
 
-PROVIDER = Provider(
-    connect=partial(Hosted, shape=_SHAPE),
-    key_variables=_SHAPE.keys,
-    url_variable=_SHAPE.url_variable,
+PROVIDER = hosted_provider(
+    _SHAPE,
     options={
-        "documents": 1000,  # in one request
         "documents_field": "documents",
         "extra_body": {},  # more fields of the request, such as raw_scores or truncate
     },
-    concurrency=32,
 )

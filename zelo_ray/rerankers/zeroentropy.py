@@ -1,11 +1,9 @@
 """ZeroEntropy's rerankers."""
 
-from functools import partial
 from typing import Any
 
-from zelo_ray.providers import Provider
 from zelo_ray.records import Judge, Usage, nested_object, parse_count
-from zelo_ray.rerankers.hosted import Hosted, Shape, result_rows
+from zelo_ray.rerankers.hosted import Shape, hosted_provider
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -25,21 +23,13 @@ _SHAPE = Shape(
     url_variable="ZEROENTROPY_BASE_URL",
     path="/models/rerank",
     build_body=_body,
-    read_rows=result_rows,
-    score="relevance_score",
     read_usage=_used,
 )
 
-PROVIDER = Provider(
-    connect=partial(Hosted, shape=_SHAPE),
+PROVIDER = hosted_provider(
+    _SHAPE,
     models=("zerank-2",),
-    key_variables=_SHAPE.keys,
-    url_variable=_SHAPE.url_variable,
-    options={
-        "documents": 1000,  # in one request
-        "latency": None,  # "fast" or "slow", which have limits of their own
-    },
+    options={"latency": None},  # "fast" or "slow", which have limits of their own
     transport={"latency": None},
-    concurrency=32,
     rates={"rpm": 1000},
 )

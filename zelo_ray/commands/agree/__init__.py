@@ -29,7 +29,7 @@ from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.judgments.all_judgments import AllJudgments, read_all_judgments
 from zelo_ray.formats.probe import refuse_unused_columns
-from zelo_ray.formats.results import ResultsWriter, write_json
+from zelo_ray.formats.results import write_json, write_tables
 from zelo_ray.formats.run_record import RUN, refuse_unfinished
 from zelo_ray.formats.stored import parquet_table
 from zelo_ray.options import AgreeOptions
@@ -90,11 +90,7 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
         raise InputError("one judge has nobody to agree with: name more judges, or --human")
     record = _record(options, verdicts, sections)
     if options.out:
-        with ResultsWriter(
-            options.out, {name: table.schema for name, table in tables.items()}
-        ) as files:
-            for name, table in tables.items():
-                files.add(name, table)
+        write_tables(options.out, tables)
         write_json(options.out, "agree.json", record)
     return MeasuredAgreement(record, tables)
 

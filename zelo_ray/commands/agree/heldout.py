@@ -11,16 +11,14 @@ import pyarrow.compute as pc
 from zelo_ray.errors import AnchorError, InputError
 from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.judgments.all_judgments import AllJudgments
-from zelo_ray.formats.judgments.labels import read_labels
+from zelo_ray.formats.judgments.answers import Pair
+from zelo_ray.formats.judgments.labels import pairs_in_table, read_labels
 from zelo_ray.formats.probe import RESULTS
 from zelo_ray.formats.run_record import RUN, run_directory
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
 from zelo_ray.protocols.anchors import example_query_ids
-
-_Item = tuple[str, str]
-_IDS = ("query_id", "doc_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ def note_seen_labels(verdicts: AllJudgments, options: AgreeOptions) -> Iterator[
     """
     if options.human is None or not len(verdicts.human):
         return
-    measuring = set(zip(*(verdicts.human[name].to_pylist() for name in _IDS), strict=True))
+    measuring = set(pairs_in_table(verdicts.human))
     for run in _runs(options):
         labels = str(run.options.get("human") or "")
         overlap = _count_overlap(labels, options.human, measuring) if labels else 0
@@ -111,7 +109,7 @@ def _runs(options: AgreeOptions) -> Iterator[_Run]:
             yield _Run(name or url, place, pooled, run_options)
 
 
-def _count_overlap(labels: str, human: str, measuring: Iterable[_Item]) -> int | None:
+def _count_overlap(labels: str, human: str, measuring: Iterable[Pair]) -> int | None:
     """Count the documents in both; None if the labels cannot be read and may overlap."""
     items = set(measuring)
     try:
@@ -119,4 +117,4 @@ def _count_overlap(labels: str, human: str, measuring: Iterable[_Item]) -> int |
     except InputError:
         names = (place.rstrip("/").rpartition("/")[2] for place in (labels, human))
         return None if len({*names}) == 1 else 0
-    return len(items.intersection(zip(*(table[name].to_pylist() for name in _IDS), strict=True)))
+    return len(items.intersection(pairs_in_table(table)))

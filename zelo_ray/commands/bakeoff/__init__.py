@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
-from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write_outcome
 from zelo_ray.commands.bakeoff.gate import decide_gates
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
@@ -35,18 +33,6 @@ from zelo_ray.evaluation.significance import evaluate_rankers, label_draws
 from zelo_ray.formats.interchange.suspicious_scores import find_doubts
 from zelo_ray.formats.judgments.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
-
-__all__ = [
-    "BakeoffOutcome",
-    "MeasuredRanker",
-    "Unranked",
-    "build_contrasts",
-    "build_record",
-    "contrasting_queries",
-    "measure",
-    "write_annotated",
-    "write_outcome",
-]
 
 _DRAWN_CELLS = 4 * 10**7
 """Values under resampled labels that are in memory at once: 320 MB."""

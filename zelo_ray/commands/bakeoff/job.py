@@ -15,19 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff import (
-    BakeoffOutcome,
-    MeasuredRanker,
-    Unranked,
-    build_contrasts,
-    build_record,
-    contrasting_queries,
-    measure,
-    write_annotated,
-    write_outcome,
-)
+from zelo_ray.commands.bakeoff import measure
+from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
+from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write_outcome
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap, find_family_overlap
-from zelo_ray.commands.bakeoff.outcome import Caution
+from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Caution, MeasuredRanker, Unranked
 from zelo_ray.commands.bakeoff.own_queries import TextSources, remove_own_queries
 from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
 from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run

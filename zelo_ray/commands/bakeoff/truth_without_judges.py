@@ -1,7 +1,7 @@
 """Recompute the truth without some of its judges, from the judgments of the run that made it."""
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain, repeat
 from typing import Any
@@ -13,6 +13,7 @@ from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.errors import InputError, ZeloError, format_error
 from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.judgments.grades import with_error
+from zelo_ray.formats.judgments.labels import pairs_in_table
 from zelo_ray.formats.results import read_table
 from zelo_ray.formats.run_record import RUN, run_directory
 from zelo_ray.formats.tables import schema_of, table_of
@@ -20,7 +21,6 @@ from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Judgments, Protocol, protocol_of_record, recorded_options
 from zelo_ray.records import Grade, Qrel, Vote
 
-_IDS = ("query_id", "doc_id")
 _INDEPENDENT = {Vote, Grade}
 """Judgments that do not depend on which other judges were asked."""
 
@@ -91,7 +91,7 @@ class TruthRun:
             inputs |= {} if human is None else {"human": human}
             learned = protocol.learn(inputs, options) if protocol.learn else None
         scores = with_error(_scores(pools, protocol, options, learned))
-        names = [*_IDS, "score", "std_error"]
+        names = ["query_id", "doc_id", "score", "std_error"]
         labels = scores.select(names).rename_columns(schema_of(Qrel).names)
         return _labels_in(labels, truth)
 
@@ -170,12 +170,8 @@ def _scores(
 
 def _labels_in(labels: pa.Table, truth: pa.Table) -> pa.Table:
     """Return the labels of documents of the truth, in its order."""
-    place = {ids: n for n, ids in enumerate(_pairs(truth))}
-    at = [(place[ids], n) for n, ids in enumerate(_pairs(labels)) if ids in place]
+    place = {ids: n for n, ids in enumerate(pairs_in_table(truth))}
+    at = [(place[ids], n) for n, ids in enumerate(pairs_in_table(labels)) if ids in place]
     if not at:
         raise InseparableError("the other judges' judgments give no label")
     return labels.take(pa.array([n for _, n in sorted(at)]))
-
-
-def _pairs(table: pa.Table) -> Iterator[tuple[str, str]]:
-    return zip(*(table[name].to_pylist() for name in _IDS), strict=True)

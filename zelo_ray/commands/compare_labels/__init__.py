@@ -25,7 +25,7 @@ from zelo_ray.formats.judgments.graded import has_grades, read_graded
 from zelo_ray.formats.judgments.qrels import has_pools, read_qrels
 from zelo_ray.formats.matching_ids import explain_mismatch
 from zelo_ray.formats.probe import probe, refuse_unused_columns
-from zelo_ray.formats.results import ResultsWriter, write_json
+from zelo_ray.formats.results import write_json, write_tables
 from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
@@ -90,11 +90,7 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
         "contradictions": table_of(rows, Contradiction),
     }
     if options.out:
-        with ResultsWriter(
-            options.out, {name: table.schema for name, table in tables.items()}
-        ) as results:
-            for name, table in tables.items():
-                results.add(name, table)
+        write_tables(options.out, tables)
         write_json(options.out, "compare.json", record)
     return record, tables
 

@@ -47,25 +47,20 @@ class LabelComparisonResults:
         self.source, self.record = source, record
         self.counts: Mapping[str, Any] = record["counts"]
 
-    def _rows(self, name: str) -> list[Row]:
-        present = self.source.has(f"{name}.parquet")
-        rows: list[Row] = self.source.table(name).to_pylist() if present else []
-        return rows
-
     @cached_property
     def leaderboard(self) -> list[Row]:
         """Return the runs under both labels, best first by the new ones."""
-        return self._rows("leaderboards")
+        return self.source.rows("leaderboards")
 
     @cached_property
     def siblings(self) -> list[Row]:
         """Return neighbours on the new leaderboard, and the gaps between them."""
-        return [row for row in self._rows("siblings") if row["board"] != "old"]
+        return [row for row in self.source.rows("siblings") if row["board"] != "old"]
 
     @cached_property
     def contradictions(self) -> list[Row]:
         """Return documents whose old labels the new ones contradict, the worst queries first."""
-        return self._rows("contradictions")
+        return self.source.rows("contradictions")
 
     @property
     def leaders(self) -> tuple[str, str]:

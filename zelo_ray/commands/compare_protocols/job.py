@@ -8,25 +8,22 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
 from zelo_ray.commands.annotate.job import judge_pools
-from zelo_ray.commands.compare_protocols import (
+from zelo_ray.commands.compare_protocols.costs import (
     Bill,
-    ProtocolsOutcome,
     bills_by_query,
     bills_of,
-    make_plans,
-    measure,
     pools_in,
-    read_verdicts,
     requests_of,
     spending_of_protocol,
-    unused_by_all,
-    write_outcome,
 )
 from zelo_ray.commands.compare_protocols.labelled_items import (
     LabelledItems,
     collect_items,
     pools_file,
 )
+from zelo_ray.commands.compare_protocols.measured import measure, read_verdicts, write_outcome
+from zelo_ray.commands.compare_protocols.outcome import ProtocolsOutcome
+from zelo_ray.commands.compare_protocols.plans import make_plans, unused_by_all
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.engine.job import Timer, Watch, claim_output, with_absolute_places

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zelo_ray.commands.compare_protocols import Item, People, protocols_to_compare, read_people
+from zelo_ray.commands.compare_protocols.people import Item, People, read_people
+from zelo_ray.commands.compare_protocols.plans import protocols_to_compare
 from zelo_ray.engine.anchoring import choose_examples
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.job import Watch

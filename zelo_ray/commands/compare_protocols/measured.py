@@ -26,8 +26,8 @@ from zelo_ray.evaluation.agreement.pairs import (
     compare_raters,
 )
 from zelo_ray.formats.judgments.all_judgments import HUMAN
-from zelo_ray.formats.results import ResultsWriter, read_table
-from zelo_ray.formats.tables import schema_of, table_of
+from zelo_ray.formats.results import read_table, write_tables
+from zelo_ray.formats.tables import table_of
 
 Words = NDArray[np.int16]
 
@@ -196,10 +196,7 @@ def write_outcome(out: str, outcome: ProtocolsOutcome) -> None:
         "costs": table_of(outcome.costs, Cost),
         "differences": table_of(outcome.differences, Difference),
     }
-    schemas = {"trials": _TRIALS, "costs": schema_of(Cost), "differences": schema_of(Difference)}
-    with ResultsWriter(out, schemas) as results:
-        for name, table in tables.items():
-            results.add(name, table)
+    write_tables(out, tables)
 
 
 def _rows(trials: Sequence[ProtocolTrial]) -> list[dict[str, Any]]:

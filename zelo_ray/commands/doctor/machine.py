@@ -12,8 +12,7 @@ import fsspec
 from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.lock import is_run_active
-from zelo_ray.errors import ZeloError
-from zelo_ray.formats.pools import shorten_error
+from zelo_ray.errors import ZeloError, format_error
 
 _LITTLE, _TOO_LITTLE = 2 * 2**30, 100 * 2**20  # bytes of a disk
 _MEMORY = 2 * 2**30
@@ -36,7 +35,7 @@ def check_out(out: str) -> Iterator[Finding]:
     try:
         fs, path = fsspec.url_to_fs(out)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        yield Finding("writing", "wrong", f"{out}: {shorten_error(error)}", _STORAGE)
+        yield Finding("writing", "wrong", f"{out}: {format_error(error)}", _STORAGE)
         return
     if "file" in fs.protocol:
         folder = Path(path)
@@ -81,7 +80,7 @@ def _stored(out: str, fs: fsspec.AbstractFileSystem, path: str) -> Finding:
         fs.pipe_file(name, b"x")
         fs.rm_file(name)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        return Finding("writing", "wrong", f"{out}: {shorten_error(error)}", _STORAGE)
+        return Finding("writing", "wrong", f"{out}: {format_error(error)}", _STORAGE)
     return Finding("writing", "ok", "objects can be written and removed")
 
 
@@ -89,7 +88,7 @@ def _lock(out: str) -> Finding:
     try:
         held = is_run_active(out)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        return Finding("lock", "wrong", f"{out}: {shorten_error(error)}", _STORAGE)
+        return Finding("lock", "wrong", f"{out}: {format_error(error)}", _STORAGE)
     if held:
         return Finding("lock", "warn", "another run uses it", "wait until it has ended")
     return Finding("lock", "ok", "no other run is known to use it")
@@ -102,7 +101,7 @@ def _ledger(out: str) -> Finding:
         return Finding("ledger", "wrong", str(error), "name another --out, or repair this one")
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         return Finding(
-            "ledger", "wrong", shorten_error(error), "name another --out, or repair this one"
+            "ledger", "wrong", format_error(error), "name another --out, or repair this one"
         )
     if damaged:
         do = "nothing: the next run asks for these replies again"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from zelo_ray.commands.doctor import Finding
+from zelo_ray.commands.doctor.finding import Finding
 from zelo_ray.errors import ZeloError
 from zelo_ray.options import AskingOptions
 from zelo_ray.ray.placement import nodes_alive

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from zelo_ray.commands.doctor import Finding
+from zelo_ray.commands.doctor.finding import Finding
 from zelo_ray.formats.wording import counted, printable
 
 _WHAT = 28

@@ -16,7 +16,7 @@ from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.randomisation import randomisation_test_for_many
 from zelo_ray.evaluation.significance import Floats, bootstrap_means, holm
 from zelo_ray.formats.files import list_directory
-from zelo_ray.formats.results import ResultsWriter, write_json
+from zelo_ray.formats.results import write_json, write_tables
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options.drift import DriftOptions
 
@@ -230,8 +230,5 @@ def record_of(drift: Drift, options: DriftOptions) -> dict[str, Any]:
 
 
 def _write(out: str, options: DriftOptions, drift: Drift) -> None:
-    tables = tables_of(drift)
-    with ResultsWriter(out, {name: table.schema for name, table in tables.items()}) as results:
-        for name, table in tables.items():
-            results.add(name, table)
+    write_tables(out, tables_of(drift))
     write_json(out, "drift.json", record_of(drift, options))

@@ -12,12 +12,13 @@ from zelo_ray.commands.explain.paragraphs import (
     ranges,
     text_part,
 )
-from zelo_ray.commands.explain.queries import complete_name, ids_in, read_pool, suggest_name
+from zelo_ray.commands.explain.queries import complete_name, ids_in, read_pool
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import part_files, read_record
 from zelo_ray.formats.run_record import unfinished_record
 from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.tables import schema_of
+from zelo_ray.options import did_you_mean
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols import Judgments, Protocol, QueryResults, protocol_of_record
 from zelo_ray.protocols.narrative import indented, of_failures
@@ -137,7 +138,7 @@ def build_explanation(out: str, query_id: str, doc_id: str | None = None) -> lis
                 run = read_record(f"{found_so_far.folder}/run.json")
                 parts = [*_build_parts(out, _query(found_so_far.folder, run, name), doc_id)]
             except NothingToExplain as nothing:
-                near = suggest_name(name, query_ids) if query_ids and name not in query_ids else ""
+                near = did_you_mean(name, query_ids) if query_ids and name not in query_ids else ""
                 raise NothingToExplain(f"{nothing}{near}. {found_so_far.note}") from None
             return [make_part("said", [found_so_far.note]), *parts]
     except PartialResultsUnavailable as why:
@@ -159,7 +160,7 @@ def _find_query(out: str, name: str, query_ids: Sequence[str]) -> str:
         raise NothingToExplain(why)
     if query_id in query_ids and queries.has_no_documents(out, query_id):
         raise NothingToExplain(f"query {name!r} has no documents, so none was judged")
-    near = suggest_name(name, query_ids) if name not in query_ids else ""
+    near = did_you_mean(name, query_ids) if name not in query_ids else ""
     raise NothingToExplain(f"{out} has no judgments of a query {name!r}{near}")
 
 
@@ -264,7 +265,7 @@ def _find_document(query: _Query, doc_id: str) -> str:
             "failures, --document-limit or the protocol left it out"
         )
     listed = ", ".join(doc_ids[:_LISTED])
-    near = suggest_name(doc_id, doc_ids)
+    near = did_you_mean(doc_id, doc_ids)
     raise NothingToExplain(
         f"query {query.id!r} has no judged document {doc_id!r}{near}; it has {listed}"
     )

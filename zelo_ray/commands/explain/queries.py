@@ -1,18 +1,16 @@
 """Find queries of a run by id or text, with their documents, or among the rejected lines."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 
 from zelo_ray.commands.explain.paragraphs import first_words
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import part_files, read_placed_lines
-from zelo_ray.formats.pools import LineLimits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line, query_in
 from zelo_ray.formats.run_record import unfinished_record
 from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import did_you_mean
 from zelo_ray.records import Pool
 
 _LISTED = 10
@@ -25,21 +23,15 @@ def read_pool(out: str, query_id: str) -> Pool | None:
     Lines without the id are skipped unparsed, as there may be a million.
     """
     written = orjson.dumps(query_id)[1:-1], query_id.encode(errors="replace")
-    for place, line in _lines_of(out):
-        if any(form in line for form in written) and _id_in(line) == query_id:
+    for place, line in _lines([f"{out.rstrip('/')}/annotated.jsonl"]):
+        if any(form in line for form in written) and query_in(line)[0] == query_id:
             return parse_line(place, 0, line, LineLimits()).pool
     return None
 
 
 def ids_in(places: Iterable[str]) -> list[str]:
     """Return the distinct query ids in JSON lines files; lines without one are skipped."""
-    ids = (
-        _id_in(line)
-        for place in places
-        if part_files(place)
-        for _, line in read_placed_lines(place)
-    )
-    return [*dict.fromkeys(found_id for found_id in ids if found_id)]
+    return [*dict.fromkeys(query_id for query_id, _ in _texts(places))]
 
 
 def complete_name(name: str, names: Sequence[str]) -> str:
@@ -55,23 +47,6 @@ def complete_name(name: str, names: Sequence[str]) -> str:
         more = f" and {len(begin) - _FEW:,} more" if len(begin) > _FEW else ""
         raise NothingToExplain(f"several begin with {name!r}: {', '.join(begin[:_FEW])}{more}")
     return begin[0]
-
-
-def suggest_name(name: str, names: Iterable[str]) -> str:
-    """Suggest a similar name for an unknown one, as the end of a line."""
-    return did_you_mean(name, names)
-
-
-def _lines_of(out: str) -> Iterator[tuple[str, bytes]]:
-    place = f"{out.rstrip('/')}/annotated.jsonl"
-    return read_placed_lines(place) if part_files(place) else iter(())
-
-
-def _id_in(line: bytes) -> str:
-    try:
-        return str(orjson.loads(line)["query"]["id"])
-    except (ValueError, TypeError, KeyError):
-        return ""
 
 
 def query_files(out: str) -> list[str]:
@@ -124,7 +99,7 @@ def find_rejected(out: str, given: str) -> str:
         return ""
     names = ["file", "line", "reason", "raw"]
     for row in StoredTable(f"{out}/rejected.parquet").read(names).to_pylist():
-        query_id, text = _query_in(row["raw"].encode())
+        query_id, text = query_in(row["raw"].encode())
         if given == query_id or (text and _plain(given) == _plain(text)):
             where = f"{row['file']}, line {row['line']:,}"
             return f"query {given!r} was rejected ({where}): {row['reason']}"
@@ -133,9 +108,9 @@ def find_rejected(out: str, given: str) -> str:
 
 def has_no_documents(out: str, query_id: str) -> bool:
     """Return whether a query has no documents."""
-    for row in _rows(query_files(out)):
-        if _id_and_text(row)[0] == query_id:
-            return not row.get("documents")
+    for _, line in _lines(query_files(out)):
+        if query_in(line)[0] == query_id:
+            return not orjson.loads(line).get("documents")
     return False
 
 
@@ -146,34 +121,12 @@ def known_ids(out: str) -> list[str]:
 
 
 def _texts(places: Iterable[str]) -> Iterator[tuple[str, str]]:
-    return (query for query in map(_id_and_text, _rows(places)) if query[0])
+    return (query for _, line in _lines(places) if (query := query_in(line))[0])
 
 
-def _rows(places: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+def _lines(places: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     for place in places:
-        for _, line in read_placed_lines(place) if part_files(place) else ():
-            try:
-                row = orjson.loads(line)
-            except ValueError:
-                continue
-            if isinstance(row, dict):
-                yield row
-
-
-def _query_in(line: bytes) -> tuple[str, str]:
-    try:
-        row = orjson.loads(line)
-    except ValueError:
-        return "", ""
-    return _id_and_text(row) if isinstance(row, dict) else ("", "")
-
-
-def _id_and_text(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the id and the text of a line's query."""
-    query = row.get("query")
-    if not isinstance(query, dict):
-        return "", ""
-    return str(query.get("id") or ""), str(query.get("query") or "")
+        yield from read_placed_lines(place) if part_files(place) else ()
 
 
 def _plain(text: str) -> str:

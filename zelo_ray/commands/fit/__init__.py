@@ -20,6 +20,7 @@ from zelo_ray.fitting.ratings import FittedRatings, rate
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.formulas import guard_formula
+from zelo_ray.formats.tables import table_of_rows
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.fit import FitOptions, format_of_file
 
@@ -178,7 +179,8 @@ def fit_queries(
             continue
         scores += _ranked(query, rating, options)
         effects += [(query.query_id, name, *estimate) for name, estimate in rating.effects.items()]
-    return QueryFits(_as_integers(_table(scores, _SCORES)), _table(effects, _EFFECTS), unscored)
+    table = _as_integers(table_of_rows(scores, _SCORES))
+    return QueryFits(table, table_of_rows(effects, _EFFECTS), unscored)
 
 
 def _queries(table: pa.Table) -> Iterator[_Query]:
@@ -260,11 +262,6 @@ def _ranked(query: _Query, ratings: FittedRatings, options: FitOptions) -> list[
         (query.query_id, name, score, error, comparisons, rank, wins)
         for rank, (name, score, error, comparisons, wins) in enumerate(ordered, 1)
     ]
-
-
-def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-    return pa.table(dict(zip(schema.names, columns, strict=True)), schema=schema)
 
 
 def _as_integers(scores: pa.Table) -> pa.Table:

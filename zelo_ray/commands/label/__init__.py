@@ -14,7 +14,6 @@ from zelo_ray.commands.label.bakeoff_config import CONFIG_FILE
 from zelo_ray.commands.label.desk import LabelDesk, SampleDocument
 from zelo_ray.commands.label.draw import TOP, SampleRecord, draw_sample
 from zelo_ray.commands.label.people_agreement import compare_people, describe_agreement
-from zelo_ray.commands.label.rubric import grade_names, text_for_people
 from zelo_ray.commands.label.serve import MakePage, Server
 from zelo_ray.commands.label.spreadsheet import read_sheet, write_sheet
 from zelo_ray.commands.label.store import Answers, now
@@ -24,17 +23,6 @@ from zelo_ray.formats.judgments.answers import PersonsAnswer
 from zelo_ray.formats.judgments.labels import grades_table, read_labels
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.label import LabelOptions
-
-__all__ = [
-    "LabelWork",
-    "MakePage",
-    "compare_people",
-    "grade_names",
-    "label",
-    "open_work",
-    "page_commands",
-    "text_for_people",
-]
 
 Say = Callable[[str], None]
 

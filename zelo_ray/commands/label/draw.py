@@ -34,7 +34,7 @@ from zelo_ray.evaluation.people.sampling_design import priorities, sample_thresh
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.judgments.answers import ANSWERS, Pair, current_answers, read_answers
+from zelo_ray.formats.judgments.answers import Pair, answers_in
 from zelo_ray.formats.judgments.labels import DOCUMENTS, pairs_in_table
 from zelo_ray.formats.judgments.qrels import has_changed
 from zelo_ray.formats.probe import SAMPLE_RECORD
@@ -104,7 +104,7 @@ def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[Samp
         about["pools"] = [*dict.fromkeys([*inputs.places, *about["pools"]])]
     shown = list(before.get("show_query") or ())
     anew = bool(before) and list(about["show_query"] or ()) != shown
-    answered = _count_answered(options.out) if options.more or anew else 0
+    answered = len(answers_in(options.out)) if options.more or anew else 0
     if anew and answered:
         raise OptionError(
             f"show_query: people who saw {', '.join(shown) or 'no other fields'} of queries have "
@@ -227,12 +227,6 @@ def _judge_instructions(contest: BakeoffOptions) -> SampleRecord:
         fields = {name: made.get(name) for name in fields}
         fields["instructions"] = fields["instructions"] or made.get("criteria")  # of best-of
     return fields
-
-
-def _count_answered(out: str) -> int:
-    """Count the answered documents."""
-    has_answers = (Path(out) / ANSWERS).exists()
-    return len(current_answers(read_answers(f"{out}/{ANSWERS}")[0])) if has_answers else 0
 
 
 def _sample_size(options: LabelOptions, held: int, answered: int) -> int:

@@ -3,7 +3,8 @@
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from zelo_ray.commands.label import LabelWork, grade_names, page_commands, text_for_people
+from zelo_ray.commands.label import LabelWork, page_commands
+from zelo_ray.commands.label.rubric import grade_names, text_for_people
 from zelo_ray.reports.page import asset, digest, embed_json
 
 

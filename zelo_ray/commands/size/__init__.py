@@ -13,15 +13,8 @@ from pydantic import ValidationError
 from zelo_ray.errors import InputError
 from zelo_ray.fitting.battles import Floats
 from zelo_ray.fitting.panel import PanelModel, default_model
-from zelo_ray.fitting.sizing import (
-    RINGS,
-    Plan,
-    PlanSimulator,
-    PlanSize,
-    drawn_truth,
-    simulate_answers,
-    spread_truth,
-)
+from zelo_ray.fitting.sizing.plans import RINGS, Plan, PlanSimulator, PlanSize
+from zelo_ray.fitting.sizing.synthetic import drawn_truth, simulate_answers, spread_truth
 from zelo_ray.formats.files import read_record
 from zelo_ray.formats.stored import parquet_table
 from zelo_ray.formats.wording import counted

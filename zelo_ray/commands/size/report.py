@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import isnan
 
 from zelo_ray.commands.size import Sized
-from zelo_ray.fitting.sizing import PlanSize
+from zelo_ray.fitting.sizing.plans import PlanSize
 from zelo_ray.reports.charts.figures import PALETTE
 from zelo_ray.reports.parts import Cells, Chart, Figure, Report, ReportTable, Section
 from zelo_ray.reports.wording import escape_markup, format_number

@@ -7,7 +7,8 @@ from typing import Any
 
 from zelo_ray.commands.size import size
 from zelo_ray.commands.size.report import build_report
-from zelo_ray.formats.results import ResultsWriter
+from zelo_ray.engine.job import Watch
+from zelo_ray.formats.results import write_tables
 from zelo_ray.options import SizeOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
@@ -15,7 +16,7 @@ from zelo_ray.reports.parts import Report
 PAGE, TABLE = "size.html", "size"
 
 
-def run(options: SizeOptions) -> Report:
+def run(options: SizeOptions, _watch: Watch | None = None) -> Report:
     """Simulate plans of calls, and report the cost of each and its distance from all pairs.
 
     Raises:
@@ -24,8 +25,7 @@ def run(options: SizeOptions) -> Report:
     sized = size(options)
     table, out = sized.table(), (options.out or "").rstrip("/")
     if out:
-        with ResultsWriter(out, {TABLE: table.schema}) as results:
-            results.add(TABLE, table)
+        write_tables(out, {TABLE: table})
     return replace(
         build_report(sized),
         out=out,

@@ -59,7 +59,7 @@ def connect(
         raise PanelError(str(fatal)) from None
 
 
-class BatchClient:
+class BatchClient(BatchState):
     """Client that asks the judges of one provider through its batch API.
 
     Args:
@@ -90,8 +90,7 @@ class BatchClient:
         disabled: Mapping[str, Disabled] | None = None,
         clock: Clock = CLOCK,
     ) -> None:
-        self._options, self._ledger = options, ledger
-        self._disabled = disabled or {}
+        self._ledger, self._disabled = ledger, disabled or {}
         self._protocol = find_protocol(options.protocol)
         self._plans = RequestPlans(options, run_id)
         self._panel = self._protocol.judges_in_scope(judges, panel, options)
@@ -104,38 +103,20 @@ class BatchClient:
         permits = PermitClient(
             Account("batches"), coordinator, spender=spender, charged=spent, clock=clock
         )
-        self._state = BatchState(options, lines, writer, permits, clock)
-        self._sender = Sender(self._state, ledger, run_id)
-        self._harvester = Harvester(self._state, ledger, self._protocol)
+        super().__init__(options, lines, writer, permits, clock)
+        self._sender = Sender(self, ledger, run_id)
+        self._harvester = Harvester(self, ledger, self._protocol)
 
     @property
     def tallies(self) -> dict[str, Tally]:
         """Return each judge's figures so far."""
-        for channel in self._state.channels.values():
+        for channel in self.channels.values():
             channel.tally.batched = sum(part.requests for part in channel.open.values())
-        return {name: channel.tally for name, channel in self._state.channels.items()}
-
-    @property
-    def stopped(self) -> str:
-        """Return why the run has stopped; empty while it goes on."""
-        return self._state.stopped
-
-    @property
-    def disabled(self) -> dict[str, Disabled]:
-        """Return the judges that are asked nothing more, with the reason."""
-        return self._state.disabled
-
-    def stop(self, reason: str) -> None:
-        """Submit nothing more and wait for nothing; batches stay at the provider."""
-        self._state.stop(reason)
-
-    def disable_judge(self, name: str, reason: Disabled) -> None:
-        """Ask a judge nothing more. The run stops, unless it may go on without one."""
-        self._state.disable_judge(name, reason)
+        return {name: channel.tally for name, channel in self.channels.items()}
 
     async def report_spending(self) -> None:
         """Report what is spent and what is reserved."""
-        await self._state.permits.report_spending()
+        await self.permits.report_spending()
 
     async def run(self, pools: Callable[[], Iterable[Pool]]) -> None:
         """Submit and collect until nothing is missing that these judges can answer, or stopped.
@@ -143,25 +124,25 @@ class BatchClient:
         Args:
             pools: gives all pools anew at each call.
         """
-        state, watching = self._state, list[asyncio.Task[None]]()
+        watching = list[asyncio.Task[None]]()
         try:
             await self._sender.adopt()
-            lines = state.channels.values()
+            lines = self.channels.values()
             watching = [asyncio.create_task(self._harvester.watch(channel)) for channel in lines]
-            while not state.stopped:
-                waited = bool(state.open)
+            while not self.stopped:
+                waited = bool(self.open)
                 submitted = await self._plan(pools)
-                await state.wait_until(lambda: not state.open)
+                await self.wait_until(lambda: not self.open)
                 if not (submitted or waited):
                     break
         except LedgerError as error:
-            state.stop(str(error))
+            self.stop(str(error))
         finally:
             for task in watching:
                 task.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
             await asyncio.to_thread(self._plans.close)
-            for channel in state.channels.values():
+            for channel in self.channels.values():
                 for spool in channel.spools.values():
                     spool.file.close()
                 await channel.client.aclose()
@@ -171,13 +152,13 @@ class BatchClient:
 
         What needs no call is counted anew each time, as each gets further.
         """
-        submitted, lines = 0, self._state.channels
+        submitted, lines = 0, self.channels
         passed = {name: Tally() for name in lines}
         # What fails meanwhile is asked again in one batch, with all else that is then missing.
         away = {name: frozenset(channel.asked) for name, channel in lines.items()}
         pending = iter(pools())
         while not self.stopped and (pool := await asyncio.to_thread(next, pending, None)):
-            progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
+            progress = Progress(self._protocol.rounds(pool, self._panel, self.options))
             step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
             answered_keys = progress.answered_keys()
             for judge_line in lines.values():
@@ -197,7 +178,7 @@ class BatchClient:
             judges = [channel.judge for channel in lines.values() if not channel.disabled]
             if not any(request.judge in judges for request in step.missing):
                 self._plans.keep(pool, progress.plan(), judges)
-            planned = self._protocol.count(pool, self._panel, self._options)
+            planned = self._protocol.count(pool, self._panel, self.options)
             for name, channel in lines.items():
                 paid_replies = sum(map(self._ledger.is_own, set(answered_keys.get(name, ()))))
                 passed[name].count_skipped(name, planned[name], paid_replies, step)

@@ -28,8 +28,6 @@ class Ranking:
     truth: Truth
     ties: Ties
     blocks: tuple[Block, ...]
-    unknown_queries: int
-    """How many queries the run has that the truth lacks."""
     counts: Ints
     """How many documents the run has, for each query of the truth."""
     rows: Ints
@@ -104,7 +102,6 @@ def rank_run(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
         raise RunError(f"{pair} has the score {scores[strange[0]]}")
     query = truth.queries_of(query_ids)
     entries = np.flatnonzero(query >= 0)
-    foreign = query_ids.filter(pa.array(query < 0))
     documents = doc_ids.dictionary_encode()
     codes = documents.indices.to_numpy()
     twice = _first_twice(query[entries] * max(1, len(documents.dictionary)) + codes[entries])
@@ -123,7 +120,6 @@ def rank_run(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
         truth=truth,
         ties=ties,
         blocks=blocks,
-        unknown_queries=len(foreign.unique()),
         counts=counts,
         rows=rows,
         doc_ids=doc_ids,

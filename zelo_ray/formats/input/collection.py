@@ -18,13 +18,11 @@ from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.interchange.texts import (
     FilledPools,
     describe_left_out,
-    document_row,
     index_by_id,
     make_filled_pools,
-    query_row,
+    pool_row,
 )
 from zelo_ray.formats.judgments.qrels import read_qrels
-from zelo_ray.formats.own_query import left_out_field
 from zelo_ray.formats.pools import has_data_ending, unpacked_name
 from zelo_ray.formats.probe import CORPUS_NAMES, QUERIES_NAMES, first_name_part, probe
 from zelo_ray.formats.run_record import RUN
@@ -169,14 +167,7 @@ def pools_as_lines(found: FilledPools, left: ConversionNotes) -> Iterator[Pool]:
     """Yield pools in the form of input lines; add their notes to ``left``."""
     left.made_up |= dict.fromkeys(found.notes)
     for pool in found.pools:
-        session = {"session_id": pool.session_id} if pool.session_id else {}
-        query = {**query_row(pool), **session}
-        documents = [document_row(document) for document in pool.documents]
-        yield {
-            "query": query,
-            "documents": documents,
-            **left_out_field(pool.query_id, found.own_queries),
-        }
+        yield pool_row(pool, found.own_queries)
 
 
 def read_missing_texts(

@@ -5,9 +5,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, format_error
 from zelo_ray.formats.files import open_for_reading
-from zelo_ray.formats.pools import LINE_FIELDS, shorten_error
+from zelo_ray.formats.pools import LINE_FIELDS
 from zelo_ray.formats.wording import text_for_judges
 from zelo_ray.records import Document
 
@@ -68,7 +68,7 @@ def read_topics(url: str) -> Iterator[Document]:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{url}: is not UTF-8 ({shorten_error(error)})") from None
+        raise InputError(f"{url}: is not UTF-8 ({format_error(error)})") from None
     for number, topic in enumerate(_TOPIC.finditer(text), 1):
         if not topic[2]:
             line = text.count("\n", 0, topic.start()) + 1

@@ -245,6 +245,14 @@ def pool_line(pool: Pool, own_fields: Collection[str] = ()) -> bytes:
     return orjson.dumps({**session, "query": query_row(pool), "documents": documents, **left_out})
 
 
+def pool_row(pool: Pool, own_queries: Collection[str] = ()) -> dict[str, Any]:
+    """Return a pool as an object of an input line, with its session in its query."""
+    session = {"session_id": pool.session_id} if pool.session_id else {}
+    documents = [document_row(document) for document in pool.documents]
+    left_out = left_out_field(pool.query_id, own_queries)
+    return {"query": {**query_row(pool), **session}, "documents": documents, **left_out}
+
+
 def query_row(pool: Pool) -> dict[str, Any]:
     """Return a pool's query as an object of an input line, without its session."""
     fields = {"id": pool.query_id, "query": pool.query}

@@ -36,19 +36,6 @@ _NO_DATA = (
 )
 """Endings of files that are often next to judgments."""
 
-__all__ = [
-    "GRADES",
-    "HUMAN",
-    "NO_TURN",
-    "OTHERS",
-    "PANEL",
-    "VOTES",
-    "WITH_HUMAN",
-    "AllJudgments",
-    "read_all_judgments",
-    "read_people",
-]
-
 HUMAN = "human"
 """The name of people among the judges."""
 PANEL, WITH_HUMAN, OTHERS = "all judges", "all judges and human", "others"

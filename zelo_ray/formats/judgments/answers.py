@@ -11,16 +11,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory, open_for_reading
 
 ANSWERS = "answers.jsonl"
 
-_GRADES = pa.schema(
-    [(name, pa.string()) for name in ("query_id", "doc_id", "judge")] + [("grade", pa.float64())]
-)
 Pair = tuple[str, str]
 """A query's id and a document's."""
 
@@ -91,23 +87,6 @@ def current_answers(answers: Iterable[PersonsAnswer]) -> CurrentAnswers:
         else:
             by[answer.person] = answer
     return {pair: by for pair, by in by_pair.items() if by}
-
-
-def read_people_answers(place: str) -> tuple[pa.Table, int]:
-    """Read all grades in a directory of label, whether or not they already count in a correction.
-
-    Returns:
-        query_id, doc_id, judge (the person) and grade, and the number of answers without a grade.
-    """
-    by_pair = answers_in(place)
-    rows = [
-        (*pair, answer.person, answer.grade)
-        for pair, by_person in sorted(by_pair.items())
-        for answer in with_grade(by_person)
-    ]
-    columns: Any = zip(*rows, strict=True) if rows else [()] * len(_GRADES)
-    table = pa.table(dict(zip(_GRADES.names, columns, strict=True)), schema=_GRADES)
-    return table, sum(map(len, by_pair.values())) - len(rows)
 
 
 def answers_in(place: str) -> CurrentAnswers:

@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, format_error
 from zelo_ray.formats.files import list_directory
-from zelo_ray.formats.pools import shorten_error
 from zelo_ray.formats.probe import RESULTS, probe
 from zelo_ray.formats.stored import parquet_table
 from zelo_ray.formats.tables import schema_of
@@ -98,7 +97,7 @@ def _read(url: str, names: Sequence[str], kind: type[Score]) -> pa.Table:
     try:
         return table.select(names).cast(pa.schema([schema.field(name) for name in names]))
     except (KeyError, pa.ArrowException) as error:  # a column is missing, or of another type
-        raise InputError(f"{place}: is not what it should be ({shorten_error(error)})") from None
+        raise InputError(f"{place}: is not what it should be ({format_error(error)})") from None
 
 
 def _place(url: str) -> str:

@@ -9,13 +9,14 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.columns import columns_in, has_answer
-from zelo_ray.formats.judgments.answers import read_people_answers
+from zelo_ray.formats.judgments.answers import answers_in
 from zelo_ray.formats.judgments.grades import (
     NO_COLUMNS,
     open_judgments,
     read_grade_rows,
     unknown_judgments_error,
 )
+from zelo_ray.formats.judgments.labels import grades_table
 from zelo_ray.formats.judgments.votes import as_votes, merge_orders, read_vote_rows
 from zelo_ray.formats.probe import FileProbe
 from zelo_ray.formats.typed_columns import Place
@@ -107,9 +108,12 @@ def assign_judge(table: pa.Table, judge: str) -> pa.Table:
 
 def _read_sample(place: str) -> JudgmentsFile:
     """Read all grades that people gave on the page of label, counted in a correction or not."""
-    table, missing = read_people_answers(place)
+    by_pair = answers_in(place)
+    names = ["query_id", "doc_id", "judge", "grade"]
+    table = grades_table(by_pair).drop_columns("probability").rename_columns(names)
     if not len(table):
         raise InputError(f"{place}: holds no grade of a person")
+    missing = sum(map(len, by_pair.values())) - len(table)
     return JudgmentsFile(
         table, lambda row: f"{place}: label {row + 1}", names_judges=True, missing=missing
     )

@@ -1,8 +1,7 @@
 """Read people's labels: a directory of ``zelo-ray label``, or a file from anywhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from zelo_ray.formats.judgments.grades import (
 )
 from zelo_ray.formats.probe import SAMPLE_RECORD
 from zelo_ray.formats.stored import StoredTable
+from zelo_ray.formats.tables import table_of_rows
 
 LABEL_COLUMNS = pa.schema(
     [
@@ -59,8 +59,6 @@ class PeoplesLabels:
     """how often the sample was drawn or enlarged"""
     cannot_say: int = 0
     """documents on which everyone asked answered "cannot say\""""
-    ungraded_rows: int = 0
-    """rows of a table that have no grade"""
     out_of_turn: int = 0
     """documents answered out of turn, which count only when all before them are answered"""
     measure: str = ""
@@ -100,13 +98,12 @@ def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesL
     _refuse_repeated(graded)
     person = pc.fill_null(graded.table["judge"], "")
     table = graded.table.append_column("person", person).select(LABEL_COLUMNS.names)
-    unsure = len(_documents(rows.table) - _documents(graded.table))
+    unsure = len({*pairs_in_table(rows.table)}.difference(pairs_in_table(graded.table)))
     return PeoplesLabels(
         table.cast(LABEL_COLUMNS),
         table["probability"].null_count == 0,
         float(np.max(table["grade"].to_numpy())),
         cannot_say=unsure,
-        ungraded_rows=len(rows.table) - len(table),
         place=place,
     )
 
@@ -133,11 +130,6 @@ def _check_probabilities(labels: GradeRows) -> None:
         )
 
 
-def _documents(table: pa.Table) -> set[tuple[str, str]]:
-    names = (table[name].to_pylist() for name in ("query_id", "doc_id"))
-    return {*zip(*names, strict=True)}
-
-
 def _refuse_repeated(labels: GradeRows) -> None:
     """Refuse a second label of one document by the same person."""
     first_rows, place = dict[tuple[str, ...], int](), labels.place
@@ -151,18 +143,12 @@ def _refuse_repeated(labels: GradeRows) -> None:
 
 def grades_table(said: CurrentAnswers) -> pa.Table:
     """Return all valid grades in the columns of ``LABEL_COLUMNS``, without probabilities."""
-    return _table(
-        [
-            (*pair, answer.person, answer.grade, None)
-            for pair, by in sorted(said.items())
-            for answer in with_grade(by)
-        ]
-    )
-
-
-def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    columns: Any = zip(*rows, strict=True) if rows else [()] * len(LABEL_COLUMNS)
-    return pa.table(dict(zip(LABEL_COLUMNS.names, columns, strict=True)), schema=LABEL_COLUMNS)
+    rows = [
+        (*pair, answer.person, answer.grade, None)
+        for pair, by in sorted(said.items())
+        for answer in with_grade(by)
+    ]
+    return table_of_rows(rows, LABEL_COLUMNS)
 
 
 def pairs_in_table(table: pa.Table) -> list[Pair]:
@@ -193,7 +179,7 @@ def _read_sample(place: str) -> PeoplesLabels:
         for answer in grades
     ]
     return PeoplesLabels(
-        _table(rows),
+        table_of_rows(rows, LABEL_COLUMNS),
         is_random_sample=True,
         highest_grade=float(about.get("top", 3)),
         frame=documents.select(FRAME_COLUMNS.names),

@@ -18,15 +18,9 @@ class AgreementTables:
     """The tables of `agree`, in which people are the rater `HUMAN`."""
 
     def __init__(self, source: Source, record: Mapping[str, Any]) -> None:
-        self.source, self.record = source, record
+        self.source, self.record, self.rows = source, record, source.rows
         self.judges: list[str] = list(record["judges"])
         self.panel = [judge for judge in self.judges if judge not in record.get("pooled", ())]
-
-    def rows(self, name: str) -> list[Row]:
-        """Read a whole table; return no rows if it is absent."""
-        present = self.source.has(f"{name}.parquet")
-        rows: list[Row] = self.source.table(name).to_pylist() if present else []
-        return rows
 
     @cached_property
     def _agreement(self) -> dict[tuple[str, str, str, str], Row]:

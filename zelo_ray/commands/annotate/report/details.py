@@ -6,11 +6,10 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.pools import LineLimits, parse_line
+from zelo_ray.formats.pools import LineLimits, parse_line, query_in
 from zelo_ray.protocols import Judgments
 from zelo_ray.records import Grade
 from zelo_ray.reports.page import pack_json
@@ -64,7 +63,7 @@ def choose_queries(
         drawn = frozenset(start + n for start in runs for n in range(_RUN))
     queries = []
     for number, line in enumerate(lines):
-        if number not in drawn and _query_in(line) not in chosen:
+        if number not in drawn and query_in(line)[0] not in chosen:
             continue
         parsed = parse_line("annotated.jsonl", number + 1, line, LineLimits())
         if not (pool := parsed.pool):
@@ -73,14 +72,6 @@ def choose_queries(
         documents = [(document.id, short(document.content, room)) for document in pool.documents]
         queries.append(ListedQuery(pool.query_id, short(pool.query, _QUERY), documents))
     return queries
-
-
-def _query_in(line: bytes) -> str:
-    """Return the query id of a line, without checking the whole line."""
-    try:
-        return str(orjson.loads(line)["query"]["id"])
-    except (ValueError, TypeError, KeyError):
-        return ""
 
 
 def pack(

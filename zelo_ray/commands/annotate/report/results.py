@@ -243,9 +243,7 @@ class AnnotateResults:
 
     def learned_rows(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of a table fitted to all grades; none where scores use no grades."""
-        present = self.protocol.fits_from and self.source.has(f"{name}.parquet")
-        rows: list[dict[str, Any]] = self.source.table(name).to_pylist() if present else []
-        return rows
+        return self.source.rows(name) if self.protocol.fits_from else []
 
     def query_link(self, query_id: str) -> str | Link:
         """Return a link to a query by its id and text if the page lists it, else its id."""

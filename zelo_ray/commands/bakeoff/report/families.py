@@ -43,9 +43,8 @@ def families_section(results: BakeoffResults) -> Section | None:
 
 
 def _without_each(results: BakeoffResults) -> Iterator[ReportTable]:
-    has_rows = results.rankers and results.source.has("kin.parquet")
-    rows = results.source.table("kin").to_pylist() if has_rows else []
-    if not rows:
+    rows = results.source.rows("kin")
+    if not (rows and results.rankers):
         return
     leading, queries = results.leading, {row["without"]: row["queries"] for row in rows}
     by_ranker = {(row["run"], row["without"]): row for row in rows}

@@ -38,8 +38,8 @@ class BakeoffResults:
     @cached_property
     def means(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Return the rows of means by measure and ranker, the leading measure first."""
-        rows = self.source.table("means").to_pylist() if self.source.has("means.parquet") else []
-        rows = [row for row in rows if row.get("estimate", "panel") == "panel"]
+        means = self.source.rows("means")
+        rows = [row for row in means if row.get("estimate", "panel") == "panel"]
         rows.sort(key=lambda row: row["measure"] != self.leading)
         by_measure: dict[str, dict[str, dict[str, Any]]] = {}
         for row in rows:
@@ -76,9 +76,7 @@ class BakeoffResults:
     @cached_property
     def all_comparisons(self) -> list[Comparison]:
         """Return the comparisons as stored, those by people's labels too."""
-        if not self.source.has("comparisons.parquet"):
-            return []
-        return [Comparison(**row) for row in self.source.table("comparisons").to_pylist()]
+        return [Comparison(**row) for row in self.source.rows("comparisons")]
 
     def rivals(self, measure: str, ranker: str) -> list[Comparison]:
         """Return comparisons of a ranker, as A, with each other one, in the leaderboard's order."""
@@ -112,11 +110,10 @@ class BakeoffResults:
         values[query, np.array([column[name] for name in runs], dtype=np.int64)[run]] = table[
             "value"
         ].to_numpy()
-        if self.source.has("failures.parquet"):
-            row = {query_id: i for i, query_id in enumerate(query_ids)}
-            for failure in self.source.table("failures").to_pylist():
-                if failure["run"] in column and failure["query_id"] in row:
-                    values[row[failure["query_id"]], column[failure["run"]]] = np.nan
+        row = {query_id: i for i, query_id in enumerate(query_ids)}
+        for failure in self.source.rows("failures"):
+            if failure["run"] in column and failure["query_id"] in row:
+                values[row[failure["query_id"]], column[failure["run"]]] = np.nan
         return query_ids, values
 
     @cached_property
