@@ -398,8 +398,8 @@ def test_what_lies_in_batches_is_not_asked_online(one_ray: OneRay, tmp_path: Pat
     part = BatchPart("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
     Parts(str(out)).keep(part)
     with one_ray.fakes(tmp_path) as environ:
-        environ |= crash.limits(crash.DEFAULT_JUDGES[:1])
-        status, printed = one_ray.annotate(pools, out, environ, "--judges", "openai")
+        alone = environ | crash.limits(crash.DEFAULT_JUDGES[:1])
+        status, printed = one_ray.annotate(pools, out, alone, "--judges", "openai")
         assert status == 2, printed
         assert "--mode batch" in printed
         assert crash.journal(tmp_path) == []

@@ -111,7 +111,7 @@ def _battle(
             preference = vote.preference if vote.doc_id_b == doc_id else 0.0 - vote.preference
             a, b = vote.doc_id_a, vote.doc_id_b
             first, second = (b, a) if vote.swapped else (a, b)
-            won = f"{_outcome(preference):4} {preference:+.2f}"
+            won = f"{_outcome(preference):4} {preference:+z.2f}"
             yield f"  {won}  {vote.judge}, which saw {first} as A, {second} as B"
             yield from indented(vote.reasoning)
 
