@@ -27,7 +27,7 @@ from zelo_ray.formats.results import write_json
 from zelo_ray.formats.run_record import record_start
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.places import FROM_USER
-from zelo_ray.protocols import RANKERS, advance, load_protocol, zelo
+from zelo_ray.protocols import RANKERS, Progress, advance, load_protocol, zelo
 from zelo_ray.providers import build_panel, load_provider, parse_judge
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
 
@@ -133,6 +133,7 @@ class Shelf:
         return [self.replies[key] for key in keys]
 
     def put(self, request, text, status="ok", **fields):
+        fields = {"judge": request.judge.name, **fields}
         self.replies[request.key] = reply_to(request.key, text, status, **fields)
 
 
@@ -151,6 +152,22 @@ class CountingShelf(Shelf):
 def seen_worth(request):
     """The worth of the two documents in the order in which a judge sees them."""
     return [float(d.content.partition("worth=")[2].partition("]")[0]) for d in request.documents]
+
+
+def play(protocol, options, pool, panel, say, shelf=None, disabled=None):
+    """Answer until nothing is missing: the step that a pool ends with, and what each round asked.
+
+    ``say`` gives the text of the reply to a request, or its text and status.
+    """
+    progress, asked = Progress(protocol.rounds(pool, panel, options)), []
+    shelf = Shelf() if shelf is None else shelf
+    while missing := (step := progress.step(shelf, disabled)).missing:
+        asked.append(missing)
+        for request in missing:
+            if request.judge.name not in (disabled or {}):
+                said = say(request)
+                shelf.put(request, *((said,) if isinstance(said, str) else said))
+    return step, asked
 
 
 def missing(pool, panel, options, replies=None):

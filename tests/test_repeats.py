@@ -40,13 +40,6 @@ def test_more_repeats_keep_the_requests_of_the_fewer():
         assert [r.key for r in requests] == [r.key for r in many[battle][:1]]
 
 
-def test_the_count_is_what_is_asked():
-    for repeats in (1, 2, 3):
-        options = options_of(repeats=repeats)
-        found = Counter(r.judge.name for r in missing(pool_of(range(6)), PANEL, options))
-        assert zelo.count(pool_of(range(6)), PANEL, options) == found
-
-
 def test_a_judge_that_always_prefers_what_comes_first_ends_in_ties():
     pool, options, shelf = pool_of(range(4)), options_of(repeats=2), Shelf()
     for request in missing(pool, PANEL, options):
