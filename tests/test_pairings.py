@@ -36,8 +36,11 @@ WAYS = {
     "strong, as often as a debate": (baseline_strong, {"rounds": "samre"}),
     "weak": (baseline_weak, {}),
 }
+PLAIN = {"weak, plain": (baseline_weak, {"plain": True})}  # whose texts stand between no markers
 each_protocol = pytest.mark.parametrize("protocol", EACH)
-each_way = pytest.mark.parametrize(("protocol", "fields"), WAYS.values(), ids=WAYS)
+each_way = pytest.mark.parametrize(
+    ("protocol", "fields"), [*WAYS.values(), *PLAIN.values()], ids=[*WAYS, *PLAIN]
+)
 
 
 def first_asked(protocol, pool=POOL, panel=PANEL, salt="a ledger's own", **fields):
@@ -72,7 +75,7 @@ def test_the_transcript_is_the_golden_one(name):
 # What is shown
 
 
-@each_way
+@pytest.mark.parametrize(("protocol", "fields"), WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("text", FORGERIES)
 def test_a_document_cannot_close_its_block(protocol, fields, text):
     """Not even with the code of a prompt of another ledger."""
