@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import builders
-from tests.builders import Shelf, judge_of, pool_of, seen_worth
-from tests.test_zelo_graded import truly
+from tests.builders import Shelf, judge_of, pool_of, seen_worth, truly
 from zelo_ray.errors import OptionError
 from zelo_ray.fitting import pairs
 from zelo_ray.fitting.bradley_terry import Fit

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import builders
-from tests.builders import Shelf, judge_of, pool_of, reply_to, seen_worth, verdict
+from tests.builders import Shelf, judge_of, pool_of, reply_to, truly
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, zelo, zelo_graded
@@ -26,17 +26,6 @@ from zelo_ray.records import Document, Failure, Grade, Pool, Score, Vote
 options_of = partial(builders.options_of, protocol="zelo+graded")
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
-
-
-def truly(request):
-    """What a judge that knows the worth says, of a pair or of one document."""
-    worths = seen_worth(request)
-    if len(worths) == 2:
-        return verdict((worths[1] - worths[0]) / 100)
-    grade = min(max(round(worths[0]), 0), 3)
-    return json.dumps(
-        {"facets_covered": [], "facets_missing": [], "rationale": "because", "grade": grade}
-    )
 
 
 def drive(pool, panel=PANEL, say=truly, **fields):
