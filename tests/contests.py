@@ -16,9 +16,9 @@ from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Qrel, Ranked
 
 
-def qrels_of(truth):
+def qrels_of(truth, std_error=math.nan):
     """Qrels from {query: {document: relevance}}."""
-    rows = [(q, d, float(r), math.nan) for q, docs in truth.items() for d, r in docs.items()]
+    rows = [(q, d, float(r), std_error) for q, docs in truth.items() for d, r in docs.items()]
     columns = zip(*rows, strict=True) if rows else [[]] * 4
     return pa.table([list(column) for column in columns], schema=schema_of(Qrel))
 
