@@ -82,18 +82,6 @@ def test_every_judge_is_asked_about_every_pair_once():
     assert sum(zelo.count(pool_of(range(5)), PANEL, OPTIONS).values()) == len(requests)
 
 
-def keys_by_judge(panel, pool=None, **fields):
-    requests = missing(pool or pool_of(range(12)), panel, options_of(**fields))
-    return {j.name: {r.key for r in requests if r.judge == j} for j in panel}
-
-
-def test_more_cycles_keep_the_requests_of_the_fewer():
-    """So that a second, larger run pays for the difference alone."""
-    pool = pool_of(range(30))
-    few, many = (keys_by_judge(PANEL, pool, cycles=cycles) for cycles in (4, 6))
-    assert all(few[name] < many[name] for name in few)
-
-
 # Documents between delimiters
 
 

@@ -97,6 +97,22 @@ def asked_by(way, pool, panel=PANEL, say=opinion, shelf=None, disabled=None, **f
     return play(protocol, options, pool, panel_of(way, panel), say, shelf, disabled)
 
 
+GROWING = [
+    (way, *grows)
+    for way in WAYS
+    for grows in [
+        ("cycles", 2, 3),
+        ("repeats", 1, 3),
+        ("both_orders", False, True),
+        ("rounds", 1, 3),
+    ]
+    if grows[0] in type(job(way)[1]).model_fields and grows[0] not in WAYS[way][1]
+]
+NO_MORE = [  # which change what is asked later, or nothing
+    *(("best-of", "cycles"), ("best-of by panel", "cycles"), ("samre", "rounds")),
+]
+
+
 # What is asked
 
 
@@ -136,6 +152,16 @@ def test_only_who_waits_for_others_is_asked_something_else_beside_them(way):
     alone = way not in WAITING
     assert all(together == apart for together, apart in found.values()) == alone
     assert protocol.judges_in_scope(PANEL[:1], PANEL, options) == PANEL[: 1 if alone else None]
+
+
+@pytest.mark.parametrize(("way", "option", "less", "more"), GROWING)
+def test_a_larger_job_asks_at_first_all_that_a_smaller_one_asked(way, option, less, more):
+    """So that it pays for the difference alone."""
+    few, many = (
+        {request.key for request in asked_by(way, pool_of(range(14)), **{option: value})[1][0]}
+        for value in (less, more)
+    )
+    assert few < many or (few == many and (way, option) in NO_MORE)
 
 
 @each_way
