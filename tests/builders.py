@@ -1,13 +1,17 @@
 """Small things that many tests are made of: pools, judges, replies, a shelf that holds replies."""
 
 import asyncio
+import contextlib
 import json
+import shutil
+import subprocess
 import time
 from collections import Counter
 from dataclasses import asdict
 
 import orjson
 import pyarrow.parquet as pq
+import pytest
 
 from zelo_ray.api.comparisons import RaterAgreement
 from zelo_ray.api.progress import SilentWatch
@@ -27,7 +31,7 @@ from zelo_ray.formats.results import write_json
 from zelo_ray.formats.run_record import record_start
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.places import FROM_USER
-from zelo_ray.protocols import RANKERS, advance, load_protocol, zelo
+from zelo_ray.protocols import RANKERS, Progress, advance, load_protocol, zelo
 from zelo_ray.providers import build_panel, load_provider, parse_judge
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
 
@@ -133,6 +137,7 @@ class Shelf:
         return [self.replies[key] for key in keys]
 
     def put(self, request, text, status="ok", **fields):
+        fields = {"judge": request.judge.name, **fields}
         self.replies[request.key] = reply_to(request.key, text, status, **fields)
 
 
@@ -153,9 +158,36 @@ def seen_worth(request):
     return [float(d.content.partition("worth=")[2].partition("]")[0]) for d in request.documents]
 
 
+def play(protocol, options, pool, panel, say, shelf=None, disabled=None):
+    """Answer until nothing is missing: the step that a pool ends with, and what each round asked.
+
+    ``say`` gives the text of the reply to a request, or its text and status.
+    """
+    progress, asked = Progress(protocol.rounds(pool, panel, options)), []
+    shelf = Shelf() if shelf is None else shelf
+    while missing := (step := progress.step(shelf, disabled)).missing:
+        asked.append(missing)
+        for request in missing:
+            if request.judge.name not in (disabled or {}):
+                said = say(request)
+                shelf.put(request, *((said,) if isinstance(said, str) else said))
+    return step, asked
+
+
 def missing(pool, panel, options, replies=None):
     """What a pool of the pairwise protocol still waits for."""
     return advance(zelo.rounds(pool, panel, options), replies or Shelf()).missing
+
+
+def truly(request):
+    """What a judge that knows the worth says, of a pair or of one document."""
+    worths = seen_worth(request)
+    if len(worths) == 2:
+        return verdict((worths[1] - worths[0]) / 100)
+    grade = min(max(round(worths[0]), 0), 3)
+    return json.dumps(
+        {"facets_covered": [], "facets_missing": [], "rationale": "because", "grade": grade}
+    )
 
 
 class MachineBudget(Budget):
@@ -376,10 +408,46 @@ def write_lines(path, rows):
     return path
 
 
+def write_qrels(path, grades, queries=6):
+    """Grades of documents d0, d1 ... spread over some queries; None: not judged."""
+    lines = [f"q{i % queries} 0 d{i} {g}\n" for i, g in enumerate(grades) if g is not None]
+    path.write_text("".join(lines))
+    return path
+
+
 def stored(folder):
     """Every line of a ledger's segments, read with nothing of this project."""
     segments = sorted((folder / "replies").glob("*.jsonl"))
     return [orjson.loads(line) for s in segments for line in s.read_bytes().splitlines()]
+
+
+def keys(*numbers):
+    """The keys that `reply_to` makes of numbers."""
+    return [f"{number:032x}" for number in numbers]
+
+
+def fill(out, *replies, run_id="run"):
+    """Let a run append replies to a ledger, one by one."""
+    ledger = Ledger(str(out), run_id)
+    for reply in replies:
+        ledger.append([reply])
+    ledger.close()
+
+
+@contextlib.contextmanager
+def small_disk(folder, size="64k,nr_inodes=4"):
+    """A disk of some size at a folder; by default one without room for another file."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("this user may not mount a small disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def answers(pools, options, say=None, shelf=None):

@@ -68,8 +68,13 @@ def play(protocol, say, pool=POOL, panel=ONE, shelf=None, disabled=None, **field
 
 def points(first, second, justification="so it is"):
     """Scores of a round that sum to these totals."""
-    split = [(first + i) // 6 for i in range(6)], [(second + i) // 6 for i in range(6)]
+    split = _split(first), _split(second)
     return _by_criterion(samre.RoundScores, "justification", justification, *split)
+
+
+def _split(total):
+    """Six scores that sum to this."""
+    return [(total + i) // 6 for i in range(6)]
 
 
 def in_json(first, second, analysis="so it is"):
@@ -113,6 +118,7 @@ def scoring(worths):
         "FinalScores": lambda one, other: f"So it is.\n({one}, {other})",
         "Tagged": lambda one, other: tagged([one] * 5, [other] * 5),
         "Analysed": lambda one, other: in_json([one] * 5, [other] * 5),
+        "ListedScores": lambda one, other: listed(_split(one), _split(other)),
     }
 
     def say(request, step):

@@ -15,7 +15,10 @@ from zelo_ray.commands.label import open_work
 from zelo_ray.commands.label.page import labelling_page
 from zelo_ray.commands.label.rubric import RUBRIC
 from zelo_ray.commands.label.serve import Server
+from zelo_ray.formats.judgments.answers import PersonsAnswer
 from zelo_ray.options.label import LabelOptions
+
+AT = "2026-01-01T00:00:00+00:00"
 
 
 def sample_at(out, drawn, *, more=0, text="", overlap=0.0, seed=0):
@@ -36,7 +39,7 @@ def sample_at(out, drawn, *, more=0, text="", overlap=0.0, seed=0):
     about |= {"measure": "nDCG@10", "rankers": ["a", "b"], "pools": [], "documents": count}
     about |= {
         "contest": "contest",
-        "stages": [{"labels": drawn, "at": "2026-01-01T00:00:00+00:00"}],
+        "stages": [{"labels": drawn, "at": AT}],
     }
     (out / "label.json").write_text(json.dumps(about))
     return out
@@ -56,6 +59,22 @@ def serving(out):
         finally:
             server.shutdown()
             thread.join()
+
+
+def sample(out, sizes, priorities, answers, **about):
+    """A directory of ``label`` with documents d0, d1 ... of query q, by priority."""
+    out.mkdir(exist_ok=True)
+    ids = [f"d{n}" for n in range(len(sizes))]
+    columns = {"query_id": ["q"] * len(ids), "doc_id": ids}
+    columns |= {"size": np.array(sizes, float), "priority": np.array(priorities, float)}
+    pq.write_table(pa.table(columns), out / "documents.parquet")
+    about = {"top": 3, "stages": [{"labels": 2, "at": AT}], **about}
+    (out / "label.json").write_text(json.dumps(about))
+    lines = [
+        PersonsAnswer(AT, who, "q", doc_id, *more).to_json_line() for who, doc_id, *more in answers
+    ]
+    (out / "answers.jsonl").write_bytes(b"".join(lines))
+    return str(out)
 
 
 def sheet(out, file, capsys, *words):

@@ -8,19 +8,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import agreement_of, rows_of
+from tests.builders import agreement_of, rows_of, write_qrels
 from zelo_ray.errors import InputError
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Grade, GradedScore
 
 SCALES = {"4pt": "0-3", "0v123": ">=1", "01v23": ">=2", "012v3": ">=3"}
-
-
-def write_qrels(path, grades, queries=6):
-    """Grades of documents d0, d1 ... spread over some queries; None: not judged."""
-    lines = [f"q{i % queries} 0 d{i} {g}\n" for i, g in enumerate(grades) if g is not None]
-    path.write_text("".join(lines))
-    return path
 
 
 def values(out):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.builders import rows_of, write_lines
-from tests.test_labels import sample
+from tests.labelling import sample
 from zelo_ray.commands.compare_protocols.people import read_people
 from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
 from zelo_ray.evaluation.agreement.votes import cross_votes, encode_votes, judge_verdicts

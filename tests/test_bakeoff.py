@@ -4,9 +4,9 @@ import math
 import random
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 
+from tests.contests import qrels_of, run_of
 from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
 from zelo_ray.commands.bakeoff.files import build_record, write_outcome
@@ -18,9 +18,8 @@ from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.runs import read_runs
-from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.records import Document, Pool, Qrel, Ranked
+from zelo_ray.records import Document, Pool
 
 QUERIES = [f"q{n}" for n in range(12)]
 BROAD = [f"q{n}" for n in range(40)]
@@ -33,16 +32,13 @@ def options_of(**fields):
 
 
 def truth_of(std_error=math.nan, queries=QUERIES, grades=GRADES):
-    rows = [(q, d, g, std_error) for q in queries for d, g in grades.items()]
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    return Truth(pa.table(columns, schema=schema_of(Qrel)))
+    return Truth(qrels_of(dict.fromkeys(queries, grades), std_error))
 
 
 def entry_of(name, orders, **fields):
     """An arm from the order of its documents for each query, such as {"q0": "abcd"}."""
-    rows = [(q, d, -float(n)) for q, order in orders.items() for n, d in enumerate(order)]
-    columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
-    return MeasuredRanker(name, pa.table(columns, schema=schema_of(Ranked)), **fields)
+    run = {q: {d: -n for n, d in enumerate(order)} for q, order in orders.items()}
+    return MeasuredRanker(name, run_of(run), **fields)
 
 
 def all_like(order):

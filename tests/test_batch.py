@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests import builders
-from tests.builders import THREE, ask, pool_of, send_away
+from tests.builders import THREE, ask, key_for, pool_of, send_away
 from tests.crash import URLS
 from tests.fakes import Fakes, Fault
 from tests.fakes.parts import spoil
@@ -22,10 +22,6 @@ from zelo_ray.records import Grade
 
 POOLS = [pool_of(range(6), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
 REQUESTS = 4 * 15  # of one judge
-
-
-def key_for(environ, *names):
-    return {f"{name.upper()}_API_KEY": environ[f"{name.upper()}_API_KEY"] for name in names}
 
 
 def votes(job, out, pools=POOLS):

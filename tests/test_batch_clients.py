@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-import threading
 import time
 import tracemalloc
 from dataclasses import replace
@@ -14,14 +13,27 @@ from itertools import product
 import pytest
 from aiohttp import web
 
+from tests.builders import THREE
 from tests.fakes import Fakes, Fault
-from tests.test_providers import KEY, NAMES, SECRET, check_discreet, request_for, send
+from tests.provider_calls import (
+    KEY,
+    SECRET,
+    Canned,
+    canned,
+    check_discreet,
+    lines_of,
+    openai_batch,
+    request_for,
+    results,
+    run,
+    send,
+)
 from zelo_ray.protocols import samre
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider
 from zelo_ray.providers.batch_files import failure_reason, write_line
 from zelo_ray.records import Answer, Usage
 
-MODELS = {name: load_provider(name).models[0] for name in NAMES}
+MODELS = {name: load_provider(name).models[0] for name in THREE}
 STARTS = {"openai": "batch_", "anthropic": "msgbatch_", "gemini": "batches/"}
 
 
@@ -48,24 +60,6 @@ def requests_for(provider, count=6):
     return [request_for(provider, f"{SECRET} {number}") for number in range(count)]
 
 
-def run(provider, fakes, work, key=KEY, timeout=10.0):
-    """What ``work`` makes of a client; an error is checked and comes back instead."""
-
-    async def connected():
-        url = fakes if isinstance(fakes, str) else fakes.urls[provider]
-        client = load_provider(provider).connect_batches(Settings(key, url, timeout))
-        try:
-            return await work(client)
-        finally:
-            await client.aclose()
-
-    try:
-        return asyncio.run(connected())
-    except (Retry, Refused, Fatal) as error:
-        check_discreet(error)
-        return error
-
-
 async def submit(client, requests, folder, mark="a-mark"):
     lines = folder / "lines.jsonl"
     lines.write_bytes(b"".join(map(client.line, requests)))
@@ -87,16 +81,6 @@ async def end(client, batch_id):
     raise TimeoutError(batch)
 
 
-async def results(client, batch_id):
-    found = {}
-    async for key, outcome in client.results(batch_id):
-        assert key not in found
-        found[key] = outcome
-        if not isinstance(outcome, Answer):
-            check_discreet(outcome)
-    return found
-
-
 def through(provider, fakes, folder, requests):
     """A batch that has ended, and its results."""
 
@@ -107,7 +91,7 @@ def through(provider, fakes, folder, requests):
     return run(provider, fakes, work)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_answers_are_those_of_calls(fakes, provider, tmp_path):
     requests = requests_for(provider, 12)
     batch, found = through(provider, fakes, tmp_path, requests)
@@ -124,7 +108,7 @@ def test_answers_are_those_of_calls(fakes, provider, tmp_path):
         assert answer == online
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_usage_is_what_was_billed(fakes, provider, tmp_path):
     requests = requests_for(provider, 3)
     _, found = through(provider, fakes, tmp_path, requests)
@@ -187,7 +171,7 @@ EVERYWHERE = {
     "no_model": (Fatal, "no such model"),
 }
 TABLE = [
-    *((name, fault, expected) for fault, expected in EVERYWHERE.items() for name in NAMES),
+    *((name, fault, expected) for fault, expected in EVERYWHERE.items() for name in THREE),
     ("openai", "wrong_key", (Fatal, "OPENAI_API_KEY")),
     ("openai", "unpaid", (Fatal, "spending limit")),
     ("openai", "no_quota", (Fatal, "insufficient_quota")),
@@ -229,7 +213,7 @@ def test_a_line_that_fails(fakes, provider, fault, expected, tmp_path):
         assert outcome.status == ("filtered" if fault.startswith("filtered") else "failed")
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 @pytest.mark.parametrize("fault", ["batch_expired", "batch_cancelled"])
 def test_a_batch_that_is_cut_short(fakes, provider, fault, tmp_path):
     fakes.faults = [Fault(fault)]
@@ -304,16 +288,16 @@ def test_reasons_in_one_short_line():
 
 
 CREATIONS = [
-    *((name, "429", "create", (Retry, "429")) for name in NAMES),
-    *((name, "create_500", None, (Retry, "500")) for name in NAMES),
-    *((name, "gateway", "create", (Retry, "502")) for name in NAMES),
-    *((name, "bad_request", "create", (Refused, "400")) for name in NAMES),
-    *((name, "413", "create", (Refused, "413")) for name in NAMES),
-    *((name, "wrong_key", "create", (Fatal, "_API_KEY")) for name in NAMES),
-    *((name, "no_model", "create", (Fatal, "no such model")) for name in NAMES),
-    *((name, "malformed", "create", (Retry, "")) for name in NAMES),
-    *((name, "not_json", "create", (Retry, "")) for name in NAMES),
-    *((name, "timeout", "create", (Retry, "no answer within")) for name in NAMES),
+    *((name, "429", "create", (Retry, "429")) for name in THREE),
+    *((name, "create_500", None, (Retry, "500")) for name in THREE),
+    *((name, "gateway", "create", (Retry, "502")) for name in THREE),
+    *((name, "bad_request", "create", (Refused, "400")) for name in THREE),
+    *((name, "413", "create", (Refused, "413")) for name in THREE),
+    *((name, "wrong_key", "create", (Fatal, "_API_KEY")) for name in THREE),
+    *((name, "no_model", "create", (Fatal, "no such model")) for name in THREE),
+    *((name, "malformed", "create", (Retry, "")) for name in THREE),
+    *((name, "not_json", "create", (Retry, "")) for name in THREE),
+    *((name, "timeout", "create", (Retry, "no answer within")) for name in THREE),
     ("openai", "500", "files", (Retry, "500")),
     ("openai", "malformed", "files", (Retry, "form")),
     ("openai", "drop", "files", (Retry, "connection closed")),
@@ -348,7 +332,7 @@ def test_a_batch_that_cannot_be_created(
         assert (error.kind, error.delay) == (RetryKind.THROTTLED, 3)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_a_batch_whose_creation_was_not_answered_is_found(fakes, provider, tmp_path):
     fakes.faults = [Fault("create_lost")]
 
@@ -365,7 +349,7 @@ def test_a_batch_whose_creation_was_not_answered_is_found(fakes, provider, tmp_p
     assert len(run(provider, fakes, work)) == 6
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_a_wrong_key(fakes, provider, tmp_path):
     async def create(client):
         await submit(client, requests_for(provider), tmp_path)
@@ -381,7 +365,7 @@ def test_a_wrong_key(fakes, provider, tmp_path):
         assert all(name in str(error) for name in load_provider(provider).key_variables)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_no_key(provider):
     with pytest.raises(Fatal, match=load_provider(provider).key_variables[0]):
         load_provider(provider).connect_batches(Settings(""))
@@ -390,7 +374,7 @@ def test_no_key(provider):
 # Finding, looking, cancelling
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_finding_goes_from_page_to_page(fakes, provider, tmp_path, monkeypatch):
     monkeypatch.setattr(f"zelo_ray.providers.{provider}.batches._PAGE", 2)
 
@@ -413,7 +397,7 @@ def test_finding_goes_from_page_to_page(fakes, provider, tmp_path, monkeypatch):
     assert [batch.mark for batch in every] == marks
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_a_batch_on_its_way(provider, tmp_path):
     with serving(batch_seconds=60) as fakes:
 
@@ -434,7 +418,7 @@ def test_a_batch_on_its_way(provider, tmp_path):
     assert {type(outcome) for outcome in found.values()} <= {Retry}
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_cancelling_what_has_ended_is_no_error(fakes, provider, tmp_path):
     async def work(client):
         batch = await submit(client, requests_for(provider), tmp_path)
@@ -446,7 +430,7 @@ def test_cancelling_what_has_ended_is_no_error(fakes, provider, tmp_path):
     assert {each.status for each in found.values()} == {"ok"}
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_cancelling_fails(provider, tmp_path):
     faults = [Fault("500", endpoint="cancel", message=f"{SECRET} {KEY}")]
     with serving(batch_seconds=60, faults=faults) as fakes:
@@ -471,7 +455,7 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 @pytest.mark.parametrize(
     ("endpoint", "fault"),
     [*(("look", fault) for fault in TROUBLES), *product(["list"], ("500", "malformed", "timeout"))],
@@ -494,7 +478,7 @@ def test_asking_about_batches_fails(fakes, provider, endpoint, fault):
     assert words in str(error)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_no_such_batch(fakes, provider):
     error = run(provider, fakes, lambda client: client.look(f"{STARTS[provider]}none"))
     assert isinstance(error, Fatal)
@@ -504,7 +488,7 @@ def test_no_such_batch(fakes, provider):
 # Results
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_results_that_break_off(fakes, provider, tmp_path):
     fakes.faults = [Fault("results_cut")]
     requests = requests_for(provider, 40)
@@ -526,7 +510,7 @@ def test_results_that_break_off(fakes, provider, tmp_path):
     assert sorted(second) == sorted(request.key for request in requests)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 @pytest.mark.parametrize("fault", ["500", "429", "drop"])
 def test_results_fail(fakes, provider, fault, tmp_path):
     fakes.faults = [Fault(fault, endpoint="results")]
@@ -538,7 +522,7 @@ def test_results_fail(fakes, provider, fault, tmp_path):
     assert isinstance(run(provider, fakes, work), Retry)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_results_that_are_gone(fakes, provider, tmp_path):
     async def work(client):
         batch = await end(client, (await submit(client, requests_for(provider), tmp_path)).id)
@@ -551,7 +535,7 @@ def test_results_that_are_gone(fakes, provider, tmp_path):
     assert "gone" in str(error)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_nobody_needs_to_read_to_the_end(fakes, provider, tmp_path):
     async def work(client):
         requests = requests_for(provider, 40)
@@ -567,71 +551,7 @@ def test_nobody_needs_to_read_to_the_end(fakes, provider, tmp_path):
 # Forms that the fakes do not give
 
 
-class Canned:
-    """A server of fixed answers: bytes as they are, anything else as JSON."""
-
-    def __init__(self, answers):
-        self.answers, self.asked = answers, []
-
-    async def _answer(self, request):
-        self.asked.append(request)
-        answer = self.answers.get(request.path)
-        if answer is None:
-            return web.Response(status=404, text="{}")
-        if isinstance(answer, web.Response):
-            return answer
-        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        data = data.replace(b"HERE", str(request.url.origin()).encode())
-        return web.Response(body=data, content_type="application/json")
-
-    def __enter__(self):
-        self.loop, ready = asyncio.new_event_loop(), threading.Event()
-
-        async def serve():
-            app = web.Application()
-            app.router.add_route("*", "/{path:.*}", self._answer)
-            self.runner = web.AppRunner(app, access_log=None)
-            await self.runner.setup()
-            await web.TCPSite(self.runner, "127.0.0.1", 0).start()
-            self.url = "http://{}:{}".format(*self.runner.addresses[0][:2])
-            ready.set()
-
-        def run_loop():
-            self.loop.run_until_complete(serve())
-            self.loop.run_forever()
-            self.loop.run_until_complete(self.runner.cleanup())
-            self.loop.close()
-
-        self.thread = threading.Thread(target=run_loop, daemon=True)
-        self.thread.start()
-        assert ready.wait(10)
-        return self
-
-    def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join(10)
-
-
-def canned(provider, answers, batch_id="batches/b"):
-    with Canned(answers) as server:
-
-        async def work(client):
-            return await client.look(batch_id), await results(client, batch_id)
-
-        return run(provider, server.url, work)
-
-
-def lines_of(*lines):
-    texts = (line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
-    return b"\n".join(texts)
-
-
 COMPLETION = {"choices": [{"message": {"content": "{}"}}], "model": "m"}
-
-
-def openai_batch(**fields):
-    batch = {"id": "batches/b", "status": "completed", "created_at": 5, **fields}
-    return {"/batches/batches/b": batch}
 
 
 def test_odd_lines_of_openai():
@@ -822,7 +742,7 @@ def test_geminis_version_follows_the_environment(monkeypatch):
 # Lines
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_a_line_is_one_line_however_it_is_split(fakes, provider):
     text = "zwölf \u2028 \u2029 \x85 \n \r \x0b 漢字 🥊 \x00"
 
@@ -835,7 +755,7 @@ def test_a_line_is_one_line_however_it_is_split(fakes, provider):
     assert json.dumps(text)[1:-1] in json.dumps(json.loads(line))
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_a_line_that_is_no_unicode(fakes, provider):
     async def work(client):
         return client.line(request_for(provider, "half a character: \ud800"))

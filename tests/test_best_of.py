@@ -23,7 +23,7 @@ from tests.builders import (
 )
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.protocols import Progress, advance, best_of, zelo
-from zelo_ray.reasons import Disabled, StopReason, UnscoredReason
+from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
 from zelo_ray.wrapping import break_special_tokens
 
@@ -68,17 +68,7 @@ def worthier(request):
 
 
 def play(pool=POOL, panel=PANEL, say=worthier, shelf=None, disabled=None, **fields):
-    """Answer until nothing is missing: how it ends, and what each step asked."""
-    options, asked = options_of(**fields), []
-    shelf = Shelf() if shelf is None else shelf
-    progress = Progress(best_of.rounds(pool, panel, options))
-    while missing := (step := progress.step(shelf, disabled)).missing:
-        asked.append(missing)
-        for request in missing:
-            if request.judge.name not in (disabled or {}):
-                said = say(request)
-                shelf.put(request, *((said,) if isinstance(said, str) else said))
-    return step, asked
+    return builders.play(best_of, options_of(**fields), pool, panel, say, shelf, disabled)
 
 
 def of(step, kind):
@@ -221,15 +211,6 @@ def test_the_side_that_a_judge_sees_does_not_turn_its_word():
         assert swaps == [round_[0].documents[0].id == f"d{i}" for i, round_ in enumerate(asked, 1)]
 
 
-def test_sides_are_drawn():
-    sides = Counter(
-        (request.judge.name, request.documents[0].id)
-        for seed in range(40)
-        for request in advance(best_of.rounds(POOL, PANEL, options_of(seed=seed)), Shelf()).missing
-    )
-    assert all(10 <= sides[judge, side] <= 30 for judge in (ONE, TWO) for side in ("ada", "bob"))
-
-
 # Who is asked when
 
 
@@ -242,15 +223,6 @@ def test_no_judge_waits_for_another():
             if request.judge.name == ONE:
                 shelf.put(request, answered(request))
     assert [request.judge.name for request in progress.step(shelf).missing] == [TWO, THREE]
-
-
-def test_an_absent_judge_holds_up_none():
-    step, asked = play(
-        pool_of([1, 2, 3]), disabled={TWO: Disabled(StopReason.FATAL, "its key is wrong")}
-    )
-    assert [winner.judge for winner in of(step, Winner)] == [ONE, THREE]
-    assert [failure.reason for failure in step.failures] == ["not asked: its key is wrong"]
-    assert len(asked) == 2
 
 
 def test_repeats_ask_the_same_again():
@@ -274,25 +246,6 @@ def test_a_random_order_is_the_same_for_all_judges_and_another_in_each_repeat():
 def test_each_and_panel_share_what_they_can():
     each, panel = (play(pool_of([3, 1, 2]), decide=decide)[1] for decide in ("each", "panel"))
     assert {r.key for step in each for r in step} == {r.key for step in panel for r in step}
-
-
-def test_only_the_first_documents_take_part_and_only_as_far_as_they_are_shown():
-    fields = {"document_limit": 2, "document_tokens": 16, "show_metadata": ("year",)}
-    documents = [Document(f"d{i}", "word " * 50, {"year": 1990 + i}) for i in range(3)]
-    ((request,),) = play(
-        *(Pool("q", "which?", tuple(documents)), PANEL[:1], lambda r: duel(r, "tie")), **fields
-    )[1]
-    assert "year: 1990" in request.user
-    assert "word […]" in request.user
-    assert "1992" not in request.user
-
-
-@pytest.mark.parametrize("documents", [0, 1])
-def test_fewer_than_two_contestants_are_asked_about_nothing(documents):
-    pool, options = pool_of(range(documents)), options_of(order="zelo", protocol="best-of")
-    assert advance(best_of.rounds(pool, PANEL, options), Shelf()).judgments == ()
-    table = build_results(lines_of([pool]), PANEL, options, Shelf())
-    assert "documents" in table["unscored"][0].as_py()["code"]
 
 
 def test_an_answer_called_tie_is_refused():

@@ -8,8 +8,17 @@ import pytest
 
 from tests.builders import MachineBudget, ask, judge_of, pool_of
 from tests.fakes.scripted import Scripted
-from tests.test_no_answers import VERDICT, candidate, completion, message_of, one, rerank_outcome
-from tests.test_providers import KEY, request_for, send
+from tests.provider_calls import (
+    KEY,
+    VERDICT,
+    candidate,
+    completion,
+    message_of,
+    one,
+    request_for,
+    rerank_outcome,
+    send,
+)
 from zelo_ray.commands.doctor.judges import _ask
 from zelo_ray.engine.bookkeeping import describe_possibly_billed, describe_uncounted
 from zelo_ray.engine.exposure import Exposure, sum_exposure, sum_uncounted

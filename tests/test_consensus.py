@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from tests.builders import agreement_of, rows_of
-from tests.test_agree import write_qrels
+from tests.builders import agreement_of, rows_of, write_qrels
 from zelo_ray.commands.agree.report.consensus import LEVEL_NAMES, trust_sentence
 from zelo_ray.fitting.calibration import clusters
 from zelo_ray.fitting.calibration.consensus import LEVELS, grade_consensus, vote_consensus

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tests.fakes.rerank import Rerankers, rank
+from tests.input_pools import brought, lines, put
 from tests.test_bakeoff import contest_of, truth_of
-from tests.test_inputs import brought, lines, put
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
 from zelo_ray.commands.bakeoff.outcome import MeasuredRanker

@@ -116,6 +116,8 @@ PQ, AB = {"winner": "p", "loser": "q"}, {"a": "p", "b": "q"}
         ({"a": "b", "b": "a", "winner": "a"}, {}, "may be a column or what one names"),
         (AB | {"win": 2}, {}, "without b_wins it is 1, 0, or 0.5"),
         (AB | {"preference": -2}, {}, "-2 is not in -1 to 1"),
+        (AB | {"preference": None}, {}, "row 1: has no preference: leave such rows out"),
+        (PQ | {"query_id": None}, {}, "row 1 has no query_id"),
         (PQ, {"order_effect": True}, "do not say who was first"),
         (PQ, {"reference": "r"}, "no item is called 'r'; .* p, q"),
         (PQ, {"mle": True, "firth": True}, "use only one of"),

@@ -15,6 +15,7 @@ from tests.builders import (
     options_of,
     pool_of,
     results_of,
+    rows_of,
     seen_worth,
     verdict,
 )
@@ -55,10 +56,6 @@ def run(out, pools, say=lambda request: None, **fields):
     return first, write_results(blocks, options)
 
 
-def table(out, name):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
-
-
 def test_the_first_pass_leaves_the_scores_of_an_earlier_run_alone(tmp_path):
     pools = [pool_of()]
     run(tmp_path, pools)
@@ -78,7 +75,7 @@ def test_a_document_with_enough_grades_is_scored_whatever_became_of_its_neighbou
         return "filtered" if filtered else None
 
     _, summary = run(tmp_path, [pool_of()], say)
-    assert [(row["doc_id"], row["rank"]) for row in table(tmp_path, "scores")] == [("d3", 1)]
+    assert [(row["doc_id"], row["rank"]) for row in rows_of(tmp_path, "scores")] == [("d3", 1)]
     assert summary.unscored == {}
     _, summary = run(tmp_path / "none", [pool_of()], lambda request: "filtered")
     assert [(q, why.code) for q, why in summary.unscored.items()] == [
@@ -113,7 +110,7 @@ def test_a_panel_that_cannot_be_measured_stops_the_run_but_not_plain_pooling(tmp
         run(tmp_path, [pool_of()], pooling="thurstone")
     for fields in ({}, {"pooling": "median"}):
         _, summary = run(tmp_path, [pool_of()], **fields)
-        assert [row["score"] for row in table(tmp_path, "scores")] == [3, 2, 1, 0]
+        assert [row["score"] for row in rows_of(tmp_path, "scores")] == [3, 2, 1, 0]
         assert (summary.scored, summary.std_error) == (4, None)
 
 

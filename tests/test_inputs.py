@@ -1,8 +1,6 @@
 """What users bring: each kind and each container becomes the same pools."""
 
-import csv
 import gzip
-import io
 import json
 from pathlib import Path
 
@@ -11,57 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.input_pools import POOLS, ROWS, brought, cells, lines, put
 from zelo_ray.api.frames import convert_pools
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.pools import LineLimits, read_lines
-
-POOLS = [
-    {
-        "query": {"id": f"q{q}", "query": f"what, is; {q}?"},
-        "documents": [{"id": f"d{d}", "content": f'text "{q}"\n{d}'} for d in range(3)],
-    }
-    for q in range(2)
-]
-ROWS = [
-    {
-        "qid": pool["query"]["id"],
-        "question": pool["query"]["query"],
-        "docno": document["id"],
-        "passage": document["content"],
-    }
-    for pool in POOLS
-    for document in pool["documents"]
-]
-
-
-def cells(rows, mark=","):
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*rows[0]], delimiter=mark)
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def lines(rows):
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def put(path, text):
-    with open_for_writing(str(path)) as file:
-        file.write(text if isinstance(text, bytes) else text.encode())
-    return str(path)
-
-
-def brought(tmp_path, *places, **asked):
-    """The pools of what is made, and what is said."""
-    found = convert_inputs(places, str(tmp_path / "out"), InputOptions(**asked))
-    (place,) = found.places
-    read = [*read_lines(place, LineLimits())]
-    assert not [line.reason for line in read if line.pool is None]
-    return [json.loads(line.raw) for line in read], tuple(found.lines())
-
 
 WIDE = [
     {"query_id": p["query"]["id"], "query": p["query"]["query"], "passages": p["documents"]}

@@ -8,37 +8,27 @@ import pytest
 
 from tests.crash import bare_environment
 from tests.games import write
-from tests.test_inputs import POOLS, ROWS, brought, cells, lines, put
+from tests.input_pools import (
+    CORPUS,
+    POOLS,
+    QRELS,
+    QUERIES,
+    ROWS,
+    RUN,
+    brought,
+    cells,
+    folder,
+    lines,
+    of_run,
+    put,
+)
 from zelo_ray.cli import main
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.options import ConvertOptions
 
-RUN = "".join(
-    f"{pool['query']['id']} Q0 {document['id']} {rank} {9 - rank} mine\n"
-    for pool in POOLS
-    for rank, document in enumerate(pool["documents"])
-)
-QRELS = "".join(f"q{q} 0 d{d} {d}\n" for q in range(2) for d in range(3))
-CORPUS = [{"_id": f"d{d}", "title": "", "text": f"text {d}"} for d in range(3)]
-QUERIES = [{"_id": f"q{q}", "text": f"query {q}"} for q in range(2)]
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A run, and texts beside it."""
-    put(tmp_path / "mine.run", RUN)
-    put(tmp_path / "qrels.txt", QRELS)
-    put(tmp_path / "corpus.jsonl", lines(CORPUS))
-    put(tmp_path / "queries.tsv", "".join(f"{q['_id']}\t{q['text']}\n" for q in QUERIES))
-    return tmp_path
-
-
-def of_run(folder, corpus="corpus.jsonl", queries="queries.tsv", run="mine.run", **asked):
-    """Return the pools of a run and its texts, by their names in a folder, and the notes."""
-    texts = {"corpus": str(folder / corpus), "queries": str(folder / queries)}
-    return brought(folder, str(folder / run), **texts, **asked)
+__all__ = ["folder"]
 
 
 def order(pools):

@@ -12,7 +12,7 @@ import fsspec
 import pytest
 
 from tests.games import write
-from tests.test_inputs import POOLS, ROWS, cells, lines, put
+from tests.input_pools import POOLS, ROWS, cells, lines, put
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import file_stem
 from zelo_ray.formats.input import InputOptions, convert_inputs

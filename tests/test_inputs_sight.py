@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_inputs import POOLS, brought, lines, put
+from tests.input_pools import POOLS, brought, lines, put
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.input import ConvertedInputs, InputOptions, convert_inputs

@@ -5,8 +5,18 @@ import pyarrow as pa
 import pytest
 
 from tests.games import write
-from tests.test_inputs import POOLS, ROWS, brought, cells, lines, put
-from tests.test_inputs_apart import CORPUS, QUERIES, folder, of_run
+from tests.input_pools import (
+    CORPUS,
+    POOLS,
+    QUERIES,
+    ROWS,
+    brought,
+    cells,
+    folder,
+    lines,
+    of_run,
+    put,
+)
 from zelo_ray import estimate
 from zelo_ray.api.frames import convert_pools
 from zelo_ray.api.store_inputs import store_pools

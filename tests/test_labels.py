@@ -1,35 +1,13 @@
 """Labels of people, read from a sample of ``label`` and from tables and qrels of anybody."""
 
-import json
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.games import write
+from tests.labelling import AT, sample
 from zelo_ray.errors import InputError
 from zelo_ray.formats.judgments.answers import PersonsAnswer, current_answers, read_answers
 from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.judgments.labels import read_labels
-
-AT = "2026-01-01T00:00:00+00:00"
-
-
-def sample(out, sizes, priorities, answers, **about):
-    """A directory of ``label`` with documents d0, d1 ... of query q, by priority."""
-    out.mkdir(exist_ok=True)
-    ids = [f"d{n}" for n in range(len(sizes))]
-    columns = {"query_id": ["q"] * len(ids), "doc_id": ids}
-    columns |= {"size": np.array(sizes, float), "priority": np.array(priorities, float)}
-    pq.write_table(pa.table(columns), out / "documents.parquet")
-    about = {"top": 3, "stages": [{"labels": 2, "at": AT}], **about}
-    (out / "label.json").write_text(json.dumps(about))
-    lines = [
-        PersonsAnswer(AT, who, "q", doc_id, *more).to_json_line() for who, doc_id, *more in answers
-    ]
-    (out / "answers.jsonl").write_bytes(b"".join(lines))
-    return str(out)
 
 
 def told(labels):

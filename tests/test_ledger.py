@@ -9,7 +9,8 @@ import fsspec
 import pyarrow.dataset
 import pytest
 
-from tests.builders import judge_of, reply_to, request_of, stored
+from tests import builders
+from tests.builders import fill, judge_of, keys, reply_to, request_of, stored
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger, drop_reserves, read_rows, writing
 from zelo_ray.engine.lock import open_lock
@@ -17,21 +18,10 @@ from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import zelo
 
 
-def keys(*numbers):
-    return [f"{number:032x}" for number in numbers]
-
-
 @pytest.fixture(params=["local", "s3"])
 def out(request, tmp_path):
     """An output directory, and an output URL."""
     return str(tmp_path) if request.param == "local" else request.getfixturevalue("s3") + "/out"
-
-
-def fill(out, *replies, run_id="run"):
-    ledger = Ledger(out, run_id)
-    for reply in replies:
-        ledger.append([reply])
-    ledger.close()
 
 
 def test_a_reply_is_there_for_everyone_once_append_returns(out):
@@ -49,6 +39,7 @@ def test_a_reply_is_there_for_everyone_once_append_returns(out):
 def test_a_process_that_is_killed_right_after_append_has_kept_its_reply(tmp_path):
     code = f"""
 import os, signal
+from tests import builders
 from tests.builders import reply_to
 from zelo_ray.engine.ledger import Ledger
 Ledger({str(tmp_path)!r}, "run").append([reply_to(1, "paid")])
@@ -231,13 +222,8 @@ def test_a_reply_with_half_a_character_in_it_is_kept(out):
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system with room for the reserve and half as much again."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(disk)]
-    if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("this process may not mount a small disk to fill up")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
+    with builders.small_disk(tmp_path / "disk", "6m") as disk:
+        yield disk
 
 
 def test_a_full_disk_keeps_what_is_in_flight_and_says_so(small_disk):

@@ -12,7 +12,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tests.builders import reply_to
+from tests.builders import fill, reply_to
 from zelo_ray.cli import main
 from zelo_ray.engine import durable
 from zelo_ray.engine.clock import Clock
@@ -63,13 +63,6 @@ def replies_of(count, run_id="run"):
     ]
 
 
-def fill(out, replies, run_id="run"):
-    ledger = Ledger(out, run_id)
-    for reply in replies:
-        ledger.append([reply])
-    ledger.close()
-
-
 def harm(out):
     """Damage a line; what it held."""
     fs, root = fsspec.url_to_fs(out)
@@ -101,7 +94,7 @@ def holds(out, replies, damaged=1):
 
 def test_few_segments_hold_what_many_did(out):
     replies = replies_of(30)
-    fill(out, replies)
+    fill(out, *replies)
     text = harm(out)
     left = [reply for reply in replies if reply.text != text]
     before = segments(out)
@@ -114,7 +107,7 @@ def test_few_segments_hold_what_many_did(out):
     holds(out, left)
     assert ledger.read([r.key for r in left]) == left  # of one who listed the old ones
     more = replies_of(20, "later")
-    fill(out, more, "later")
+    fill(out, *more, run_id="later")
     quietly(out)
     holds(out, left + more)
     last = segments(out)
@@ -155,8 +148,8 @@ def operations(monkeypatch):
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_kill_at_any_operation_loses_and_doubles_nothing(out, monkeypatch, after):
     replies = replies_of(14)
-    fill(out, replies[:7])
-    fill(out, replies[7:], "other")
+    fill(out, *replies[:7])
+    fill(out, *replies[7:], run_id="other")
     text = harm(out)
     left = [reply for reply in replies if reply.text != text]
     files = _copy(out)
@@ -205,8 +198,8 @@ def _restore(out, files):
 
 def test_a_segment_that_ends_in_the_middle_of_a_line_is_left_alone(tmp_path, monkeypatch):
     replies = replies_of(4)
-    fill(str(tmp_path), replies[:2])
-    fill(str(tmp_path), replies[2:], "torn")
+    fill(str(tmp_path), *replies[:2])
+    fill(str(tmp_path), *replies[2:], run_id="torn")
     (torn,) = (tmp_path / "replies").glob("torn*.jsonl")
     torn.write_bytes(torn.read_bytes() + b'{"key":"')
     before = segments(str(tmp_path))
@@ -217,7 +210,7 @@ def test_a_segment_that_ends_in_the_middle_of_a_line_is_left_alone(tmp_path, mon
 
 def test_a_segment_that_is_not_what_was_written_is_taken_back(out, monkeypatch):
     replies = replies_of(10)
-    fill(out, replies)
+    fill(out, *replies)
     before = segments(out)
     keep = compaction._keep_segment
     monkeypatch.setattr(
@@ -232,7 +225,7 @@ def test_a_segment_that_is_not_what_was_written_is_taken_back(out, monkeypatch):
 def test_what_is_added_to_a_segment_that_was_replaced_counts(out):
     """By a run that had lost its claim, and did not know."""
     replies = replies_of(8)
-    fill(out, replies)
+    fill(out, *replies)
     fs, _ = fsspec.url_to_fs(out)
     was = {path: fs.cat_file(path) for path in segments(out)}
     quietly(out)
@@ -246,7 +239,7 @@ def test_what_is_added_to_a_segment_that_was_replaced_counts(out):
 
 def test_without_the_record_of_what_it_replaces_nothing_is_lost(out):
     replies = replies_of(8)
-    fill(out, replies)
+    fill(out, *replies)
     quietly(out)
     fs, root = fsspec.url_to_fs(out)
     (record,) = fs.find(f"{root}/replies/_replaced")
@@ -264,7 +257,7 @@ def test_records_are_removed_when_nobody_can_need_them(out):
         def date(self):
             return super().date() + 2 * 86_400
 
-    fill(out, replies_of(8))
+    fill(out, *replies_of(8))
     quietly(out)
     fs, root = fsspec.url_to_fs(out)
     quietly(out)
@@ -277,7 +270,7 @@ def test_records_are_removed_when_nobody_can_need_them(out):
 def test_the_index_goes_with_it(out, monkeypatch):
     monkeypatch.setattr(index_upkeep, "_LEAST_BYTES", 1)
     replies = replies_of(20)
-    fill(out, replies)
+    fill(out, *replies)
     update_index(out)
     quietly(out)
     holds(out, replies, damaged=0)
@@ -294,7 +287,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert not Path(out).exists()
     replies = replies_of(6)
     for number, reply in enumerate(replies):
-        fill(out, [reply], f"run{number}")
+        fill(out, reply, run_id=f"run{number}")
     shutil.copytree(out, tmp_path / "other")
     assert main(["compact", out]) == 0
     printed = capsys.readouterr().out

@@ -7,7 +7,7 @@ import orjson
 import pyarrow.dataset
 import pytest
 
-from tests.builders import ask, pool_of, reply_to
+from tests.builders import ask, fill, keys, pool_of, reply_to
 from tests.builders import line_of as line_of_pool
 from zelo_ray.cli import main
 from zelo_ray.engine.ledger import (
@@ -21,17 +21,6 @@ from zelo_ray.engine.ledger import (
 )
 from zelo_ray.errors import LedgerError
 from zelo_ray.formats.segments import parse_row, reply_to_line
-
-
-def keys(*numbers):
-    return [f"{number:032x}" for number in numbers]
-
-
-def fill(out, *replies, run_id="run"):
-    ledger = Ledger(str(out), run_id)
-    for reply in replies:
-        ledger.append([reply])
-    ledger.close()
 
 
 def segments_of(out):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.test_inputs import brought, lines, put
+from tests.input_pools import brought, lines, put
 from zelo_ray.api.bakeoff import qrels_table, run_table
 from zelo_ray.api.frames import convert_pools
 from zelo_ray.commands.fit.comparisons import read_comparisons

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
+from tests.contests import metrics_of, qrels_of, run_of
 from zelo_ray.errors import MeasureError, QrelsError, RunError
 from zelo_ray.evaluation import measures
 from zelo_ray.evaluation.measures import (
@@ -26,8 +27,6 @@ from zelo_ray.evaluation.measures import (
     rank_run,
     ranking,
 )
-from zelo_ray.formats.tables import schema_of
-from zelo_ray.records import Qrel, Ranked
 
 EVERY = (
     *("nDCG", "nDCG@3", "nDCG(dcg='exp-log2')@3", "nDCG(dcg='zelo')@2", "AP", "AP(rel=2)@3", "RR"),
@@ -35,32 +34,6 @@ EVERY = (
     *("RBP(rel=1)", "RBP(p=0.5,rel=2)@3", "Grade@3"),
     *("Judged", "Judged@3", "RBO(p=0.9)", "RBO(p=0.5)", "Tau", "Pairs"),
 )
-
-
-def qrels_of(truth):
-    """Qrels from {query: {document: relevance}}."""
-    rows = [(q, d, float(r), math.nan) for q, docs in truth.items() for d, r in docs.items()]
-    columns = zip(*rows, strict=True) if rows else [[]] * 4
-    return pa.table([list(column) for column in columns], schema=schema_of(Qrel))
-
-
-def run_of(run):
-    """A run from {query: {document: score}}."""
-    rows = [(q, d, float(s)) for q, docs in run.items() for d, s in docs.items()]
-    columns = zip(*rows, strict=True) if rows else [[]] * 3
-    return pa.table([list(column) for column in columns], schema=schema_of(Ranked))
-
-
-def metrics_of(texts, truth, run, ties="trec"):
-    """By measure and query."""
-    truth = Truth(qrels_of(truth))
-    values = evaluate(
-        [parse_measure(text) for text in texts], rank_run(truth, run_of(run), ties=ties)
-    )
-    return {
-        text: dict(zip(truth.query_ids, row.tolist(), strict=True))
-        for text, row in zip(texts, values, strict=True)
-    }
 
 
 def metric_of(text, grades, scores, ties="trec"):

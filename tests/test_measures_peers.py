@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from tests.test_measures import metrics_of
+from tests.contests import metrics_of
 from zelo_ray.evaluation.measures import parse_measure
 
 SEEDS = st.integers(0, 2**32 - 1)

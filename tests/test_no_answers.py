@@ -8,64 +8,23 @@ from itertools import product
 
 import pytest
 
-from tests.builders import ask, judge_of, options_of, pool_of, verdict
+from tests.builders import ask, pool_of
 from tests.fakes.scripted import Scripted
-from tests.test_batch_clients import canned, lines_of, openai_batch
-from tests.test_providers import KEY, SECRET, request_for, send
-from zelo_ray.engine.bookkeeping import check_answer
-from zelo_ray.protocols import rerank
-from zelo_ray.protocols.zelo import Preference
-from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider
+from tests.provider_calls import (
+    SECRET,
+    VERDICT,
+    candidate,
+    canned,
+    completion,
+    lines_of,
+    message_of,
+    one,
+    openai_batch,
+    rerank_outcome,
+)
+from zelo_ray.providers import Fatal, Refused, Retry, RetryKind
 from zelo_ray.providers.endings import classify_ending
 from zelo_ray.records import Answer, Usage
-
-VERDICT = verdict(-0.5)
-USED = {"prompt_tokens": 90, "completion_tokens": 7, "total_tokens": 97}
-
-
-def completion(finish="stop", content=VERDICT, usage=USED, **choice):
-    """What a compatible server answers."""
-    message = {"role": "assistant", "content": content}
-    choices = [{"index": 0, "finish_reason": finish, "message": message, **choice}]
-    counts = {"usage": usage} if usage else {}
-    return {"id": "1", "object": "chat.completion", "model": "m", "choices": choices, **counts}
-
-
-def message_of(stop="end_turn", text=VERDICT):
-    """What Anthropic answers."""
-    content = [{"type": "text", "text": text}] if text else []
-    usage = {"input_tokens": 90, "output_tokens": 7}
-    return {
-        "id": "1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": content,
-        "stop_reason": stop,
-        "usage": usage,
-    }
-
-
-def candidate(finish="STOP", text=VERDICT, **more):
-    """What Gemini answers."""
-    content = {"content": {"role": "model", "parts": [{"text": text}]}} if text else {}
-    counts = {"promptTokenCount": 90, "candidatesTokenCount": 7}
-    found = {"finishReason": finish, "index": 0, **content, **more}
-    return {"candidates": [found], "usageMetadata": counts, "modelVersion": "m"}
-
-
-def one(provider, said):
-    """What one call makes of what a server says: an answer that was checked, or an error."""
-    with Scripted(said) as server:
-        url = server.url + ("/v1" if provider == "openai" else "")
-        outcome = send(request_for(provider), Settings(KEY, url, 5.0))
-    if not isinstance(outcome, Answer):
-        return outcome
-    try:
-        return check_answer(Preference, outcome, "").answer
-    except Retry as trouble:
-        return trouble
-
 
 FAILED = ["error", "ERROR", "failed", "network_error", "abort", "insufficient_system_resource"]
 ENDINGS = {
@@ -279,14 +238,6 @@ def test_the_wish_to_wait_in_a_200_is_heard(headers, more):
     said = (200, headers, {"error": {"code": 429, "message": "Slow down", **more}})
     error = one("openai", said)
     assert (error.kind, error.delay, error.unsettled) == (RetryKind.THROTTLED, 7.0, False)
-
-
-def rerank_outcome(said):
-    known = load_provider("cohere")
-    judge = judge_of("cohere:m", **known.options)
-    (request,) = next(rerank.rounds(pool_of(), (judge,), options_of()))
-    with Scripted(said) as server:
-        return send(request, Settings(KEY, server.url, 5.0))
 
 
 @pytest.mark.parametrize("fault", ["402 of OpenRouter", "429", "context, no code", "detail"])

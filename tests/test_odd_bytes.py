@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.test_inputs import POOLS, brought, lines, put
+from tests.input_pools import POOLS, brought, lines, put
 from zelo_ray.cli import PURPOSES, main
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import InputOptions, convert_inputs

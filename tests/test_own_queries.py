@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.test_inputs import brought, lines, put
+from tests.input_pools import brought, lines, put
 from zelo_ray import bakeoff
 from zelo_ray.api.frames import convert_pools
 from zelo_ray.cli import main

@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
+from tests.contests import framed, table
 from zelo_ray.commands.bakeoff.people import LabelledFrame
 from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.measures import (
@@ -39,37 +39,6 @@ from zelo_ray.evaluation.people.student_tests import compare_with_labels, studen
 from zelo_ray.evaluation.regression_gate import decide_gate
 
 LINEAR = ("nDCG@5", "nDCG@3", "nDCG(dcg='exp-log2')@5", "P(rel=2)@4", "RBP(rel=1)@5", "Grade@5")
-
-
-def table(value, columns):
-    return pa.table(dict(zip((*("query_id", "doc_id"), value), map(list, columns), strict=True)))
-
-
-def world(seed=0, queries=12, documents=9, error=0.8, best=(0, 4)):
-    """People's grades, a panel's, and two runs, one of them the better one."""
-    rng = np.random.default_rng(seed)
-    people, panel, runs = {}, [], {"a": [], "b": []}
-    for q in range(queries):
-        for d in range(documents):
-            ids = (f"q{q}", f"d{d}")
-            people[ids] = float(rng.integers(*best))
-            wrong = round(people[ids] + rng.normal(0, error) + 0.4)
-            if d < documents - 1:  # the last one was judged by nobody
-                panel.append((*ids, float(min(3, max(0, wrong)))))
-            for name, noise in (("a", 0.8), ("b", 2.0)):
-                if rng.random() < 0.9:
-                    score = round(people[ids] + rng.normal(0, noise), 1)  # ties, too
-                    runs[name].append((*ids, score))
-    truth = Truth(table("relevance", zip(*panel, strict=True)))
-    return people, truth, {n: table("score", zip(*r, strict=True)) for n, r in runs.items()}
-
-
-def framed(name="nDCG@5", ties="trec", **how):
-    people, truth, runs = world(**how)
-    rankings = {arm: rank_run(truth, run, ties=ties) for arm, run in runs.items()}
-    frame = build_frame(parse_measure(name), rankings)
-    ids = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
-    return frame, np.array([people[pair] for pair in ids]), rankings
 
 
 @pytest.mark.parametrize("name", LINEAR)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import rows_of
-from tests.test_people import framed, world
+from tests.contests import framed, world
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
 from zelo_ray.commands.bakeoff.people import LabelledFrame, _set_design

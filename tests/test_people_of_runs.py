@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.test_labels import sample
+from tests.labelling import sample
 from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.errors import InputError
 from zelo_ray.protocols.graded import GradedOptions

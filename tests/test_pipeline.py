@@ -8,7 +8,6 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -24,6 +23,7 @@ from moto.server import ThreadedMotoServer
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
+from tests.builders import small_disk
 from tests.one_ray import OneRay
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import read_rows
@@ -254,28 +254,13 @@ def _worths(pools: Path) -> dict[tuple[str, str], float]:
     return found
 
 
-@contextlib.contextmanager
-def _small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)]
-    if (
-        not shutil.which("mount")
-        or subprocess.run(mount, capture_output=True, check=False).returncode
-    ):
-        pytest.skip("this user may not mount a small disk to fill")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
 @pytest.mark.slow
 def test_a_full_disk_loses_no_answer(one_ray: OneRay, tmp_path: Path) -> None:
     pools, disk = tmp_path / "pools.jsonl", tmp_path / "disk"
     crash.write_pools(pools, queries=20, documents=12)
     judge, alone = ("--judges", "openai"), crash.limits(crash.DEFAULT_JUDGES[:1])
     with (
-        _small_disk(disk, 4400),
+        small_disk(disk, "4400k"),
         one_ray.fakes(tmp_path, "--latency", "0.1") as environ,
     ):
         status, printed = one_ray.annotate(pools, disk / "out", environ | alone, *judge)

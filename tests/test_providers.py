@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import pickle
 import subprocess
 import sys
 import time
@@ -10,9 +9,10 @@ from email.utils import formatdate
 
 import orjson
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
 
+from tests.builders import THREE
 from tests.fakes import Fakes, Fault
+from tests.provider_calls import KEY, SECRET, Verdict, check_discreet, request_for, send
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider, outcome
 from zelo_ray.providers.anthropic import connection as anthropic_connection
@@ -24,18 +24,8 @@ from zelo_ray.providers.openai import connection as openai_connection
 from zelo_ray.providers.outcome import Caller, Reading, attempt_call
 from zelo_ray.records import Answer, Judge, Request, Usage
 
-NAMES = ("openai", "anthropic", "gemini")
-KEY = "sk-only-for-tests-0123456789"
-SECRET = "a prompt that must not be seen anywhere else"
 VARIABLES = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-
-
-class Verdict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    reasoning: str
-    preference: float = Field(ge=-1, le=1)
 
 
 @pytest.fixture(autouse=True)
@@ -58,42 +48,6 @@ def fakes(server):
     return server
 
 
-def request_for(provider, user=SECRET, **options):
-    known = load_provider(provider)
-    judge = Judge(provider, known.models[0], options={**known.options, **options})
-    text = f"{user} [[worth=2]] [[worth=1]]"
-    return Request(judge, "You compare.", text, Verdict, query="", documents=())
-
-
-def send(request, settings):
-    """One call of a provider; what it raises must hold nothing that is nobody's business."""
-
-    async def run():
-        provider = load_provider(request.judge.provider).connect(settings)
-        try:
-            return await provider.send(request)
-        finally:
-            await provider.aclose()
-
-    try:
-        return asyncio.run(run())
-    except (Retry, Refused, Fatal) as error:
-        check_discreet(error)
-        return error
-
-
-def check_discreet(error):
-    assert error.__cause__ is None
-    assert error.__context__ is None
-    seen = f"{error} {error!r} {error.args} {vars(error)} {pickle.dumps(error)!r}"
-    assert KEY not in seen
-    assert SECRET[:16] not in seen
-    assert "\n" not in str(error)
-    assert "<" not in str(error)
-    assert len(str(error)) < 450
-    assert type(pickle.loads(pickle.dumps(error))) is type(error)
-
-
 def ask(fakes, provider, *faults, timeout=5.0, key=KEY):
     fakes.faults = faults
     result = send(request_for(provider), Settings(key, fakes.urls[provider], timeout))
@@ -101,7 +55,7 @@ def ask(fakes, provider, *faults, timeout=5.0, key=KEY):
     return result
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 @pytest.mark.parametrize("grade", [0, 2, 3])
 def test_a_document_is_graded_in_the_form_that_was_asked_for(fakes, provider, grade):
     known = load_provider(provider)
@@ -147,7 +101,7 @@ EVERYWHERE = {
     "no_quota": (Fatal, "raise it"),
 }
 TABLE = [
-    *((name, fault, expected) for fault, expected in EVERYWHERE.items() for name in NAMES),
+    *((name, fault, expected) for fault, expected in EVERYWHERE.items() for name in THREE),
     ("openai", "refusal", "refused"),
     ("openai", "filtered", "filtered"),
     ("openai", "filtered_prompt", (Refused, "filtered")),
@@ -181,7 +135,7 @@ def test_every_fault(fakes, provider, fault, expected):
         assert provider in str(result)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_an_answer(fakes, provider):
     answer = ask(fakes, provider)
     assert answer.status == "ok"
@@ -195,7 +149,7 @@ def test_an_answer(fakes, provider):
     assert answer.usage.thinking_tokens == 3
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_the_wish_to_wait_is_passed_on(fakes, provider):
     wish = 1.5 if provider != "anthropic" else 2.0  # whole seconds there
     assert ask(fakes, provider, Fault("429", retry_after=1.5)).delay == wish
@@ -302,7 +256,7 @@ def test_an_answer_tells_the_limits():
             fakes.journal.clear()
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_no_limits_are_told(fakes, provider):
     assert ask(fakes, provider).rates == {}
 
@@ -314,7 +268,7 @@ def test_how_calls_count_against_limits():
     assert load_provider("gemini").limit_tokens(usage) == {"tpm": 100}
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_what_a_response_without_an_answer_was_billed(fakes, provider):
     error = ask(fakes, provider, Fault("malformed_billed"))
     assert isinstance(error, Retry)
@@ -332,12 +286,12 @@ def test_what_a_response_without_an_answer_was_billed(fakes, provider):
         assert ask(fakes, provider, Fault(unbilled)).billed is None
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_a_silent_server(fakes, provider):
     assert isinstance(ask(fakes, provider, Fault("timeout"), timeout=3.0), Retry)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_cancellation_passes(fakes, provider):
     async def run():
         fakes.faults = [Fault("timeout")]
@@ -352,7 +306,7 @@ def test_cancellation_passes(fakes, provider):
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 @pytest.mark.parametrize("fault", ["bad_request", "422", "500", "429", "forbidden"])
 def test_echoes_of_key_and_prompt_are_dropped(fakes, provider, fault):
     said = ask(fakes, provider, Fault(fault, message=f"the key was {KEY}"))
@@ -364,7 +318,7 @@ def test_echoes_of_key_and_prompt_are_dropped(fakes, provider, fault):
     assert "two lines" in str(said) or (provider, fault) == ("gemini", "429")
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_a_wrong_key(fakes, provider):
     wrong = "sk-a-wrong-key-0123456789"
     result = ask(fakes, provider, key=wrong)  # the fake's message holds it
@@ -374,7 +328,7 @@ def test_a_wrong_key(fakes, provider):
     assert provider in str(result)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 @pytest.mark.parametrize("key", ["", "  ", f"{KEY}\nand more", f"{KEY}é", f"{KEY} twice"])
 def test_keys_that_cannot_be(provider, key):
     with pytest.raises(Fatal, match=load_provider(provider).key_variables[0]) as caught:
@@ -382,12 +336,12 @@ def test_keys_that_cannot_be(provider, key):
     assert KEY not in repr(caught.value)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_white_space_around_the_key(fakes, provider):
     assert ask(fakes, provider, key=f" {KEY}\n").status == "ok"
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_other_credentials_are_left_alone(fakes, provider, monkeypatch, tmp_path):
     elsewhere = "http://127.0.0.1:9"
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
@@ -402,7 +356,7 @@ def test_other_credentials_are_left_alone(fakes, provider, monkeypatch, tmp_path
     assert ask(fakes, provider).status == "ok"
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_base_url_of_the_environment(fakes, provider, monkeypatch):
     variable = {"gemini": "GOOGLE_GEMINI_BASE_URL"}.get(provider, f"{provider.upper()}_BASE_URL")
     monkeypatch.setenv(variable, fakes.urls[provider])
@@ -422,7 +376,7 @@ def test_text_that_is_no_unicode(fakes, provider):
     assert "characters" in str(result)
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_characters_of_all_kinds(fakes, provider):
     request = request_for(provider, "zwölf Boxkämpfer 🥊 \u2028 \x00 \"quoted\" '\\' 漢字")
     assert send(request, Settings(KEY, fakes.urls[provider])).status == "ok"
@@ -520,7 +474,7 @@ def test_readings_that_the_fakes_do_not_give():
 
 
 def test_modules_import_no_sdk():
-    names = ", ".join(f"zelo_ray.providers.{name}" for name in NAMES)
+    names = ", ".join(f"zelo_ray.providers.{name}" for name in THREE)
     heavy = "{'openai', 'anthropic', 'google.genai', 'aiohttp'}"
     code = f"import sys, {names}; sys.exit(bool({heavy} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -535,7 +489,7 @@ def peer(llmock, monkeypatch):
     return llmock
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 def test_a_peer_answers(peer, provider):
     answer = send(request_for(provider), Settings("llmock-test-key", peer.base_url(provider)))
     assert answer.status == "ok"
@@ -544,7 +498,7 @@ def test_a_peer_answers(peer, provider):
     assert len(peer.requests) == 1
 
 
-@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("provider", THREE)
 @pytest.mark.parametrize(("status", "kind"), [(429, Retry), (500, Retry), (401, Fatal)])
 def test_a_peer_fails(peer, provider, status, kind):
     peer.fail(status, retry_after=3 if status == 429 else None)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import small_disk
 from tests.crash import bare_environment
-from tests.test_session import full_disk
 from zelo_ray import cli
 
 POOL = {
@@ -194,7 +194,7 @@ def test_a_broken_record_is_one_line_in_every_command_that_reads_it(capsys, fini
     ids=["fit", "convert", "agree", "bakeoff"],
 )
 def test_a_full_disk_is_told_with_its_file_and_what_to_do(tmp_path, capsys, words, name):
-    with full_disk(tmp_path / "disk"):
+    with small_disk(tmp_path / "disk"):
         (tmp_path / "disk" / "fill").write_bytes(bytes(64 * 1024))
         status, line = said(capsys, *words)
         left = [each.name for each in (tmp_path / "disk").rglob("*.partial*")]

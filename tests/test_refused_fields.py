@@ -7,8 +7,16 @@ import pytest
 
 from tests.builders import ask, pool_of
 from tests.fakes.scripted import Scripted
-from tests.test_batch_clients import canned, lines_of, openai_batch
-from tests.test_providers import KEY, SECRET, check_discreet, request_for, send
+from tests.provider_calls import (
+    KEY,
+    SECRET,
+    canned,
+    check_discreet,
+    lines_of,
+    openai_batch,
+    request_for,
+    send,
+)
 from zelo_ray.providers import Fatal, Refused, Retry, Settings
 from zelo_ray.providers.openai import connection
 from zelo_ray.providers.openai.batches import OpenAIBatches

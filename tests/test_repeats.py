@@ -34,19 +34,6 @@ def test_two_repeats_show_both_orders_and_more_show_them_again():
         assert len({request.user for request in requests}) == 2
 
 
-def test_more_repeats_keep_the_requests_of_the_fewer():
-    few, many = (by_battle(pool_of(range(5)), repeats=repeats) for repeats in (1, 3))
-    for battle, requests in few.items():
-        assert [r.key for r in requests] == [r.key for r in many[battle][:1]]
-
-
-def test_the_count_is_what_is_asked():
-    for repeats in (1, 2, 3):
-        options = options_of(repeats=repeats)
-        found = Counter(r.judge.name for r in missing(pool_of(range(6)), PANEL, options))
-        assert zelo.count(pool_of(range(6)), PANEL, options) == found
-
-
 def test_a_judge_that_always_prefers_what_comes_first_ends_in_ties():
     pool, options, shelf = pool_of(range(4)), options_of(repeats=2), Shelf()
     for request in missing(pool, PANEL, options):

@@ -6,11 +6,11 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from tests.builders import Shelf, judge_of, options_of, sealed
+from tests.builders import judge_of, options_of, play, sealed
 from tests.fakes.rerank import pool, rank, worth
 from zelo_ray import protocols
 from zelo_ray.errors import UnknownProtocol
-from zelo_ray.protocols import advance, listwise, load_protocol, pointwise, rerank
+from zelo_ray.protocols import listwise, load_protocol, pointwise, rerank
 from zelo_ray.records import Document, Pool
 
 JUDGE = judge_of("cohere:m")
@@ -25,12 +25,8 @@ def large(count):
 
 def drive(protocol, pool, answer, options=OPTIONS, judge=JUDGE):
     """Answer every request until the protocol ends; return its step and the requests."""
-    shelf, asked = Shelf(), []
-    while missing := (step := advance(protocol.rounds(pool, [judge], options), shelf)).missing:
-        asked.extend(missing)
-        for request in missing:
-            shelf.put(request, *answer(request))
-    return step, asked
+    step, asked = play(protocol, options, pool, [judge], answer)
+    return step, [request for requests in asked for request in requests]
 
 
 def scores(request):
@@ -69,56 +65,6 @@ def test_every_document_has_its_place_in_the_order_of_the_pool(name):
     assert [ranked.doc_id for ranked in step.judgments] == ["d0", "d1", "d2", "d3"]
     assert sorted(step.judgments, key=lambda r: -r.score)[0].doc_id == "d1"
     assert len(asked) == protocols.find_protocol(name).count(SMALL, [JUDGE], OPTIONS)[JUDGE.name]
-
-
-@pytest.mark.parametrize("name", ASKED)
-def test_a_limit_of_documents_takes_the_first(name):
-    options = options_of(document_limit=2)
-    step, _ = drive(protocols.find_protocol(name), SMALL, ASKED[name], options)
-    assert [ranked.doc_id for ranked in step.judgments] == ["d0", "d1"]
-
-
-@pytest.mark.parametrize("name", ASKED)
-def test_documents_are_cut_and_show_what_was_asked_for(name):
-    documents = (
-        Document("a", "word " * 100 + "END", {"date": "2026-11-01"}),
-        Document("b", "Text [[worth=1]]"),
-    )
-    options = options_of(document_tokens=16, show_metadata=("date",))
-    _, asked = drive(
-        protocols.find_protocol(name), Pool("q", "q?", documents), ASKED[name], options
-    )
-    said = " ".join(request.user for request in asked)
-    assert "date: 2026-11-01" in said
-    assert "END" not in said
-
-
-@pytest.mark.parametrize("name", ASKED)
-def test_an_empty_pool_asks_nothing(name):
-    step, asked = drive(protocols.find_protocol(name), Pool("q", "q?", ()), ASKED[name])
-    assert (step.judgments, step.failures, asked) == ((), (), [])
-
-
-@pytest.mark.parametrize("name", ["rerank", "pointwise"])
-def test_one_document_is_scored_too(name):
-    _, asked = drive(protocols.find_protocol(name), pool([1]), ASKED[name])
-    assert len(asked) == 1
-
-
-@pytest.mark.parametrize("name", ASKED)
-@pytest.mark.parametrize("status", ["refused", "truncated", "failed"])
-def test_a_reply_that_is_no_answer_fails_the_pool(name, status):
-    said = []
-
-    def answer(request):
-        said.append(request)
-        return ("", status) if len(said) == 2 or name != "pointwise" else ASKED[name](request)
-
-    step, _ = drive(protocols.find_protocol(name), SMALL, answer)
-    assert step.judgments == ()
-    (failure,) = step.failures
-    assert (failure.query_id, failure.status, failure.judge) == ("q1", status, "openai:a-model")
-    assert failure.doc_ids == (("d1",) if name == "pointwise" else ("d0", "d1", "d2", "d3"))
 
 
 # Scores

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import builders
-from tests.builders import PANEL, CountingShelf, Shelf, lines_of, pool_of
+from tests.builders import PANEL, Shelf, lines_of, pool_of
 from tests.debates import (
     ALTERNATING,
     FORGERIES,
@@ -25,7 +25,7 @@ from tests.debates import (
 )
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.write_results import write_results
-from zelo_ray.protocols import Progress, advance, samre
+from zelo_ray.protocols import advance, samre
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
 from zelo_ray.records import Document, Failure, Pool, Verdict, read_response
 from zelo_ray.wrapping import break_special_tokens
@@ -219,17 +219,6 @@ def test_a_reply_that_is_no_good_ends_the_debate_without_a_verdict(name, number)
 
 
 # How it goes on
-
-
-def test_a_debate_that_goes_on_reads_each_reply_once():
-    shelf, say, steps = CountingShelf(), debating(*ALTERNATING), 0
-    progress = Progress(samre.rounds(POOL, ONE, options_of()))
-    while missing := progress.step(shelf).missing:
-        for request in missing:
-            shelf.put(request, say(request, steps))
-        steps += 1
-    assert steps == 8
-    assert set(shelf.reads.values()) == {1}
 
 
 def test_debates_go_on_without_waiting_for_each_other():

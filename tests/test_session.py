@@ -1,7 +1,5 @@
 """Ray that cannot be started, joined or kept: one line that says what to do, and no traceback."""
 
-import contextlib
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 from ray import exceptions
 
 from tests import crash
-from tests.builders import line_of, pool_of
+from tests.builders import line_of, pool_of, small_disk
 from zelo_ray import cli
 from zelo_ray.errors import ExitStatus, LedgerError, RayUnavailable
 from zelo_ray.options import AnnotateOptions
@@ -25,19 +23,6 @@ def argv(tmp_path, monkeypatch):
     (tmp_path / "in.jsonl").write_bytes(line_of(pool_of()))
     words = ("annotate", "in.jsonl", "--out", "out", "--judges", "offline:bm25")
     return [str(tmp_path / word) if word in ("in.jsonl", "out") else word for word in words]
-
-
-@contextlib.contextmanager
-def full_disk(folder):
-    """A disk with no room for another file."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=4", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a small disk")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def line(capsys, argv):
@@ -145,7 +130,7 @@ def test_a_temporary_directory_with_too_long_a_path_is_told_of(capsys, argv, mon
 
 def test_a_temporary_directory_without_room_is_told_of(capsys, argv, monkeypatch, tmp_path):
     place = tmp_path / "t"
-    with full_disk(place):
+    with small_disk(place):
         monkeypatch.setattr("tempfile.tempdir", str(place))
         said = line(capsys, argv)
         assert said.startswith(f"zelo-ray: {place} is full")

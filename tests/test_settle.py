@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import (
@@ -18,6 +17,7 @@ from tests.builders import (
     options_of,
     pool_of,
     results_of,
+    rows_of,
 )
 from zelo_ray.commands.annotate.recorded_replies import (
     count_by_judge,
@@ -40,10 +40,6 @@ from zelo_ray.records import Pool
 FILES = {"annotated.jsonl", "votes.parquet", "scores.parquet", "failures.parquet"}
 
 
-def table(out, name):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
-
-
 def annotated(out):
     return [json.loads(line) for line in (out / "annotated.jsonl").read_bytes().splitlines()]
 
@@ -54,18 +50,18 @@ def some_pools(count=7):
 
 def test_scores_follow_the_votes_and_stand_in_every_file(tmp_path):
     summary = results_of(tmp_path, [pool_of((1, 3, 0, 2))])
-    scores = table(tmp_path, "scores")
+    scores = rows_of(tmp_path, "scores")
     assert [row["doc_id"] for row in scores] == ["d1", "d3", "d0", "d2"]
     assert [row["rank"] for row in scores] == [1, 2, 3, 4]
     assert {row["comparisons"] for row in scores} == {6}
     (line,) = annotated(tmp_path)
     by_id = {row["doc_id"]: row["score"] for row in scores}
     assert {d["id"]: d["score"] for d in line["documents"]} == by_id
-    votes = table(tmp_path, "votes")
+    votes = rows_of(tmp_path, "votes")
     assert {vote["judge"] for vote in votes} == {"openai:one", "anthropic:two"}
     assert len(votes) == 12
     assert all(" or " in vote["reasoning"] for vote in votes)
-    assert table(tmp_path, "failures") == []
+    assert rows_of(tmp_path, "failures") == []
     assert summary.complete
     assert (summary.queries, summary.documents, summary.scored, summary.judgments) == (1, 4, 4, 12)
 
@@ -89,7 +85,7 @@ def test_files_are_the_same_bytes_however_pools_are_split_over_blocks(tmp_path, 
 def test_a_run_of_no_pools_has_its_files(tmp_path):
     summary = results_of(tmp_path, [])
     assert {path.name for path in tmp_path.iterdir()} == FILES
-    assert table(tmp_path, "scores") == []
+    assert rows_of(tmp_path, "scores") == []
     assert annotated(tmp_path) == []
     assert summary == Summary(out=str(tmp_path))
 
@@ -99,7 +95,7 @@ def test_an_empty_block_among_others_changes_nothing(tmp_path):
     full = build_results(lines_of(pools), PANEL, options, answers(pools, options))
     empty = build_results([], PANEL, options, Shelf())
     summary = write_results([empty, full, empty], options)
-    assert summary.scored == len(table(tmp_path, "scores")) == 4
+    assert summary.scored == len(rows_of(tmp_path, "scores")) == 4
     assert full.schema == empty.schema
 
 
@@ -112,14 +108,14 @@ def test_a_pool_too_small_is_reported_and_written_as_it_came(tmp_path, documents
     assert summary.unscored["small"].code is (few if documents else none)
     assert not summary.complete
     assert annotated(tmp_path)[0] == json.loads(line_of(pools[0]))
-    assert {row["query_id"] for row in table(tmp_path, "scores")} == {"q1"}
+    assert {row["query_id"] for row in rows_of(tmp_path, "scores")} == {"q1"}
 
 
 def test_documents_that_nobody_judged_get_no_score(tmp_path):
     results_of(tmp_path, [pool_of(range(6))], document_limit=3)
     (line,) = annotated(tmp_path)
     assert [("score" in document) for document in line["documents"]] == [True] * 3 + [False] * 3
-    assert sorted(row["doc_id"] for row in table(tmp_path, "scores")) == ["d0", "d1", "d2"]
+    assert sorted(row["doc_id"] for row in rows_of(tmp_path, "scores")) == ["d0", "d1", "d2"]
 
 
 def test_failures_are_named_and_give_no_vote(tmp_path):
@@ -127,12 +123,12 @@ def test_failures_are_named_and_give_no_vote(tmp_path):
         return "filtered" if "d0" in {d.id for d in request.documents} else None
 
     summary = results_of(tmp_path, [pool_of()], say)
-    failures = table(tmp_path, "failures")
+    failures = rows_of(tmp_path, "failures")
     assert len(failures) == summary.failures == 6
     assert all("d0" in row["doc_ids"] for row in failures)
     row = {key: failures[0][key] for key in ("query_id", "status", "reason", "attempts")}
     assert row == {"query_id": "q1", "status": "filtered", "reason": "because", "attempts": 2}
-    assert sorted(row["doc_id"] for row in table(tmp_path, "scores")) == ["d1", "d2", "d3"]
+    assert sorted(row["doc_id"] for row in rows_of(tmp_path, "scores")) == ["d1", "d2", "d3"]
     assert not summary.complete
 
 
@@ -158,8 +154,8 @@ def test_a_query_that_fell_apart_is_not_scored(tmp_path):
 
     summary = results_of(tmp_path, [pool_of()], say, min_coverage=0)
     assert summary.unscored["q1"].code is UnscoredReason.DISCONNECTED
-    assert table(tmp_path, "scores") == []
-    assert len(table(tmp_path, "votes")) == 4
+    assert rows_of(tmp_path, "scores") == []
+    assert len(rows_of(tmp_path, "votes")) == 4
 
 
 @pytest.mark.parametrize(("share", "scored"), [(0.75, 4), (0.76, 0)])
@@ -171,16 +167,16 @@ def test_a_query_with_too_few_answers_is_reported_and_not_scored(tmp_path, share
         return "refused" if lost else None
 
     summary = results_of(tmp_path, [pool_of()], say, min_coverage=share)
-    assert len(table(tmp_path, "scores")) == scored
+    assert len(rows_of(tmp_path, "scores")) == scored
     assert bool(summary.unscored) == (scored == 0)
-    assert len(table(tmp_path, "votes")) == 9
+    assert len(rows_of(tmp_path, "votes")) == 9
 
 
 def test_what_was_never_answered_makes_a_run_incomplete(tmp_path):
     summary = results_of(tmp_path, [pool_of()], lambda _: "missing")
     assert not summary.complete
     assert summary.failures == 0
-    assert table(tmp_path, "votes") == []
+    assert rows_of(tmp_path, "votes") == []
 
 
 def test_unknown_keys_and_other_scores_of_the_line_are_kept(tmp_path):
@@ -218,7 +214,7 @@ def test_blocks_may_come_in_chunks(tmp_path):
     parts = [build_results([line], PANEL, options, shelf) for line in lines_of(pools)]
     summary = write_results([pa.concat_tables(parts)], options)
     assert summary.queries == 4
-    assert len(table(tmp_path, "scores")) == 2 + 3 + 4 + 5
+    assert len(rows_of(tmp_path, "scores")) == 2 + 3 + 4 + 5
 
 
 # The census
@@ -250,7 +246,7 @@ def test_bad_lines_are_written_with_their_place_and_text(tmp_path):
     good = line_of(pool_of())
     counted, shard = census(tmp_path, good, b'{"torn": "\xff', b"", b"[]")
     assert (counted.pools, counted.rejected) == (1, 2)
-    one, other = table(tmp_path / "out", "rejected")
+    one, other = rows_of(tmp_path / "out", "rejected")
     assert (one["file"], one["line"], other["line"]) == (shard, 2, 4)
     assert one["raw"] == '{"torn": "\\xff'
     assert "Invalid JSON" in one["reason"]
@@ -262,7 +258,7 @@ def test_a_query_id_that_comes_again_is_set_aside(tmp_path):
     counted, shard = census(tmp_path, line_of(first), line_of(again))
     assert counted.repeated == {(shard, 2)}
     assert (counted.pools, counted.documents) == (1, 4)
-    (row,) = table(tmp_path / "out", "rejected")
+    (row,) = rows_of(tmp_path / "out", "rejected")
     assert "'q1' has come before" in row["reason"]
 
 
@@ -276,7 +272,7 @@ def test_one_id_in_two_shards_is_one_query(tmp_path):
 
 def test_a_good_input_has_a_table_of_no_rejected_lines(tmp_path):
     census(tmp_path, line_of(Pool("q", "query", ())))
-    assert table(tmp_path / "out", "rejected") == []
+    assert rows_of(tmp_path / "out", "rejected") == []
 
 
 # Nothing left to ask

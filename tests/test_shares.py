@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.test_agree import write_qrels
+from tests.builders import write_qrels
 from zelo_ray.fitting.calibration.corrected_shares import _variance, estimate_shares
 from zelo_ray.fitting.calibration.sampling_check import check_sampling
 from zelo_ray.formats.tables import table_of

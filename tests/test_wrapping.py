@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import judge_of, options_of, pool_of
-from tests.test_providers import request_for as request_for_provider
-from tests.test_providers import send
+from tests.provider_calls import request_for, send
 from zelo_ray.engine.bookkeeping import Tally, check_answer
 from zelo_ray.protocols.baseline_strong import Tagged
 from zelo_ray.protocols.grading import Grading
@@ -414,7 +413,7 @@ def test_thoughts_that_a_server_tells_apart_are_not_the_answer(message, status, 
     with ThreadingHTTPServer(("127.0.0.1", 0), serving) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         settings = Settings("", f"http://127.0.0.1:{server.server_port}/v1")
-        answer = check_answer(Preference, send(request_for_provider("openai"), settings), "").answer
+        answer = check_answer(Preference, send(request_for("openai"), settings), "").answer
         server.shutdown()
     assert answer.status == status
     assert told in answer.reason

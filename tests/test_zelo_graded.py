@@ -11,11 +11,11 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import builders
-from tests.builders import Shelf, judge_of, pool_of, reply_to, seen_worth, verdict
+from tests.builders import Shelf, judge_of, pool_of, reply_to, truly
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, zelo, zelo_graded
@@ -28,26 +28,8 @@ options_of = partial(builders.options_of, protocol="zelo+graded")
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
 
 
-def truly(request):
-    """What a judge that knows the worth says, of a pair or of one document."""
-    worths = seen_worth(request)
-    if len(worths) == 2:
-        return verdict((worths[1] - worths[0]) / 100)
-    grade = min(max(round(worths[0]), 0), 3)
-    return json.dumps(
-        {"facets_covered": [], "facets_missing": [], "rationale": "because", "grade": grade}
-    )
-
-
 def drive(pool, panel=PANEL, say=truly, **fields):
-    """Answer until nothing is missing: the step it ends with, and what each round asked."""
-    options, shelf, asked = options_of(**fields), Shelf(), []
-    while missing := (step := advance(zelo_graded.rounds(pool, panel, options), shelf)).missing:
-        asked.append(missing)
-        for request in missing:
-            said = say(request)
-            shelf.put(request, *((said,) if isinstance(said, str) else said))
-    return step, asked
+    return builders.play(zelo_graded, options_of(**fields), pool, panel, say)
 
 
 def graded_in(asked):
@@ -97,29 +79,10 @@ def test_judges_take_turns_from_a_start_of_chance():
     assert min(starts.values()) > 8
 
 
-def test_the_same_seed_asks_the_same():
-    pool = pool_of(range(8))
-    keys = [[r.key for r in drive(pool, seed=seed)[1][1]] for seed in (1, 1, 2)]
-    assert keys[0] == keys[1] != keys[2]
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.integers(0, 8), st.integers(1, 6), st.integers(1, 2), st.integers(1, 3))
-def test_the_count_is_what_is_asked(documents, grades, repeats, judges):
-    pool, panel = pool_of(range(documents)), PANEL[:judges]
-    fields = {"grades": grades, "repeats": repeats, "cycles": 2}
-    _, asked = drive(pool, panel, **fields)
-    found = Counter(request.judge.name for missing in asked for request in missing)
-    assert Counter(zelo_graded.count(pool, panel, options_of(**fields))) == found
-
-
 def test_a_pool_whose_battles_come_to_nothing_is_not_graded():
     step, asked = drive(pool_of(range(4)), say=lambda request: ("", "refused"))
     assert len(asked) == 1
     assert step.judgments == ()
-    step, asked = drive(pool_of((1,)))
-    assert (step.judgments, asked) == ((), [])
-    assert zelo_graded.PROTOCOL.min_documents == 2
 
 
 def test_documents_of_equal_scores_are_no_repeats_of_one():
