@@ -134,7 +134,7 @@ def _write_results(folder: Path, name: str, record: Mapping[str, str]) -> None:
     """Write the results of a command again that were recorded as texts."""
     for path, text in record.items():
         place = path.removesuffix(".txt")
-        if not place.startswith(f"{name}/") or place.endswith(outputs.PRINTED):
+        if not place.startswith(f"{name}/") or place.endswith((outputs.PRINTED, outputs.VALUES)):
             continue
         file = folder / place.partition("/")[2]
         if place.endswith(".parquet"):

@@ -33,7 +33,7 @@ from tests.report_values import NUMBER, report_lines
 from zelo_ray.commands.report import RECORDS, REPORTS
 
 RECORD = Path(__file__).parent / "golden" / "outputs.tar.xz"
-PRINTED = "printed.txt"
+PRINTED, VALUES = "printed.txt", ".values.jsonl"
 
 _OPENAI, _CLAUDE, _ = crash.DEFAULT_JUDGES
 _JUDGES = ("--judges", _OPENAI, _CLAUDE)
@@ -192,7 +192,7 @@ def read_outputs(work: Path) -> Iterator[tuple[str, str]]:
             yield str(path), _of_any_run(reader(file), work)
         if file.name == "report.html":
             values = _of_any_run(read_values(file.parent), work)
-            yield str(path.with_suffix(".values.jsonl")), values
+            yield str(path.with_suffix(VALUES)), values
 
 
 def read_values(folder: Path) -> str:
