@@ -9,7 +9,7 @@ import pytest
 
 from tests import outputs
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
 RECORD = outputs.read_record()
 
 
