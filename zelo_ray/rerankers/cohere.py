@@ -3,7 +3,7 @@
 from typing import Any
 
 from zelo_ray.records import Judge
-from zelo_ray.rerankers.hosted import Shape, billed_units, hosted_provider
+from zelo_ray.rerankers.hosted import Shape, billed_units, build_hosted_provider
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ _SHAPE = Shape(
     read_usage=billed_units,
 )
 
-PROVIDER = hosted_provider(
+PROVIDER = build_hosted_provider(
     _SHAPE,
     models=("rerank-v5.0-pro",),
     options={"max_tokens_per_doc": None},  # longer documents are cut; None: the server's 4,096

@@ -129,7 +129,7 @@ def billed_units(body: Any) -> Usage:
     )
 
 
-def hosted_provider(shape: Shape, options: Mapping[str, Any] = {}, **fields: Any) -> Provider:
+def build_hosted_provider(shape: Shape, options: Mapping[str, Any] = {}, **fields: Any) -> Provider:
     """Build the provider of a server; ``fields`` are more of those of `Provider`."""
     return Provider(
         connect=partial(Hosted, shape=shape),

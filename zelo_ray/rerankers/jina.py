@@ -3,7 +3,7 @@
 from typing import Any
 
 from zelo_ray.records import Judge
-from zelo_ray.rerankers.hosted import Shape, hosted_provider
+from zelo_ray.rerankers.hosted import Shape, build_hosted_provider
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -19,4 +19,4 @@ _SHAPE = Shape(
     build_body=_body,
 )
 
-PROVIDER = hosted_provider(_SHAPE, models=("jina-reranker-v3",), rates={"rpm": 100})
+PROVIDER = build_hosted_provider(_SHAPE, models=("jina-reranker-v3",), rates={"rpm": 100})

@@ -8,7 +8,7 @@ name, and by default it accepts 32 documents at once.
 from typing import Any
 
 from zelo_ray.records import Judge, Usage
-from zelo_ray.rerankers.hosted import Shape, billed_units, hosted_provider, total_tokens
+from zelo_ray.rerankers.hosted import Shape, billed_units, build_hosted_provider, total_tokens
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ _SHAPE = Shape(
     read_usage=_used,
 )
 
-PROVIDER = hosted_provider(
+PROVIDER = build_hosted_provider(
     _SHAPE,
     options={
         "documents_field": "documents",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from zelo_ray.records import Judge
-from zelo_ray.rerankers.hosted import Shape, hosted_provider
+from zelo_ray.rerankers.hosted import Shape, build_hosted_provider
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -24,7 +24,7 @@ _SHAPE = Shape(
     read_rows=_rows,
 )
 
-PROVIDER = hosted_provider(
+PROVIDER = build_hosted_provider(
     _SHAPE,
     models=("rerank-3",),
     options={"truncation": False},  # true: the server silently cuts long texts

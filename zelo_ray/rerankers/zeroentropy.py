@@ -3,7 +3,7 @@
 from typing import Any
 
 from zelo_ray.records import Judge, Usage, nested_object, parse_count
-from zelo_ray.rerankers.hosted import Shape, hosted_provider
+from zelo_ray.rerankers.hosted import Shape, build_hosted_provider
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -26,7 +26,7 @@ _SHAPE = Shape(
     read_usage=_used,
 )
 
-PROVIDER = hosted_provider(
+PROVIDER = build_hosted_provider(
     _SHAPE,
     models=("zerank-2",),
     options={"latency": None},  # "fast" or "slow", which have limits of their own
