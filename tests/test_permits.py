@@ -429,6 +429,20 @@ def test_a_pause_that_the_coordinator_has_forgotten_takes_no_places():
     asyncio.run(run())
 
 
+def test_the_last_calls_of_a_day_go_before_all_others_give_up():
+    async def run():
+        account, ended = Account("a", {"rpm": 60, "rpd": 5}), []
+        client = PermitClient(account, OwnCoordinator(HURRIED), clock=HURRIED)
+
+        async def call():
+            ended.append(await take(client, rpm=1, rpd=1))
+
+        await asyncio.gather(*(call() for _ in range(20)))
+        assert ended == [True] * 5 + [False] * 15
+
+    asyncio.run(run())
+
+
 def test_calls_that_a_pause_sent_back_keep_their_places_in_the_day():
     async def run():
         client = PermitClient(
