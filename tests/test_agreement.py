@@ -252,12 +252,12 @@ def test_perfect_agreement_is_one():
     assert set(of_all(grades).values()) == {1.0}
 
 
-def test_repeats_count_as_their_lower_median():
+def test_repeats_count_as_their_median_and_a_half_as_the_even_grade():
     rows = [("q", "d", "r", grade) for grade in (3, 0, 2, 1)] + [("q", "e", "r", 3)]
     names = ["query_id", "doc_id", "judge", "grade"]
     columns = [list(column) for column in zip(*rows, strict=True)]
     ratings = ratings_of(pa.table(dict(zip(names, columns, strict=True))), 4)
-    assert ratings.grades.tolist() == [[1, 3]]
+    assert ratings.grades.tolist() == [[2, 3]]
 
 
 def test_the_order_of_rows_changes_nothing():

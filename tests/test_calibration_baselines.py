@@ -1,4 +1,4 @@
-"""Median, majority, disagreement, and means set right by humans."""
+"""Mean, median, majority, disagreement, and means set right by humans."""
 
 import math
 import statistics
@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelo_ray.fitting.calibration import Ratings, disagreement, estimate_shares, majority, median
+from zelo_ray.fitting.calibration import (
+    Ratings,
+    disagreement,
+    estimate_shares,
+    majority,
+    mean,
+    mean_errors,
+    median,
+    round_grades,
+    typical_variance,
+)
 from zelo_ray.records import Share
 
 
@@ -27,13 +37,26 @@ GRADES = st.lists(st.lists(st.sampled_from([None, 0, 1, 2, 3]), min_size=5, max_
 def test_baselines_are_what_they_are_by_hand(rows):
     ratings = ratings_of(*rows)
     medians, majorities, apart = median(ratings), majority(ratings), disagreement(ratings)
+    means, typical = mean(ratings), typical_variance(ratings)
+    errors = mean_errors(ratings, typical)
+    given = [[grade for grade in row if grade is not None] for row in rows]
+    several = [statistics.variance(said) for said in given if len(said) > 1]
+    assert typical == pytest.approx(statistics.mean(several) if several else math.nan, nan_ok=True)
     for unit, row in enumerate(rows):
         said = [grade for grade in row if grade is not None]
         if not said:
             assert math.isnan(medians[unit])
+            assert math.isnan(means[unit])
+            assert math.isnan(errors[unit])
             assert majorities[unit] == -1
             assert math.isnan(apart[unit])
             continue
+        assert means[unit] == pytest.approx(statistics.mean(said))
+        assert round_grades(means)[unit] == round(statistics.mean(said))  # a half to the even one
+        if several:
+            squares = statistics.pvariance(said) * len(said)
+            shrunk = (4 * typical + squares) / (4 + len(said) - 1)
+            assert errors[unit] == pytest.approx(math.sqrt(shrunk / len(said)))
         middle = statistics.median(said)
         assert medians[unit] == middle
         modes = statistics.multimode(said)
@@ -51,6 +74,8 @@ def test_a_judge_that_was_asked_three_times_has_one_vote():
     assert median(ratings) == 0
     assert majority(ratings) == 0
     assert disagreement(ratings) == 2  # differences of 3, 3 and 0
+    assert mean(ratings) == 1
+    assert typical_variance(ratings) == 3
 
 
 def test_a_split_between_two_grades():

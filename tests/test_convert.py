@@ -237,7 +237,8 @@ def test_grades_of_a_panel():
     def qrels():
         return Path("a.qrels").read_text()
 
-    run("qrels out --out a.qrels")
+    said = run("qrels out --out a.qrels")
+    assert "relevance is the panel's mean grade; --grades writes whole grades" in said
     assert qrels().splitlines()[0] == "q1 0 b 2.75"
     run("qrels out --grades --out a.qrels")
     assert qrels() == "q1 0 b 3\nq1 0 g 1\nq1 0 a 0\nq2 0 gone 1\n"

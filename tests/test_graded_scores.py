@@ -57,18 +57,19 @@ def scores_of(pools, human=None, **fields):
     return graded.fit(pools, options_of(**MODEL | fields), learned)
 
 
-def test_grades_are_medians_without_human_grades_and_by_the_model_with_them():
+def test_scores_are_means_without_human_grades_and_by_the_model_with_them():
     """The judges are measured all the same, and what is chosen is done."""
     pools = run_of()
     human = [(grade.query_id, grade.doc_id, grade.grade) for pool in pools for grade in pool[::3]]
-    plain, model = (repr(scores_of(pools, pooling=p)) for p in ("median", "thurstone"))
+    plain, model = (repr(scores_of(pools, pooling=p)) for p in ("mean", "thurstone"))
     anchored = repr(scores_of(pools, human, pooling="thurstone"))
     assert len({plain, model, anchored}) == 3
     assert repr(scores_of(pools, pooling=None)) == plain
-    assert repr(scores_of(pools, human, pooling=None)) == anchored
-    told = repr(scores_of(pools, human, pooling="median"))
-    assert told != plain  # people tell how far medians lie from them, and no more
-    assert re.sub(r"truth_error=[\d.]+", "", told) == plain.replace("truth_error=1.05", "")
+    options = {human: options_of(human=human).pooling for human in (None, "labels.txt")}
+    assert options == {None: "mean", "labels.txt": "thurstone"}
+    told = repr(scores_of(pools, human, pooling="mean"))
+    assert told != plain  # people show how far means lie from them, and no more
+    assert re.sub(r"truth_error=[\d.]+", "", told) == re.sub(r"truth_error=[\d.]+", "", plain)
     assert learn(pools, pooling=None).raters == learn(pools).raters
     assert learn(pools, pooling=None).notes == ()
 
@@ -84,7 +85,7 @@ def test_grades_are_medians_without_human_grades_and_by_the_model_with_them():
 )
 def test_a_recorded_run_is_explained_by_what_it_did(recorded, median):
     record = {"protocol": "graded", "inputs": ["a.jsonl"], "out": "o"} | recorded
-    told = graded.PROTOCOL.score.explain(record)
+    told = graded.PROTOCOL.score.explain(record)  # None: of a run by 0.1
     assert ("the median of the judges" in told) == median
     assert ("given what the judges said" in told) != median
     options = recorded_options({"options": record | {"judges": ["offline"]}})
@@ -95,7 +96,7 @@ def test_before_the_judges_are_measured_there_are_no_scores():
     assert {(fit.scores, fit.reason) for fit in graded.fit(run_of(3), OPTIONS)} == {((), None)}
 
 
-@pytest.mark.parametrize("pooling", ["thurstone", "median", "majority"])
+@pytest.mark.parametrize("pooling", ["thurstone", "mean", "median", "majority"])
 def test_scores_rank_as_the_panel_grades(pooling):
     pools = run_of()
     pools[0] = [grade_of(f"d{g}", f"j{j}", g, "q0") for g in (1, 3, 0, 2) for j in range(3)]
@@ -112,13 +113,15 @@ def test_scores_rank_as_the_panel_grades(pooling):
         assert whole["d9"].std_error > whole["d3"].std_error > 0
         assert 2 < whole["d9"].score < whole["d3"].score < 3
     else:
-        assert math.isnan(whole["d3"].std_error)
+        assert math.isnan(whole["d3"].std_error) == (pooling != "mean")
+        if pooling == "mean":
+            assert whole["d9"].std_error > whole["d3"].std_error > 0
         assert [score.score for score in first.scores] == [3, 3, 2, 1, 0]
 
 
 @pytest.mark.parametrize(
     ("pooling", "score", "grade"),
-    [("median", 1.5, 1), ("majority", 1.0, 1), ("thurstone", None, None)],
+    [("mean", 1.75, 2), ("median", 1.5, 2), ("majority", 1, 1), ("thurstone", None, None)],
 )
 def test_a_split_panel_by_each_pooling(pooling, score, grade):
     pools = run_of(judges=4)
@@ -126,7 +129,7 @@ def test_a_split_panel_by_each_pooling(pooling, score, grade):
     (found,) = scores_of(pools, pooling=pooling)[0].scores
     assert (found.median, found.majority, found.disagreement) == (1.5, 1, pytest.approx(7 / 6))
     assert found.score == score if score else 1 < found.score < 2.5
-    assert found.grade == 1 if score else found.grade == math.floor(found.score + 0.5)
+    assert found.grade == (grade if score else math.floor(found.score + 0.5))
 
 
 @pytest.mark.parametrize(
@@ -190,12 +193,12 @@ def test_a_severe_judge_is_found_out_and_made_up_for():
 
 
 @pytest.mark.parametrize("judges", [1, 2])
-def test_too_few_judges_to_tell_who_errs_give_their_median(judges):
+def test_too_few_judges_to_tell_who_errs_give_their_mean(judges):
     pools = run_of(judges=judges)
     learned = learn(pools)
     assert all(math.isnan(r.spread) and math.isnan(r.weight) for r in learned.raters)
     assert "fewer than three judges that agree" in learned.notes[0]
-    assert repr(scores_of(pools)) == repr(scores_of(pools, pooling="median"))  # NaN and all
+    assert repr(scores_of(pools)) == repr(scores_of(pools, pooling="mean"))  # NaN and all
     given = Counter(grade.grade for pool in pools for grade in pool)
     if judges == 1:  # what it said is what comes out, the ends with the middle
         assert Counter(s.grade for fit in scores_of(pools) for s in fit.scores) == given

@@ -15,14 +15,14 @@ def given(path):
     return read_human_grades(options).sort_by("doc_id").to_pydict()
 
 
-def test_people_are_one_by_the_lower_median_and_chances_are_kept(tmp_path):
+def test_people_are_one_by_their_median_and_chances_are_kept(tmp_path):
     path = tmp_path / "labels.csv"
     lines = ["q,d1,ann,3,.5", "q,d1,bob,1,.5", "q,d2,ann,2,.25", "q,d1,cy,2,.5", "q,d2,bob,0,.25"]
     path.write_text("\n".join(["query_id,doc_id,person,grade,probability", *lines]) + "\n")
     assert given(path) == {
         "query_id": ["q", "q"],
         "doc_id": ["d1", "d2"],
-        "relevance": [2, 0],
+        "relevance": [2, 1],
         "probability": [0.5, 0.25],
     }
 

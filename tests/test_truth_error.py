@@ -132,7 +132,10 @@ def test_intervals_of_grades_hold_the_persons_grade(published):
         assert len(off) == 9260
         return np.mean(np.abs(off) <= 1.96 * np.array(errors))
 
-    modelled, medians = scored("thurstone"), scored("median")
+    modelled, means, medians = scored("thurstone"), scored("mean"), scored("median")
+    assert share_held(means, "std_error") < 0.7
+    assert 0.93 < share_held(means, "truth_error") < 0.98
+    assert means[0].truth_error == pytest.approx(np.hypot(means[0].std_error, GRADE_SD))
     assert share_held(modelled, "std_error") == pytest.approx(0.65, abs=0.01)
     assert share_held(modelled, "truth_error") == pytest.approx(0.95, abs=0.01)
     assert modelled[0].truth_error == pytest.approx(np.hypot(modelled[0].std_error, GRADE_SD))

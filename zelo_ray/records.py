@@ -693,14 +693,14 @@ class Score:
 class GradedScore(Score):
     """A document's score from the grades of a panel.
 
-    ``score`` and ``std_error`` are the mean and standard deviation of the document's grade, given
-    the judges' grades and how each of them grades; ``comparisons`` counts the grades. ``median``
+    ``score`` and ``std_error`` are the mean of the judges' grades and its standard error; or of
+    what the grade may be, given how each judge grades; ``comparisons`` counts grades. ``median``
     may lie between two grades; ``disagreement`` is the mean difference of two judges' grades, NaN
     with fewer than two; ``ambiguous``: it is too large for the grade to be trusted.
     """
 
     grade: int
-    """the calibrated grade, 0 to 3"""
+    """the nearest whole grade, 0 to 3"""
     median: float
     majority: int
     disagreement: float

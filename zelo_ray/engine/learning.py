@@ -38,7 +38,9 @@ def read_human_grades(options: AnnotateOptions) -> pa.Table | None:
 
 
 def read_grades(place: str, columns: Mapping[str, str]) -> pa.Table:
-    """Read people's grades from 0 to 3, one a document: of several the lower median.
+    """Read people's grades from 0 to 3, one a document: of several the median.
+
+    Of two middle ones it is their mean, and a half goes to the even grade.
 
     Returns:
         query_id, doc_id and relevance; ``probability`` where all were drawn by chance; and
@@ -52,14 +54,16 @@ def read_grades(place: str, columns: Mapping[str, str]) -> pa.Table:
     ids = rows.select(["query_id", "doc_id"])
     several = ids.group_by(ids.column_names, use_threads=False).aggregate([([], "count_all")])
     sizes = several["count_all"].to_numpy()
-    table = rows.take(pa.array(np.cumsum(sizes) - sizes + (sizes - 1) // 2))
     drawn = ["probability"] if labels.is_random_sample else []
-    table = table.select(["query_id", "doc_id", "grade", *drawn])
-    table = table.rename_columns(["query_id", "doc_id", "relevance", *drawn])
+    rows = rows.select(["query_id", "doc_id", "grade", *drawn])
+    rows = as_grades(place, rows.rename_columns(["query_id", "doc_id", "relevance", *drawn]))
+    starts, grades = np.cumsum(sizes) - sizes, rows["relevance"].to_numpy()
+    middle = (grades[starts + (sizes - 1) // 2] + grades[starts + sizes // 2]) / 2
+    table = rows.take(pa.array(starts)).set_column(2, "relevance", pa.array(np.rint(middle)))
     if labels.frame is not None:
         could = pc.sum(pc.greater(labels.frame["size"], 0), min_count=0).as_py()
         table = table.append_column("frame", pa.array([could] * len(table), pa.int64()))
-    return as_grades(place, table)
+    return table
 
 
 def learn_judges(options: AnnotateOptions, human: pa.Table | None) -> Learned:
@@ -77,7 +81,7 @@ def learn_judges(options: AnnotateOptions, human: pa.Table | None) -> Learned:
     try:
         learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
     except ArithmeticError as error:
-        plain = ", and --pooling median needs no model" if "pooling" in protocol.own_options else ""
+        plain = ", and --pooling mean needs no model" if "pooling" in protocol.own_options else ""
         message = f"the judges could not be measured: {error}; all replies are kept{plain}"
         raise Stopped(message) from None
     contents = {

@@ -9,13 +9,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
@@ -34,15 +34,30 @@ from zelo_ray.protocols import (
 )
 from zelo_ray.protocols.grading import Grading, GradingOptions, grade_requests
 from zelo_ray.protocols.judgments import GRADES
-from zelo_ray.protocols.protocol import always, describe_errors
+from zelo_ray.protocols.protocol import RECORDED, always, describe_errors
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
+
+Pooling = Literal["mean", "thurstone", "median", "majority"]
+
+
+def _choose_pooling(value: Any, info: ValidationInfo) -> Any:
+    """Return how grades are pooled by default, but of a record only what it says."""
+    if value is not None or info.context == RECORDED:
+        return value
+    return "thurstone" if info.data.get("human") else "mean"
 
 
 class GradedOptions(GradingOptions):
     """Options of grades alone."""
 
     human: shared_error.Human = None
+    pooling: Annotated[Pooling | None, BeforeValidator(_choose_pooling)] = Field(
+        None,
+        validate_default=True,
+        description="how a panel's grades become one: mean, thurstone, median or majority; without "
+        "it the mean, and thurstone where there are human grades",
+    )
     ambiguous: float = Field(
         1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
     )
@@ -55,7 +70,11 @@ ANCHORS = 20
 """Of fewer human grades the scale would hang on each."""
 FEWEST = 3
 """Of fewer judges one cannot say which errs: two give one correlation for two spreads."""
-_PLAIN = {"median": calibration.median, "majority": calibration.majority}
+_PLAIN = {
+    "mean": calibration.mean,
+    "median": calibration.median,
+    "majority": calibration.majority,
+}
 """Ways of pooling that take every judge alike."""
 
 Floats = NDArray[np.float64]
@@ -89,6 +108,9 @@ class Measured(Learned):
 
     judges: tuple[str, ...] = ()
     model: calibration.Model | None = None
+    variance: float = nan
+    """between the judges of a document, for the error of mean grades; NaN if no score is a mean of
+    several judges"""
 
 
 def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
@@ -97,7 +119,7 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     Human grades of documents that no judge graded are left out. The others correct the shares.
     They also anchor the scale if they are not too few, without those of a query that judges were
     shown as an example. Where fewer than three judges, or two and the human, agree at all, nobody
-    can tell who of them errs: the median is taken then, and no spread is told.
+    can tell who of them errs: the mean is taken then, and no spread is told.
 
     Args:
         tables: ``grades``, with query_id, doc_id, judge and grade; perhaps ``human``, with
@@ -140,17 +162,19 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
         raters = ()
     if raters and sum(math.isfinite(rater.spread) for rater in raters) < FEWEST:
         raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
-        detail = "" if plain else "; grades are medians, by no model"
+        detail = "" if plain else "; scores are mean grades, by no model"
         notes.append(f"fewer than three judges that agree: how far each errs is not known{detail}")
     modelled = raters and not math.isnan(raters[0].spread) and not plain
+    by_mean = not modelled and _plain_pooling(options) == "mean"
     measured = Measured(
         judges=judges,
         model=model if modelled else None,
+        variance=calibration.typical_variance(ratings) if by_mean else nan,
         raters=raters,
         notes=tuple(notes),
     )
-    score, error, grade = _pool_grades(measured.model, ratings, options)
-    usual = USUAL if measured.model else MEDIAN_SD
+    score, error, _ = _pool_grades(measured, ratings, options)
+    usual = _usual_error(measured)
     shared = learn_grades(query, score, np.nan_to_num(error), human, usual)
     if shared.queries:
         detail = counted(shared.queries, "query", "queries")
@@ -164,10 +188,9 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     sure = (
         calibration.compute_posterior(measured.model, ratings).at_least if measured.model else None
     )
-    panel = score if measured.model else grade.astype(np.float64)
     framed = people is not None and "frame" in people.column_names and len(people)
     frame = people["frame"][0].as_py() if people is not None and framed else None
-    shares, lines = with_people.correct_means(panel, sure, everyone, query, drawn, frame=frame)
+    shares, lines = with_people.correct_means(score, sure, everyone, query, drawn, frame=frame)
     trusted = with_people.measure_consensus(ratings, human, query)
     lines = (
         *measured.notes,
@@ -179,16 +202,24 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
 
 
 def pooling_of(pooling: str | None, *, human: bool) -> str:
-    """Return how grades are pooled: as chosen, or the best way by default.
-
-    Without human grades the median agrees with people at least as well as the model does; with
-    them, the model does better (docs/calibration.md).
+    """Return how the grades of a run are pooled.
 
     Args:
-        pooling: the option.
+        pooling: the option; None: as runs of 0.1 did that did not say.
         human: whether there are human grades.
     """
     return pooling or ("thurstone" if human else "median")
+
+
+def _plain_pooling(options: GradedOptions) -> str:
+    """Return how grades are pooled where no model does it."""
+    pooling = pooling_of(options.pooling, human=False)
+    return pooling if pooling in _PLAIN else "mean"
+
+
+def _usual_error(learned: Measured) -> float:
+    """Return what judges get wrong together, in grades, where no human grades show it."""
+    return USUAL if learned.model or math.isfinite(learned.variance) else MEDIAN_SD
 
 
 def is_plain(options: Mapping[str, Any]) -> bool:
@@ -264,12 +295,11 @@ def fit(
     ]
     unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     ratings = calibration.Ratings(unit, judge, grade, len(items), learned.judges)
-    score, error, calibrated = _pool_grades(learned.model, ratings, options)
-    usual = USUAL if learned.model else MEDIAN_SD
-    shared = usual if learned.shared is None else learned.shared
+    score, error, grades = _pool_grades(learned, ratings, options)
+    shared = _usual_error(learned) if learned.shared is None else learned.shared
     columns = (
         *(score, error, np.hypot(np.nan_to_num(error), shared)),
-        calibrated,
+        grades,
         np.bincount(unit, minlength=len(items)),
         calibration.median(ratings),
         calibration.majority(ratings),
@@ -301,15 +331,15 @@ class _PooledGrade(NamedTuple):
 
 
 def _pool_grades(
-    model: calibration.Model | None, ratings: calibration.Ratings, options: GradedOptions
+    learned: Measured, ratings: calibration.Ratings, options: GradedOptions
 ) -> tuple[Floats, Floats, Ints]:
-    """Return score, standard error and grade of each document; a median of 1.5 is grade 1."""
-    if model:
-        posterior = calibration.compute_posterior(model, ratings)
+    """Return score, standard error and grade of each document."""
+    if learned.model:
+        posterior = calibration.compute_posterior(learned.model, ratings)
         return posterior.grade_mean, posterior.grade_sd, posterior.grade
-    pool = _PLAIN.get(options.pooling or "", calibration.median)
-    score = pool(ratings).astype(np.float64)
-    return score, np.full(len(score), np.nan), np.floor(score).astype(np.int64)
+    score = _PLAIN[_plain_pooling(options)](ratings).astype(np.float64)
+    errors = calibration.mean_errors(ratings, learned.variance)
+    return score, errors, calibration.round_grades(score)
 
 
 def _ranked(
@@ -329,6 +359,8 @@ def _ranked(
 
 
 _POOLED = {
+    "mean": "the mean of the judges' grades; ± is its standard error; about people it is larger by "
+    "what they get wrong together",
     "median": "the median of the judges' grades",
     "majority": "the grade that most judges gave",
 }

@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import (
     BaseModel,
@@ -70,14 +70,9 @@ class AnchoredOptions(AnnotateOptions):
 
 
 class GradingOptions(AnchoredOptions):
-    """Options of protocols that grade as often as is wished, and pool what judges say."""
+    """Options of protocols that grade as often as is wished."""
 
     repeats: Repeats = 1
-    pooling: Literal["thurstone", "median", "majority"] | None = Field(
-        None,
-        description="how a panel's grades become one: thurstone, median or majority; without "
-        "it the median, and thurstone where there are human grades or battles",
-    )
 
 
 class Grading(BaseModel):

@@ -35,6 +35,7 @@ def build_record(
         "queries": queries,
         "documents": len(outcome.truth.relevance),
         "kind": outcome.truth.kind,
+        "fractional": bool((outcome.truth.relevance % 1 != 0).any()),
         "digest": outcome.truth_digest,
     }
     rankers = [

@@ -57,6 +57,12 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
     ranked = _runs(options)
     runs = without_ranks(ranked)
     notes = [*describe_doubts(ranked, measure.cutoff, ties=True), *_overlap(old, new, options)]
+    notes += [
+        f"the {side} labels are of a graded run: leaderboards use its mean grades, contradictions "
+        "its whole grades"
+        for side in _CUTS
+        if has_grades(getattr(options, side))
+    ]
     leaderboards = None
     if runs:
         chance = {"resamples": options.resamples, "seed": options.seed}
@@ -126,7 +132,7 @@ def _runs(options: CompareLabelsOptions) -> dict[str, pa.Table]:
 
 
 def _grades(url: str, labels: pa.Table) -> pa.Table:
-    """Return the labels to compare with the cut: for a graded run its calibrated grades."""
+    """Return the labels to compare with the cut: for a graded run its whole grades."""
     return read_graded(url) if has_grades(url) else labels
 
 

@@ -27,7 +27,12 @@ from zelo_ray.formats.interchange.texts import (
     write_lines,
 )
 from zelo_ray.formats.interchange.unjudged_pools import UnjudgedPools, pool_lines
-from zelo_ray.formats.judgments.graded import read_absolute, read_cut_grades, read_graded
+from zelo_ray.formats.judgments.graded import (
+    has_grades,
+    read_absolute,
+    read_cut_grades,
+    read_graded,
+)
 from zelo_ray.formats.judgments.qrels import (
     has_pools,
     pools_file_of_truth,
@@ -146,6 +151,8 @@ def _qrels(options: ConvertOptions) -> str:
             else read_qrels(options.source, _columns(options))
         )
     qrels, note = _drop_ambiguous(options, labels)
+    if not (options.cut or options.grades) and has_grades(options.source):
+        note.append("relevance is the panel's mean grade; --grades writes whole grades")
     if not len(qrels):
         raise InputError(f"{options.source} has no judgments to write")
     qrels = trec.quote_ids(qrels) if options.quote_ids else qrels

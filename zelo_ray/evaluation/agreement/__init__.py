@@ -16,7 +16,8 @@ Conventions, for every coefficient:
 * If all judgments are of one grade, every coefficient but the percent agreement is NaN, since
   agreement beyond chance is undefined. MCC is NaN as soon as one of the two raters gives one grade
   throughout, where kappa is 0.
-* Several grades of a rater for an item count as their median, the lower one of two.
+* Several grades of a rater for an item count as their median; of two middle ones as their
+  mean, where a half goes to the even grade.
 * The categories are those of the scale, used or not.
 """
 

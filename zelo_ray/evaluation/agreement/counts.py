@@ -47,7 +47,9 @@ class Counts:
 
 
 def ratings_of(grades: pa.Table, levels: int) -> RatingMatrix:
-    """Build a matrix of grades; several grades of a rater for an item become the lower median.
+    """Build a matrix of grades; several grades of a rater for an item become one.
+
+    That is their median; of two middle ones their mean, and a half goes to the even grade.
 
     Args:
         grades: query_id, doc_id, judge and grade, from 0 to ``levels`` - 1.
@@ -65,9 +67,9 @@ def ratings_of(grades: pa.Table, levels: int) -> RatingMatrix:
     at = np.lexsort((values, cells))
     starts = np.flatnonzero(np.diff(cells[at], prepend=-1))
     sizes = np.diff(starts, append=len(at))
-    medians = at[starts + (sizes - 1) // 2]
+    lower, upper = at[starts + (sizes - 1) // 2], at[starts + sizes // 2]
     matrix = np.full(len(raters) * len(pairs), -1, np.int16)
-    matrix[cells[medians]] = values[medians]
+    matrix[cells[lower]] = np.rint((values[lower] + values[upper]) / 2)
     return RatingMatrix(
         tuple(raters.tolist()),
         matrix.reshape(len(raters), len(pairs)),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zelo_ray.fitting.calibration import clusters
+from zelo_ray.fitting.calibration.baselines import round_grades
 from zelo_ray.fitting.calibration.ratings import Floats, Ints
 from zelo_ray.records import Consensus
 
@@ -57,7 +58,8 @@ def grade_consensus(
 ) -> list[Consensus]:
     """Measure how often people grade, and order two documents of a query, as the panel does.
 
-    The panel's grade is the lower median of the judges', and its order of two documents that of
+    The panel's grade is the median of the judges', of two middle ones their mean as `round_grades`
+    rounds it; and its order of two documents that of
     most judges' grades. Documents that fewer than two judges graded are left out, and a panel of
     one judge gets no rows.
 
@@ -82,11 +84,12 @@ def grade_consensus(
     records = [*orders.rows(ORDERS, "")]
     votes = np.stack([(grades == grade).sum(axis=0) for grade in range(levels)])
     of, none = votes.sum(axis=0), np.zeros(len(human), dtype=bool)
+    reached = 2 * votes.cumsum(axis=0)
+    panel = round_grades(((reached >= of).argmax(axis=0) + (reached > of).argmax(axis=0)) / 2)
     for cut in (0, *cuts):
         tally = _Tally(queries)
         counts = np.stack([votes[:cut].sum(axis=0), votes[cut:].sum(axis=0)]) if cut else votes
-        word = (2 * counts.cumsum(axis=0) >= of).argmax(axis=0)
-        true = (human >= cut) if cut else human
+        word, true = (panel >= cut, human >= cut) if cut else (panel, human)
         level = _level(counts.max(axis=0), of)
         tally.add(level, place, (word == true) * 1.0, none, np.ones(len(human)))
         records += tally.rows(GRADES, f">={cut}" if cut else f"0-{levels - 1}")

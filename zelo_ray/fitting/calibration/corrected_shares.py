@@ -47,7 +47,8 @@ def estimate_shares(
     of (1 - confidence) / 2. The interval then covers what q of the documents could change.
 
     Args:
-        panel_grade: of shape [units]; in the shares a fraction counts as the nearest grade.
+        panel_grade: of shape [units]; in the shares a fraction counts as the nearest grade, a
+            half as the even one.
         human: of shape [units], NaN where there is none.
         levels: number of grades.
         confidence: of the intervals.
@@ -57,7 +58,7 @@ def estimate_shares(
         probability: of shape [units], of a labelled unit to be drawn; NaN elsewhere. None: the same
             for all.
     """
-    rounded, has_label = np.floor(panel_grade + 0.5), ~np.isnan(human)
+    rounded, has_label = np.rint(np.round(panel_grade, 9)), ~np.isnan(human)
     if at_least is None:
         at_least = (rounded[:, np.newaxis] >= np.arange(1, levels)).astype(np.float64)
     unit = np.arange(len(human)) if query is None else np.unique(query, return_inverse=True)[1]

@@ -76,7 +76,9 @@ def has_grades(ratings: Ratings) -> NDArray[np.bool_]:
 
 
 def grade_matrix(ratings: Ratings) -> NDArray[np.int16]:
-    """Return grades as a matrix, -1 where a judge gave none; of several the lower median.
+    """Return grades as a matrix, -1 where a judge gave none; of several the median.
+
+    Of two middle ones it is their mean, and a half goes to the even grade.
 
     Returns:
         Of shape [judges, units].
@@ -84,9 +86,10 @@ def grade_matrix(ratings: Ratings) -> NDArray[np.int16]:
     cells = ratings.judge * ratings.units + ratings.unit
     at = np.lexsort((ratings.grade, cells))
     starts = np.flatnonzero(np.diff(cells[at], prepend=-1))
-    middle = at[starts + (np.diff(starts, append=len(at)) - 1) // 2]
+    sizes = np.diff(starts, append=len(at))
+    lower, upper = at[starts + (sizes - 1) // 2], at[starts + sizes // 2]
     matrix = np.full(len(ratings.judges) * ratings.units, -1, np.int16)
-    matrix[cells[middle]] = ratings.grade[middle]
+    matrix[cells[lower]] = np.rint((ratings.grade[lower] + ratings.grade[upper]) / 2)
     return matrix.reshape(len(ratings.judges), ratings.units)
 
 

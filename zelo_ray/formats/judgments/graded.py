@@ -23,7 +23,7 @@ def has_grades(url: str) -> bool:
 
 
 def read_graded(url: str) -> pa.Table:
-    """Read the panel's calibrated grade of each document.
+    """Read the panel's whole grade of each document.
 
     Returns:
         The columns of `records.Qrel`, whose relevance is the grade, and ``ambiguous``, which says

@@ -107,6 +107,7 @@ def _chart_grades(results: AnnotateResults) -> list[Chart]:
     kind = "grade" if is_plain(options) else "calibrated grade"
     answered = int((counts[:, stacks.LEVELS - 1] > 0).sum())
     meaning = {
+        "mean": "the mean of the judges' grades",
         "median": "the median of the judges' grades",
         "majority": "the majority of the judges",
     }

@@ -46,7 +46,12 @@ _PHRASES = {
     Significance.ABOVE: "is above {}",
 }
 """How the leader compares with some others, in order of importance."""
-_KINDS = {"scores": "real-valued scores", "grades": "grades", "binary": "binary labels"}
+_KINDS = {
+    "scores": "real-valued scores",
+    "grades": "whole grades",
+    "means": "mean grades, not rounded",
+    "binary": "binary labels",
+}
 
 
 def significance_text(comparison: Comparison) -> str:
@@ -137,7 +142,8 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
     ]
     gaps, costs = (["ranked"] if has_gaps else []), (["spent"] if has_costs else [])
     numbers = [*results.means, *gaps, *costs]
-    draws, kind = results.summary["label_draws"], results.summary["truth"]["kind"]
+    draws, truth = results.summary["label_draws"], results.summary["truth"]
+    kind = "means" if truth["kind"] == "grades" and truth.get("fractional") else truth["kind"]
     errors = f"drawn {draws:,} times for their errors" if draws else "taken as they are"
     caption = (
         f"Means over {counted(results.queries, 'query', 'queries')} with "
