@@ -74,7 +74,7 @@ def test_its_battles_are_those_of_zelo_so_that_one_ledger_serves_both():
 
 
 def test_an_audit_shows_a_pair_to_all_judges_in_both_orders():
-    _, asked = drive(MANY, audits=0.2, calls_per_document=20)
+    _, asked = drive(MANY, audits=0.2, rings=2, calls_per_document=20)
     shown = Counter(
         (r.judge.name, *(d.id for d in r.documents)) for r in asked[0] if len(r.documents) == 2
     )
@@ -143,7 +143,7 @@ def test_a_new_document_costs_its_grade_and_its_battles():
 
 def test_a_cap_that_the_first_round_would_pass_is_refused():
     given = {"inputs": ["in.jsonl"], "out": "out", "protocol": "lean", "rings": 3}
-    with pytest.raises(OptionError, match=r"a grade and 3 rings take 4, not 3\.5"):
+    with pytest.raises(OptionError, match=r"1 grade and 3 rings take 4, not 3\.5"):
         load_annotate({**given, "calls_per_document": 3.5}, {})
     _, asked = drive(MANY, calls_per_document=3, audits=1)
     assert len(asked[0]) == 75  # no calls are left for audits

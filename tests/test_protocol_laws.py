@@ -34,10 +34,10 @@ ONE_EACH = [  # of which each judge is asked about each pair, from the first rou
     *("baseline-weak", "strong as JSON", "weak, plain"),
 ]
 WAITING = [  # of which a judge is asked what follows from who else is there, or from their answers
-    *("lean", "lean to the end", "zelo+graded"),
+    *("auto", "lean", "lean to the end", "zelo+graded"),
     *("zelo in turn", "best-of by panel", "best-of by zelo"),
 ]
-EARLY = ("lean", "lean to the end")  # which may ask less than they announce
+EARLY = ("auto", "lean", "lean to the end")  # which may ask less than they announce
 VARIED = {  # options, and what they may be, of those ways that have them
     "cycles": st.integers(1, 3),
     "repeats": st.integers(1, 3),

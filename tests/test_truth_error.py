@@ -89,7 +89,7 @@ def calibration_error(query, scores, errors, human):
 
 @pytest.mark.parametrize(
     ("calls", "alone", "usual", "learned"),
-    [(2, 0.053, 0.020, 0.014), (3.5, 0.090, 0.034, 0.020)],
+    [(2, 0.053, 0.005, 0.014), (3.5, 0.090, 0.008, 0.020)],
 )
 def test_probabilities_of_an_order_are_those_of_people(published, calls, alone, usual, learned):
     """Battles of DL19 by GPT-4o against NIST's grades; a share learned on the other queries."""
@@ -178,7 +178,7 @@ def simulated(queries, share, seed=0, documents=30):
     return query, scores, errors, truth
 
 
-@pytest.mark.parametrize("share", [0.3, 1.0])
+@pytest.mark.parametrize("share", [0.3, 1.5])
 def test_the_share_is_learned_from_the_order_of_grades(share):
     found = learn_share(*simulated(60, share))
     assert found.value == found.found == pytest.approx(share, rel=0.2)

@@ -67,6 +67,7 @@ __all__ = [
 PROTOCOLS = {
     "zelo": "zelo_ray.protocols.zelo",
     "lean": "zelo_ray.protocols.lean",
+    "auto": "zelo_ray.protocols.auto",
     "graded": "zelo_ray.protocols.graded",
     "zelo+graded": "zelo_ray.protocols.zelo_graded",
     "best-of": "zelo_ray.protocols.best_of",

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 from zelo_ray.fitting import panel as judged
 from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.pairs import Pair, audit_share, count_pairs, first_turn, ring_pairs
+from zelo_ray.formats.wording import counted
 from zelo_ray.options.places import read_text
 from zelo_ray.protocols import KEPT, Rounds, shared_error
 from zelo_ray.protocols.grading import AnchoredOptions, GradeRequest, grade_requests
@@ -41,7 +42,18 @@ def _model_at(place: str) -> str:
 class LeanOptions(AnchoredOptions):
     """Options of few calls."""
 
-    rings: int = Field(2, ge=1, description="rings of battles; each gives a document two")
+    rings: int | None = Field(
+        None,
+        ge=1,
+        description="rings of battles; each gives a document two, for a call. Without it 1 below 3 "
+        "calls a document, 4 from 6 on, else 2",
+    )
+    grades_per_document: int | None = Field(
+        1,
+        ge=1,
+        description="grades of each document, by different judges. Without it 1 in lean; in auto "
+        "as many as there are judges, if a ring of battles can be paid for, too",
+    )
     audits: float = Field(
         0.02, ge=0, le=1, description="share of pairs on which all judges vote, in both orders"
     )
@@ -67,16 +79,30 @@ class LeanOptions(AnchoredOptions):
 
     @model_validator(mode="after")
     def _has_calls_for_the_first_round(self) -> Self:
-        if self.calls_per_document < 1 + self.rings:
+        grade_count, ring_count = self.first_round(len(self.judges or ()) or None)
+        needed = grade_count + ring_count
+        if self.calls_per_document < needed:
+            grades, rings = counted(grade_count, "grade"), counted(ring_count, "ring")
             raise ValueError(
-                f"calls_per_document: a grade and {self.rings} rings take {1 + self.rings}, not "
+                f"calls_per_document: {grades} and {rings} take {needed}, not "
                 f"{self.calls_per_document:g}"
             )
         return self
 
+    def first_round(self, judges: int | None) -> tuple[int, int]:
+        """Return the grades of each document and the rings of battles: as given, or by the calls.
+
+        Args:
+            judges: the size of the panel; None: not known.
+        """
+        wanted = self.grades_per_document or floor(self.calls_per_document) - (self.rings or 1)
+        grades = max(1, min(wanted, judges or wanted))
+        calls = self.calls_per_document + 1 - grades
+        return grades, self.rings or (1 if calls < 3 else 2 if calls < 6 else 4)
+
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> Rounds:
-    """Grade every document once, let it battle others, then ask more about the top ranks."""
+    """Grade every document, let it battle others, then ask more about the top ranks."""
     first: list[GradeRequest | VoteRequest] = [
         *_first_grades(pool, panel, options),
         *_first_votes(pool, panel, options),
@@ -112,12 +138,12 @@ def count(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> dict[str,
     """Count the requests of the first round, and a judge's share of all possible later ones."""
     doc_ids = _ids(pool, options)
     counts = Counter(
-        judge_in_turn(panel, _grade_turn(pool, doc_id, options)).name for doc_id in doc_ids
+        judge.name for doc_id in doc_ids for judge in _graders(pool, panel, doc_id, options)
     )
     for _, judge, times in _plan(pool, panel, options):
         counts[judge.name] += times
     room = _room(pool, options, counts.total()) if _later_rounds(pool, options) else 0
-    for number in range(min(room, _unasked(len(doc_ids), options))):
+    for number in range(min(room, _unasked(len(doc_ids), options.first_round(len(panel))[1]))):
         counts[_later_judge(pool, panel, options, number).name] += 1
     return {judge.name: counts[judge.name] for judge in panel}
 
@@ -126,7 +152,7 @@ def _first_grades(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> l
     return [
         sheet
         for document in pool.documents[: options.document_limit]
-        for judge in [judge_in_turn(panel, _grade_turn(pool, document.id, options))]
+        for judge in _graders(pool, panel, document.id, options)
         for sheet in grade_requests(pool, document, judge, options)
     ]
 
@@ -145,10 +171,11 @@ def _plan(
 ) -> list[tuple[Pair, Judge, int]]:
     """Plan who votes on each pair of the rings, and how often (in an audit, all judges twice)."""
     doc_ids = _ids(pool, options)
-    pairs = ring_pairs(options.seed, pool.query_id, doc_ids, options.rings)
-    room = options.calls_per_document - 1 - options.rings
-    share = audit_share(options.audits, options.rings, len(panel), room)
-    calls = options.calls_per_document * len(doc_ids) - len(doc_ids) - len(pairs)
+    grades, rings = options.first_round(len(panel))
+    pairs = ring_pairs(options.seed, pool.query_id, doc_ids, rings)
+    room = options.calls_per_document - grades - rings
+    share = audit_share(options.audits, rings, len(panel), room)
+    calls = options.calls_per_document * len(doc_ids) - grades * len(doc_ids) - len(pairs)
     limit = floor(calls / (2 * len(panel) - 1) + 1e-9)
     audits = sorted(pair.draw for pair in pairs if pair.draw < share)[:limit]
     assignments = list[tuple[Pair, Judge, int]]()
@@ -206,9 +233,11 @@ def _ids(pool: Pool, options: LeanOptions) -> list[str]:
     return [document.id for document in pool.documents[: options.document_limit]]
 
 
-def _grade_turn(pool: Pool, doc_id: str, options: LeanOptions) -> int:
-    """Return a document's turn for grading, after the judges of the ring pairs that follow it."""
-    return first_turn(options.seed, pool.query_id, doc_id) + options.rings
+def _graders(pool: Pool, panel: Sequence[Judge], doc_id: str, options: LeanOptions) -> list[Judge]:
+    """Return the judges that grade a document: from the one after those of its ring pairs on."""
+    grades, rings = options.first_round(len(panel))
+    first = first_turn(options.seed, pool.query_id, doc_id) + rings
+    return [judge_in_turn(panel, first + turn) for turn in range(grades)]
 
 
 def _later_judge(pool: Pool, panel: Sequence[Judge], options: LeanOptions, number: int) -> Judge:
@@ -226,8 +255,8 @@ def _room(pool: Pool, options: LeanOptions, asked_count: int) -> int:
     return max(0, floor(options.calls_per_document * len(_ids(pool, options)) + 1e-9) - asked_count)
 
 
-def _unasked(documents: int, options: LeanOptions) -> int:
-    return documents * (documents - 1) // 2 - count_pairs(documents, options.rings)
+def _unasked(documents: int, rings: int) -> int:
+    return documents * (documents - 1) // 2 - count_pairs(documents, rings)
 
 
 def given_model(options: LeanOptions, judges: Sequence[str]) -> judged.PanelModel:

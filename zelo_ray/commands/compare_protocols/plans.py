@@ -9,8 +9,8 @@ from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
 from zelo_ray.protocols import PROTOCOLS, load_protocol
 from zelo_ray.records import first_error
 
-_NOT_ALONE = "zelo+graded"
-"""Not compared by default, as its scores are those of zelo."""
+_NOT_ALONE = frozenset({"zelo+graded", "auto"})
+"""Not compared by default: scores of the one are those of zelo, the other is lean's plan anew."""
 _OWN = {
     *("blocks", "dry_run", "human", "inputs", "ledger", "out", "pilot", "protocol"),
     *("corpus", "queries", "columns"),
@@ -20,7 +20,7 @@ _OWN = {
 
 def protocols_to_compare(options: CompareProtocolsOptions) -> tuple[str, ...]:
     """Return the names of the protocols to compare."""
-    return options.protocols or tuple(name for name in PROTOCOLS if name != _NOT_ALONE)
+    return options.protocols or tuple(name for name in PROTOCOLS if name not in _NOT_ALONE)
 
 
 def make_plans(

@@ -1,0 +1,346 @@
+"""Which way of judging is worth its calls: order of documents and of systems, by calls a document.
+
+    python -m benchmarks.worth FOLDER [--picture FILE.svg] [--panels 6]
+
+FOLDER holds llmjudge2024 and trec_dl19, as in tests/golden/SOURCES.md. Three tables:
+
+* documents and systems, by recorded judgments of TREC DL 2019: battles of GPT-4o among the passages
+  that people found relevant, and grades of eight judges. A pair was asked in both orders, so a
+  battle counts as two calls. In the table of systems all ways share people's word on what is not
+  relevant, and 37 runs are ordered by their mean nDCG@10;
+* documents, by three recorded graders of LLMJudge on pools of 25, whose grades are turned into
+  battles: the better graded document wins, and equal grades tie. Panels are of three good judges,
+  of one good and two weak ones, and of three weak ones.
+
+Intervals are 95%, over queries. Ten minutes of one core.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.lean import figures, fits, recorded
+from benchmarks.lean.designs import cycle_asks, cycle_scores, ring_asks
+from benchmarks.lean.plans import Plan, play
+from benchmarks.lean.recorded import Battlefield, read_grades
+from benchmarks.lean.worlds import World
+from zelo_ray.evaluation.agreement.systems import tau_ap, tau_b, tau_interval
+from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
+from zelo_ray.fitting.battles import Floats
+from zelo_ray.formats.interchange.trec import read_run
+
+RESAMPLES = 1000
+JUDGES = ("gpt-4o_umbrela", "gpt-4_umbrela", "llama3.3-70b_4prompts")
+"""Graders of DL 2019 of three models; the first has the battles, too."""
+GOOD = ("Olz-gpt4o", "h2oloo-fewself", "willia-umbrela1", "prophet-setting1", "RMITIR-llama70B")
+WEAK = ("TREMA-questions", "TREMA-rubric0", "TREMA-other", "prophet-setting4", "h2oloo-zeroshot2")
+"""Graders of LLMJudge, by the order of documents that their grades give."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one way of judging came to: scores by query, at so many calls a document."""
+
+    name: str
+    calls: float
+    scores: list[Floats]
+
+
+def mean_interval(values: Floats, seed: int = 0) -> str:
+    """A mean over queries with its bootstrap interval."""
+    drawn = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
+    low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
+    return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
+
+
+# battles and grades of TREC DL 2019
+
+
+def graded_field(field: Battlefield, folder: Path) -> list[Floats]:
+    """The grades of `JUDGES` for the passages of each query, of shape [judges, passages]."""
+    tables = [read_grades(folder / "judges" / f"{name}_graded.txt") for name in JUDGES]
+    return [
+        np.array([[table[query_id].get(doc, 0) for doc in pool] for table in tables], dtype=float)
+        for query_id, pool in zip(query_ids(field), field.pools, strict=True)
+    ]
+
+
+def query_ids(field: Battlefield) -> list[str]:
+    return [votes[0].query_id for votes in field.votes]
+
+
+def recorded_ways(field: Battlefield, grades: Sequence[Floats], seed: int) -> Iterator[Way]:
+    """Ways of judging, from one call a document to all recorded battles."""
+    yield Way("1 judge's grade", 1, [said[0] for said in grades])
+    yield Way("2 judges' grades, mean", 2, [said[:2].mean(axis=0) for said in grades])
+    yield Way("3 judges' grades, mean", 3, [said.mean(axis=0) for said in grades])
+    yield Way("3 judges' grades, median", 3, [np.median(said, axis=0) for said in grades])
+    for battles in (0.5, 1.0, 2.0, None):
+        votes = field.battles(battles, seed)
+        asked = 2 * len(votes.query) / sum(map(len, field.pools))
+        alone = fits.believe(votes, None, fits.learn(votes, None))
+        yield Way("battles", asked, alone.means)
+        both = fits.believe(votes, field.grades, fits.learn(votes, field.grades))
+        yield Way("1 grade + battles", 1 + asked, both.means)
+        several = replace(votes, judges=(*votes.judges, *JUDGES[1:]))
+        marks = fits.Graded(*_columns(grades))
+        belief = fits.believe(several, marks, fits.learn(several, marks))
+        yield Way("3 grades + battles", 3 + asked, belief.means)
+
+
+def _columns(grades: Sequence[Floats]) -> Floats:
+    """All grades as rows: query, passage, judge and grade."""
+    rows = [
+        (number, place, judge, int(said[judge, place]))
+        for number, said in enumerate(grades)
+        for judge in range(len(said))
+        for place in range(said.shape[1])
+    ]
+    columns: Floats = np.array(rows, dtype=np.int64).T
+    return columns
+
+
+def order_of_documents(scores: Sequence[Floats], people: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """nDCG@10 and the share of pairs in people's order, by query; equal scores are half right."""
+    found = [
+        (
+            figures.ndcg(mean[np.newaxis], human[np.newaxis])[0],
+            figures.in_order(mean[np.newaxis], human[np.newaxis])[0],
+        )
+        for mean, human in zip(scores, people, strict=True)
+    ]
+    good, order = np.array(found).T
+    return good, order
+
+
+class Systems:
+    """The runs of a year, and their order by people."""
+
+    def __init__(self, field: Battlefield, folder: Path) -> None:
+        self.runs = [read_run(str(path))[1] for path in sorted((folder / "runs_top10").glob("*"))]
+        self.people = read_grades(folder / "qrels.txt")
+        self.field = field
+        self.by_people = self.measured(field.people)
+
+    def measured(self, labels: Sequence[Floats]) -> Floats:
+        """nDCG@10 of each run by labels of what people found relevant: [runs, queries]."""
+        gains = {
+            (query_id, doc): float(gain)
+            for query_id, pool, said in zip(
+                query_ids(self.field), self.field.pools, labels, strict=True
+            )
+            for doc, gain in zip(pool, said, strict=True)
+        }
+        pairs = [(query, doc) for query, docs in self.people.items() for doc in docs]
+        truth = Truth(
+            pa.table(
+                {
+                    "query_id": [query for query, _ in pairs],
+                    "doc_id": [doc for _, doc in pairs],
+                    "relevance": [gains.get(pair, 0.0) for pair in pairs],
+                    "std_error": np.full(len(pairs), np.nan),
+                }
+            )
+        )
+        measures = parse_measures(["nDCG@10"])
+        values = [evaluate(measures, rank_run(truth, run))[0] for run in self.runs]
+        return np.nan_to_num(np.array(values))
+
+    def compare(self, labels: Sequence[Floats]) -> str:
+        """Tau and tau-AP of the runs' means, and pairs told apart rightly and wrongly."""
+        theirs = self.measured(labels)
+        queries = theirs.shape[1]
+        drawn = np.random.default_rng(0).integers(queries, size=(RESAMPLES, queries))
+        cells = []
+        for of in (tau_b, tau_ap):
+            value = float(of(self.by_people.mean(axis=1), theirs.mean(axis=1)))
+            sampled = of(self.by_people[:, drawn].mean(axis=2).T, theirs[:, drawn].mean(axis=2).T)
+            low, high = tau_interval(value, sampled, queries)
+            cells.append(f"{value:.3f} [{low:.3f}, {high:.3f}]")
+        right, wrong = apart(self.by_people, theirs)
+        return " | ".join([*cells, str(right), str(wrong)])
+
+
+def apart(people: Floats, panel: Floats) -> tuple[int, int]:
+    """Pairs of runs that the panel tells apart (t of 1.96) as people order them, or otherwise."""
+    right = wrong = 0
+    for one, other in combinations(range(len(people)), 2):
+        gaps = panel[one] - panel[other]
+        t = gaps.mean() / max(gaps.std(ddof=1) / len(gaps) ** 0.5, 1e-12)
+        if abs(t) > 1.96:
+            same = np.sign(t) == np.sign((people[one] - people[other]).mean())
+            right, wrong = right + same, wrong + (not same)
+    return right, wrong
+
+
+def gains_of(way: Way) -> list[Floats]:
+    """Labels that nDCG can use: grades, and of scores of battles the chance to beat others."""
+    graded = "battles" not in way.name
+    return [scores if graded else 1 / (1 + np.exp(-scores)) for scores in way.scores]
+
+
+def show_recorded(folder: Path) -> dict[str, list[tuple[float, float]]]:
+    """Print both tables of DL 2019; return nDCG@10 by way and calls, for the picture."""
+    field = Battlefield()
+    grades = graded_field(field, folder)
+    systems = Systems(field, folder)
+    points: dict[str, list[tuple[float, float]]] = {}
+    print("| way | calls a document | nDCG@10 | pairs in order | tau | tau-AP | apart | wrongly |")
+    print("|---|---:|---|---|---|---|---:|---:|")
+    for way in recorded_ways(field, grades, seed=0):
+        good, order = order_of_documents(way.scores, field.people)
+        cells = [f"{way.calls:.1f}", mean_interval(good), mean_interval(order)]
+        print("|", way.name, "|", *(f"{cell} |" for cell in cells), end=" ")
+        print(systems.compare(gains_of(way)), "|", flush=True)
+        points.setdefault(way.name, []).append((way.calls, float(good.mean())))
+    return points
+
+
+# battles made of recorded grades
+
+
+def world_of(folder: Path, panel: Sequence[str], documents: int, seed: int) -> World:
+    """Pools of a query's documents, drawn four times, with the panel's grades as battles."""
+    people = read_grades(folder / "llmjudge_test_qrel_idx.txt")
+    judges = [read_grades(folder / "submissions" / f"{name}.txt") for name in panel]
+    rng = np.random.default_rng(seed)
+    truth, grades = [], []
+    for query_id in sorted(people) * 4:
+        pool = rng.choice(sorted(people[query_id]), documents, replace=False)
+        truth.append([float(people[query_id][doc]) for doc in pool])
+        grades.append([[judge[query_id].get(doc, 0) for doc in pool] for judge in judges])
+    said = np.array(grades)
+    says = (said[..., np.newaxis] - said[..., np.newaxis, :]) / 3
+    known = np.array(truth)
+    return World(known, says, said, np.zeros_like(known))
+
+
+def zelo(cycles: int) -> Callable[[World], tuple[float, Floats]]:
+    def played(world: World) -> tuple[float, Floats]:
+        queries, judges, documents = world.grades.shape
+        asks = cycle_asks(queries, documents, cycles, judges, seed=0)
+        return len(asks) / queries / documents, cycle_scores(world.answer(asks))[0]
+
+    return played
+
+
+def lean(plan: Plan) -> Callable[[World], tuple[float, Floats]]:
+    def played(world: World) -> tuple[float, Floats]:
+        outcome = play(world, plan, seed=0)
+        return outcome.calls, outcome.scores
+
+    return played
+
+
+def grades_and_ring(world: World) -> tuple[float, Floats]:
+    """Every judge grades every document, and one ring of battles."""
+    queries, judges, documents = world.grades.shape
+    asks = ring_asks(queries, documents, judges, rings=1, audits=0, seed=0)
+    votes = world.answer(asks)
+    query, judge, place = (axis.ravel() for axis in np.indices(world.grades.shape))
+    marks = fits.Graded(query, place, judge, world.grades.ravel())
+    scores = fits.believe(votes, marks, fits.learn(votes, marks)).scores
+    return judges + len(asks) / queries / documents, scores
+
+
+PLAYED: dict[str, Callable[[World], tuple[float, Floats]]] = {
+    "graded: 1 judge in turn": lambda world: (1.0, _in_turn(world)),
+    "graded: mean of 3": lambda world: (3.0, world.grades.mean(axis=1)),
+    "graded: median of 3": lambda world: (3.0, np.median(world.grades, axis=1)),
+    "lean, 2 calls": lean(Plan(2, 1, audits=0)),
+    "lean, 3 calls": lean(Plan(3, 2, audits=0)),
+    "lean, 4 calls": lean(Plan(4, 2, rounds=1)),
+    "lean, 6 calls": lean(Plan(6, 4, rounds=1)),
+    "lean, 3 grades and 1 ring": grades_and_ring,
+    "zelo, 3 calls": zelo(1),
+    "zelo, 6 calls": zelo(2),
+    "zelo, 12 calls": zelo(4),
+}
+
+
+def _in_turn(world: World) -> Floats:
+    queries, judges, documents = world.grades.shape
+    query, place = np.indices((queries, documents))
+    scores: Floats = world.grades[query, (query + place) % judges, place].astype(float)
+    return scores
+
+
+def panels_of(count: int) -> dict[str, list[tuple[str, ...]]]:
+    """So many panels of each kind, drawn by chance."""
+    rng = np.random.default_rng(0)
+
+    def drawn(*kinds: tuple[str, ...]) -> list[tuple[str, ...]]:
+        return [
+            tuple(
+                str(name)
+                for kind, size in kinds_of(kinds)
+                for name in rng.choice(kind, size, replace=False)
+            )
+            for _ in range(count)
+        ]
+
+    def kinds_of(kinds: Sequence[tuple[str, ...]]) -> list[tuple[tuple[str, ...], int]]:
+        return [(kind, 3 if len(kinds) == 1 else 1 + place) for place, kind in enumerate(kinds)]
+
+    return {"good": drawn(GOOD), "one good, two weak": drawn(GOOD, WEAK), "weak": drawn(WEAK)}
+
+
+def show_played(folder: Path, panels: int) -> None:
+    """Print the table of panels of three, by how good they are."""
+    kinds = panels_of(panels)
+    print(f"\n| {panels} panels of three each | calls | {' | '.join(kinds)} |")
+    print("|---|---:|" + "---|" * len(kinds), flush=True)
+    found: dict[str, list[str]] = {}
+    calls: dict[str, float] = {}
+    for drawn in kinds.values():
+        worlds = [world_of(folder, panel, 25, seed) for seed, panel in enumerate(drawn)]
+        for name, way in PLAYED.items():
+            good, order = [], []
+            for world in worlds:
+                calls[name], scores = way(world)
+                good.append(figures.ndcg(scores, world.truth).mean())
+                order.append(figures.in_order(scores, world.truth).mean())
+            found.setdefault(name, []).append(f"{np.mean(good):.3f}/{np.mean(order):.3f}")
+    for name, cells in found.items():
+        print(f"| {name} | {calls[name]:.1f} | {' | '.join(cells)} |")
+
+
+def draw(points: dict[str, list[tuple[float, float]]], place: Path) -> None:
+    """Draw quality against calls, by way."""
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - only for the picture
+
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    for name, line in points.items():
+        across, up = zip(*sorted(line), strict=True)
+        axes.plot(across, up, marker="o", label=name)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
+    axes.set_xlabel("calls a document (a battle in both orders is two)")
+    axes.set_ylabel("nDCG@10 by people's grades")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(place)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--picture", type=Path)
+    parser.add_argument("--panels", type=int, default=6)
+    flags = parser.parse_args()
+    recorded.DATA = flags.folder
+    points = show_recorded(flags.folder / "trec_dl19")
+    if flags.picture:
+        draw(points, flags.picture)
+    if flags.panels:
+        show_played(flags.folder / "llmjudge2024", flags.panels)
+
+
+if __name__ == "__main__":
+    main()
