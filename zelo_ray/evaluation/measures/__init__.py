@@ -56,6 +56,7 @@ __all__ = [
     "default_measures",
     "evaluate",
     "linear_of",
+    "load_measure",
     "parse_measure",
     "parse_measures",
     "rank_run",

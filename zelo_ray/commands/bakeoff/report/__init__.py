@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from zelo_ray.commands.bakeoff.calibration import ScoreBin, ScoreCalibration
 from zelo_ray.commands.bakeoff.outcome import MeanWithoutFamily, Slice, UnjudgedDocument, Unranked
-from zelo_ray.commands.bakeoff.report import breakdown, families, leaderboard, people
+from zelo_ray.commands.bakeoff.pair_agreement import PairAgreement
+from zelo_ray.commands.bakeoff.report import breakdown, calibration, families, leaderboard, people
 from zelo_ray.commands.bakeoff.report.gate import gate_section
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_bakeoff_warnings
@@ -31,6 +33,8 @@ SECTIONS = (
     leaderboard.differences_section,
     people.people_section,
     families.families_section,
+    calibration.pairs_section,
+    calibration.calibration_section,
     leaderboard.failures_section,
 )
 """Shown by terminal and page."""
@@ -115,12 +119,15 @@ BAKEOFF_REPORT = ReportKind(
     ("metrics.parquet", "comparisons.parquet"),
     frozenset({"options", "summary"}),
     {
+        "calibration": (ScoreCalibration,),
         "comparisons": (Comparison,),
         "failures": (Unranked,),
         "holes": (UnjudgedDocument,),
         "kin": (MeanWithoutFamily,),
         "means": (Mean,),
         "metrics": (Metric,),
+        "pairs": (PairAgreement,),
+        "reliability": (ScoreBin,),
         "runs": (Ranked,),
         "slices": (Slice,),
     },
