@@ -145,11 +145,18 @@ def test_agreement_on_pairs_is_the_measure_pairs(tmp_path):
     assert (rows["all", "truth"].mean, rows["all", "people"].mean) == (1.0, 0.0)
     assert rows["some", "people"].mean == pytest.approx(4 / 12)
     assert (rows["some", "truth"].pairs, rows["some", "people"].pairs) == (72, 12)
-    [sentences] = report_of(outcome, tmp_path).section("pairs").parts
-    said = " ".join(sentences.lines)
-    assert "all agrees with the truth on 100% [100%, 100%] of a query's pairs of documents" in said
-    assert "(72 pairs in 12 queries), some on 89% [" in said
-    assert "with people on 0% [0%, 0%] of the pairs that they graded differently" in said
+    [sentences, table] = report_of(outcome, tmp_path).section("pairs").parts
+    [said] = sentences.lines
+    assert said.startswith("all agrees with the truth on 100% [100%, 100%] and with people on 0% [")
+    assert said.endswith("] of the pairs of documents that it ranks.")
+    assert list(table.columns[1:]) == ["with the truth", "pairs", "with people", "people's pairs"]
+    assert [row[0].text for row in table.rows] == ["all", "some"]
+
+
+def test_pairs_that_a_ranker_does_not_rank_do_not_count():
+    outcome = contest_of(entry_of("two", dict.fromkeys(QUERIES, "bd")))
+    [row] = measure_pair_agreement(outcome, None, options_of())["pairs"][1]
+    assert (row.mean, row.pairs) == (1.0, 12)
 
 
 def test_pairs_of_equal_relevance_are_not_counted():

@@ -1,6 +1,5 @@
 """Measure on which share of pairs of documents rankers agree with the panel, and with people."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,24 +8,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome
-from zelo_ray.evaluation.measures import Ranking, Truth, evaluate, parse_measure, rank_run
+from zelo_ray.evaluation.measures import Truth, evaluate, parse_measure, rank_run
 from zelo_ray.evaluation.significance import bootstrap_means
 from zelo_ray.formats.judgments.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
 
 _ITEM = ["query_id", "doc_id"]
+_Labels = Literal["truth", "people"]
 
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
     """The mean share of a query's pairs of documents that a ranker orders as these labels do.
 
-    Pairs of equal relevance do not count; ``pairs`` are the others, ``queries`` those that have
-    any. It is the measure ``Pairs``.
+    It is the measure ``Pairs`` of the documents that the ranker ranks. Pairs of equal relevance do
+    not count; ``pairs`` are the others, ``queries`` those that have any.
     """
 
     run: str
-    labels: Literal["truth", "people"]
+    labels: _Labels
     mean: float
     low: float
     high: float
@@ -38,43 +38,53 @@ def measure_pair_agreement(
     outcome: BakeoffOutcome, labels: PeoplesLabels | None, options: BakeoffOptions
 ) -> dict[str, tuple[type, list[Any]]]:
     """Return the result file ``pairs``: a row for a ranker and the truth, or people's labels."""
-    rows = [*_agree("truth", outcome.truth, outcome.rankings, options)]
-    if labels is not None and (people := _truth_of(labels, outcome.truth.query_ids)):
-        runs = {entry.name: entry.run for entry in outcome.rankers}
-        rankings = {
-            name: rank_run(people, runs[name], ties=options.ties) for name in outcome.ranker_names
-        }
-        rows += _agree("people", people, rankings, options)
+    labelled: dict[_Labels, pa.Table] = {"truth": _table_of(outcome.truth)}
+    if labels is not None:
+        labelled["people"] = _mean_grades(labels, outcome.truth.query_ids)
+    runs = {entry.name: entry.run for entry in outcome.rankers}
+    rows = [
+        row
+        for name, table in labelled.items()
+        for ranker in outcome.ranker_names
+        if (row := _agree(name, table, ranker, runs[ranker], options))
+    ]
     return {"pairs": (PairAgreement, rows)}
 
 
-def _truth_of(labels: PeoplesLabels, query_ids: list[str]) -> Truth | None:
-    """Return people's mean grades of the documents of some queries; None without any."""
+def _table_of(truth: Truth) -> pa.Table:
+    query_ids = pa.array(truth.query_ids, pa.string()).take(pa.array(truth.query))
+    columns = {"query_id": query_ids, "doc_id": truth.doc_ids, "relevance": truth.relevance}
+    return pa.table(columns)
+
+
+def _mean_grades(labels: PeoplesLabels, query_ids: list[str]) -> pa.Table:
+    """Return people's mean grades of the documents of some queries."""
     rows = labels.rows.filter(pc.is_in(labels.rows["query_id"], pa.array(query_ids, pa.string())))
-    graded = rows.filter(pc.is_valid(rows["grade"]))
-    if not len(graded):
-        return None
-    means = graded.group_by(_ITEM).aggregate([("grade", "mean")])
-    return Truth(means.rename_columns({"grade_mean": "relevance"}))
+    means = rows.filter(pc.is_valid(rows["grade"])).group_by(_ITEM).aggregate([("grade", "mean")])
+    return means.rename_columns([*_ITEM, "relevance"])
 
 
 def _agree(
-    name: Literal["truth", "people"],
-    truth: Truth,
-    rankings: dict[str, Ranking],
-    options: BakeoffOptions,
-) -> Iterator[PairAgreement]:
-    measure = [parse_measure("Pairs")]
-    values = np.stack([evaluate(measure, ranking)[0] for ranking in rankings.values()])
-    values = values[:, ~np.isnan(values).any(axis=0)]
+    name: _Labels, labels: pa.Table, ranker: str, run: pa.Table, options: BakeoffOptions
+) -> PairAgreement | None:
+    """Measure one ranker by some labels; None where it ranks no two documents that they order."""
+    ids = pa.table({column: run[column].cast(labels.schema.field(column).type) for column in _ITEM})
+    ranked = labels.join(ids, _ITEM, join_type="left semi").sort_by(
+        [(column, "ascending") for column in _ITEM]
+    )
+    if not len(ranked):
+        return None
+    truth = Truth(ranked)
+    values = evaluate([parse_measure("Pairs")], rank_run(truth, run, ties=options.ties))
+    values = values[:, ~np.isnan(values[0])]
     if not values.size:
-        return
+        return None
     figures = bootstrap_means(
         values, resamples=options.resamples, confidence=options.confidence, seed=options.seed
     )
+    mean, low, high = (float(figure[0]) for figure in figures)
     pairs = count_unequal_pairs(truth)
-    for ranker, (mean, low, high) in zip(rankings, np.stack(figures, axis=1).tolist(), strict=True):
-        yield PairAgreement(ranker, name, mean, low, high, values.shape[1], pairs)
+    return PairAgreement(ranker, name, mean, low, high, values.shape[1], pairs)
 
 
 def count_unequal_pairs(truth: Truth) -> int:

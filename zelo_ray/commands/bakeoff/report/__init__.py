@@ -57,11 +57,13 @@ def build_report(source: Source, run: Mapping[str, Any]) -> Report:
     """Build the report of a bake-off."""
     results = BakeoffResults(source, run)
     rankers = counted(len(results.summary["rankers"]), "ranker")
-    by_people, by_panel = people.people_lead(results), leaderboard.lead_sentence(results)
+    by_people = people.people_lead(results)
     return Report(
         title=f"Bake-off of {rankers} on {counted(results.queries, 'query', 'queries')}",
         tiles=_tiles(results),
-        lead=[by_people, f"By the panel alone: {by_panel}"] if by_people else [by_panel],
+        lead=[by_people, people.panel_lead(results)]
+        if by_people
+        else [leaderboard.lead_sentence(results)],
         sections=[make(results) for make in SECTIONS],
         make_details=lambda: [make(results) for make in DETAILS],
         find_warnings=lambda: rank_bakeoff_warnings(results),
@@ -83,7 +85,8 @@ def _tiles(results: BakeoffResults) -> list[tuple[str, str]]:
         best = results.rankers[0]
         row = results.means[results.leading][best]
         figure = format_estimate(row["mean"], row["low"], row["high"])
-        shown.insert(0, (f"{results.leading} of {short(best, 40)}", figure))
+        alone = " by the panel alone" if results.people.get("way") else ""
+        shown.insert(0, (f"{results.leading} of {short(best, 40)}{alone}", figure))
     return shown
 
 

@@ -17,7 +17,7 @@ from zelo_ray.reports.parts import (
     Sentences,
     TextCell,
 )
-from zelo_ray.reports.wording import format_estimate, format_number
+from zelo_ray.reports.wording import Quantity, format_estimate, format_number
 
 _NAMED = 5
 
@@ -139,29 +139,45 @@ def pairs_section(results: BakeoffResults) -> Section | None:
     if not rows:
         return None
     panel = "the panel" if results.people or results.families.get("judges") else "the truth"
-    lines = []
-    for name, whom, of in (
-        ("truth", panel, "a query's pairs of documents"),
-        ("people", "people", "the pairs that they graded differently"),
-    ):
-        if said := [row for row in rows if row["labels"] == name]:
-            first, *others = (
-                f"{row['run']} {'agrees with ' + whom + ' ' if i == 0 else ''}on {_share(row)}"
-                for i, row in enumerate(said[:_NAMED])
-            )
-            counts = (
-                counted(said[0]["pairs"], "pair"),
-                counted(said[0]["queries"], "query", "queries"),
-            )
-            beyond = f", and {len(said) - _NAMED:,} more in pairs.parquet"
-            lines.append(
-                f"{first} of {of} ({counts[0]} in {counts[1]})"
-                + "".join(f", {other}" for other in others)
-                + (beyond if len(said) > _NAMED else "")
-                + "."
-            )
-    return Section("pairs", "Agreement on pairs of documents", (Sentences(lines),))
+    by_labels = {
+        whom: {row["run"]: row for row in rows if row["labels"] == name}
+        for name, whom in (("truth", panel), ("people", "people"))
+    }
+    by_labels = {whom: said for whom, said in by_labels.items() if said}
+    best = rows[0]["run"]
+    shares = [
+        f"with {whom} on {_share(said[best])}" for whom, said in by_labels.items() if best in said
+    ]
+    sentence = f"{best} agrees {' and '.join(shares)} of the pairs of documents that it ranks."
+    columns, numbers = ["ranker"], list[str]()
+    for whom in by_labels:
+        numbers += [f"with {whom}", "pairs" if whom == panel else "people's pairs"]
+    cells: list[Cells] = [
+        [
+            TextCell(ranker),
+            *(
+                cell
+                for said in by_labels.values()
+                for cell in (_share(said.get(ranker)), _count(said.get(ranker)))
+            ),
+        ]
+        for ranker in dict.fromkeys(row["run"] for row in rows)
+    ]
+    caption = (
+        "Mean share of a query's pairs that a ranker orders as the labels do; equal scores are "
+        "half right, and pairs of equal labels do not count."
+    )
+    table = ReportTable(
+        [*columns, *numbers], cells, caption, frozenset(numbers), file="pairs.parquet"
+    )
+    return Section("pairs", "Agreement on pairs of documents", (Sentences([sentence]), table))
 
 
-def _share(row: Mapping[str, Any]) -> str:
+def _share(row: Mapping[str, Any] | None) -> Quantity:
+    if row is None:
+        return format_number(None)
     return format_estimate(row["mean"], row["low"], row["high"], ".0%")
+
+
+def _count(row: Mapping[str, Any] | None) -> str:
+    return f"{row['pairs']:,}" if row else "0"
