@@ -181,8 +181,8 @@ def test_the_report_says_who_is_nearest_for_equal_money(tmp_path):
     sentences, chart, table = COMPARE_PROTOCOLS_REPORT.read(str(tmp_path)).section("systems").parts
     first, second = sentences.lines
     assert first.startswith("By all its labels, dear puts the 6 runs nearest to people's order")
-    assert second.startswith("For $0.4, what the cheapest took in all, it is ")
-    assert [row[1] for row in table.rows] == ["$0.4", "$0.4", "all its labels", "all its labels"]
+    assert second.startswith("For $0.40, what the cheapest took in all, it is ")
+    assert [row[1] for row in table.rows] == ["$0.40", "$0.40", "all its labels", "all its labels"]
     assert {row[0].text: row[2] for row in table.rows[:2]} == {
         "cheap": "40 of 40",
         "dear": "10 of 40",

@@ -172,4 +172,6 @@ def _money(amount: float, unit: str) -> str:
         return "?"
     if unit == "calls":
         return f"{amount:,.0f} calls"
-    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.3g}"
+    if amount >= 0.1:
+        return f"${amount:,.2f}"
+    return f"${np.format_float_positional(amount, 3, fractional=False, trim='-')}"

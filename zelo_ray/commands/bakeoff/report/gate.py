@@ -102,8 +102,12 @@ def _explain(case: _Beside, names: str, several: bool, gate: GateDecision, teste
             word = "better" if case is _Beside.BETTER else "worse"
             return (
                 f"{names} {are} {word} than {baseline} here and not significantly different in the "
-                "table: the gate tests one ranker in one direction, the table both directions of "
-                f"{tested:,} comparisons, and corrects for their number."
+                "table: the gate tests one ranker in one direction, and the table both directions"
+                + (
+                    f" of {tested:,} comparisons, corrected for their number."
+                    if tested > 1
+                    else "."
+                )
             )
         case _Beside.NEITHER:
             return (

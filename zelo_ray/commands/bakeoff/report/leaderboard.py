@@ -252,9 +252,9 @@ def _comparisons_table(results: BakeoffResults) -> ReportTable:
     significant = sum(significance_of(row).is_significant for row in rows)
     caption = (
         f"{leading}: {significant:,} of {counted(len(rows), 'difference')} "
-        f"{'is' if significant == 1 else 'are'} significant (paired randomisation test over "
-        f"queries, p < {ALPHA} after Holm's correction for all comparisons). comparisons.parquet "
-        "has all measures."
+        f"{'is' if 1 in (significant, len(rows)) else 'are'} significant (paired randomisation "
+        f"test over queries, p < {ALPHA} after Holm's correction for all comparisons). "
+        "comparisons.parquet has all measures."
     )
     columns = ["A", "B", "significance", *numbers]
     return ReportTable(
