@@ -160,7 +160,7 @@ def test_pairs_that_a_ranker_does_not_rank_do_not_count():
 
 
 def test_pairs_of_equal_relevance_are_not_counted():
-    assert count_unequal_pairs(truth_of(queries=["q"], grades={"a": 1, "b": 1, "c": 0})) == 2
+    assert count_unequal_pairs(np.array([0, 0, 0, 1]), np.array([1.0, 1.0, 0.5, 0.0])) == 2
     outcome = contest_of(
         entry_of("one", dict.fromkeys(QUERIES, "abcd")), truth=truth_of(grades={"a": 1, "b": 1})
     )
