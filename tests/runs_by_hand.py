@@ -9,7 +9,9 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,13 @@ from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report_graded import write_both, write_graded
 from tests.test_report_relabelling import compare_labels
 from tests.test_trials_report import write_comparison
+from zelo_ray.commands.bakeoff.calibration import ScoreBin, ScoreCalibration
+from zelo_ray.commands.bakeoff.pair_agreement import PairAgreement
+from zelo_ray.commands.compare_protocols.system_order import SystemOrder
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
-from zelo_ray.formats.results import write_json
+from zelo_ray.evaluation.regression_gate import GateDecision
+from zelo_ray.formats.results import write_json, write_tables
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Consensus
 
@@ -71,7 +77,64 @@ def _write_contest(out: Path) -> None:
     run["options"] |= {"instructions": "A nurse can act on it.", "show_query": ["narrative"]}
     run["summary"]["truth"]["queries"] = 31
     run["summary"]["rankers"][0] |= {"dollars": 0.5, "unpriced": 2}
+    run["summary"]["gate"] = [asdict(gate) for gate in _GATES]
     write_json(str(out), "run.json", run)
+    write_tables(str(out), {name: table_of(rows, kind) for name, (kind, rows) in _BESIDE.items()})
+
+
+_GATES = (
+    GateDecision(
+        *("original", "bm25", "nDCG@10", "panel", 0.5, 0.95, "not enough data"),
+        *("the interval is too wide", -0.4, -0.7, 0.03, nan, 30, 420),
+    ),
+    GateDecision(
+        *("cross-encoder", "bm25", "nDCG@10", "panel", 0.5, 0.95, "not worse", ""),
+        *(-0.2, -0.3, -0.1, nan, 30, 30),
+    ),
+)
+_BESIDE: Mapping[str, tuple[type, list[Any]]] = {
+    "pairs": (
+        PairAgreement,
+        [
+            PairAgreement("bm25", "truth", 0.81, 0.78, 0.84, 30, 1200),
+            PairAgreement("original", "truth", 0.5, nan, nan, 4, 12),
+        ],
+    ),
+    "calibration": (
+        ScoreCalibration,
+        [
+            ScoreCalibration(
+                *("bm25", 0.0, 1.0, 2.0, 330, 30, 0.25, 0.15, 0.12, 0.18, 0.05, 0.01, 0.07, 0.06)
+            ),
+            ScoreCalibration("original", -9.0, 31.5, 2.0, 0, 0, *(nan,) * 8),
+        ],
+    ),
+    "reliability": (
+        ScoreBin,
+        [
+            ScoreBin("bm25", 0.1, 0.2, 300, 0.14, 0.2, 0.1, 0.3),
+            ScoreBin("bm25", 0.9, 1.0, 30, 0.95, 0.75, nan, nan),
+        ],
+    ),
+}
+
+
+def _write_protocols(out: Path) -> None:
+    """Write a comparison of protocols, with the order of runs by their labels."""
+    write_comparison(out)
+    orders = [
+        SystemOrder(
+            *(protocol, "nDCG@10", budget, spent, full, queries, 40, 6, tau, tau - 0.1, 1.0),
+            *(tau, tau - 0.2, 1.0, tau > 0.8, True, 15, 9, 8, 6, 1),
+        )
+        for protocol, budget, spent, full, queries, tau in (
+            ("plain", 0.4, 0.4, True, 40, 0.7),
+            ("debate", 0.4, 0.32, False, 8, 0.9),
+            ("plain", 2.0, 0.4, True, 40, 0.7),
+            ("debate", 2.0, 2.0, True, 40, 1.0),
+        )
+    ]
+    write_tables(str(out), {"systems": table_of(orders, SystemOrder)})
 
 
 def _write_relabelling(out: Path) -> None:
@@ -102,6 +165,7 @@ RUNS: Mapping[str, Callable[[Path], object]] = {
     "contest": write_bakeoff,
     "contest-with-all": _write_contest,
     "protocols": write_comparison,
+    "protocols-with-runs": _write_protocols,
     "relabelling": _write_relabelling,
 }
 """By name, what writes the files of a run."""

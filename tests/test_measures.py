@@ -29,9 +29,19 @@ from zelo_ray.evaluation.measures import (
 )
 
 EVERY = (
-    *("nDCG", "nDCG@3", "nDCG(dcg='exp-log2')@3", "nDCG(dcg='zelo')@2", "AP", "AP(rel=2)@3", "RR"),
+    *(
+        "nDCG",
+        "nDCG@3",
+        "nDCG(dcg='exp-log2')@3",
+        "nDCG(dcg='zelo')@2",
+        "nDCG(gains={1:0,2:5})@3",
+        "AP",
+        "AP(rel=2)@3",
+        "RR",
+    ),
     *("RR(rel=2)@2", "R@2", "R(rel=2)@3", "R(k_gt=2)@2", "R(k_gt=3)@4", "P@3", "P(rel=2)@2"),
-    *("RBP(rel=1)", "RBP(p=0.5,rel=2)@3", "Grade@3"),
+    *("RBP(rel=1)", "RBP(p=0.5,rel=2)@3", "Grade@3", "Success@2", "Success(rel=2)@4"),
+    *("Rprec", "Rprec(rel=2)", "ERR", "ERR@3", "ERR(max_rel=2)@2"),
     *("Judged", "Judged@3", "RBO(p=0.9)", "RBO(p=0.5)", "Tau", "Pairs"),
 )
 
@@ -51,12 +61,19 @@ def gain(dcg, relevance):
     return relevance if dcg == "log2" else 2**relevance - 1
 
 
-def ndcg(order, grades, cutoff, dcg="log2"):
+def ndcg(order, grades, cutoff, dcg="log2", gains=None):
+    def gain_of(grade):
+        if gains is None:
+            return gain(dcg, grade)
+        whole, by_grade = math.floor(grade), dict(gains.by_grade)
+        low, high = (by_grade.get(g, g) for g in (whole, whole + 1))
+        return max(0, low + (grade - whole) * (high - low))
+
     def dcg_of(gains):
         return sum(g / math.log2(i + 2) for i, g in enumerate(gains[:cutoff]))
 
-    best = dcg_of(sorted((gain(dcg, r) for r in grades.values()), reverse=True))
-    return dcg_of([gain(dcg, grades.get(d, 0)) for d in order]) / best if best else 0.0
+    best = dcg_of(sorted((gain_of(r) for r in grades.values()), reverse=True))
+    return dcg_of([gain_of(grades.get(d, 0)) for d in order]) / best if best else 0.0
 
 
 def relevant(grades, rel):
@@ -99,6 +116,25 @@ def rank_biased_precision(order, grades, cutoff, rel, p=0.8):
 
 def mean_grade(order, grades, cutoff):
     return sum(max(0, grades.get(d, 0)) for d in order[:cutoff]) / cutoff
+
+
+def success(order, grades, cutoff, rel=1):
+    return float(bool(relevant(grades, rel) & set(order[:cutoff])))
+
+
+def r_precision(order, grades, _cutoff, rel=1):
+    count = len(relevant(grades, rel))
+    return precision(order, grades, count, rel) if count else 0.0
+
+
+def expected_reciprocal_rank(order, grades, cutoff, max_rel=4):
+    """Chapelle et al. 2009, algorithm 2."""
+    value, goes_on = 0.0, 1.0
+    for rank, d in enumerate(order[:cutoff], 1):
+        satisfied = (2 ** min(max(grades.get(d, 0), 0), max_rel) - 1) / 2**max_rel
+        value += goes_on * satisfied / rank
+        goes_on *= 1 - satisfied
+    return value
 
 
 def judged(order, grades, cutoff):
@@ -160,6 +196,9 @@ OF_ORDER = {
     "R": recall,
     "RBP": rank_biased_precision,
     "Grade": mean_grade,
+    "Success": success,
+    "Rprec": r_precision,
+    "ERR": expected_reciprocal_rank,
     "Judged": judged,
     "RBO": rbo,
 }
@@ -401,6 +440,11 @@ def test_tiny_exponential_gains_keep_their_digits():
         ("MRR@10", "RR@10"),
         ("AP(rel=1)", "AP"),
         ("AP(rel=2.0)@100", "AP(rel=2)@100"),
+        ("nDCG(cutoff=10)", "nDCG@10"),
+        ("nDCG(gains={3: 7, 2: 3, 1: 1})@10", "nDCG(gains={2:3,3:7})@10"),
+        ("nDCG(gains={0:0,1:1})@10", "nDCG@10"),
+        ("RPrec(rel=2)", "Rprec(rel=2)"),
+        ("ERR(max_rel=4)@20", "ERR@20"),
         ("P(cutoff=10,rel=0.5)", "P(rel=0.5)@10"),
         ("R(rel=1,k_gt=5)@10", "R(k_gt=5)@10"),
     ],
@@ -432,7 +476,13 @@ def test_a_measure_is_read_and_written(written, canonical):
         ("nDCG@True", "a cutoff is a whole number from 1, not True"),
         ("P", "P needs a cutoff, such as P@10"),
         ("Tau@10", "Tau has no cutoff"),
-        ("nDCG(rel=2)@10", "nDCG has no parameter 'rel'; it has dcg"),
+        ("Success", "Success needs a cutoff, such as Success@10"),
+        ("Rprec@10", "Rprec has no cutoff"),
+        ("ERR(max_rel=0)@10", "max_rel is a whole number from 1 to 50, not 0"),
+        ("nDCG(rel=2)@10", "nDCG has no parameter 'rel'; it has dcg, gains"),
+        ("nDCG(gains={1:-1})@10", "gains is a gain from 0 for some whole grades, such as"),
+        ("nDCG(gains={0:1})@10", "(a grade below 1 has none), not {0: 1}"),
+        ("nDCG(gains={2:1},dcg='exp-log2')@10", "dcg and gains exclude each other"),
         ("Tau(x=1)", "Tau has no parameter 'x'; it has none"),
         ("nDCG(dcg='exp')", "dcg is log2 or exp-log2 or zelo, not 'exp'"),
         ("nDCG(dcg=[])", "dcg is log2 or exp-log2 or zelo"),

@@ -48,19 +48,28 @@ def agree(ours, theirs, *, queries, abs=1e-9):  # noqa: A002 - as pytest.approx 
 def test_pytrec_eval(seed, rel):
     """The C code of trec_eval. It leaves out missing queries, which are 0 here."""
     truth, run = contest(seed, levels=rel * 4)
-    at = {"P": (1, 5, 30), "recall": (1, 5, 30), "map_cut": (3, 30), "ndcg_cut": (1, 5, 10, 100)}
+    at = {
+        "P": (1, 5, 30),
+        "success": (1, 5, 30),
+        "recall": (1, 5, 30),
+        "map_cut": (3, 30),
+        "ndcg_cut": (1, 5, 10, 100),
+    }
     names = {
         f"{name}_{k}": f"{written}@{k}"
         for name, written in [
             ("P", f"P(rel={rel})"),
+            ("success", f"Success(rel={rel})"),
             ("recall", f"R(rel={rel})"),
             ("map_cut", f"AP(rel={rel})"),
             ("ndcg_cut", "nDCG"),
         ]
         for k in at[name]
-    } | {"map": f"AP(rel={rel})", "recip_rank": f"RR(rel={rel})", "ndcg": "nDCG"}
+    }
+    names |= {"map": f"AP(rel={rel})", "recip_rank": f"RR(rel={rel})", "ndcg": "nDCG"}
+    names["Rprec"] = f"Rprec(rel={rel})"
     wanted = {f"{name}.{','.join(map(str, ks))}" for name, ks in at.items()}
-    wanted |= {"map", "recip_rank", "ndcg"}
+    wanted |= {"map", "recip_rank", "ndcg", "Rprec"}
     judge = pytrec_eval.RelevanceEvaluator(truth, wanted, relevance_level=rel)
     theirs = judge.evaluate({q: docs for q, docs in run.items() if q in truth})
     ours = metrics_of(names.values(), truth, run)
@@ -93,6 +102,14 @@ def test_ir_measures(seed):
     nDCG with exponential gains, which is a Perl script and left to scikit-learn.
     """
     tied = ["nDCG@5", "nDCG", "AP", "AP(rel=2)@7", "RR", "RR(rel=3)", "P(rel=2)@4", "R@3"]
+    tied += [
+        "nDCG(gains={1:0,2:1,3:9})@5",
+        "nDCG(gains={2:0})",
+        "Success@1",
+        "Success(rel=2)@5",
+        "Rprec",
+        "Rprec(rel=3)",
+    ]
     untied = ["Judged@3", "Judged@50", "Judged", "RR@5", "RR(rel=2)@3"]
     truth, run = contest(seed, low=-1)
     # trec_eval knows no negative grades; they are irrelevant for it once they are 0.
@@ -106,6 +123,23 @@ def test_ir_measures(seed):
         agree(ours[text], theirs, queries=truth)
 
 
+@pytest.mark.peers
+@settings(max_examples=20, deadline=None)
+@given(SEEDS)
+def test_gdeval(seed):
+    """TREC's script for ERR, which ir_measures runs: with ties, and to five decimals.
+
+    It leaves out queries without a relevant document, which are 0 here.
+    """
+    truth, run = ({q[1:]: docs for q, docs in of.items()} for of in contest(seed, low=-1, high=5))
+    run = {q: docs for q, docs in run.items() if q in truth}
+    ours = metrics_of(["ERR@1", "ERR@5", "ERR@20"], truth, run)
+    theirs = of_ir_measures([*ours], truth, run) if run else {text: {} for text in ours}
+    for text, by_query in ours.items():
+        found = {q: theirs[text].get(q, 0.0) for q in truth}
+        agree(by_query, found, queries=truth, abs=0.5001e-5)
+
+
 def of_ir_measures(texts, truth, run):
     by_text = {text: {} for text in texts}
     parsed = {str(ir_measures.parse_measure(text)): text for text in texts}
@@ -116,7 +150,11 @@ def of_ir_measures(texts, truth, run):
 
 @pytest.mark.parametrize(
     "text",
-    ["nDCG@10", "nDCG(dcg='exp-log2')@10", "AP(rel=2)@100", "RR", "P(rel=2)@10", "Judged@10"],
+    [
+        *("nDCG@10", "nDCG(dcg='exp-log2')@10", "nDCG(gains={1:0,3:9})@5", "AP(rel=2)@100", "RR"),
+        *("P(rel=2)@10", "Judged@10", "Success(rel=2)@10", "Success@5", "Rprec", "Rprec(rel=2)"),
+        *("ERR", "ERR@20"),
+    ],
 )
 def test_ir_measures_writes_measures_alike(text):
     assert str(ir_measures.parse_measure(text)) == str(parse_measure(text)) == text

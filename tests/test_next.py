@@ -114,7 +114,7 @@ def bakeoff(**fields):
 DOCTOR = DoctorOptions(judges=("offline",))
 NEXT = {
     "contest": lambda: next_step.after_bakeoff(bakeoff(), [], failed=False),
-    "people": lambda: next_step.after_bakeoff(bakeoff(human="l"), [], failed=False),
+    "people": lambda: next_step.after_bakeoff(bakeoff(human="l"), [], failed=False, grows=True),
     "protocols": lambda: next_step.after_compare_protocols(
         "w", options_of(inputs=("a b.jsonl",), protocol="lean", ledger="w"), []
     ),

@@ -44,11 +44,14 @@ def contest(tmp_path_factory):
     return folder, people
 
 
-def run_it(folder, *more, runs=("a", "b")):
+EACH = ("nDCG@10", "P(rel=2)@10", "AP", "P(rel=2)@30")
+
+
+def run_it(folder, *more, runs=("a", "b"), measures=EACH, out="out"):
     files = [str(folder / f"{name}.run") for name in runs]
     words = ["bakeoff", "--truth", str(folder / "panel.qrels"), "--runs", *files]
-    words += ["--measures", "nDCG@10", "P(rel=2)@10", "AP", "P(rel=2)@30", "--resamples", "500"]
-    return main([*words, "--out", str(folder / "out"), *more])
+    words += ["--measures", *measures, "--resamples", "500"]
+    return main([*words, "--out", str(folder / out), *more])
 
 
 def people_in(folder):
@@ -96,7 +99,7 @@ def test_labels_correct_a_bakeoff_in_report_and_tables(contest, capsys):
     assert "P(rel=2)@30: it is unknown which other" in shown
     rows = rows_of(folder / "out", "comparisons")
     by = {(row["measure"], row["estimate"]): row for row in rows}
-    assert set(by) == {(m, "panel") for m in ("nDCG@10", "P(rel=2)@10", "AP", "P(rel=2)@30")} | {
+    assert set(by) == {(m, "panel") for m in EACH} | {
         ("nDCG@10", "people"),
         ("nDCG@10", "corrected"),
     }
@@ -289,6 +292,26 @@ def test_grades_of_another_scale_correct_nothing(contest, tmp_path, capsys, grad
     shown = capsys.readouterr().out
     assert said in shown
     assert ("correct nothing" in shown) == bool(said)
+
+
+def test_a_measure_that_people_cannot_correct_is_joined_by_one_of_the_panel_too(contest, capsys):
+    """Panel and corrected figures are by the same measure, whatever orders the leaderboard."""
+    folder, people = contest
+    labels = drawn_labels(folder, people, 80)
+    assert run_it(folder, "--human", labels, measures=["AP"], out="ap") == 0
+    by_people, by_panel = BAKEOFF_REPORT.read(str(folder / "ap")).lead
+    assert by_people.startswith("Corrected by people's labels, a leads by nDCG@10. It is above b.")
+    assert by_people.endswith(
+        "The leaderboard is by AP, which people's labels do not correct: not linear in the labels."
+    )
+    assert by_panel == "By the panel alone, a has the highest nDCG@10. It is above b."
+    means = BAKEOFF_REPORT.read(str(folder / "ap")).table("people")
+    assert means.columns[1:] == ["nDCG@10 corrected by people", "panel alone"]
+    assert run_it(folder) == 0
+    rows = rows_of(folder / "out", "means")
+    alone = {row["run"]: row["mean"] for row in rows if row["measure"] == "nDCG@10"}
+    assert {row[0].text: row[2].value for row in means.rows} == pytest.approx(alone)
+    assert "Next step: zelo-ray label --contest" in capsys.readouterr().out
 
 
 def scored(folder, measure, labels, *more):

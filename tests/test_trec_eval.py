@@ -3,6 +3,7 @@
 import csv
 import re
 
+import ir_measures
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,6 +17,8 @@ NAMES = {
     r"map_cut_(\d+)": "AP@{}",
     r"recip_rank": "RR",
     r"P_(\d+)": "P@{}",
+    r"Rprec": "Rprec",
+    r"success_(\d+)": "Success@{}",
     r"recall_(\d+)": "R@{}",
     r"unj_(\d+)": "Judged@{}",
 }
@@ -63,7 +66,7 @@ def told(path):
 
 
 @pytest.mark.parametrize(
-    ("expected", "count"), [("out.test.a", 42), ("out.test.aq", 168), ("out.test.meas_params", 32)]
+    ("expected", "count"), [("out.test.a", 46), ("out.test.aq", 184), ("out.test.meas_params", 44)]
 )
 @pytest.mark.parametrize("chunk", [1, 3])
 def test_trec_evals_own_expectations(fixtures, expected, count, chunk):
@@ -108,6 +111,21 @@ def test_ndcg_of_the_deep_learning_track_2019_is_nists(dl19):
         ours |= {(path.stem, q): f"{v:.4f}" for q, v in zip(truth.query_ids, values, strict=True)}
     assert len(ours) == 37 * (43 + 1)
     assert ours == official
+
+
+def test_err_of_the_deep_learning_track_2019_is_gdevals(dl19):
+    """Every topic of some official runs, to its fifth decimal."""
+    truth = truth_of(dl19 / "qrels.txt")
+    qrels = [*ir_measures.read_trec_qrels(str(dl19 / "qrels.txt"))]
+    compared = 0
+    for path in sorted((dl19 / "runs_top100").glob("*.run"))[:5]:
+        (values,) = evaluate([parse_measure("ERR@20")], rank_run(truth, run_of(path)))
+        ours = dict(zip(truth.query_ids, values, strict=True))
+        run = [*ir_measures.read_trec_run(str(path))]
+        for metric in ir_measures.iter_calc([ir_measures.ERR @ 20], qrels, run):
+            assert ours[metric.query_id] == pytest.approx(metric.value, abs=0.5001e-5)
+            compared += 1
+    assert compared == 5 * 43
 
 
 def test_a_run_with_ties_in_its_scores_is_worth_less_on_average_or_more(dl19):

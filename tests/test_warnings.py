@@ -177,6 +177,9 @@ def test_the_leader_alone_is_spoken_of_and_the_cheapest_advised_only_where_nothi
     assert "The leader a is not significantly above" in contest(compared(), compared())
     assert "until then take the cheapest" in contest(compared(), compared())
     assert "cheapest" not in contest(compared(), compared(), any_significant=True)
+    gated = contest(compared(), compared(), has_gate=True)
+    assert "whether one may replace the baseline, the gate says by itself" in gated
+    assert "cheapest" not in gated, "a gate may say that another one is better"
 
 
 def test_more_queries_are_counted_after_the_correction():

@@ -87,11 +87,20 @@ def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
     return repeat_command(words, *more, without=("--dry-run",))
 
 
-def after_bakeoff(options: BakeoffOptions, words: Sequence[str], *, failed: bool) -> str:
-    """Return how to retry failed requests; else how to let people label what decides."""
+def after_bakeoff(
+    options: BakeoffOptions, words: Sequence[str], *, failed: bool, grows: bool = False
+) -> str:
+    """Return how to retry failed requests; else how to let people label what decides.
+
+    Args:
+        options: of the bake-off.
+        words: the typed words.
+        failed: whether requests failed.
+        grows: whether people's labels are a sample that `label` drew, and can make larger.
+    """
     if failed and not options.retry_failures:
         return repeat_command(words, "--retry-failures")
-    if options.human:
+    if options.human and grows:
         return command_of("label", "--out", options.human, "--more", "100")
     labels = ("--labels", "200", "--out", sibling_path(options.out, "labels"))
     return command_of("label", "--contest", options.out, *labels)

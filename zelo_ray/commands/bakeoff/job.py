@@ -16,11 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff import measure
+from zelo_ray.commands.bakeoff.calibration import measure_calibration
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
 from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write_outcome
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap, find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Caution, MeasuredRanker, Unranked
 from zelo_ray.commands.bakeoff.own_queries import TextSources, remove_own_queries
+from zelo_ray.commands.bakeoff.pair_agreement import measure_pair_agreement
+from zelo_ray.commands.bakeoff.query_traits import TRAITS, describe_query
 from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
 from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
 from zelo_ray.engine.batch.parts import sum_possibly_billed
@@ -150,6 +153,8 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         cautions = own_cautions + changed
         outcome = measure(Truth(table), ranked.rankers, measured, fields, labels, cautions=cautions)
         guard_against_self_preference(outcome, kinship, judged, measured)
+        outcome.tables |= measure_calibration(outcome, measured)
+        outcome.tables |= measure_pair_agreement(outcome, labels, measured)
         outcome.truth_digest, outcome.damaged = digest, ranked.damaged
         outcome.possibly_billed = sum_possibly_billed(options.ledger_dir)
         outcome.uncounted = sum_uncounted(options.ledger_dir)
@@ -346,7 +351,7 @@ def _count_pools(
 ) -> InputCount:
     """Count the pools whose query is in the truth; the others are ignored.
 
-    For slices, the fields of each query are added to ``fields``.
+    Traits of each query, and for slices its fields, are added to ``fields``.
     """
     query_ids = set(pc.unique(table["query_id"]).to_pylist())
     pool_ids = set[str]()
@@ -358,8 +363,8 @@ def _count_pools(
         pool_ids.add(line.pool.query_id)
         if line.pool.query_id not in query_ids:
             return False
-        if options.slices:
-            fields[line.pool.query_id] = query_fields(line)
+        named = query_fields(line) if options.slices else {}
+        fields[line.pool.query_id] = {**describe_query(line.pool.query), **named}
         return True
 
     try:
@@ -374,7 +379,7 @@ def _count_pools(
             raise
         why = explain_mismatch("the input", pool_ids, options.truth, query_ids)
         raise InputError(f"no query of the input is in the truth: {why}") from error
-    names = sorted({name for record in fields.values() for name in record})
+    names = sorted({name for record in fields.values() for name in record} - {*TRAITS})
     if unknown := [name for name in options.slices if name not in names]:
         has = f"they have {', '.join(names)}" if names else "they have none"
         raise OptionError(f"--slices {unknown[0]}: no query has this field; {has}")

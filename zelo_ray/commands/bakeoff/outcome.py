@@ -215,6 +215,8 @@ class BakeoffOutcome:
     cautions: list[Caution] = field(default_factory=list)
     truth_digest: str = ""
     """of all judgments of the truth; see `digest_judgments`"""
+    tables: dict[str, tuple[type, list[Any]]] = field(default_factory=dict)
+    """further result files: by name, the type of their rows and the rows"""
 
     @property
     def leading(self) -> str:

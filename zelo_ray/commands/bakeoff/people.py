@@ -125,7 +125,7 @@ def _explain_no_labels(labelled: LabelledFrame, labels: PeoplesLabels) -> str:
             "count only with it: zelo-ray label asks about it next"
         )
     if not len(labels.rows):
-        return f"no document has a grade (people could not say of {labels.cannot_say:,})"
+        return "people could not say of any document" if labels.cannot_say else "no label yet"
     return "none of the labelled documents is among the first of any ranker"
 
 
@@ -288,9 +288,8 @@ def _compute_estimates(outcome: BakeoffOutcome, by_measure: Mapping[str, Labelle
         together = labelled.way == "queries"
         values["corrected"][name] = correct_metrics(*labels, whole_queries=together)
         values["people"][name] = metrics_by_people(*labels)
-        if (
-            outcome.truth.kind == "scores"
-        ):  # the panel's own measure uses scores: compute the graded one as well
+        if outcome.truth.kind == "scores" or name not in outcome.values:
+            # The panel's measures use scores, or lack this one: compute it of the panel, too.
             values["graded"][name] = metrics_by_panel(labelled.frame)
     return values
 

@@ -1,27 +1,39 @@
-"""Compute means over parts of the queries: by the values of a field, and by difficulty."""
+"""Compute means over parts of the queries: by field, length, relevant documents, difficulty."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Slice
+from zelo_ray.commands.bakeoff.query_traits import LENGTHS, TRAITS
+from zelo_ray.commands.bakeoff.thresholds import find_threshold
 from zelo_ray.evaluation.significance import bootstrap_means
 from zelo_ray.options import BakeoffOptions
 
 DIFFICULTY = "difficulty (by result)"
+RELEVANT = "relevant documents (by truth)"
 _DIFFICULTY = ("hard", "medium", "easy")
+_RELEVANT = ("0", "1", "2-5", "6+")
+_LAST = (0, 1, 5)
+_ORDERS = (_DIFFICULTY, LENGTHS, _RELEVANT)
 
 
 def compute_slices(
     outcome: BakeoffOutcome, options: BakeoffOptions, fields: Mapping[str, Mapping[str, str]]
 ) -> Iterable[Slice]:
-    """Yield means over the queries of each value of a field, and by difficulty."""
+    """Yield means over the queries of each value of a field or trait, and by difficulty.
+
+    A trait that all queries share, such as one writing system, is left out.
+    """
     ids = outcome.truth.query_ids
     groups = {name: [fields.get(q, {}).get(name, "") for q in ids] for name in options.slices}
+    traits = {name: [fields.get(q, {}).get(name, "") for q in ids] for name in TRAITS}
+    traits[RELEVANT] = _count_relevant(outcome)
+    groups |= {name: labels for name, labels in traits.items() if len({*labels} - {""}) > 1}
     if len(ids) >= len(_DIFFICULTY) * 2:
         groups[DIFFICULTY] = _difficulty(outcome)
     for name, labels in groups.items():
-        for value in sorted({label for label in labels if label}, key=_order):
+        for value in _in_order({label for label in labels if label}):
             chosen = np.array([label == value for label in labels])
             for measure, values in outcome.values.items():
                 mean, low, high = bootstrap_means(
@@ -36,8 +48,22 @@ def compute_slices(
                     yield Slice(name, value, ranker, measure, *three, count)
 
 
-def _order(value: str) -> tuple[int, str]:
-    return (_DIFFICULTY.index(value) if value in _DIFFICULTY else -1, value)
+def _in_order(values: set[str]) -> Sequence[str]:
+    """Return values by size where they are steps, else by name."""
+    for order in _ORDERS:
+        if values <= {*order}:
+            return [value for value in order if value in values]
+    return sorted(values)
+
+
+def _count_relevant(outcome: BakeoffOutcome) -> list[str]:
+    """Return how many documents of each query are relevant, in steps; "" where nothing says it."""
+    truth = outcome.truth
+    threshold = find_threshold(outcome.measures, truth)
+    if threshold is None:
+        return [""] * len(truth.query_ids)
+    counts = np.bincount(truth.query, truth.relevance >= threshold, len(truth.query_ids))
+    return [_RELEVANT[sum(count > last for last in _LAST)] for count in counts]
 
 
 def _difficulty(outcome: BakeoffOutcome) -> list[str]:

@@ -56,6 +56,7 @@ __all__ = [
     "default_measures",
     "evaluate",
     "linear_of",
+    "load_measure",
     "parse_measure",
     "parse_measures",
     "rank_run",
@@ -68,13 +69,23 @@ MEASURES = {
     "R": "zelo_ray.evaluation.measures.recall",
     "P": "zelo_ray.evaluation.measures.precision",
     "RBP": "zelo_ray.evaluation.measures.rank_biased_precision",
+    "Success": "zelo_ray.evaluation.measures.success",
+    "Rprec": "zelo_ray.evaluation.measures.r_precision",
+    "ERR": "zelo_ray.evaluation.measures.expected_reciprocal_rank",
     "Grade": "zelo_ray.evaluation.measures.mean_grade",
     "Judged": "zelo_ray.evaluation.measures.judged",
     "RBO": "zelo_ray.evaluation.measures.rank_biased_overlap",
     "Tau": "zelo_ray.evaluation.measures.tau",
     "Pairs": "zelo_ray.evaluation.measures.pairs",
 }
-ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Recall": "R", "Precision": "P"}
+ALIASES = {
+    "NDCG": "nDCG",
+    "MAP": "AP",
+    "MRR": "RR",
+    "Recall": "R",
+    "Precision": "P",
+    "RPrec": "Rprec",
+}
 
 CHUNK_CELLS = 2**17
 """Cells of a matrix of documents by draws that is measured at once: a megabyte."""
@@ -135,6 +146,8 @@ def parse_measure(text: str) -> Measure:
             raise MeasureError(f"{text!r}: {name} needs {key}, {parameter.what}")
         if key in arguments and not parameter.accepts(value):
             raise MeasureError(f"{text!r}: {key} is {parameter.what}, not {value!r}")
+        if key in arguments:
+            value = parameter.read(value)
         if value != parameter.default:
             is_integer = isinstance(value, float) and value.is_integer()
             parameters.append((key, int(value) if is_integer else value))

@@ -1,13 +1,13 @@
 """Define a kind of measure, and its parameters."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Literal
 
 from zelo_ray.evaluation.measures.lists import Floats
 
-Value = int | float | str | None
+Value = Hashable
 
 REQUIRED: Any = object()
 """The default of a parameter that has none."""
@@ -21,6 +21,8 @@ class Parameter:
     accepts: Callable[[Any], bool]
     what: str
     """the values it takes, for messages"""
+    read: Callable[[Any], Value] = lambda value: value
+    """turns a value as written into one that is compared and hashed"""
 
 
 @dataclass(frozen=True, slots=True)

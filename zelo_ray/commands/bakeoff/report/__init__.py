@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from zelo_ray.commands.bakeoff.calibration import ScoreBin, ScoreCalibration
 from zelo_ray.commands.bakeoff.outcome import MeanWithoutFamily, Slice, UnjudgedDocument, Unranked
-from zelo_ray.commands.bakeoff.report import breakdown, families, leaderboard, people
+from zelo_ray.commands.bakeoff.pair_agreement import PairAgreement
+from zelo_ray.commands.bakeoff.report import breakdown, calibration, families, leaderboard, people
 from zelo_ray.commands.bakeoff.report.gate import gate_section
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_bakeoff_warnings
@@ -31,6 +33,8 @@ SECTIONS = (
     leaderboard.differences_section,
     people.people_section,
     families.families_section,
+    calibration.pairs_section,
+    calibration.calibration_section,
     leaderboard.failures_section,
 )
 """Shown by terminal and page."""
@@ -53,11 +57,13 @@ def build_report(source: Source, run: Mapping[str, Any]) -> Report:
     """Build the report of a bake-off."""
     results = BakeoffResults(source, run)
     rankers = counted(len(results.summary["rankers"]), "ranker")
-    by_people, by_panel = people.people_lead(results), leaderboard.lead_sentence(results)
+    by_people = people.people_lead(results)
     return Report(
         title=f"Bake-off of {rankers} on {counted(results.queries, 'query', 'queries')}",
         tiles=_tiles(results),
-        lead=[by_people, f"By the panel alone: {by_panel}"] if by_people else [by_panel],
+        lead=[by_people, people.panel_lead(results)]
+        if by_people
+        else [leaderboard.lead_sentence(results)],
         sections=[make(results) for make in SECTIONS],
         make_details=lambda: [make(results) for make in DETAILS],
         find_warnings=lambda: rank_bakeoff_warnings(results),
@@ -79,7 +85,8 @@ def _tiles(results: BakeoffResults) -> list[tuple[str, str]]:
         best = results.rankers[0]
         row = results.means[results.leading][best]
         figure = format_estimate(row["mean"], row["low"], row["high"])
-        shown.insert(0, (f"{results.leading} of {short(best, 40)}", figure))
+        alone = " by the panel alone" if results.people.get("way") else ""
+        shown.insert(0, (f"{results.leading} of {short(best, 40)}{alone}", figure))
     return shown
 
 
@@ -115,12 +122,15 @@ BAKEOFF_REPORT = ReportKind(
     ("metrics.parquet", "comparisons.parquet"),
     frozenset({"options", "summary"}),
     {
+        "calibration": (ScoreCalibration,),
         "comparisons": (Comparison,),
         "failures": (Unranked,),
         "holes": (UnjudgedDocument,),
         "kin": (MeanWithoutFamily,),
         "means": (Mean,),
         "metrics": (Metric,),
+        "pairs": (PairAgreement,),
+        "reliability": (ScoreBin,),
         "runs": (Ranked,),
         "slices": (Slice,),
     },

@@ -78,7 +78,7 @@ def lead_sentence(results: BakeoffResults) -> str:
     if len(rankers) == 1:
         return f"{best} is the only ranker, so there is nothing to compare."
     first = [name for name in rankers if abs(means[best]["mean"] - means[name]["mean"]) <= TIE]
-    share = f"{_listed(first)} share the highest {leading}." if len(first) > 1 else ""
+    share = f"{join_names(first)} share the highest {leading}." if len(first) > 1 else ""
     text = share or f"{best} has the highest {leading}."
     rivals = [rival for rival in results.rivals(leading, best) if rival.run_b not in first]
     if rivals and all(significance_of(rival) is Significance.TOO_FEW_QUERIES for rival in rivals):
@@ -98,12 +98,12 @@ def compare_with_others(leader: str, rivals: Sequence[Comparison], results: Bake
         ]
         if alike:
             everyone = len(alike) == len(rivals) > _NAMED
-            names = f"all {len(alike)} others" if everyone else _listed(alike)
+            names = f"all {len(alike)} others" if everyone else join_names(alike)
             phrases.append(phrase.format(names))
     return f"{leader} {'; it '.join(phrases)}." if phrases else ""
 
 
-def _listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names in a sentence; of many, the first ones and the number of the others."""
     shown = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
@@ -154,7 +154,8 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
     table = ReportTable(
         ["ranker", *numbers], cells, caption, frozenset(numbers), file="means.parquet"
     )
-    return Section("leaderboard", "Leaderboard", (chart, table))
+    title = "Leaderboard by the panel alone" if results.people.get("way") else "Leaderboard"
+    return Section("leaderboard", title, (chart, table))
 
 
 def _mean(results: BakeoffResults, measure: str, ranker: str) -> Quantity:
@@ -195,7 +196,8 @@ def differences_section(results: BakeoffResults) -> Section | None:
         ),
     ]
     shown = [chart for chart in charts if chart.figures]
-    return Section("differences", "Differences", [*shown, _comparisons_table(results)])
+    title = "Differences by the panel alone" if results.people.get("way") else "Differences"
+    return Section("differences", title, [*shown, _comparisons_table(results)])
 
 
 def _forest(results: BakeoffResults, measure: str) -> Figure:
@@ -256,9 +258,9 @@ def _comparisons_table(results: BakeoffResults) -> ReportTable:
     significant = sum(significance_of(row).is_significant for row in rows)
     caption = (
         f"{leading}: {significant:,} of {counted(len(rows), 'difference')} "
-        f"{'is' if significant == 1 else 'are'} significant (paired randomisation test over "
-        f"queries, p < {ALPHA} after Holm's correction for all comparisons). comparisons.parquet "
-        "has all measures."
+        f"{'is' if 1 in (significant, len(rows)) else 'are'} significant (paired randomisation "
+        f"test over queries, p < {ALPHA} after Holm's correction for all comparisons). "
+        "comparisons.parquet has all measures."
     )
     columns = ["A", "B", "significance", *numbers]
     return ReportTable(

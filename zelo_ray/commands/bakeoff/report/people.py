@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.commands.bakeoff.report.leaderboard import compare_with_others, significance_text
+from zelo_ray.commands.bakeoff.report.leaderboard import (
+    compare_with_others,
+    lead_sentence,
+    significance_text,
+)
 from zelo_ray.commands.bakeoff.report.results import (
     BakeoffResults,
     closest_first,
     comparisons_by_rival,
 )
-from zelo_ray.commands.bakeoff.significance import significance_of
+from zelo_ray.commands.bakeoff.significance import significance_of, swap_rankers
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison, Estimate
 from zelo_ray.reports.charts.figures import intervals
@@ -25,6 +29,14 @@ _NAMES: dict[Estimate, str] = {
     "graded": "panel's scores as grades",
     "people": "people alone",
 }
+
+
+def _name(estimate: Estimate, results: BakeoffResults) -> str:
+    """Name an estimate; the panel's grades, by a measure that people correct, are the panel's."""
+    is_graded = estimate == "graded" and results.summary["truth"]["kind"] != "scores"
+    return _NAMES["panel" if is_graded else estimate]
+
+
 _OPEN = 30
 _WAYS = {
     "drawn": "drawn at random, with known probabilities",
@@ -43,7 +55,45 @@ def people_lead(results: BakeoffResults) -> str:
     measure, leader = people["measures"][0], people["leader"]
     corrected = _by_estimate(results, measure).get("corrected", ())
     others = compare_with_others("It", closest_first(leader, corrected), results)
-    return f"Corrected by people's labels, {leader} leads by {measure}. {others}".strip()
+    lead = f"Corrected by people's labels, {leader} leads by {measure}. {others}".strip()
+    return f"{lead} {_other_measure(results)}".strip()
+
+
+def panel_lead(results: BakeoffResults) -> str:
+    """Say which ranker leads by the panel alone, by the measure that people correct."""
+    measure = results.people["measures"][0]
+    groups, means = _by_estimate(results, measure), _means_by(results, measure)
+    alone = _panels_estimate(groups)
+    if measure == results.leading or alone not in groups:
+        return f"By the panel alone: {lead_sentence(results)}"
+    best = max(results.rankers, key=lambda ranker: means[ranker, alone])
+    others = compare_with_others("It", closest_first(best, groups[alone]), results)
+    return f"By the panel alone, {best} has the highest {measure}. {others}".strip()
+
+
+def _other_measure(results: BakeoffResults) -> str:
+    """Say why people's labels do not correct the measure of the leaderboard; empty if they do."""
+    measure, leading = results.people["measures"][0], results.leading
+    if measure == leading:
+        return ""
+    why = (results.people["left_out"] or {}).get(leading)
+    if why is None:
+        return f"The leaderboard is by {leading}: the panel gives scores, and people grades."
+    return f"The leaderboard is by {leading}, which people's labels do not correct: {why}."
+
+
+def _panels_estimate(groups: Mapping[Estimate, Sequence[Comparison]]) -> Estimate:
+    """Return the estimate of the panel that corrected figures are to be compared with."""
+    return "graded" if "graded" in groups else "panel"
+
+
+def _means_by(results: BakeoffResults, measure: str) -> dict[tuple[str, str], float]:
+    """Return means by one measure, by ranker and estimate."""
+    return {
+        (row["run"], row["estimate"]): row["mean"]
+        for row in results.source.table("means").to_pylist()
+        if row["measure"] == measure
+    }
 
 
 def people_section(results: BakeoffResults) -> Section | None:
@@ -56,14 +106,14 @@ def people_section(results: BakeoffResults) -> Section | None:
         return Section("people", "What people's labels change", (remarks,))
     measures = {measure: _by_estimate(results, measure) for measure in people["measures"]}
     chart = Chart(
-        {name: _forest(groups, name, people["leader"]) for name, groups in measures.items()},
+        {name: _forest(results, groups, name) for name, groups in measures.items()},
         "By how much the ranker that leads by the corrected measure is above each other one, with "
         "intervals. A corrected point is filled where the difference is significant after "
         "correction for all comparisons. The measure is divided by the ideal of the panel's grades "
         "in every case.",
         "measure",
     )
-    tables = _means_table(results, people["measures"][0]), _comparisons_table(measures, people)
+    tables = _means_table(results, people["measures"][0]), _comparisons_table(results, measures)
     return Section("people", "What people's labels change", (remarks, chart, *tables))
 
 
@@ -108,21 +158,26 @@ def _remarks(people: Mapping[str, Any]) -> Iterator[str]:
     if people["strangers"]:
         documents = counted(people["strangers"], "labelled document is", "labelled documents are")
         yield f"{documents} not among the first of any ranker."
-    omissions = people["left_out"] or {}
+    omissions = {
+        name: why for name, why in (people["left_out"] or {}).items() if why != people["refused"]
+    }
     for why in dict.fromkeys(omissions.values()):
         names = [name for name, reason in omissions.items() if reason == why]
         yield f"Not corrected: {', '.join(names)}: {why}."
 
 
-def _forest(groups: Mapping[Estimate, Sequence[Comparison]], measure: str, best: str) -> Figure:
+def _forest(
+    results: BakeoffResults, groups: Mapping[Estimate, Sequence[Comparison]], measure: str
+) -> Figure:
+    best = results.people["leader"]
     rivals = closest_first(best, groups.get("corrected", ()))
     series = {}
-    for name, text in _NAMES.items():
+    for name in _NAMES:
         if by_rival := comparisons_by_rival(best, groups.get(name, ())):
             rows = [by_rival[rival.run_b] for rival in rivals]
             ends = ([getattr(row, end) for row in rows] for end in ("difference", "low", "high"))
             value, low, high = (np.array(end, dtype=float) for end in ends)
-            series[text] = (value, low, high)
+            series[_name(name, results)] = (value, low, high)
     hollow = {i for i, row in enumerate(rivals) if not significance_of(row).is_significant}
     title = f"{best} minus the other, {measure}"
     return intervals([row.run_b for row in rivals], series, title, 0.0, hollow=hollow)
@@ -130,14 +185,10 @@ def _forest(groups: Mapping[Estimate, Sequence[Comparison]], measure: str, best:
 
 def _means_table(results: BakeoffResults, measure: str) -> ReportTable:
     """List the rankers by the corrected measure, beside what the panel alone says."""
-    means = {
-        (row["run"], row["estimate"]): row["mean"]
-        for row in results.source.table("means").to_pylist()
-        if row["measure"] == measure
-    }
-    alone: Estimate = "graded" if any(name == "graded" for _, name in means) else "panel"
+    means = _means_by(results, measure)
+    alone = _panels_estimate(_by_estimate(results, measure))
     rankers = sorted(results.rankers, key=lambda ranker: -means[ranker, "corrected"])
-    columns = [f"{measure} {_NAMES['corrected']}", _NAMES[alone]]
+    columns = [f"{measure} {_NAMES['corrected']}", _name(alone, results)]
     cells: list[Cells] = [
         [TextCell(ranker), *(format_number(means[ranker, name]) for name in ("corrected", alone))]
         for ranker in rankers
@@ -148,20 +199,25 @@ def _means_table(results: BakeoffResults, measure: str) -> ReportTable:
 
 
 def _comparisons_table(
-    measures: Mapping[str, Mapping[Estimate, Sequence[Comparison]]], people: Mapping[str, Any]
+    results: BakeoffResults, measures: Mapping[str, Mapping[Estimate, Sequence[Comparison]]]
 ) -> ReportTable:
     """List every corrected comparison beside those of the panel and of people alone."""
+    people = results.people
     forecasts = {
         (frozenset((row["run_a"], row["run_b"])), row["measure"]): row["outlook"]
         for row in people["forecasts"]
     }
-    alone: Estimate = "graded" if "graded" in next(iter(measures.values())) else "panel"
+    alone = _panels_estimate(next(iter(measures.values())))
     leader, cells = people["leader"], list[Cells]()
     for measure, groups in measures.items():
         of = {name: _by_pair(groups.get(name, ())) for name in (alone, "people")}
         corrected = groups.get("corrected", ())
         ahead = closest_first(leader, corrected)
-        others = [row for row in corrected if leader not in (row.run_a, row.run_b)]
+        others = [
+            swap_rankers(row) if row.difference < 0 else row
+            for row in corrected
+            if leader not in (row.run_a, row.run_b)
+        ]
         for row in (*ahead, *others):
             pair = frozenset((row.run_a, row.run_b))
             beside = [
@@ -179,7 +235,7 @@ def _comparisons_table(
                     *([measure] if len(measures) > 1 else []),
                 ]
             )
-    numbers = ["A minus B", "more labels", _NAMES[alone], _NAMES["people"], "p (Holm)"]
+    numbers = ["A minus B", "more labels", _name(alone, results), _NAMES["people"], "p (Holm)"]
     caption = (
         "Differences corrected by people (prediction-powered: Angelopoulos et al. 2023; "
         "Oosterhuis et al. 2024). More labels: about how many (zelo-ray label --more) would make a "

@@ -46,6 +46,7 @@ class RankerFigures:
         any_significant: whether any two rankers are significantly different.
         cautions: reasons why scores or grades may mislead.
         asked: the rankers that were asked, not read from run files: they can be asked again.
+        has_gate: whether a gate decides about a baseline.
     """
 
     queries: int
@@ -58,6 +59,7 @@ class RankerFigures:
     any_significant: bool = False
     cautions: Sequence[Caution] = ()
     asked: Collection[str] = ()
+    has_gate: bool = False
 
 
 def warn_of_rankers(figures: RankerFigures) -> Iterator[ResultWarning]:
@@ -106,6 +108,9 @@ def _unsure_lead(figures: RankerFigures) -> Iterator[ResultWarning]:
         values: dict[str, Value] = {"queries": queries, "fewest": FEWEST}
         yield ResultWarning(WarningCode.TOO_FEW_QUERIES, values)
     elif set(significances) <= {few, unsure}:
+        until = "; until then take the cheapest"
+        if figures.has_gate:
+            until = "; whether one may replace the baseline, the gate says by itself"
         values = {
             "lead": f"The leader {best} is not significantly above any other ranker"
             if len(figures.rivals) > 1
@@ -113,7 +118,7 @@ def _unsure_lead(figures: RankerFigures) -> Iterator[ResultWarning]:
             "best": best,
             "measure": figures.leading,
             "advice": _describe_needed_queries(figures)
-            + ("" if figures.any_significant else "; until then take the cheapest"),
+            + ("" if figures.any_significant else until),
         }
         yield ResultWarning(WarningCode.NO_SIGNIFICANT_LEAD, values)
     for significance, code in (
@@ -239,4 +244,5 @@ def _ranker_figures(results: BakeoffResults) -> RankerFigures:
         ),
         cautions=[Caution(**fields) for fields in results.summary.get("warnings", ())],
         asked=results.run.get("judges", ()),
+        has_gate=bool(results.summary.get("gate")),
     )
