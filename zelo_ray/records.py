@@ -844,9 +844,10 @@ class Metric:
     value: float
 
 
-Estimate = Literal["panel", "graded", "people", "corrected"]
+Estimate = Literal["panel", "graded", "people", "corrected", "cost"]
 """The source of a figure: the panel; the panel's scores taken as grades; people who labelled some
-documents; or the panel as corrected by people's labels."""
+documents; the panel as corrected by people's labels; or, for what a ranking takes in time and
+money, the clock and the prices."""
 
 
 @dataclass(frozen=True, slots=True)

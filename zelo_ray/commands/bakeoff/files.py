@@ -12,6 +12,7 @@ from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
     MeanWithoutFamily,
     MeasuredRanker,
+    RankerCost,
     SelfPreference,
     Slice,
     UnjudgedDocument,
@@ -22,6 +23,7 @@ from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
+from zelo_ray.rerankers.query_costs import QueryCost
 
 _ODD = re.compile(r"[^\w.+-]+")
 
@@ -45,6 +47,7 @@ def build_record(
             "failed": len(entry.failures),
             "dollars": entry.dollars,
             "unpriced": entry.unpriced,
+            "latency_dollars": entry.latency_dollars,
             "note": entry.note,
         }
         for entry in outcome.rankers
@@ -72,8 +75,17 @@ def build_record(
 
 def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
     """Write the tables of a bake-off under a directory or URL."""
-    records: dict[str, tuple[type, list[Any]]] = {
-        "means": (Mean, [*outcome.means, *(outcome.people.means if outcome.people else ())]),
+    records: dict[str, tuple[type, Sequence[Any]]] = {
+        "means": (
+            Mean,
+            [
+                *outcome.means,
+                *(outcome.people.means if outcome.people else ()),
+                *(outcome.costs.means if outcome.costs else ()),
+            ],
+        ),
+        "costs": (RankerCost, outcome.costs.rows if outcome.costs else ()),
+        "times": (QueryCost, [cost for entry in outcome.rankers for cost in entry.costs]),
         "comparisons": (
             Comparison,
             [*outcome.comparisons, *(outcome.people.comparisons if outcome.people else ())],

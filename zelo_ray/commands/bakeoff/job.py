@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff import measure
+from zelo_ray.commands.bakeoff import latency, measure
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
+from zelo_ray.commands.bakeoff.costs import sum_costs
 from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write_outcome
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap, find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Caution, MeasuredRanker, Unranked
@@ -68,7 +69,8 @@ from zelo_ray.ray.session import ray_session
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Pool, Ranked
 from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
-from zelo_ray.rerankers.ranking import query_fields
+from zelo_ray.rerankers.query_costs import QueryCost
+from zelo_ray.rerankers.ranking import costs_in, query_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class _AskedRankers:
     shards: Sequence[str]
     places: frozenset[tuple[str, int]]
     run_id: str
+    timed_places: frozenset[tuple[str, int]] = frozenset()
+    """the lines of the queries to ask again, one at a time"""
 
     def job(self, name: str) -> Job:
         """Return the job of one ranker."""
@@ -140,7 +144,8 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         if shards:
             table = _truth_with_pools(table, census, watch)
         places = frozenset((file, number) for file, number, _ in census.places)
-        asked = _AskedRankers(arm_options, shards, places, run_id)
+        timed = latency.choose_places(census.places, options)
+        asked = _AskedRankers(arm_options, shards, places, run_id, timed)
         ranked = _rank_asked(asked, options, census.planned, watch, timer)
         ranked.rankers.extend(runs)
         measured = options.model_copy(update={"baseline": baseline_name})
@@ -150,6 +155,7 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         cautions = own_cautions + changed
         outcome = measure(Truth(table), ranked.rankers, measured, fields, labels, cautions=cautions)
         guard_against_self_preference(outcome, kinship, judged, measured)
+        outcome.costs = sum_costs(outcome.rankers, options)
         outcome.truth_digest, outcome.damaged = digest, ranked.damaged
         outcome.possibly_billed = sum_possibly_billed(options.ledger_dir)
         outcome.uncounted = sum_uncounted(options.ledger_dir)
@@ -457,12 +463,24 @@ def _rank_all(
             raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
         ranked = _collect_rankings(field, disabled)
         timer.lap("gather")
+        alone = latency.time_queries_alone(
+            field.rankers,
+            latency.lines_at(field.timed_places, field.shards),
+            options,
+            coordinator,
+            run_id=field.run_id,
+            planned=planned,
+            watch=watch,
+            disabled=disabled,
+        )
+        timer.lap("ask again")
     for entry in ranked.rankers:
         tally = tallies.get(entry.name, Tally())
         entry.dollars, entry.unpriced = tally.dollars, tally.unpriced
         if entry.name in disabled:
             entry.note = disabled[entry.name].message
-    ranked.tallies, ranked.damaged = tallies, paid.damaged
+    alone.add_to(ranked.rankers)
+    ranked.tallies, ranked.damaged = tallies | alone.labelled_tallies, paid.damaged
     return ranked
 
 
@@ -489,6 +507,7 @@ def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) ->
     ranked = _AskedResults([])
     parts: dict[str, list[pa.Table]] = {name: [] for name in field.rankers}
     failures: dict[str, list[Unranked]] = {name: [] for name in field.rankers}
+    costs: dict[str, list[QueryCost]] = {name: [] for name in field.rankers}
     for block in rank_pools(job, field.shards, field.rankers, disabled):
         if missing := pc.sum(block["missing"]).as_py():
             raise Stopped(f"{missing:,} replies could not be obtained from any reranker")
@@ -496,8 +515,12 @@ def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) ->
             rows = block.filter(pc.equal(block["run"], name))
             parts[name].append(_lines_of(rows))
             failures[name].extend(_failures_of(rows))
-    for name in field.rankers:
-        ranked.rankers.append(MeasuredRanker(name, pa.concat_tables(parts[name]), failures[name]))
+            costs[name].extend(costs_in(rows))
+    for name, (ranker, _) in field.rankers.items():
+        entry = MeasuredRanker(name, pa.concat_tables(parts[name]), failures[name])
+        entry.costs = costs[name]
+        entry.block_size = ranker.judge.options.get("block_size", 0) if ranker.judge else 0
+        ranked.rankers.append(entry)
     return ranked
 
 

@@ -3,8 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from zelo_ray.commands.bakeoff.outcome import MeanWithoutFamily, Slice, UnjudgedDocument, Unranked
-from zelo_ray.commands.bakeoff.report import breakdown, families, leaderboard, people
+from zelo_ray.commands.bakeoff.outcome import (
+    MeanWithoutFamily,
+    RankerCost,
+    Slice,
+    UnjudgedDocument,
+    Unranked,
+)
+from zelo_ray.commands.bakeoff.report import breakdown, costs, families, leaderboard, people
 from zelo_ray.commands.bakeoff.report.gate import gate_section
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_bakeoff_warnings
@@ -17,6 +23,7 @@ from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Report, Section
 from zelo_ray.reports.source import Source, without_credentials
 from zelo_ray.reports.wording import format_cost, format_estimate, short
+from zelo_ray.rerankers.query_costs import QueryCost
 
 
 def _instructions_section(results: BakeoffResults) -> Section | None:
@@ -29,6 +36,7 @@ SECTIONS = (
     gate_section,
     leaderboard.leaderboard_section,
     leaderboard.differences_section,
+    costs.costs_section,
     people.people_section,
     families.families_section,
     leaderboard.failures_section,
@@ -116,6 +124,7 @@ BAKEOFF_REPORT = ReportKind(
     frozenset({"options", "summary"}),
     {
         "comparisons": (Comparison,),
+        "costs": (RankerCost,),
         "failures": (Unranked,),
         "holes": (UnjudgedDocument,),
         "kin": (MeanWithoutFamily,),
@@ -123,6 +132,7 @@ BAKEOFF_REPORT = ReportKind(
         "metrics": (Metric,),
         "runs": (Ranked,),
         "slices": (Slice,),
+        "times": (QueryCost,),
     },
     build_report,
     lambda source, record: _tiles(BakeoffResults(source, record))[0],
