@@ -33,7 +33,8 @@ def _repeat(rounds: Rounds) -> Rounds:
         except StopIteration as ended:
             return ended.value
         if isinstance(wanted, Parallel):
-            raise TypeError("a ranker that is asked again has no parallel parts")
+            replies = yield Parallel([_repeat(part) for part in wanted.parts])
+            continue
         replies = yield [
             replace(request, repeat=_REPEAT) if isinstance(request, Request) else request
             for request in wanted

@@ -71,6 +71,7 @@ def time_queries_alone(
     options: BakeoffOptions,
     coordinator: RunCoordinator,
     *,
+    num_gpus: Mapping[str, float],
     run_id: str,
     planned: Mapping[str, int],
     watch: Watch,
@@ -83,6 +84,7 @@ def time_queries_alone(
         lines: the pools.
         options: of the bake-off.
         coordinator: of the run, which keeps its limits and its budget.
+        num_gpus: by ranker, the GPUs that its actor takes.
         run_id: the run that pays.
         planned: the requests of the contest, by ranker.
         watch: gets messages and progress.
@@ -108,7 +110,7 @@ def time_queries_alone(
         job = Job(arm_options, (ranker.judge,), run_id, frozenset(), label=label)
         requests[label] = _count(ranker, arm_options, lines)
         _actor, waiting = ask_one_at_a_time(
-            *(job, lines, coordinator.client, ranker.judge, options.num_gpus.get(name, 0))
+            *(job, lines, coordinator.client, ranker.judge, num_gpus.get(name, 0))
         )
         tallies, reason, _ = run_branches((), (), coordinator, requests, watch, handed=waiting)
         if reason:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zelo_ray.commands.bakeoff.outcome import (
+    GridCell,
     MeanWithoutFamily,
     RankerCost,
     Slice,
@@ -12,6 +13,7 @@ from zelo_ray.commands.bakeoff.outcome import (
 )
 from zelo_ray.commands.bakeoff.report import breakdown, costs, families, leaderboard, people
 from zelo_ray.commands.bakeoff.report.gate import gate_section
+from zelo_ray.commands.bakeoff.report.grid import grid_section
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_bakeoff_warnings
 from zelo_ray.engine.bookkeeping import describe_possibly_billed
@@ -36,6 +38,7 @@ SECTIONS = (
     gate_section,
     leaderboard.leaderboard_section,
     leaderboard.differences_section,
+    grid_section,
     costs.costs_section,
     people.people_section,
     families.families_section,
@@ -126,6 +129,7 @@ BAKEOFF_REPORT = ReportKind(
         "comparisons": (Comparison,),
         "costs": (RankerCost,),
         "failures": (Unranked,),
+        "grid": (GridCell,),
         "holes": (UnjudgedDocument,),
         "kin": (MeanWithoutFamily,),
         "means": (Mean,),
