@@ -46,8 +46,8 @@ def write_stages(folder, orders=ORDERS):
     return places, str(truth)
 
 
-def unite(folder, pools):
-    options = BakeoffOptions(truth="none", out=str(folder / "out"), pools=tuple(pools))
+def unite(folder, pools, **texts):
+    options = BakeoffOptions(truth="none", out=str(folder / "out"), pools=tuple(pools), **texts)
     return unite_first_stages(options, SilentWatch())
 
 
@@ -59,6 +59,29 @@ def test_pools_of_first_stages_are_united_and_keep_their_orders(tmp_path):
     assert [d.id[-1] for d in pools[0].documents] == ["a", "b", "c", "d", "e"]
     for stage, order in ORDERS.items():
         assert tuple(d.id[-1] for d in view_of_stage(pools[3], stage).documents) == order
+
+
+def test_runs_are_first_stages_where_texts_are_named(tmp_path):
+    runs = []
+    corpus = [document(f"q{q}", name) for q in range(QUERIES) for name in WORTH]
+    rows = [{"_id": row["id"], "text": row["content"]} for row in corpus]
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    queries = [{"_id": f"q{q}", "text": f"what is asked in q{q}?"} for q in range(QUERIES)]
+    (tmp_path / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries))
+    for stage, order in ORDERS.items():
+        lines = [
+            f"q{q} Q0 q{q}-{name} {rank} {-rank} {stage}\n"
+            for q in range(QUERIES)
+            for rank, name in enumerate(order, 1)
+        ]
+        (tmp_path / f"{stage}.run").write_text("".join(lines))
+        runs.append(f"{stage}={tmp_path}/{stage}.run")
+    texts = {"corpus": f"{tmp_path}/corpus.jsonl", "queries": f"{tmp_path}/queries.jsonl"}
+    options, _ = unite(tmp_path, runs, **texts)
+    first = next(iter(read_lines(options.pools[0], LineLimits()))).pool
+    for stage, order in ORDERS.items():
+        assert tuple(d.id[-1] for d in view_of_stage(first, stage).documents) == order
+    assert options.corpus is None
 
 
 def test_pools_without_names_are_no_grid(tmp_path):

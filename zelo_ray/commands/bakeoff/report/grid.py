@@ -3,13 +3,21 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from zelo_ray.commands.bakeoff.report.leaderboard import significance_text
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults, comparisons_by_rival
 from zelo_ray.commands.bakeoff.significance import Significance, significance_of
 from zelo_ray.reports.parts import Cells, ReportTable, Section, Sentences, TextCell
 from zelo_ray.reports.wording import Quantity, format_estimate, format_number
 
 _MEAN = "mean"
+_PHRASES = {
+    Significance.ABOVE: "it is significantly better than the next, {}",
+    Significance.BELOW: "the next, {}, is significantly better on the queries that both ranked",
+    Significance.NOT_SIGNIFICANT: "it does not differ significantly from the next, {}",
+    Significance.LABELS_COULD_TURN_IT: "other answers of the judges could put the next, {}, ahead",
+    Significance.ONLY_BY_OWN_FAMILY: "only judges of a ranker's family put it above the next, {}",
+    Significance.TOO_FEW_QUERIES: "too few queries compare it with the next, {}",
+}
+"""How the best pair compares with the next."""
 _BY_PLACE = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
@@ -40,11 +48,9 @@ def _describe_best(results: BakeoffResults, cells: _BY_PLACE) -> Iterator[str]:
     names = f"{best} ({runs[best]['mean']:.3f})", f"{following} ({runs[following]['mean']:.3f})"
     if following not in rows:
         yield f"The best pair is {names[0]}; the next is {names[1]}."
-    elif significance_of(rows[following]) is Significance.ABOVE:
-        yield f"The best pair is {names[0]}; it is significantly better than the next, {names[1]}."
-    else:
-        why = significance_text(rows[following])
-        yield f"The best pair is {names[0]}; its lead over the next, {names[1]}, is: {why}."
+        return
+    phrase = _PHRASES[significance_of(rows[following])].format(names[1])
+    yield f"The best pair is {names[0]}; {phrase}."
 
 
 def _describe_effects(
