@@ -212,7 +212,7 @@ class LedgerWriter:
             limit=limit,
             parsed=answer.parsed,
             seconds=round(timed.seconds, 6),
-            load_seconds=round(timed.load_seconds, 3),
+            load_seconds=round(timed.load_seconds, 6),
             device=timed.device,
             in_flight=timed.in_flight,
         )

@@ -56,12 +56,14 @@ class Offline:
         judge, texts = request.judge.model, [document.content for document in request.documents]
         loading, begun = self._load(judge), time.perf_counter()
         try:  # not in a thread: the stemmer is not thread-safe
-            text = synthesize_answer(request, _features(judge, request.query, texts))
+            features = _features(judge, request.query, texts)
+            seconds = time.perf_counter() - begun
+            text = synthesize_answer(request, features)
         except ValueError:
             raise Refused(
                 "offline judges compare, grade or score documents, and cannot argue"
             ) from None
-        timing = CallTiming(time.perf_counter() - begun, loading, in_flight=1)
+        timing = CallTiming(seconds, loading, in_flight=1)
         return Answer("ok", text, Usage(), model=judge, timing=timing)
 
     async def aclose(self) -> None:
