@@ -17,6 +17,7 @@ import tarfile
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 from math import isclose
@@ -132,6 +133,10 @@ _OF_ONE_RUN = {
 }
 """The same in texts."""
 _LEDGER = ("replies", "batches", "exposure")
+_TIMED = "costs"
+"""The section of a report, and its tables, that hold seconds of one execution."""
+_TIMED_FILES = ("costs.parquet", "times.parquet")
+_TIMED_TITLE = "Time and money"
 _QUERIES, _DOCUMENTS = 12, 6
 
 
@@ -158,7 +163,7 @@ def run_all(folder: Path) -> Iterator[tuple[str, int, str]]:
                 limited = limits if {*_JUDGES} <= {*words} else no_limits  # of judges on a panel
                 run = partial(ray.run, limited)
                 status, printed = inputs.around(words, lambda words, run=run: run(*words))
-                yield name, status, _of_any_run(printed, work)
+                yield name, status, _of_any_run(_without_times(printed), work)
 
 
 def _write_dozen(work: Path) -> None:
@@ -186,7 +191,7 @@ def read_outputs(work: Path) -> Iterator[tuple[str, str]]:
         path = file.relative_to(work)
         if not file.is_file() or path.parts[0] == "data" or path.parts[-1].startswith("."):
             continue
-        if any(part in _LEDGER for part in path.parts):
+        if any(part in _LEDGER for part in path.parts) or path.name in _TIMED_FILES:
             continue
         if reader := _READERS.get(file.suffix):
             yield str(path), _of_any_run(reader(file), work)
@@ -199,7 +204,9 @@ def read_values(folder: Path) -> str:
     """Return the values of the report on a run, a row of a table a line."""
     record = next(folder / name for name in RECORDS if (folder / name).exists())
     kind = REPORTS[json.loads(record.read_text())["kind"]]
-    return _lines(report_lines(kind.read(str(folder), shown=folder.name)))
+    report = kind.read(str(folder), shown=folder.name)
+    lasting = [part for part in report.sections if not (part and part.name == _TIMED)]
+    return _lines(report_lines(replace(report, sections=lasting)))
 
 
 def _of_any_run(text: str, work: Path) -> str:
@@ -209,11 +216,16 @@ def _of_any_run(text: str, work: Path) -> str:
     return text
 
 
+def _without_times(printed: str) -> str:
+    return re.sub(rf"(?m)^{_TIMED_TITLE}\n(?:.+\n)+\n?", "", printed)
+
+
 def _read_table(file: Path) -> str:
     """Return the columns with their types, and then each row, as lines of JSON."""
     table = pq.read_table(file)
     types = {field.name: str(field.type) for field in table.schema}
-    rows = (_stable(row) for row in table.to_pylist())
+    lasting = (row for row in table.to_pylist() if row.get("estimate") != "cost")
+    rows = (_stable(row) for row in lasting)
     return _lines([types, *rows])
 
 
@@ -237,17 +249,19 @@ class _Page(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.texts, self._skip = list[str](), False
+        self.texts, self._skip, self._is_timed = list[str](), False, False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         data = ("type", "application/json") in attrs
         self._skip = tag == "style" or (tag == "script" and not data)
+        self._is_timed |= tag == "section" and ("id", _TIMED) in attrs
 
     def handle_endtag(self, tag: str) -> None:
         self._skip = False
+        self._is_timed &= tag != "section"
 
     def handle_data(self, data: str) -> None:
-        if not self._skip and data.strip():
+        if not (self._skip or self._is_timed) and data.strip():
             self.texts.append(re.sub(r"[\w+/=]{120,}", "PACKED", " ".join(data.split())))
 
 

@@ -451,6 +451,23 @@ def nested_object(value: object, *names: str) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class CallTiming:
+    """The time that one call took, without any waiting before it.
+
+    ``seconds`` is from the moment the request is sent, or its computation begins, to the answer.
+    ``load_seconds`` is the time in which a local model was loaded for this call, not part of
+    ``seconds``; 0 if none was. ``device`` computes it, if it is on this machine and known.
+    ``in_flight`` counts the calls to this judge that ran meanwhile, this one included; 0: the
+    connection does not know, and whoever calls it does.
+    """
+
+    seconds: float
+    load_seconds: float = 0.0
+    device: str = ""
+    in_flight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A provider's response to one call, which is billed, valid or not.
 
@@ -469,6 +486,9 @@ class Answer:
     if it can be parsed"""
     parsed: bool = field(default=False, compare=False)
     """whether it was parsed as its request's response model"""
+    timing: CallTiming | None = field(default=None, compare=False)
+    """how long the call took, where the connection knows it better than its caller, who also waits
+    for a thread or a model that is loaded"""
 
 
 class Reply(NamedTuple):
@@ -480,7 +500,9 @@ class Reply(NamedTuple):
     ``batch`` is the provider's id of the batch that it came in; empty for a single call.
     ``searches`` is what some rerankers charge for instead of tokens. ``limit`` is the most tokens
     that the answer could have; 0 if unknown. ``parsed``: the text was parsed as a verdict before it
-    was kept, so that its fields are known to have one value each.
+    was kept, so that its fields are known to have one value each. ``seconds``, ``load_seconds``,
+    ``device`` and ``in_flight`` are as in `CallTiming`, of the call that this row is of: 0 or empty
+    where it is not known, as in batches and in rows of earlier versions.
     """
 
     key: str
@@ -503,6 +525,10 @@ class Reply(NamedTuple):
     searches: int = 0
     limit: int = 0
     parsed: bool = False
+    seconds: float = 0.0
+    load_seconds: float = 0.0
+    device: str = ""
+    in_flight: int = 0
 
     @classmethod
     def without_call(
@@ -818,9 +844,10 @@ class Metric:
     value: float
 
 
-Estimate = Literal["panel", "graded", "people", "corrected"]
+Estimate = Literal["panel", "graded", "people", "corrected", "cost"]
 """The source of a figure: the panel; the panel's scores taken as grades; people who labelled some
-documents; or the panel as corrected by people's labels."""
+documents; the panel as corrected by people's labels; or, for what a ranking takes in time and
+money, the clock and the prices."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import threading
+import time
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -47,13 +48,15 @@ class Rerankers:
     headers or text, "drop", or text to answer with. ``spoil`` gets the rows of each response,
     sorted by score as servers sort them, and returns others. ``said`` is the message of each
     error. A text has a token for so many ``token_bytes``. What else a response has beside its rows,
-    its usage above all, ``told`` takes and returns.
+    its usage above all, ``told`` takes and returns. An answer takes ``delay`` seconds; how long it
+    took in fact stands in its entry of the journal.
     """
 
     def __init__(self):
         self.key, self.faults, self.journal = "a-key-for-tests-only", [], []
         self.spoil, self.said = lambda rows: rows, "something is wrong"
         self.token_bytes, self.told = 4, lambda fields: fields
+        self.delay = 0.0
 
     def point(self, monkeypatch):
         """Let the hosted rerankers be found here; return an environment with keys."""
@@ -100,10 +103,18 @@ class Rerankers:
             self._thread.join(10)
 
     async def _answer(self, request):
-        name = _PATHS[request.path]
+        begun = time.perf_counter()
         body = await request.json()
-        key = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        self.journal.append({"name": name, "key": key, "body": body})
+        entry = {"name": _PATHS[request.path], "body": body}
+        response = self._respond(request, entry)
+        await asyncio.sleep(self.delay)
+        entry["seconds"] = time.perf_counter() - begun
+        return response
+
+    def _respond(self, request, entry):
+        name, body = entry["name"], entry["body"]
+        key = entry["key"] = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.journal.append(entry)
         if name not in _KEYLESS and key != self.key:
             return _error(401, f"invalid api key {key}")
         fault = self.faults.pop(0) if self.faults else None

@@ -19,7 +19,7 @@ from zelo_ray.protocols import Step, find_protocol
 from zelo_ray.providers import Retry
 from zelo_ray.providers.pricing import price
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.records import Answer, Judge, Reply, Usage, read_response_and_wraps
+from zelo_ray.records import Answer, CallTiming, Judge, Reply, Usage, read_response_and_wraps
 from zelo_ray.wrapping import unwrap_answer
 
 _NO_TOKENS = "reports no tokens"
@@ -178,13 +178,14 @@ class LedgerWriter:
         final: bool,
         batch: str = "",
         limit: int = 0,
+        timing: CallTiming | None = None,
     ) -> float | None:
         """Write the reply durably; return its price in US dollars, None if it is unknown.
 
         Raises:
             LedgerError: it could not be kept.
         """
-        usage = answer.usage
+        usage, timed = answer.usage, timing or CallTiming(0.0)
         dollars: float | None = 0.0
         if usage != Usage() or answer.status not in _UNBILLED:
             dollars = self._price(judge, usage, batch=bool(batch))
@@ -210,6 +211,10 @@ class LedgerWriter:
             batch=batch,
             limit=limit,
             parsed=answer.parsed,
+            seconds=round(timed.seconds, 6),
+            load_seconds=round(timed.load_seconds, 6),
+            device=timed.device,
+            in_flight=timed.in_flight,
         )
         receipt = asyncio.get_running_loop().create_future()
         self._waiting.append((reply, receipt))

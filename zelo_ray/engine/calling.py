@@ -26,7 +26,7 @@ from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind
 from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason, strip_name
-from zelo_ray.records import Answer, Request, Usage, response_model_name
+from zelo_ray.records import Answer, CallTiming, Request, Usage, response_model_name
 
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: a 429 says nothing against the request
@@ -203,7 +203,7 @@ class JudgeCaller(RequestRunner[Channel]):
         try:
             if effort.reasks:
                 request = replace(request, reask=effort.reasks, key_override=request.key)
-            reply = await channel.connection.send(request)
+            reply = await self._send(request, channel, effort)
             effort.answered = True
             checked = check_answer(request.response_model, reply, request.user)
             answer, error, effort.wraps = checked.answer, checked.error, checked.wraps
@@ -242,6 +242,15 @@ class JudgeCaller(RequestRunner[Channel]):
         if error:
             self._disable(channel, StopReason.ERROR, error)
         return wait
+
+    async def _send(self, request: Request, channel: Channel, effort: RequestState) -> Answer:
+        """Send a request, and note how long its answer took, with how many others in flight."""
+        begun, others = self.clock.now(), channel.tally.in_flight
+        reply = await channel.connection.send(request)
+        timing = reply.timing or CallTiming(self.clock.now() - begun)
+        together = timing.in_flight or max(others, channel.tally.in_flight)
+        effort.timing = replace(timing, in_flight=together)
+        return reply
 
     def _end_or_ask_again(self, channel: Channel, answer: Answer, effort: RequestState) -> None:
         """Decide whether an answer is the last one to its request."""
@@ -341,6 +350,7 @@ class JudgeCaller(RequestRunner[Channel]):
             attempts=effort.calls,
             final=effort.ended,
             limit=request.output_limit or 0,
+            timing=effort.timing,
         )
         if effort.ended:
             reason = strip_name(answer.reason, channel.judge.name)

@@ -12,7 +12,7 @@ from zelo_ray.engine.tokens import Bound, Estimates, RequestSize
 from zelo_ray.engine.trial import FirstRequests
 from zelo_ray.providers import Connection, Provider
 from zelo_ray.reasons import Disabled
-from zelo_ray.records import Answer, Judge, Request
+from zelo_ray.records import Answer, CallTiming, Judge, Request
 
 NO_BOUND = Bound(0, 0, 0)
 
@@ -76,12 +76,14 @@ class RequestState:
     """whether the last call may have been billed although no response confirmed it"""
     uncounted: bool = False
     """whether its answer came without a count of tokens"""
+    timing: CallTiming | None = None
+    """how long the last call took, if it was answered"""
 
     def begin_call(self) -> None:
         """Count a call, of whose outcome nothing is known yet."""
         self.calls += 1
         self.possibly_billed = self.answered = self.uncounted = False
-        self.used = None
+        self.used = self.timing = None
 
 
 def with_limit(request: Request, effort: RequestState) -> Request:

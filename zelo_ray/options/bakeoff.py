@@ -25,10 +25,10 @@ class BakeoffOptions(AskingOptions):
         description="relevance judgments: the --out of annotate, annotated.jsonl, scores.parquet, "
         "TREC qrels, or a BEIR directory",
     )
-    pools: Annotated[tuple[Place, ...], FILES] = Field(
+    pools: Annotated[tuple[NamedPlace, ...], FILES] = Field(
         (),
         description="the documents to rank, as the input of annotate; without it, those of the "
-        "truth",
+        "truth; NAME=FILE for several first stages, of which each meets each reranker",
     )
     runs: Annotated[tuple[NamedPlace, ...], FILES] = Field(
         (),
@@ -54,6 +54,12 @@ class BakeoffOptions(AskingOptions):
         ge=16,
         description="tokens of a document that a reranker sees; without it, all, but 2,000 for "
         "listwise and pointwise",
+    )
+    latency_queries: Annotated[int, _RANKING] = Field(
+        0,
+        ge=0,
+        description="ask rerankers so many queries again at the end, one at a time, since times "
+        "under load are not those of one query; paid for, once",
     )
     num_gpus: Annotated[dict[str, float], RUNNING] = Field(
         default_factory=dict, description="by reranker: GPUs for each of its actors"

@@ -26,6 +26,8 @@ from zelo_ray.options import (
     load_options,
 )
 from zelo_ray.plugins import is_plugin_name, load_plugin
+from zelo_ray.protocols.again import AGAIN, ask_again
+from zelo_ray.protocols.first_stages import find_staged
 from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
 from zelo_ray.protocols.protocol import (
     KEPT,
@@ -40,6 +42,7 @@ from zelo_ray.protocols.protocol import (
 )
 
 __all__ = [
+    "AGAIN",
     "KEPT",
     "PROTOCOLS",
     "RANKERS",
@@ -109,6 +112,10 @@ def find_protocol(name: str) -> Ranker:
     Raises:
         UnknownProtocol: there is none of that name.
     """
+    if name.startswith(AGAIN):
+        return ask_again(find_protocol(name.removeprefix(AGAIN)))
+    if staged := find_staged(name, find_protocol):
+        return staged
     if name in RANKERS:
         ranker: Ranker = import_module(RANKERS[name]).RANKER
         return ranker

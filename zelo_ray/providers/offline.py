@@ -10,6 +10,7 @@ query's words in it. They cannot argue. The response model turns the features in
 
 import math
 import re
+import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,7 +20,14 @@ from typing import Any
 
 from zelo_ray.errors import PanelError
 from zelo_ray.providers import Connection, Provider, Refused, Settings
-from zelo_ray.records import Answer, Request, SyntheticFeatures, Usage, synthesize_answer
+from zelo_ray.records import (
+    Answer,
+    CallTiming,
+    Request,
+    SyntheticFeatures,
+    Usage,
+    synthesize_answer,
+)
 
 _NEEDED = ("sklearn", "snowballstemmer", "wordfreq")
 """Packages that are imported where they are used, since the first takes seconds."""
@@ -40,19 +48,35 @@ def _connect(settings: Settings) -> Connection:
 class Offline:
     """A connection to the scorers, which answer from the request's own material."""
 
+    def __init__(self) -> None:
+        self._ready = set[str]()
+
     async def send(self, request: Request) -> Answer:
         """Compare two documents, grade one, or score some."""
         judge, texts = request.judge.model, [document.content for document in request.documents]
+        loading, begun = self._load(judge), time.perf_counter()
         try:  # not in a thread: the stemmer is not thread-safe
-            text = synthesize_answer(request, _features(judge, request.query, texts))
+            features = _features(judge, request.query, texts)
+            seconds = time.perf_counter() - begun
+            text = synthesize_answer(request, features)
         except ValueError:
             raise Refused(
                 "offline judges compare, grade or score documents, and cannot argue"
             ) from None
-        return Answer("ok", text, Usage(), model=judge)
+        timing = CallTiming(seconds, loading, in_flight=1)
+        return Answer("ok", text, Usage(), model=judge, timing=timing)
 
     async def aclose(self) -> None:
         """Do nothing, as no resource is held."""
+
+    def _load(self, judge: str) -> float:
+        """Import what a scorer needs and read its tables, once; return the seconds it took."""
+        if judge in self._ready:
+            return 0.0
+        begun = time.perf_counter()
+        _JUDGES[judge][0]("some words", ["a document of some words", "another document"])
+        self._ready.add(judge)
+        return time.perf_counter() - begun
 
 
 def _features(judge: str, query: str, texts: Sequence[str]) -> SyntheticFeatures:

@@ -35,7 +35,8 @@ _ORIGINAL = "original"
 _LEXICAL = ("bm25", "chargram", "likelihood")
 _COMPUTING = ("offline", "simulated", "recorded")
 """Judges that read no prompt."""
-_ENCODERS = ("cross-encoder", "bi-encoder")
+ENCODERS = ("cross-encoder", "bi-encoder")
+"""Providers of models that run here, and score each document without the others."""
 _HOSTED = ("zeroentropy", "cohere", "voyage", "jina")
 _BY_MODEL = tuple(name for name in RANKERS if name != "rerank")
 _WHOLE = 2**40  # tokens; more than any document has
@@ -44,7 +45,7 @@ _LABEL = re.compile(r"[^:/=@]+")
 _KNOWN = ", ".join(
     [
         *(_ORIGINAL, *_LEXICAL),
-        *(f"{name}:PATH" for name in _ENCODERS),
+        *(f"{name}:PATH" for name in ENCODERS),
         *(f"{name}:MODEL" for name in _HOSTED),
         "rerank:MODEL@URL",
         *(f"{name}:JUDGE" for name in _BY_MODEL),
@@ -63,6 +64,10 @@ class BakeoffRanker:
     name: str
     protocol: str
     judge: Judge | None
+    stage: str = ""
+    """the first stage whose documents it orders; empty if there is one set of pools"""
+    is_united: bool = False
+    """whether its judge scores the documents of all first stages together"""
 
 
 def build_rankers(
@@ -193,7 +198,7 @@ def _prepare_judge(
     connect(judge, Settings(key, judge.base_url))
     if judge.provider == "offline":  # what it computes may change with the package
         return replace(judge, options={**judge.options, "version": version("zelo-ray")})
-    if judge.provider in _ENCODERS and judge.options["version"] is None:
+    if judge.provider in ENCODERS and judge.options["version"] is None:
         fingerprint = {"version": local.fingerprint_of(judge)}
         return replace(judge, options={**judge.options, **fingerprint})
     return judge

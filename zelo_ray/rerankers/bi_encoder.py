@@ -7,7 +7,7 @@ from zelo_ray.records import Judge
 from zelo_ray.rerankers import local
 
 
-def _load(judge: Judge) -> local.Scorer:
+def _load(judge: Judge) -> local.LoadedModel:
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds, paid where used
 
     options = judge.options
@@ -27,7 +27,7 @@ def _load(judge: Judge) -> local.Scorer:
         wanted, held = model.encode_query([query], **how), model.encode_document(documents, **how)
         return model.similarity(wanted, held)[0]
 
-    return score
+    return local.LoadedModel(score, str(model.device))
 
 
 PROVIDER = local.encoder_provider(_load)

@@ -10,7 +10,7 @@ from zelo_ray.records import Judge
 from zelo_ray.rerankers import local
 
 
-def _load(judge: Judge) -> local.Scorer:
+def _load(judge: Judge) -> local.LoadedModel:
     from sentence_transformers import CrossEncoder  # noqa: PLC0415 - seconds, paid where it is used
     from torch.nn import Identity  # noqa: PLC0415 - paid where it is used
 
@@ -29,7 +29,7 @@ def _load(judge: Judge) -> local.Scorer:
         pairs = [(query, document) for document in documents]
         return model.predict(pairs, batch_size=options["block_size"], show_progress_bar=False)
 
-    return score
+    return local.LoadedModel(score, str(model.device))
 
 
 PROVIDER = local.encoder_provider(_load)

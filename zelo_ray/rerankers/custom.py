@@ -10,8 +10,10 @@ that it raises is a failure of that query.
 import asyncio
 import inspect
 import pickle
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FunctionType
@@ -22,7 +24,7 @@ import fsspec
 from zelo_ray.errors import PanelError
 from zelo_ray.plugins import import_plugin
 from zelo_ray.providers import Fatal, Provider, Settings
-from zelo_ray.records import Answer, Judge, Request
+from zelo_ray.records import Answer, CallTiming, Judge, Request
 from zelo_ray.rerankers.answers import answer_of, failed_answer
 
 PACKED = ".pkl"
@@ -66,15 +68,19 @@ class Custom:
 
     async def send(self, request: Request) -> Answer:
         """Score the documents of a request."""
-        judge = request.judge
+        judge, loading = request.judge, 0.0
         try:
             if judge.name not in self._made:  # on the loop, where it may open a client
+                begun = time.perf_counter()
                 self._made[judge.name] = make_scorer(judge, load_reranker(judge))
+                loading = time.perf_counter() - begun
         except PanelError as error:
             raise Fatal(str(error)) from None
         texts = [document.content for document in request.documents]
         try:
-            return await self._call(self._made[judge.name], request.query, texts, judge.model)
+            scorer = self._made[judge.name]
+            answer, timing = await self._call(scorer, request.query, texts, judge.model)
+            return replace(answer, timing=replace(timing, load_seconds=loading))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -89,15 +95,25 @@ class Custom:
 
     async def _call(
         self, score: Callable[..., Any], query: str, texts: list[str], model: str
-    ) -> Answer:
+    ) -> tuple[Answer, CallTiming]:
+        """Score documents; return the answer, and its time without waiting for the thread."""
         plain = not inspect.iscoroutinefunction(score)
-        scores = await self._in_thread(score, query, texts) if plain else score(query, texts)
-        if inspect.isawaitable(scores):
+        seconds = 0.0
+        if plain:
+            scores, seconds = await self._in_thread(_timed, score, query, texts)
+        else:
+            scores = score(query, texts)
+        is_awaited = inspect.isawaitable(scores)
+        if is_awaited:
+            begun = time.perf_counter()
             async with asyncio.timeout(self._seconds):
                 scores = await scores
+            seconds += time.perf_counter() - begun
         # A lazy result is computed while it is read.
-        answer: Answer = await self._in_thread(partial(answer_of, model=model), scores, len(texts))
-        return answer
+        answer, reading = await self._in_thread(
+            _timed, partial(answer_of, model=model), scores, len(texts)
+        )
+        return answer, CallTiming(seconds + reading, in_flight=0 if is_awaited else 1)
 
     async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Call in the single thread, one call at a time; a timeout replaces the thread."""
@@ -162,6 +178,13 @@ def _bind(judge: Judge, call: Callable[..., Any], *arguments: Any, **named: Any)
         raise PanelError(f"{judge.model} does not accept {what}: {error}") from None
     except ValueError:  # some callables not written in Python have no signature
         pass
+
+
+def _timed(call: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    """Call it; return its result, and the seconds it took."""
+    begun = time.perf_counter()
+    result = call(*arguments)
+    return result, time.perf_counter() - begun
 
 
 def _contained(call: Callable[..., Any], *arguments: Any) -> Any:

@@ -5,6 +5,7 @@ A `Shape` holds the differences between servers. No SDK is used, so there are no
 
 import json
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +15,15 @@ from zelo_ray.providers import Provider, Settings
 from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.no_response import CONNECT_SECONDS
 from zelo_ray.providers.outcome import Caller, Reading, attempt_call, resolve_settings
-from zelo_ray.records import Answer, Judge, Request, Usage, nested_object, parse_count
+from zelo_ray.records import (
+    Answer,
+    CallTiming,
+    Judge,
+    Request,
+    Usage,
+    nested_object,
+    parse_count,
+)
 from zelo_ray.rerankers.answers import answer_of, order_scores
 
 if TYPE_CHECKING:
@@ -86,19 +95,20 @@ class Hosted:
             proxies=(),
         )
         reading = Reading(partial(_read, shape, len(documents)), shape.read_usage)
-        return await attempt_call(self._post(request.judge, query, documents), caller, reading)
+        session, begun = self._open_session(), time.perf_counter()  # the first imports aiohttp
+        posting = self._post(session, request.judge, query, documents)
+        answer = await attempt_call(posting, caller, reading)
+        return replace(answer, timing=CallTiming(time.perf_counter() - begun))
 
     async def aclose(self) -> None:
         """Close the sockets."""
         if self._session is not None:
             await self._session.close()
 
-    async def _post(
-        self, judge: Judge, query: str, documents: list[str]
-    ) -> tuple[str, Mapping[str, str]]:
+    def _open_session(self) -> "aiohttp.ClientSession":
+        """Return the session, which the first call opens."""
         import aiohttp  # noqa: PLC0415 - paid where it is used
 
-        body = self._shape.build_body(judge, query, documents)
         if self._session is None:
             key = self._settings.key
             self._session = aiohttp.ClientSession(
@@ -107,7 +117,13 @@ class Hosted:
                 timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
                 connector=aiohttp.TCPConnector(limit=0),
             )
-        async with self._session.post(
+        return self._session
+
+    async def _post(
+        self, session: "aiohttp.ClientSession", judge: Judge, query: str, documents: list[str]
+    ) -> tuple[str, Mapping[str, str]]:
+        body = self._shape.build_body(judge, query, documents)
+        async with session.post(
             f"{(self._settings.base_url or '').rstrip('/')}{self._shape.path}",
             data=json.dumps(body, ensure_ascii=False).encode(),
             headers={"Content-Type": "application/json"},

@@ -1,21 +1,32 @@
 """Run local models through sentence-transformers, in one thread and one request at a time."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from zelo_ray.errors import PanelError
 from zelo_ray.providers import Connection, Fatal, Provider, Settings
-from zelo_ray.records import Answer, Judge, Request
+from zelo_ray.records import Answer, CallTiming, Judge, Request
 from zelo_ray.rerankers.answers import answer_of, failed_answer
 
 Scorer = Callable[[str, list[str]], Any]
 """From a query and documents to their scores, as a list, an array or a tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in memory: its scorer, and the device that it computes on."""
+
+    score: Scorer
+    device: str
 
 
 def use_all_cores(device: Any) -> None:
@@ -53,9 +64,9 @@ class Local:
         load: loads a judge's model. It is called in the thread, once for each judge.
     """
 
-    def __init__(self, load: Callable[[Judge], Scorer]) -> None:
+    def __init__(self, load: Callable[[Judge], LoadedModel]) -> None:
         self._load, self._thread = load, ThreadPoolExecutor(1, "encoder")
-        self._loaded: dict[str, Scorer] = {}
+        self._loaded: dict[str, LoadedModel] = {}
 
     async def send(self, request: Request) -> Answer:
         """Score the documents of a request."""
@@ -67,23 +78,35 @@ class Local:
         self._thread.shutdown(wait=False)
 
     def _score(self, request: Request) -> Answer:
-        judge = request.judge
+        judge, begun = request.judge, time.perf_counter()
+        is_new = judge.name not in self._loaded
         try:
-            if judge.name not in self._loaded:
-                self._loaded[judge.name] = self._load(judge)
+            if is_new:
+                self._loaded[judge.name] = _warm(self._load(judge))
         except Exception as error:  # noqa: BLE001 - whatever it is, no query can be answered
             raise Fatal(
                 f"cannot be loaded: {failed_answer(error).reason}", name=judge.name
             ) from None
         texts = [document.content for document in request.documents]
+        ready, model = time.perf_counter(), self._loaded[judge.name]
         try:
-            scores = self._loaded[judge.name](request.query, texts)
-            return answer_of(scores, len(texts), model=judge.model)
+            scores = model.score(request.query, texts)
+            answer = answer_of(scores, len(texts), model=judge.model)
+            seconds = time.perf_counter() - ready
+            loading = ready - begun if is_new else 0.0
+            return replace(answer, timing=CallTiming(seconds, loading, model.device, in_flight=1))
         except Exception as error:  # noqa: BLE001 - a failure of this query, whatever it is
             return failed_answer(error, (request.query, *texts))
 
 
-def encoder_provider(load: Callable[[Judge], Scorer]) -> Provider:
+def _warm(model: LoadedModel) -> LoadedModel:
+    """Score a few words, so that what a device prepares at its first use counts as loading."""
+    with contextlib.suppress(Exception):  # a query will say what is wrong
+        answer_of(model.score("a query", ["a document"]), 1)
+    return model
+
+
+def encoder_provider(load: Callable[[Judge], LoadedModel]) -> Provider:
     """Build a provider of encoders, whose models are loaded in a thread at the first request."""
 
     def connect(_: Settings) -> Connection:

@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from zelo_ray.formats.pools import Line
+from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Replies, advance, find_protocol
+from zelo_ray.protocols.first_stages import count_united, view_of_stage
 from zelo_ray.reasons import Disabled, strip_name
 from zelo_ray.records import Failure, Pool, Ranked
 from zelo_ray.rerankers import BakeoffRanker
+from zelo_ray.rerankers.query_costs import QueryCost, RepliesByRound, sum_replies
 
 SCHEMA = pa.schema(
     [
@@ -23,11 +27,12 @@ SCHEMA = pa.schema(
         ("reason", pa.string()),
         ("attempts", pa.int64()),
         ("missing", pa.int64()),
+        ("cost", pa.struct(list(schema_of(QueryCost)))),
     ]
 )
 """One row for each ranker and pool: its scores in the pool's order, or why there are none.
 
-``missing`` counts requests without a reply.
+``missing`` counts requests without a reply; ``cost`` is null where nothing was asked or answered.
 """
 
 
@@ -58,6 +63,11 @@ def rank_lines(
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
+def costs_in(rows: pa.Table) -> list[QueryCost]:
+    """Return the costs in rows of `SCHEMA`."""
+    return [QueryCost(**cost) for cost in rows["cost"].to_pylist() if cost]
+
+
 def _rank(
     pool: Pool,
     ranker: BakeoffRanker,
@@ -65,24 +75,41 @@ def _rank(
     ledger: Replies,
     disabled: Disabled | None,
 ) -> Mapping[str, Any]:
-    documents = pool.documents[: options.document_limit]
     if ranker.judge is None:
+        seen = view_of_stage(pool, ranker.stage) if ranker.stage else pool
+        documents = seen.documents[: options.document_limit]
         scores = [float(-position) for position in range(len(documents))]
         return _row([document.id for document in documents], scores)
     rounds = find_protocol(ranker.protocol).rounds(pool, (ranker.judge,), options)
-    step = advance(rounds, ledger, {ranker.judge.name: disabled} if disabled else {})
+    read = RepliesByRound(ledger)
+    step = advance(rounds, read, {ranker.judge.name: disabled} if disabled else {})
     failure: Failure
     for failure in step.failures:
         why = strip_name(failure.reason, ranker.judge.name)
         return _row(status=failure.status, reason=why, attempts=failure.attempts)
     ranked: Sequence[Ranked] = step.judgments
-    return _row([r.doc_id for r in ranked], [r.score for r in ranked], missing=len(step.missing))
+    cost = None
+    if ranked and read.rounds:
+        sums = sum_replies(
+            *(read.rounds, ranker.judge, options.prices),
+            ranker=ranker.name,
+            query_id=pool.query_id,
+            documents=len(ranked),
+        )
+        if ranker.is_united:
+            sums = sums.share(len(ranked) / count_united(pool, options.document_limit))
+        cost = asdict(sums)
+    return _row(
+        *([r.doc_id for r in ranked], [r.score for r in ranked]),
+        missing=len(step.missing),
+        cost=cost,
+    )
 
 
 def _row(
     doc_ids: Sequence[str] = (), scores: Sequence[float] = (), **more: Any
 ) -> Mapping[str, Any]:
-    plain = {"status": "ok", "reason": "", "attempts": 0, "missing": 0}
+    plain = {"status": "ok", "reason": "", "attempts": 0, "missing": 0, "cost": None}
     return {"doc_ids": doc_ids, "scores": scores, **plain, **more}
 
 

@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
+    GridCell,
     MeanWithoutFamily,
     MeasuredRanker,
+    RankerCost,
     SelfPreference,
     Slice,
     UnjudgedDocument,
@@ -22,6 +24,7 @@ from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
+from zelo_ray.rerankers.query_costs import QueryCost
 
 _ODD = re.compile(r"[^\w.+-]+")
 
@@ -46,6 +49,7 @@ def build_record(
             "failed": len(entry.failures),
             "dollars": entry.dollars,
             "unpriced": entry.unpriced,
+            "latency_dollars": entry.latency_dollars,
             "note": entry.note,
         }
         for entry in outcome.rankers
@@ -62,6 +66,10 @@ def build_record(
         "uncounted": dict(outcome.uncounted),
         "seconds": dict(seconds),
         "kin": _describe_families(outcome.self_preference) if outcome.self_preference else None,
+        "grid": {
+            "first_stages": sorted({cell.first_stage for cell in outcome.grid} - {""}),
+            "rerankers": sorted({cell.reranker for cell in outcome.grid} - {""}),
+        },
         "gate": [asdict(candidate) for candidate in outcome.gate],
         "warnings": [asdict(caution) for caution in outcome.cautions],
     }
@@ -73,8 +81,18 @@ def build_record(
 
 def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
     """Write the tables of a bake-off under a directory or URL."""
-    records: dict[str, tuple[type, list[Any]]] = {
-        "means": (Mean, [*outcome.means, *(outcome.people.means if outcome.people else ())]),
+    records: dict[str, tuple[type, Sequence[Any]]] = {
+        "means": (
+            Mean,
+            [
+                *outcome.means,
+                *(outcome.people.means if outcome.people else ()),
+                *(outcome.costs.means if outcome.costs else ()),
+            ],
+        ),
+        "costs": (RankerCost, outcome.costs.rows if outcome.costs else ()),
+        "grid": (GridCell, outcome.grid),
+        "times": (QueryCost, [cost for entry in outcome.rankers for cost in entry.costs]),
         "comparisons": (
             Comparison,
             [*outcome.comparisons, *(outcome.people.comparisons if outcome.people else ())],

@@ -15,10 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff import measure
+from zelo_ray.commands.bakeoff import latency, measure
 from zelo_ray.commands.bakeoff.calibration import measure_calibration
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
+from zelo_ray.commands.bakeoff.costs import sum_costs
 from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write_outcome
+from zelo_ray.commands.bakeoff.first_stages import Grid, build_grid, unite_first_stages
+from zelo_ray.commands.bakeoff.grid import sum_up_grid
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap, find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Caution, MeasuredRanker, Unranked
 from zelo_ray.commands.bakeoff.own_queries import TextSources, remove_own_queries
@@ -69,23 +72,37 @@ from zelo_ray.ray.placement import gpus_for, warn_of_missing_gpus
 from zelo_ray.ray.ranking import rank_pools
 from zelo_ray.ray.session import ray_session
 from zelo_ray.reasons import Disabled
-from zelo_ray.records import Pool, Ranked
+from zelo_ray.records import Judge, Pool, Ranked
 from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
-from zelo_ray.rerankers.ranking import query_fields
+from zelo_ray.rerankers.query_costs import QueryCost
+from zelo_ray.rerankers.ranking import costs_in, query_fields
 
 
 @dataclass(frozen=True, slots=True)
 class _AskedRankers:
     """The rankers that are asked, each with its options, and the pools that they order."""
 
-    rankers: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]
+    grid: Grid
     shards: Sequence[str]
     places: frozenset[tuple[str, int]]
     run_id: str
+    timed_places: frozenset[tuple[str, int]] = frozenset()
+    """the lines of the queries to ask again, one at a time"""
+
+    @property
+    def rankers(self) -> Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]:
+        """Return the rankers that are measured, by name."""
+        return self.grid.rankers
+
+    @property
+    def judges(self) -> dict[str, Judge]:
+        """Return the judges that are asked, by the name of the reranker."""
+        asked = self.grid.asked
+        return {name: ranker.judge for name, (ranker, _) in asked.items() if ranker.judge}
 
     def job(self, name: str) -> Job:
-        """Return the job of one ranker."""
-        ranker, options = self.rankers[name]
+        """Return the job of one reranker that is asked."""
+        ranker, options = self.grid.asked[name]
         panel = (ranker.judge,) if ranker.judge else ()
         return Job(options, panel, self.run_id, frozenset(), self.places, label=name)
 
@@ -107,12 +124,20 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer, run_id, raw_options = Timer(), new_run_id(), options
+    options, stages = unite_first_stages(options, watch)
     options = resolve_inputs(
         _use_truth_as_pools(options), absolute_place(options.out), watch.say, "pools"
     )
     options, columns = with_absolute_places(options), split_columns(options.columns)
     parse_measures(options.measures)
-    rankers = {ranker.name: ranker for ranker in build_rankers(options, os.environ, run_id=run_id)}
+    grid = build_grid(
+        {
+            ranker.name: (ranker, _options_to_ask(ranker, options))
+            for ranker in build_rankers(options, os.environ, run_id=run_id)
+        },
+        stages,
+    )
+    rankers = {name: ranker for name, (ranker, _) in grid.rankers.items()}
     if not rankers and not options.runs:
         raise OptionError("no rankers: name --rerankers, such as original bm25, or --runs FILE")
     with claim_output(options, watch, "bakeoff"):
@@ -132,18 +157,16 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         kinship = _find_families(judged.judges if judged else (), rankers, runs, options)
         wants_pools = rankers or options.pools or options.slices or options.write_annotated
         shards = _shards(options) if wants_pools else []
-        arm_options = {
-            name: (ranker, _options_to_ask(ranker, options)) for name, ranker in rankers.items()
-        }
         fields: dict[str, dict[str, str]] = {}
         census = (
-            _count_pools(table, shards, arm_options, options, fields) if shards else InputCount()
+            _count_pools(table, shards, grid.asked, options, fields) if shards else InputCount()
         )
         timer.lap("read")
         if shards:
             table = _truth_with_pools(table, census, watch)
         places = frozenset((file, number) for file, number, _ in census.places)
-        asked = _AskedRankers(arm_options, shards, places, run_id)
+        timed = latency.choose_places(census.places, options)
+        asked = _AskedRankers(grid, shards, places, run_id, timed)
         ranked = _rank_asked(asked, options, census.planned, watch, timer)
         ranked.rankers.extend(runs)
         measured = options.model_copy(update={"baseline": baseline_name})
@@ -155,6 +178,10 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         guard_against_self_preference(outcome, kinship, judged, measured)
         outcome.tables |= measure_calibration(outcome, measured)
         outcome.tables |= measure_pair_agreement(outcome, labels, measured)
+        outcome.costs, outcome.grid = (
+            sum_costs(outcome.rankers, options),
+            sum_up_grid(outcome, grid, options),
+        )
         outcome.truth_digest, outcome.damaged = digest, ranked.damaged
         outcome.possibly_billed = sum_possibly_billed(options.ledger_dir)
         outcome.uncounted = sum_uncounted(options.ledger_dir)
@@ -436,11 +463,11 @@ def _rank_all(
     with ray_session(options):
         timer.lap("start Ray")
         _look_for_gpus(field, options, watch)
-        judges = {name: ranker.judge for name, (ranker, _) in field.rankers.items() if ranker.judge}
+        judges = field.judges
         paid = check_spending(options, judges, watch)
         panels = [
             (arm_options, (ranker.judge,))
-            for ranker, arm_options in field.rankers.values()
+            for ranker, arm_options in field.grid.asked.values()
             if ranker.judge
         ]
         refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
@@ -460,14 +487,36 @@ def _rank_all(
         if reason:
             replies = sum(tally.answered for tally in tallies.values())
             raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
+        disabled = {
+            name: disabled[reranker]
+            for name in field.rankers
+            if (reranker := field.grid.reranker_of(name)) in disabled
+        }
         ranked = _collect_rankings(field, disabled)
         timer.lap("gather")
+        alone = latency.time_queries_alone(
+            field.rankers,
+            latency.lines_at(field.timed_places, field.shards),
+            options,
+            coordinator,
+            num_gpus={
+                name: options.num_gpus.get(field.grid.reranker_of(name), 0)
+                for name in field.rankers
+            },
+            run_id=field.run_id,
+            planned=planned,
+            watch=watch,
+            disabled=disabled,
+        )
+        timer.lap("ask again")
     for entry in ranked.rankers:
-        tally = tallies.get(entry.name, Tally())
-        entry.dollars, entry.unpriced = tally.dollars, tally.unpriced
+        reranker = field.grid.reranker_of(entry.name)
+        tally, shares = tallies.get(reranker, Tally()), field.grid.count_rankers(reranker)
+        entry.dollars, entry.unpriced = tally.dollars / shares, tally.unpriced
         if entry.name in disabled:
             entry.note = disabled[entry.name].message
-    ranked.tallies, ranked.damaged = tallies, paid.damaged
+    alone.add_to(ranked.rankers)
+    ranked.tallies, ranked.damaged = tallies | alone.labelled_tallies, paid.damaged
     return ranked
 
 
@@ -477,7 +526,7 @@ def _look_for_gpus(field: _AskedRankers, options: BakeoffOptions, watch: Watch) 
     Raises:
         OptionError: this machine has too few; a cluster may still grow.
     """
-    judges = {name: ranker.judge for name, (ranker, _) in field.rankers.items() if ranker.judge}
+    judges = field.judges
     needs = {name: gpus_for(judge) for name, judge in judges.items()} | dict(options.num_gpus)
     wanted = options.actors * sum(needs.values())
     if says := warn_of_missing_gpus("num_gpus: the rankers", wanted):
@@ -490,10 +539,11 @@ def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) ->
     Raises:
         Stopped: replies are missing that no reranker will give.
     """
-    job = field.job(next(iter(field.rankers)))
+    job = field.job(next(iter(field.grid.asked)))
     ranked = _AskedResults([])
     parts: dict[str, list[pa.Table]] = {name: [] for name in field.rankers}
     failures: dict[str, list[Unranked]] = {name: [] for name in field.rankers}
+    costs: dict[str, list[QueryCost]] = {name: [] for name in field.rankers}
     for block in rank_pools(job, field.shards, field.rankers, disabled):
         if missing := pc.sum(block["missing"]).as_py():
             raise Stopped(f"{missing:,} replies could not be obtained from any reranker")
@@ -501,8 +551,12 @@ def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) ->
             rows = block.filter(pc.equal(block["run"], name))
             parts[name].append(_lines_of(rows))
             failures[name].extend(_failures_of(rows))
-    for name in field.rankers:
-        ranked.rankers.append(MeasuredRanker(name, pa.concat_tables(parts[name]), failures[name]))
+            costs[name].extend(costs_in(rows))
+    for name, (ranker, _) in field.rankers.items():
+        entry = MeasuredRanker(name, pa.concat_tables(parts[name]), failures[name])
+        entry.costs = costs[name]
+        entry.block_size = ranker.judge.options.get("block_size", 0) if ranker.judge else 0
+        ranked.rankers.append(entry)
     return ranked
 
 

@@ -6,7 +6,9 @@ once. Written for vLLM 0.12 and later, where guided decoding is called structure
 """
 
 import inspect
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
@@ -14,7 +16,7 @@ from zelo_ray.errors import PanelError, format_error
 from zelo_ray.providers import Connection, Fatal, Provider, Refused, Retry, Settings
 from zelo_ray.providers.outcome import redact
 from zelo_ray.providers.vllm.engines import EngineOwner, gpus_of
-from zelo_ray.records import Answer, Judge, Request, Usage, response_schema
+from zelo_ray.records import Answer, CallTiming, Judge, Request, Usage, response_schema
 
 _PROBE = ("compare\ntwo documents", "which one\nanswers the question")
 """Texts with line breaks, which a template that prints a list of parts literally does not keep."""
@@ -39,6 +41,7 @@ class VLLM:
             self._homes[judge.name] = EngineOwner(judge, self._timeout)
         home = self._homes[judge.name]
         engine = await home.engine()
+        begun = time.perf_counter()
         try:
             prompt = {"prompt_token_ids": await self._tokens(engine, request)}
             answer = await home.answer(engine, prompt, _sampling(request))
@@ -47,7 +50,8 @@ class VLLM:
                 await home.shut_down(engine)
                 raise Retry("the engine died") from None
             _raise_provider_error(error, request)
-        return _read(answer, judge.model)
+        timing = CallTiming(time.perf_counter() - begun)
+        return replace(_read(answer, judge.model), timing=timing)
 
     async def aclose(self) -> None:
         """Stop all engines."""

@@ -4,10 +4,25 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zelo_ray.commands.bakeoff.calibration import ScoreBin, ScoreCalibration
-from zelo_ray.commands.bakeoff.outcome import MeanWithoutFamily, Slice, UnjudgedDocument, Unranked
+from zelo_ray.commands.bakeoff.outcome import (
+    GridCell,
+    MeanWithoutFamily,
+    RankerCost,
+    Slice,
+    UnjudgedDocument,
+    Unranked,
+)
 from zelo_ray.commands.bakeoff.pair_agreement import PairAgreement
-from zelo_ray.commands.bakeoff.report import breakdown, calibration, families, leaderboard, people
+from zelo_ray.commands.bakeoff.report import (
+    breakdown,
+    calibration,
+    costs,
+    families,
+    leaderboard,
+    people,
+)
 from zelo_ray.commands.bakeoff.report.gate import gate_section
+from zelo_ray.commands.bakeoff.report.grid import grid_section
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_bakeoff_warnings
 from zelo_ray.engine.bookkeeping import describe_possibly_billed
@@ -19,6 +34,7 @@ from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Report, Section
 from zelo_ray.reports.source import Source, without_credentials
 from zelo_ray.reports.wording import format_cost, format_estimate, short
+from zelo_ray.rerankers.query_costs import QueryCost
 
 
 def _instructions_section(results: BakeoffResults) -> Section | None:
@@ -31,6 +47,8 @@ SECTIONS = (
     gate_section,
     leaderboard.leaderboard_section,
     leaderboard.differences_section,
+    grid_section,
+    costs.costs_section,
     people.people_section,
     families.families_section,
     calibration.pairs_section,
@@ -124,7 +142,9 @@ BAKEOFF_REPORT = ReportKind(
     {
         "calibration": (ScoreCalibration,),
         "comparisons": (Comparison,),
+        "costs": (RankerCost,),
         "failures": (Unranked,),
+        "grid": (GridCell,),
         "holes": (UnjudgedDocument,),
         "kin": (MeanWithoutFamily,),
         "means": (Mean,),
@@ -133,6 +153,7 @@ BAKEOFF_REPORT = ReportKind(
         "reliability": (ScoreBin,),
         "runs": (Ranked,),
         "slices": (Slice,),
+        "times": (QueryCost,),
     },
     build_report,
     lambda source, record: _tiles(BakeoffResults(source, record))[0],

@@ -47,6 +47,17 @@ class BakeoffResults:
         return by_measure
 
     @cached_property
+    def costs(self) -> list[dict[str, Any]]:
+        """Return the rows of what rankers take in time and money; none of earlier versions."""
+        return self.source.rows("costs")
+
+    @cached_property
+    def cost_means(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """Return the rows of means that are times or prices, by ranker and figure."""
+        rows = self.source.rows("means") if self.costs else []
+        return {(row["run"], row["measure"]): row for row in rows if row.get("estimate") == "cost"}
+
+    @cached_property
     def rankers(self) -> list[str]:
         """Return the rankers that have a mean, best first by the leading measure."""
         means = self.means.get(self.leading, {})
