@@ -176,12 +176,7 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         cautions = own_cautions + changed
         outcome = measure(Truth(table), ranked.rankers, measured, fields, labels, cautions=cautions)
         guard_against_self_preference(outcome, kinship, judged, measured)
-        outcome.tables |= measure_calibration(outcome, measured)
-        outcome.tables |= measure_pair_agreement(outcome, labels, measured)
-        outcome.costs, outcome.grid = (
-            sum_costs(outcome.rankers, options),
-            sum_up_grid(outcome, grid, options),
-        )
+        _add_tables(outcome, grid, labels, measured)
         outcome.truth_digest, outcome.damaged = digest, ranked.damaged
         outcome.possibly_billed = sum_possibly_billed(options.ledger_dir)
         outcome.uncounted = sum_uncounted(options.ledger_dir)
@@ -200,6 +195,16 @@ _OWN_QUERY_MESSAGES: Mapping[str, str] = {
     "evaluation: of {}",
     "own_id": "kept a document with the id of its query, whose text differs or is unknown: of {}",
 }
+
+
+def _add_tables(
+    outcome: BakeoffOutcome, grid: Grid, labels: PeoplesLabels | None, options: BakeoffOptions
+) -> None:
+    """Add what is measured beside the means: calibration, pairs, costs and the grid."""
+    outcome.tables |= measure_calibration(outcome, options)
+    outcome.tables |= measure_pair_agreement(outcome, labels, options)
+    outcome.costs = sum_costs(outcome.rankers, options)
+    outcome.grid = sum_up_grid(outcome, grid, options)
 
 
 def _find_families(
