@@ -191,7 +191,7 @@ def read_outputs(work: Path) -> Iterator[tuple[str, str]]:
         path = file.relative_to(work)
         if not file.is_file() or path.parts[0] == "data" or path.parts[-1].startswith("."):
             continue
-        if any(part in _LEDGER for part in path.parts) or path.name in _TIMED_FILES:
+        if any(part in _LEDGER for part in path.parts) or _is_timed(file):
             continue
         if reader := _READERS.get(file.suffix):
             yield str(path), _of_any_run(reader(file), work)
@@ -214,6 +214,11 @@ def _of_any_run(text: str, work: Path) -> str:
     for pattern, word in _OF_ONE_RUN.items():
         text = re.sub(pattern, word, text)
     return text
+
+
+def _is_timed(file: Path) -> bool:
+    """Tell whether a file holds the times of a bake-off; protocols have costs that last."""
+    return file.name in _TIMED_FILES and (file.parent / "times.parquet").exists()
 
 
 def _without_times(printed: str) -> str:
