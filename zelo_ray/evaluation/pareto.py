@@ -20,8 +20,8 @@ def pareto_front(quality: Floats, cost: Floats) -> list[int]:
         >>> pareto_front(np.array([0.7, 0.69, 0.5, 0.6]), np.array([5.0, 1.0, 2.0, 0.0]))
         [0, 1, 3]
     """
-    known = np.flatnonzero(~(np.isnan(quality) | np.isnan(cost)))
-    order = sorted(known.tolist(), key=lambda i: (-quality[i], cost[i], i))
+    places = np.flatnonzero(~(np.isnan(quality) | np.isnan(cost)))
+    order = sorted(places.tolist(), key=lambda i: (-quality[i], cost[i], i))
     front = list[int]()
     for i in order:
         if not front or cost[i] < cost[front[-1]]:

@@ -17,7 +17,7 @@ _COUNT, _SCORE, _RELEVANT, _SQUARES = range(4)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShareInterval:
     """A figure between 0 and 1 and the ends of its interval, which may be NaN."""
 
     value: float
@@ -36,7 +36,7 @@ class ReliabilityBin:
     stop: float
     documents: int
     mean_score: float
-    relevant: Share
+    relevant: ShareInterval
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Reliability:
     documents: int
     queries: int
     relevant: float
-    brier: Share
-    ece: Share
+    brier: ShareInterval
+    ece: ShareInterval
     ece_by_chance: float
     bins: tuple[ReliabilityBin, ...]
 
@@ -106,8 +106,8 @@ def measure_reliability(
         documents=len(scores),
         queries=len(places),
         relevant=float(total[:, _RELEVANT].sum() / len(scores)),
-        brier=Share(float(_brier(total)), *_ends(_brier(sampled), tails)),
-        ece=Share(error, float(mirrored[0]), float(mirrored[1])),
+        brier=ShareInterval(float(_brier(total)), *_ends(_brier(sampled), tails)),
+        ece=ShareInterval(error, float(mirrored[0]), float(mirrored[1])),
         ece_by_chance=_by_chance(spread, len(scores), seed),
         bins=tuple(
             ReliabilityBin(
@@ -115,7 +115,7 @@ def measure_reliability(
                 stop=(i + 1) / BINS,
                 documents=int(total[i, _COUNT]),
                 mean_score=float(total[i, _SCORE] / total[i, _COUNT]),
-                relevant=Share(
+                relevant=ShareInterval(
                     float(total[i, _RELEVANT] / total[i, _COUNT]),
                     *_ends(
                         _quotient(sampled[:, i, _RELEVANT], sampled[:, i, _COUNT]),
@@ -167,8 +167,8 @@ def _brier(sums: Floats) -> Floats:
     return score
 
 
-def _quotient(part: Floats, whole: Floats) -> Floats:
-    return np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
+def _quotient(part: Floats, total_weight: Floats) -> Floats:
+    return np.divide(part, total_weight, out=np.full_like(part, np.nan), where=total_weight > 0)
 
 
 def _by_chance(spread: Floats, documents: int, seed: int) -> float:

@@ -25,8 +25,8 @@ def view_of_stage(pool: Pool, stage: str) -> Pool:
         for document in pool.documents
         if stage in document.metadata.get(FIRST_STAGES, {})
     }
-    found = [document for document in pool.documents if document.id in places]
-    return replace(pool, documents=tuple(sorted(found, key=lambda d: places[d.id])))
+    documents = [document for document in pool.documents if document.id in places]
+    return replace(pool, documents=tuple(sorted(documents, key=lambda d: places[d.id])))
 
 
 def _stages_of(pool: Pool) -> list[str]:
@@ -114,9 +114,9 @@ _WAYS: Mapping[str, Callable[[Ranker, str], Ranker]] = {
 }
 
 
-def name_staged(way: str, protocol: str, stage: str = "") -> str:
+def name_staged(view: str, protocol: str, stage: str = "") -> str:
     """Return the name of a ranker that is asked about first stages in one of the ways."""
-    return f"{way}:{stage}:{protocol}"
+    return f"{view}:{stage}:{protocol}"
 
 
 def find_staged(name: str, find: Callable[[str], Ranker]) -> Ranker | None:
@@ -126,8 +126,8 @@ def find_staged(name: str, find: Callable[[str], Ranker]) -> Ranker | None:
         name: the name.
         find: finds the ranker that is asked.
     """
-    way, _, staged = name.partition(":")
-    if way not in _WAYS:
+    view, _, staged = name.partition(":")
+    if view not in _WAYS:
         return None
     stage, _, protocol = staged.partition(":")
-    return _WAYS[way](find(protocol), stage)
+    return _WAYS[view](find(protocol), stage)

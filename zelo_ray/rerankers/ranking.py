@@ -76,8 +76,8 @@ def _rank(
     disabled: Disabled | None,
 ) -> Mapping[str, Any]:
     if ranker.judge is None:
-        seen = view_of_stage(pool, ranker.stage) if ranker.stage else pool
-        documents = seen.documents[: options.document_limit]
+        shown = view_of_stage(pool, ranker.stage) if ranker.stage else pool
+        documents = shown.documents[: options.document_limit]
         scores = [float(-position) for position in range(len(documents))]
         return _row([document.id for document in documents], scores)
     rounds = find_protocol(ranker.protocol).rounds(pool, (ranker.judge,), options)

@@ -82,7 +82,7 @@ def _calibrate(
     rows = ranking.rows[judged]
     if not (lowest >= 0 and highest <= 1 and len(rows)):
         return _without_figures(entry.name, lowest, highest, threshold), None
-    found = measure_reliability(
+    reliability = measure_reliability(
         scores[judged],
         truth.relevance[rows] >= threshold,
         truth.query[rows],
@@ -91,11 +91,24 @@ def _calibrate(
         seed=options.seed,
     )
     row = ScoreCalibration(
-        *(entry.name, lowest, highest, threshold, found.documents, found.queries, found.relevant),
-        *(found.brier.value, found.brier.low, found.brier.high),
-        *(found.ece.value, found.ece.low, found.ece.high, found.ece_by_chance),
+        *(
+            entry.name,
+            lowest,
+            highest,
+            threshold,
+            reliability.documents,
+            reliability.queries,
+            reliability.relevant,
+        ),
+        *(reliability.brier.value, reliability.brier.low, reliability.brier.high),
+        *(
+            reliability.ece.value,
+            reliability.ece.low,
+            reliability.ece.high,
+            reliability.ece_by_chance,
+        ),
     )
-    return row, found
+    return row, reliability
 
 
 def _without_figures(
@@ -104,9 +117,9 @@ def _without_figures(
     return ScoreCalibration(name, lowest, highest, threshold, 0, 0, *(nan,) * 8)
 
 
-def _bins(name: str, found: Reliability) -> Iterator[ScoreBin]:
-    for one in found.bins:
+def _bins(name: str, reliability: Reliability) -> Iterator[ScoreBin]:
+    for score_bin in reliability.bins:
         yield ScoreBin(
-            *(name, one.start, one.stop, one.documents, one.mean_score),
-            *(one.relevant.value, one.relevant.low, one.relevant.high),
+            *(name, score_bin.start, score_bin.stop, score_bin.documents, score_bin.mean_score),
+            *(score_bin.relevant.value, score_bin.relevant.low, score_bin.relevant.high),
         )

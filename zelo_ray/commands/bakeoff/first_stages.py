@@ -70,8 +70,8 @@ def unite_first_stages(
     united: dict[str, dict[str, Any]] = {}
     for stage, patterns in places.items():
         out = absolute_place(options.out)
-        given = options.model_copy(update={"pools": tuple(patterns)})
-        pools = resolve_inputs(given, out, watch.say, "pools").pools
+        stage_options = options.model_copy(update={"pools": tuple(patterns)})
+        pools = resolve_inputs(stage_options, out, watch.say, "pools").pools
         _add_stage(united, stage, find_shards(pools), watch)
     place = f"{absolute_place(options.out).rstrip('/')}/input/{_FILE}"
     with open_for_writing(place) as file:
@@ -91,15 +91,15 @@ def _add_stage(
             rejected += 1
             continue
         pool = json.loads(line.raw)
-        known = united.setdefault(line.pool.query_id, {**pool, "documents": []})
-        by_id = {str(document["id"]): document for document in known["documents"]}
+        united_pool = united.setdefault(line.pool.query_id, {**pool, "documents": []})
+        by_id = {str(document["id"]): document for document in united_pool["documents"]}
         for place, document in enumerate(pool["documents"]):
             documents += 1
             held = by_id.get(str(document["id"]))
             if held is None:
                 metadata = {**(document.get("metadata") or {}), FIRST_STAGES: {}}
                 held = {**document, "metadata": metadata}
-                known["documents"].append(held)
+                united_pool["documents"].append(held)
             elif held["content"] != document["content"]:
                 raise InputError(
                     f"query {line.pool.query_id}, document {document['id']}: its text in {stage} "
@@ -129,8 +129,10 @@ def _pairs(
 ) -> Iterator[tuple[BakeoffRanker, AnnotateOptions, tuple[str, str]]]:
     for stage in stages:
         for name, (ranker, options) in rerankers.items():
-            way = "cut-to-stage" if _scores_alone(ranker) else "of-stage"
-            protocol = name_staged(way, ranker.protocol, stage) if ranker.judge else ranker.protocol
+            view = "cut-to-stage" if _scores_alone(ranker) else "of-stage"
+            protocol = (
+                name_staged(view, ranker.protocol, stage) if ranker.judge else ranker.protocol
+            )
             pair = replace(
                 ranker,
                 name=name_pair(stage, name),
@@ -144,8 +146,8 @@ def _pairs(
 def _asked(ranker: BakeoffRanker, options: AnnotateOptions) -> RankerWithOptions:
     if ranker.judge is None:
         return ranker, options
-    way = "of-union" if _scores_alone(ranker) else "of-each-stage"
-    protocol = name_staged(way, ranker.protocol)
+    view = "of-union" if _scores_alone(ranker) else "of-each-stage"
+    protocol = name_staged(view, ranker.protocol)
     return replace(ranker, protocol=protocol), options.model_copy(update={"protocol": protocol})
 
 

@@ -43,13 +43,13 @@ def _effects(
     everything = np.mean([*rows.values()], axis=0)
     levels = [*dict.fromkeys((stage, "") for stage, _ in pairs.values())]
     levels += dict.fromkeys(("", reranker) for _, reranker in pairs.values())
-    own = [np.mean(_rows_at(rows, pairs, level), axis=0) for level in levels]
-    means = _bootstrap(own, options)
-    effects = _bootstrap([row - everything for row in own], options)
+    level_means = [np.mean(_rows_at(rows, pairs, level), axis=0) for level in levels]
+    means = _bootstrap(level_means, options)
+    effects = _bootstrap([row - everything for row in level_means], options)
     for place, (stage, reranker) in enumerate(levels):
         mean, low, high = (float(column[place]) for column in means)
         effect, effect_low, effect_high = (float(column[place]) for column in effects)
-        queries = int((~np.isnan(own[place])).sum())
+        queries = int((~np.isnan(level_means[place])).sum())
         figures = (mean, low, high, queries, effect, effect_low, effect_high)
         yield GridCell(stage, reranker, "", measure, *figures)
 

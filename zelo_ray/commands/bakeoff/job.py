@@ -395,8 +395,8 @@ def _count_pools(
         pool_ids.add(line.pool.query_id)
         if line.pool.query_id not in query_ids:
             return False
-        named = query_fields(line) if options.slices else {}
-        fields[line.pool.query_id] = {**describe_query(line.pool.query), **named}
+        line_fields = query_fields(line) if options.slices else {}
+        fields[line.pool.query_id] = {**describe_query(line.pool.query), **line_fields}
         return True
 
     try:

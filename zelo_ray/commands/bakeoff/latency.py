@@ -93,17 +93,17 @@ def time_queries_alone(
     Raises:
         Stopped: while asking; replies that came are kept.
     """
-    asked = {
+    to_time = {
         name: _again(*pair)
         for name, pair in rankers.items()
         if pair[0].judge and name not in disabled
     }
-    if not (asked and lines):
+    if not (to_time and lines):
         return TimedAlone()
     queries = counted(len(lines), "query", "queries")
-    watch.say(f"Asking {', '.join(asked)} about {queries} again, one at a time, to time them")
+    watch.say(f"Asking {', '.join(to_time)} about {queries} again, one at a time, to time them")
     timed, requests = TimedAlone(), dict(planned)
-    for name, (ranker, arm_options) in asked.items():
+    for name, (ranker, arm_options) in to_time.items():
         if ranker.judge is None:
             continue
         label = _label(name)

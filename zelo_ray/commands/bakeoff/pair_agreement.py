@@ -80,10 +80,10 @@ def _restrict(truth: Truth, ranking: Ranking) -> tuple[Floats, int]:
 
 def _estimate(measured: Sequence[_Measured], options: BakeoffOptions) -> Iterator[PairAgreement]:
     """Yield the means with intervals; rankers with pairs of the same queries are drawn together."""
-    masks = [(~np.isnan(one.values)).tobytes() + one.labels.encode() for one in measured]
-    found: dict[int, PairAgreement] = {}
+    masks = [(~np.isnan(entry.values)).tobytes() + entry.labels.encode() for entry in measured]
+    agreements: dict[int, PairAgreement] = {}
     for mask in dict.fromkeys(masks):
-        places = [i for i, other in enumerate(masks) if other == mask]
+        places = [i for i, other_mask in enumerate(masks) if other_mask == mask]
         values = np.stack([measured[i].values for i in places])
         values = values[:, ~np.isnan(values[0])]
         if not values.size:
@@ -92,9 +92,11 @@ def _estimate(measured: Sequence[_Measured], options: BakeoffOptions) -> Iterato
             values, resamples=options.resamples, confidence=options.confidence, seed=options.seed
         )
         for i, (mean, low, high) in zip(places, np.stack(figures, axis=1).tolist(), strict=True):
-            one, queries = measured[i], values.shape[1]
-            found[i] = PairAgreement(one.run, one.labels, mean, low, high, queries, one.pairs)
-    yield from (found[i] for i in sorted(found))
+            entry, queries = measured[i], values.shape[1]
+            agreements[i] = PairAgreement(
+                entry.run, entry.labels, mean, low, high, queries, entry.pairs
+            )
+    yield from (agreements[i] for i in sorted(agreements))
 
 
 def _mean_grades(labels: PeoplesLabels, query_ids: list[str]) -> pa.Table:

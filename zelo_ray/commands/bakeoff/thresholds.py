@@ -12,8 +12,12 @@ def find_threshold(measures: Sequence[Measure], truth: Truth) -> float | None:
     is zELO scores, whose 0 depends on the other documents of a query, and no measure names one.
     """
     for measure in (*measures, *default_measures(truth)):
-        kind, given = load_measure(measure.name), dict(measure.parameters)
-        has_rel = "rel" in given or not (kind.exclusive and given)
-        if "rel" in kind.parameters and has_rel and (truth.kind != "scores" or "rel" in given):
-            return float(given.get("rel", kind.parameters["rel"].default))
+        kind, parameters_given = load_measure(measure.name), dict(measure.parameters)
+        has_rel = "rel" in parameters_given or not (kind.exclusive and parameters_given)
+        if (
+            "rel" in kind.parameters
+            and has_rel
+            and (truth.kind != "scores" or "rel" in parameters_given)
+        ):
+            return float(parameters_given.get("rel", kind.parameters["rel"].default))
     return None

@@ -161,7 +161,7 @@ def measure_orders(
     totals = {protocol: _sum_costs(protocol, costs, unit) for protocol in boards}
     price = {p: total / max(1, len(boards[p].queries)) for p, total in totals.items()}
     apart = _tell_apart(theirs, theirs.queries, runs, resamples, seed)
-    found = list[SystemOrder]()
+    rows_of_all = list[SystemOrder]()
     for budget in _budgets([*totals.values()]):
         rows, drawn = list[SystemOrder](), list[Floats]()
         for protocol, board in boards.items():
@@ -171,7 +171,7 @@ def measure_orders(
                 continue
             chosen = _choose(board, orders, count)
             by_b, by_ap, sampled = _compare(theirs, board, samples, chosen)
-            told = _tell_apart(board, chosen[0], runs, resamples, seed)
+            distinct = _tell_apart(board, chosen[0], runs, resamples, seed)
             against = discordant(_mean(theirs.values), _mean(board.values[:, chosen[0]]))
             row = SystemOrder(
                 protocol=protocol,
@@ -192,23 +192,23 @@ def measure_orders(
                 like_best=False,
                 pairs=len(apart),
                 apart_by_people=int(apart.sum()),
-                apart=int(told.sum()),
-                right=int((apart & told & ~against).sum()),
-                wrong=int((apart & told & against).sum()),
+                apart=int(distinct.sum()),
+                right=int((apart & distinct & ~against).sum()),
+                wrong=int((apart & distinct & against).sum()),
             )
             rows.append(row)
             drawn.append(sampled)
-        found += _mark_best(rows, drawn)
-    return found
+        rows_of_all += _mark_best(rows, drawn)
+    return rows_of_all
 
 
 def _restrict(scores: Grades, people: Grades) -> Grades:
     """Return the scores of documents that people graded."""
-    both = {
+    labelled = {
         query_id: {doc_id: s for doc_id, s in scores.get(query_id, {}).items() if doc_id in grades}
         for query_id, grades in people.items()
     }
-    return {query_id: of for query_id, of in both.items() if of}
+    return {query_id: of for query_id, of in labelled.items() if of}
 
 
 def _build_board(
@@ -245,8 +245,8 @@ def _budgets(totals: Sequence[float]) -> list[float]:
     """Return the budgets to compare at, ascending; NaN, for all labels, where costs are unknown."""
     if any(isnan(total) or not total for total in totals):
         return [nan]
-    least = min(totals)
-    return sorted({*(share * least for share in _SHARES), *totals})
+    lowest = min(totals)
+    return sorted({*(share * lowest for share in _SHARES), *totals})
 
 
 def _choose(board: _Board, orders: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -338,6 +338,6 @@ def _mark_best(rows: Sequence[SystemOrder], drawn: Sequence[Floats]) -> Iterator
     for i, row in enumerate(rows):
         difference = drawn[best] - drawn[i]
         low, _ = interval(difference, min(rows[best].queries, row.queries))
-        known = difference[~np.isnan(difference)]
-        shift = values[best] - values[i] - (float(known.mean()) if known.size else nan)
+        finite = difference[~np.isnan(difference)]
+        shift = values[best] - values[i] - (float(finite.mean()) if finite.size else nan)
         yield replace(row, best=i == best, like_best=i == best or not low + shift > 0)

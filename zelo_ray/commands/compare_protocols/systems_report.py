@@ -105,9 +105,9 @@ def _best_first(rows: Sequence[Row]) -> list[Row]:
 
 
 def _charts(rows: Sequence[Row], unit: str) -> Iterator[Chart]:
-    known = [row for row in rows if not (isnan(row["budget"]) or isnan(row["tau_b"]))]
+    measured = [row for row in rows if not (isnan(row["budget"]) or isnan(row["tau_b"]))]
     lines: dict[str, list[Row]] = {}
-    for row in known:
+    for row in measured:
         points = lines.setdefault(row["protocol"], [])
         if not (points and points[-1]["all_labels"]):
             points.append(row)

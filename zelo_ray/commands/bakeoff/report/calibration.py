@@ -50,10 +50,10 @@ def calibration_section(results: BakeoffResults) -> Section | None:
     table = ReportTable(columns, cells, caption, frozenset(columns[1:]), file="calibration.parquet")
     parts: list[Chart | ReportTable | Sentences] = [*_chart(results, shown), table]
     if others := [row for row in rows if isnan(row["ece"])]:
-        named = [f"{row['run']} ({row['lowest']:.3g} to {row['highest']:.3g})" for row in others]
-        more = [f"{len(named) - _NAMED:,} more"] if len(named) > _NAMED else []
+        ranges = [f"{row['run']} ({row['lowest']:.3g} to {row['highest']:.3g})" for row in others]
+        more = [f"{len(ranges) - _NAMED:,} more"] if len(ranges) > _NAMED else []
         parts.append(
-            Sentences([f"Scores that are no probabilities: {', '.join(named[:_NAMED] + more)}."])
+            Sentences([f"Scores that are no probabilities: {', '.join(ranges[:_NAMED] + more)}."])
         )
     return Section("calibration", "Do scores hold as probabilities?", parts)
 
@@ -143,12 +143,14 @@ def pairs_section(results: BakeoffResults) -> Section | None:
         whom: {row["run"]: row for row in rows if row["labels"] == name}
         for name, whom in (("truth", panel), ("people", "people"))
     }
-    by_labels = {whom: said for whom, said in by_labels.items() if said}
+    by_labels = {whom: shares for whom, shares in by_labels.items() if shares}
     best = rows[0]["run"]
-    shares = [
-        f"with {whom} on {_share(said[best])}" for whom, said in by_labels.items() if best in said
+    phrases = [
+        f"with {whom} on {_share(shares[best])}"
+        for whom, shares in by_labels.items()
+        if best in shares
     ]
-    sentence = f"{best} agrees {' and '.join(shares)} of the pairs of documents that it ranks."
+    sentence = f"{best} agrees {' and '.join(phrases)} of the pairs of documents that it ranks."
     columns, numbers = ["ranker"], list[str]()
     for whom in by_labels:
         numbers += [f"with {whom}", "pairs" if whom == panel else "people's pairs"]
@@ -157,8 +159,8 @@ def pairs_section(results: BakeoffResults) -> Section | None:
             TextCell(ranker),
             *(
                 cell
-                for said in by_labels.values()
-                for cell in (_share(said.get(ranker)), _count(said.get(ranker)))
+                for shares in by_labels.values()
+                for cell in (_share(shares.get(ranker)), _count(shares.get(ranker)))
             ),
         ]
         for ranker in dict.fromkeys(row["run"] for row in rows)

@@ -72,11 +72,13 @@ def describe_front(results: BakeoffResults, figure: _Figure) -> Iterator[str]:
     """Yield sentences on which rankers are worth their time or price, the best one first."""
     quality, cost, _ = _figures(results, figure)
     front = [results.rankers[i] for i in pareto_front(quality, cost)]
-    known = [name for name, value in zip(results.rankers, cost, strict=True) if not np.isnan(value)]
-    if len(known) < 2:
+    with_cost = [
+        name for name, value in zip(results.rankers, cost, strict=True) if not np.isnan(value)
+    ]
+    if len(with_cost) < 2:
         return
     best, others = front[0], front[1:]
-    if not any(cost[results.rankers.index(name)] for name in known):
+    if not any(cost[results.rankers.index(name)] for name in with_cost):
         return  # all are free
     values = {name: (quality[i], cost[i]) for i, name in enumerate(results.rankers)}
     gaps = {name: _describe_gap(results, best, name, values) for name in others}
@@ -88,10 +90,10 @@ def describe_front(results: BakeoffResults, figure: _Figure) -> Iterator[str]:
         yield f"{by}, {best} leads alone: it is the best, and no other ranker takes less."
         return
     yield f"{by}: {'; '.join(phrases)}."
-    if beaten := [name for name in known if name not in front]:
-        many = "is" if len(beaten) == 1 else "are"
+    if beaten := [name for name in with_cost if name not in front]:
+        verb = "is" if len(beaten) == 1 else "are"
         yield (
-            f"{', '.join(beaten)} {many} not worth it by this figure: another ranker is at least "
+            f"{', '.join(beaten)} {verb} not worth it by this figure: another ranker is at least "
             "as good and takes no more."
         )
 

@@ -62,13 +62,13 @@ def _describe_effects(
         "Rerankers": [(reranker, cells.get(("", reranker))) for reranker in rerankers],
     }
     for title, levels in factors.items():
-        known = [(name, cell) for name, cell in levels if cell]
-        if len(known) < 2:
+        measured = [(name, cell) for name, cell in levels if cell]
+        if len(measured) < 2:
             continue
-        known.sort(key=lambda level: -level[1]["effect"])
+        measured.sort(key=lambda level: -level[1]["effect"])
         effects = (
             f"{name} {format_estimate(c['effect'], c['effect_low'], c['effect_high'], '+.3f')}"
-            for name, c in known
+            for name, c in measured
         )
         yield f"{title}, against the mean of all pairs: {', '.join(effects)}."
 
