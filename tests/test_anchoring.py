@@ -238,7 +238,7 @@ def test_what_cannot_be_is_told_before_anything_is_asked(options, tmp_path, grad
     [
         ({"anchors": "law"}, "anchors and anchors_from are two sources"),
         ({"anchors": "own.yaml"}, "anchors and anchors_from are two sources"),
-        ({"protocol": "zelo"}, "--anchors-from is of --protocol lean, graded"),
+        ({"protocol": "zelo"}, "--anchors-from is of --protocol lean, auto, graded"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, tmp_path, monkeypatch, more, says):

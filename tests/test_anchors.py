@@ -143,5 +143,5 @@ def test_the_users_examples_come_from_a_file_or_a_url(tmp_path, capsys):
     command[command.index("graded")] = "zelo"
     assert main([*command, "law", "--human", QRELS]) == 2
     err = capsys.readouterr().err
-    assert "--anchors is of --protocol lean, graded" in err
+    assert "--anchors is of --protocol lean, auto, graded" in err
     assert " graded, zelo+graded, and not of zelo" in err

@@ -165,6 +165,8 @@ def load_annotate(
 ) -> AnnotateOptions:
     """Load the options of annotate and of its protocol; see `zelo_ray.options.load_options`.
 
+    Whoever says how many calls a document may take, and not how to judge, gets ``auto``.
+
     Raises:
         OptionError: an option is unknown, out of range, or of other protocols.
     """
@@ -172,7 +174,8 @@ def load_annotate(
 
     def refined(merged: Mapping[str, Any]) -> type[AnnotateOptions]:
         nonlocal name
-        name = str(merged.get("protocol", name))
+        by_budget = merged.get("calls_per_document") is not None
+        name = str(merged.get("protocol", "auto" if by_budget else name))
         return load_protocol(name).options
 
     try:

@@ -8,12 +8,14 @@ one grade (docs/protocols.md has the figures).
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
 from zelo_ray.formats.wording import counted
+from zelo_ray.options.command import JUDGING
 from zelo_ray.protocols import lean
 from zelo_ray.protocols.lean_plan import LeanOptions
 
@@ -21,6 +23,7 @@ from zelo_ray.protocols.lean_plan import LeanOptions
 class AutoOptions(LeanOptions):
     """Options of a way of judging that is chosen by the calls that there are."""
 
+    protocol: Annotated[str, JUDGING] = Field("auto", description="way of judging")
     grades_per_document: int | None = Field(
         None, ge=1, description=LeanOptions.model_fields["grades_per_document"].description
     )

@@ -83,9 +83,10 @@ class LeanOptions(AnchoredOptions):
         needed = grade_count + ring_count
         if self.calls_per_document < needed:
             grades, rings = counted(grade_count, "grade"), counted(ring_count, "ring")
+            few = "; for 1 call a document, name one judge and --protocol graded"
             raise ValueError(
                 f"calls_per_document: {grades} and {rings} take {needed}, not "
-                f"{self.calls_per_document:g}"
+                f"{self.calls_per_document:g}{few if self.calls_per_document < 2 else ''}"
             )
         return self
 
