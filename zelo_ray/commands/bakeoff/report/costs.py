@@ -83,7 +83,9 @@ def describe_front(results: BakeoffResults, figure: _Figure) -> Iterator[str]:
     values = {name: (quality[i], cost[i]) for i, name in enumerate(results.rankers)}
     gaps = {name: _describe_gap(results, best, name, values) for name in others}
     phrases = [
-        f"{name} is {gap} {_share(values, name, best, figure)}" for name, gap in gaps.items()
+        f"{name} is {gap} {_share(values, name, best, figure)}"
+        + (" (intervals overlap)" if _overlap(results, figure, name, best) else "")
+        for name, gap in gaps.items()
     ]
     by = figure.by if figure is _MONEY or _are_alone(results) else f"{figure.by} under load"
     if not phrases:
@@ -122,6 +124,12 @@ def _share(values: Mapping[str, tuple[float, float]], name: str, best: str, figu
     if share < 0.1:
         return f"at 1/{parts:,} {figure.possessive}"
     return f"at {share:.0%} {figure.possessive}"
+
+
+def _overlap(results: BakeoffResults, figure: _Figure, name: str, best: str) -> bool:
+    """Return whether the intervals of what two rankers take have a part in common."""
+    one, two = (results.cost_means[ranker, figure.name] for ranker in (name, best))
+    return bool(one["high"] >= two["low"] and two["high"] >= one["low"])
 
 
 def _are_alone(results: BakeoffResults) -> bool:
@@ -192,6 +200,8 @@ def _estimate(results: BakeoffResults, name: str, figure: str) -> Quantity:
     row = results.cost_means.get((name, figure))
     if row is None:
         return format_number(None)
+    if figure == _MONEY.name and row["mean"] == 0:
+        return Quantity("free", 0.0)
     return format_estimate(row["mean"], row["low"], row["high"], _FORMS[figure])
 
 
