@@ -43,7 +43,7 @@ _TIME = _Figure(
 _MONEY = _Figure(
     "usd_per_1000", "dollars for 1,000 queries", "of its price", "at no cost", "By price"
 )
-_FORMS = {"seconds_p50": ".3g", "seconds_p95": ".3g", "documents_per_second": ",.3g"}
+_FORMS = {"seconds_p50": ".3g", "seconds_p95": ".3g", "documents_per_second": ",.1f"}
 _FORMS |= {"usd_per_1000": ",.3g"}
 
 
