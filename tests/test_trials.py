@@ -328,8 +328,8 @@ def test_each_protocol_runs_with_the_options_that_it_uses():
     assert unused_by_all(given, {"zelo": each["zelo"]}) == ["criteria", "rounds"]
 
 
-def test_without_names_all_protocols_but_the_mixed_one_are_compared():
-    assert {*make_plans(options(), ("p",))} == {*PROTOCOLS} - {"zelo+graded"}
+def test_without_names_all_protocols_but_the_mixed_ones_are_compared():
+    assert {*make_plans(options(), ("p",))} == {*PROTOCOLS} - {"zelo+graded", "auto"}
 
 
 @pytest.mark.parametrize("names", [("zelo", "graded", "zelo"), ("nonsense",)])

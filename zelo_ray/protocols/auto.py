@@ -8,6 +8,7 @@ one grade (docs/protocols.md has the figures).
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import floor
 from typing import Annotated
 
 import pyarrow as pa
@@ -24,9 +25,10 @@ class AutoOptions(LeanOptions):
     """Options of a way of judging that is chosen by the calls that there are."""
 
     protocol: Annotated[str, JUDGING] = Field("auto", description="way of judging")
-    grades_per_document: int | None = Field(
-        None, ge=1, description=LeanOptions.model_fields["grades_per_document"].description
-    )
+
+    def usual_grades(self) -> int:
+        """Return how many grades can be paid for beside the battles."""
+        return floor(self.calls_per_document) - (self.rings or 1)
 
 
 def learn(tables: Mapping[str, pa.Table], options: AutoOptions) -> lean.LearnedJudges:

@@ -49,7 +49,7 @@ class LeanOptions(AnchoredOptions):
         "calls a document, 4 from 6 on, else 2",
     )
     grades_per_document: int | None = Field(
-        1,
+        None,
         ge=1,
         description="grades of each document, by different judges. Without it 1 in lean; in auto "
         "as many as there are judges, if a ring of battles can be paid for, too",
@@ -90,13 +90,17 @@ class LeanOptions(AnchoredOptions):
             )
         return self
 
+    def usual_grades(self) -> int:
+        """Return how many judges at most grade each document where no option says it."""
+        return 1
+
     def first_round(self, judges: int | None) -> tuple[int, int]:
         """Return the grades of each document and the rings of battles: as given, or by the calls.
 
         Args:
             judges: the size of the panel; None: not known.
         """
-        wanted = self.grades_per_document or floor(self.calls_per_document) - (self.rings or 1)
+        wanted = self.grades_per_document or self.usual_grades()
         grades = max(1, min(wanted, judges or wanted))
         calls = self.calls_per_document + 1 - grades
         return grades, self.rings or (1 if calls < 3 else 2 if calls < 6 else 4)
