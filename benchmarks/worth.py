@@ -12,7 +12,7 @@ FOLDER holds llmjudge2024 and trec_dl19, as in tests/golden/SOURCES.md. Three ta
   battles: the better graded document wins, and equal grades tie. Panels are of three good judges,
   of one good and two weak ones, and of three weak ones.
 
-Intervals are 95%, over queries. Ten minutes of one core.
+Intervals are 95%, over queries. Ten minutes of one core. The picture takes matplotlib, too.
 """
 
 import argparse

@@ -75,3 +75,18 @@ def test_a_run_says_what_was_chosen():
     )
     (fit,) = auto.PROTOCOL.fit([step.judgments], options, learned)
     assert len(fit.scores) == 25
+
+
+@pytest.mark.parametrize("judges", [1, 2, 3, 5])
+@pytest.mark.parametrize("calls", [2, 2.5, 3, 4, 5, 6, 7.9, 12])
+@pytest.mark.parametrize("grades", [None, 1, 2, 3])
+@pytest.mark.parametrize("rings", [None, 1, 2])
+def test_the_first_round_keeps_to_the_calls_whatever_the_panel(judges, calls, grades, rings):
+    """The size of a panel such as ``offline`` is not known when options are read."""
+    given = {"calls_per_document": calls, "grades_per_document": grades, "rings": rings}
+    try:
+        options = load_annotate({**GIVEN, **given}, {})
+    except OptionError:
+        assert max(1, grades or 1) + (rings or 1) > calls
+        return
+    assert sum(options.first_round(judges)) <= calls

@@ -79,7 +79,7 @@ class LeanOptions(AnchoredOptions):
 
     @model_validator(mode="after")
     def _has_calls_for_the_first_round(self) -> Self:
-        grade_count, ring_count = self.first_round(len(self.judges or ()) or None)
+        grade_count, ring_count = self.first_round(None)
         needed = grade_count + ring_count
         if self.calls_per_document < needed:
             grades, rings = counted(grade_count, "grade"), counted(ring_count, "ring")

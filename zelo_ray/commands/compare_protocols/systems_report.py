@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.reports.charts.figures import PALETTE
-from zelo_ray.reports.charts.labels import labels
+from zelo_ray.reports.charts.figures import joined_points
 from zelo_ray.reports.charts.scatter import logarithmic_axis
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, Sentences, TextCell
 from zelo_ray.reports.wording import Quantity, format_estimate
@@ -123,36 +122,20 @@ def _charts(rows: Sequence[Row], unit: str) -> Iterator[Chart]:
 
 
 def _draw(lines: Mapping[str, Sequence[Row]], unit: str, key: str) -> Figure:
-    data = []
-    for i, (called, rows) in enumerate(zip(labels([*lines]), lines.values(), strict=True)):
-        colour = PALETTE[i % len(PALETTE)]
-        ends = [(row[key], row[f"{key}_low"], row[f"{key}_high"]) for row in rows]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": called,
-                "x": [row["spent"] for row in rows],
-                "y": [value for value, _, _ in ends],
-                "error_y": {
-                    "type": "data",
-                    "symmetric": False,
-                    "thickness": 1.5,
-                    "width": 0,
-                    "color": colour,
-                    "array": [0.0 if isnan(high) else high - value for value, _, high in ends],
-                    "arrayminus": [0.0 if isnan(low) else value - low for value, low, _ in ends],
-                },
-                "line": {"color": colour, "width": 2},
-                "marker": {"color": colour, "size": 8},
-                "text": [
+    data = joined_points(
+        {
+            name: (
+                [row["spent"] for row in rows],
+                [(row[key], row[f"{key}_low"], row[f"{key}_high"]) for row in rows],
+                [
                     f"{_tau(row, key)} for {_money(row['spent'], unit)}, labels of "
                     f"{row['queries']:,} queries"
                     for row in rows
                 ],
-                "hovertemplate": "%{text}",
-            }
-        )
+            )
+            for name, rows in lines.items()
+        }
+    )
     spent = [row["spent"] for rows in lines.values() for row in rows]
     layout = {
         "height": 420,

@@ -169,6 +169,45 @@ def curves(lines: Mapping[str, Sequence[Sequence[float]]], x: str, y: str) -> Fi
     return {"data": data, "layout": layout | {"showlegend": True}}
 
 
+def joined_points(
+    lines: Mapping[str, tuple[Sequence[float], Sequence[Sequence[float]], Sequence[str]]],
+) -> list[dict[str, Any]]:
+    """Draw one line per name through its points, with intervals.
+
+    Args:
+        lines: by name, where the points lie across; their heights, each with the ends of its
+            interval, NaN where there is none; and their texts.
+    """
+    traces = []
+    for i, (called, line) in enumerate(zip(labels([*lines]), lines.values(), strict=True)):
+        x, heights, texts = line
+        value, low, high = np.array(heights, dtype=float).reshape(-1, 3).T
+        colour = PALETTE[i % len(PALETTE)]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": called,
+                "x": list(x),
+                "y": value.tolist(),
+                "error_y": {
+                    "type": "data",
+                    "symmetric": False,
+                    "thickness": 1.5,
+                    "width": 0,
+                    "color": colour,
+                    "array": np.nan_to_num(high - value).tolist(),
+                    "arrayminus": np.nan_to_num(value - low).tolist(),
+                },
+                "line": {"color": colour, "width": 2},
+                "marker": {"color": colour, "size": 8},
+                "text": list(texts),
+                "hovertemplate": "%{text}",
+            }
+        )
+    return traces
+
+
 def band(low: np.ndarray, middle: np.ndarray, high: np.ndarray, hover: list[str], y: str) -> Figure:
     """Draw a line of values in order, with the range around each of them."""
     places = np.arange(1, len(middle) + 1)

@@ -6,8 +6,7 @@ from typing import Any
 
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.formats.wording import counted
-from zelo_ray.reports.charts.figures import PALETTE
-from zelo_ray.reports.charts.labels import labels
+from zelo_ray.reports.charts.figures import PALETTE, joined_points
 from zelo_ray.reports.parts import (
     Cells,
     Chart,
@@ -94,36 +93,21 @@ def _draw(lines: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
             "hoverinfo": "skip",
         }
     ]
-    for i, (called, rows) in enumerate(zip(labels([*lines]), lines.values(), strict=True)):
-        colour = PALETTE[i % len(PALETTE)]
-        ends = [(row["relevant"], row["low"], row["high"]) for row in rows]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": called,
-                "x": [row["mean_score"] for row in rows],
-                "y": [row["relevant"] for row in rows],
-                "error_y": {
-                    "type": "data",
-                    "symmetric": False,
-                    "thickness": 1.5,
-                    "width": 0,
-                    "color": colour,
-                    "array": [0.0 if isnan(high) else high - value for value, _, high in ends],
-                    "arrayminus": [0.0 if isnan(low) else value - low for value, low, _ in ends],
-                },
-                "line": {"color": colour, "width": 2},
-                "marker": {"color": colour, "size": 8},
-                "text": [
+    data += joined_points(
+        {
+            name: (
+                [row["mean_score"] for row in rows],
+                [(row["relevant"], row["low"], row["high"]) for row in rows],
+                [
                     f"{row['start']:.1f} to {row['stop']:.1f}: "
                     f"{format_estimate(row['relevant'], row['low'], row['high'])} of "
                     f"{counted(row['documents'], 'document')} relevant"
                     for row in rows
                 ],
-                "hovertemplate": "%{text}",
-            }
-        )
+            )
+            for name, rows in lines.items()
+        }
+    )
     layout = {
         "height": 420,
         "showlegend": True,

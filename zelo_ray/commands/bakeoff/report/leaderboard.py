@@ -48,8 +48,9 @@ _PHRASES = {
 """How the leader compares with some others, in order of importance."""
 _KINDS = {
     "scores": "real-valued scores",
-    "grades": "whole grades",
-    "means": "mean grades, not rounded",
+    "grades": "grades",
+    "whole": "whole grades",
+    "fractional": "grades with fractions, such as means",
     "binary": "binary labels",
 }
 
@@ -143,7 +144,9 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
     gaps, costs = (["ranked"] if has_gaps else []), (["spent"] if has_costs else [])
     numbers = [*results.means, *gaps, *costs]
     draws, truth = results.summary["label_draws"], results.summary["truth"]
-    kind = "means" if truth["kind"] == "grades" and truth.get("fractional") else truth["kind"]
+    kind = truth["kind"]
+    if kind == "grades" and "fractional" in truth:  # records of 0.1 do not say it
+        kind = "fractional" if truth["fractional"] else "whole"
     errors = f"drawn {draws:,} times for their errors" if draws else "taken as they are"
     caption = (
         f"Means over {counted(results.queries, 'query', 'queries')} with "
