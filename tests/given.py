@@ -133,6 +133,16 @@ def _pools(folder: Path) -> None:
     (folder / "pools.jsonl").write_text(text)
 
 
+def _first_stage(name: str, places: slice) -> Callable[[Path], None]:
+    """Make a file of the pools with some of each query's documents, in an order of its own."""
+
+    def make(folder: Path) -> None:
+        pools = [pool | {"documents": pool["documents"][places]} for pool in _sample()]
+        (folder / name).write_text("".join(json.dumps(pool) + "\n" for pool in pools))
+
+    return make
+
+
 def _pool_folder(folder: Path) -> None:
     import gzip
 
@@ -212,6 +222,8 @@ _PAIRS = [(a, b) for a in _CITIES for b in _CITIES if a != b]
 
 _FILES: dict[str, Callable[[Path], None]] = {
     "pools.jsonl": _pools,
+    "bm25.jsonl": _first_stage("bm25.jsonl", slice(4)),
+    "dense.jsonl": _first_stage("dense.jsonl", slice(None, 0, -1)),
     "pools": _pool_folder,
     "pools/*.jsonl": _pool_folder,
     "pools/*.jsonl.gz": _pool_folder,

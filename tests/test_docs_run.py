@@ -34,6 +34,7 @@ NOT_RUN = {
 STAND_INS = {  # what cannot be had here, and what stands for it
     r"\b(cohere:rerank-v[\d.a-z-]+)": "hosted=likelihood",
     r"\bzeroentropy:zerank-\d": "hosted=likelihood",
+    r"\bcross-encoder:BAAI/[\w.-]+": "encoder=chargram",
     r"s3://[a-z-]+": "bucket",
     r"@http://localhost:8000/v1": "@{openai}",
     r"--pairs 300": "--pairs 8",
