@@ -127,7 +127,7 @@ _OF_ONE_RUN = {
     r"127\.0\.0\.1:\d+": "HOST",
     r"[\d.,]+ calls/s": "SPEED",
     r" · last trouble: .*": "",
-    r"\bin\s+[\d.,]+\s+(s|min)\b": "in SECONDS",
+    r"\bin(\s+[\d.,]+\s+(s|min|h))+\b": "in SECONDS",
     r"compacted-\S+": "SEGMENT",
     r"\b(msg)?batch_\d+": "BATCH",
 }

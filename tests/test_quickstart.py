@@ -1,5 +1,6 @@
 """The walk-through runs from its first cell to its last, and shows what it says."""
 
+import re
 import shutil
 
 import nbformat
@@ -15,10 +16,14 @@ CERTAIN = ("scores", "votes", "agreement", "contest", "comparisons")
 """What the last line of a cell begins with, whose output is the same each time."""
 
 
+TIMED = re.compile(r"Time and money\n.*?\n\n", re.DOTALL)
+"""The section of a bake-off whose figures are of one execution."""
+
+
 def shown(notebook):
     """The outputs that are the same each time, as texts, by cell."""
     return {
-        n: [output.data["text/plain"] for output in cell.outputs if "data" in output]
+        n: [TIMED.sub("", output.data["text/plain"]) for output in cell.outputs if "data" in output]
         for n, cell in enumerate(notebook.cells)
         if cell.cell_type == "code" and cell.source.splitlines()[-1].startswith(CERTAIN)
     }
