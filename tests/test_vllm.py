@@ -316,13 +316,13 @@ def on_gpus(tmp_path, environ, most, gpus, *words):
         cwd=crash.ROOT,
         capture_output=True,
         text=True,
-        timeout=200,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.ray
+@pytest.mark.timeout(900)  # two runs with three workers, on a machine of any speed
 @pytest.mark.parametrize(
     "most",
     [pytest.param(20_000, id="handed"), pytest.param(0, id="by Ray Data", marks=pytest.mark.slow)],
