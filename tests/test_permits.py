@@ -6,7 +6,9 @@ import time
 import pytest
 
 from tests.builders import HURRIED, judge_of, request_of
+from tests.fakes.rates import Bucket
 from zelo_ray.engine.budget import Budget
+from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.coordinator import CallCost, OwnCoordinator
 from zelo_ray.engine.limiter import Account, Lease
 from zelo_ray.engine.permits import PermitClient
@@ -101,6 +103,34 @@ def test_that_an_account_answers_is_told_to_all_and_not_for_each_answer():
         await asyncio.sleep(0)
         assert coordinator.heard == 1
         assert await other.pause(0.0) == 0.0
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("moment", [0.02, 0.3, 0.55])
+def test_a_process_that_stood_still_does_not_spend_twice_what_an_idle_account_may(moment):
+    """What was due meanwhile goes at once when it goes on, and nothing that was saved up besides.
+
+    A server whose account may spend two seconds' worth at once turns nobody away.
+    """
+    clock = Clock(speed=5)
+
+    async def run():
+        client = PermitClient(Account("a", {"rpm": 1200}), OwnCoordinator(clock), clock=clock)
+        bucket, turned_away = Bucket(1200, 2, clock.now()), 0
+
+        async def call():
+            nonlocal turned_away
+            await take(client, rpm=1)
+            now = clock.now()
+            turned_away += bool(bucket.wait(1, now))
+            bucket.take(1)
+
+        calls = [asyncio.create_task(call()) for _ in range(120)]
+        await clock.sleep(moment)
+        clock.pause(3.0)
+        await asyncio.gather(*calls)
+        assert turned_away == 0
 
     asyncio.run(run())
 

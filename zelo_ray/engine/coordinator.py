@@ -30,7 +30,8 @@ class LeaseRequest:
     ``more`` is what earlier calls used beyond what was reserved for them (negative: less), and
     ``reported_limits`` what the server's headers said last; ``answered``: the account has answered
     since the last request. ``charged`` and ``reserved`` are the dollars of this ``spender``: for
-    calls that have ended, and for those that have not.
+    calls that have ended, and for those that have not. ``late`` is by how many seconds calls went
+    later than they were due since the last request, at most.
     """
 
     account: Account
@@ -41,6 +42,7 @@ class LeaseRequest:
     spender: str
     charged: float
     reserved: float
+    late: float = 0.0
 
 
 class PermitSource(Protocol):
@@ -79,6 +81,7 @@ class Limiters:
         limiter = self._limiter(request.account, now)
         limiter.learn(request.account, request.reported_limits)
         limiter.correct(request.more)
+        limiter.spend_savings(request.late, now)
         if request.answered:
             limiter.record_answer()
         lease = limiter.lease([call.amounts for call in calls[: grant.count]], now)

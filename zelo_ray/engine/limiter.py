@@ -119,6 +119,15 @@ class Limiter:
             if name in self._clocks:
                 self._clocks[name] += more.get(name, 0.0) * _PERIODS[name] / rate
 
+    def spend_savings(self, late: float, now: float) -> None:
+        """Take from what is saved up for so many seconds: calls went later than was reserved.
+
+        They went together, so the account has seen the burst already that idle seconds allow.
+        """
+        for name, clock in self._clocks.items():
+            if name != "rpd":
+                self._clocks[name] = max(clock, now - max(0.0, _BURST - late))
+
     def record_answer(self) -> None:
         """Record that the account answered some caller."""
         self._alike_since = None

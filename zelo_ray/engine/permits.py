@@ -15,7 +15,6 @@ import math
 import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import islice
 
 from zelo_ray.engine.clock import CLOCK, Clock
@@ -28,7 +27,7 @@ _TELL_SECONDS = 1.0  # between two reports that an account answers
 
 _Waiting = tuple[CallCost, asyncio.Future[bool]]
 _Granted = tuple[CallCost, asyncio.Future[bool], float]
-"""a call, who waits for it, and when it may go, by the loop's clock"""
+"""a call, who waits for it, and when it may go, by the client's clock"""
 
 
 class PermitClient:
@@ -61,7 +60,7 @@ class PermitClient:
         self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
         self._limited = bool(account.limits or account.cautious)
         self._open_at, self._told_at, self._closed = 0.0, -math.inf, False
-        self._answered = False  # since the last lease
+        self._answered, self._late = False, 0.0  # since the last lease
         self.capped = coordinator.capped
         """whether there is a cap on dollars"""
         self.lease: Lease | None = None
@@ -193,7 +192,11 @@ class PermitClient:
     async def _lease(self, calls: Sequence[CallCost]) -> tuple[Lease, list[_Granted]]:
         """Report, and lease for the first calls of the queue; return those that may go soon."""
         async with self._asking:
-            (more, answered), self._more, self._answered = (self._more, self._answered), {}, False
+            (more, self._more), (answered, self._answered) = (
+                (self._more, {}),
+                (self._answered, False),
+            )
+            (late, self._late), asked_at = (self._late, 0.0), self._clock.now()
             lease = await self._coordinator.lease(
                 LeaseRequest(
                     self._account,
@@ -204,34 +207,43 @@ class PermitClient:
                     self._spender,
                     self._charged,
                     self._reserved,
+                    late,
                 )
             )
             self.lease = lease
+            self._late = max(self._late, self._clock.now() - asked_at)
             if answered:
                 self._told_at = self._clock.now()
             self._open_at = max(self._open_at, self._clock.now() + lease.paused)
-            loop, soon = asyncio.get_running_loop(), list[_Granted]()
+            loop, now, soon = asyncio.get_running_loop(), self._clock.now(), list[_Granted]()
             for delay in lease.delays[: len(self._queue)]:
                 cost, waiting = self._queue.popleft()
                 self._reserved += cost.dollars if self.capped else 0.0
-                due_at = loop.time() + self._clock.machine_seconds(delay)
                 if delay > _SOON and not waiting.cancelled():
                     self._delayed.add(waiting)
-                    loop.call_at(due_at, partial(_release, waiting, passed=True))
+                    wait = self._clock.machine_seconds(delay)
+                    loop.call_later(wait, self._let_one_go, waiting, now + delay)
                 else:
-                    soon.append((cost, waiting, due_at))
+                    soon.append((cost, waiting, now + delay))
         return lease, soon
 
     async def _let_go(self, soon: Sequence[_Granted]) -> None:
         """Let calls go at their moments, but one in a turn of the event loop."""
-        loop = asyncio.get_running_loop()
         for cost, waiting, due_at in soon:
             if not waiting.cancelled():
-                await asyncio.sleep(max(0.0, due_at - loop.time()))
+                await self._clock.sleep(max(0.0, due_at - self._clock.now()))
             if waiting.cancelled():
                 self.cancel(cost)
             else:
-                _release(waiting, passed=True)
+                self._let_one_go(waiting, due_at)
+
+    def _let_one_go(self, waiting: asyncio.Future[bool], due_at: float) -> None:
+        """Let a call go that was due at this moment, and note how late it goes.
+
+        A process that the machine has stopped for a while sends all that was due meanwhile at once.
+        """
+        self._late = max(self._late, self._clock.now() - due_at)
+        _release(waiting, passed=True)
 
 
 def _release(waiting: asyncio.Future[bool], *, passed: bool) -> None:
