@@ -66,6 +66,28 @@ def test_row_groups_without_the_query_are_not_read(tmp_path, monkeypatch):
     assert (rows.num_rows, whole) == (1, [2])
 
 
+THREADS = """
+import sys
+from psutil import Process
+from zelo_ray.formats.stored import StoredTable
+table, before = StoredTable(sys.argv[1]), Process().num_threads()
+table.read()
+[*table.batches(2)]
+[*table.rows_of_queries(["b"])]
+table.query_ids()
+print(Process().num_threads() - before)
+"""
+
+
+def test_small_files_are_read_by_no_thread_that_could_outlive_python(tmp_path):
+    """One that still holds the file as Python shuts down ends the process by an abort."""
+    file = tmp_path / "scores.parquet"
+    pq.write_table(pa.table({"query_id": [*"aabbb"], "score": [*range(5)]}), file)
+    command = [sys.executable, "-c", THREADS, str(file)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (said.stdout, said.stderr) == ("0\n", "")
+
+
 def test_explaining_imports_little(tmp_path):
     code = "import sys; import zelo_ray.commands.explain; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -55,9 +55,7 @@ class StoredTable:
         wanted, tables = self._existing(columns), []
         for place in self.files:
             with self._open(place) as file:
-                # With threads, Arrow may close the file after Python has shut down, which aborts.
-                is_large = file.metadata.num_rows > _MANY
-                tables.append(file.read(wanted, use_threads=is_large))
+                tables.append(file.read(wanted, use_threads=_is_large(file)))
         return pa.concat_tables(tables)
 
     def batches(
@@ -69,7 +67,9 @@ class StoredTable:
             with self._open(place) as file:
                 groups = [n for n in range(file.num_row_groups) if (offset + n) % every == 0]
                 offset += file.num_row_groups
-                for batch in file.iter_batches(size, groups, wanted) if groups else ():
+                if not groups:
+                    continue
+                for batch in file.iter_batches(size, groups, wanted, use_threads=_is_large(file)):
                     yield pa.Table.from_batches([batch])
 
     def head(self, size: int) -> pa.Table:
@@ -121,6 +121,14 @@ class StoredTable:
         return None if columns is None else [name for name in columns if name in self.names]
 
 
+def _is_large(file: pq.ParquetFile) -> bool:
+    """Return whether to read a file with threads.
+
+    A thread of Arrow may close the file after Python has shut down, which aborts the process.
+    """
+    return bool(file.metadata.num_rows > _MANY)
+
+
 def _spans(ids: pa.ChunkedArray, wanted: Collection[str]) -> Iterator[tuple[int, int]]:
     """Yield the first row, and the row after the last, of each run of rows of some queries."""
     offset = 0
@@ -139,7 +147,8 @@ def _opened(url: str, schemas: Sequence[pa.Schema], **options: Any) -> Iterator[
     """Open one Parquet file to read it."""
     with open_for_reading(url) as file:
         try:
-            opened = pq.ParquetFile(file, **options)
+            # Read ahead, Arrow has threads of its own even where none are asked for.
+            opened = pq.ParquetFile(file, pre_buffer=False, **options)
             _refuse_other_columns(url, opened.schema_arrow, schemas)
             yield opened
         except _DAMAGED as error:
