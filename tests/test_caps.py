@@ -1,6 +1,7 @@
 """Caps that hold by the servers' own books, whatever lengths texts take in mid-run; without Ray."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -149,11 +150,17 @@ def test_a_call_that_our_patience_ended_counts_as_spent(server, tmp_path):
 
 
 def test_a_capped_run_makes_headway_on_a_bad_day(server, tmp_path):
-    """A call without an answer counts at what it could have cost: little, once that is learned."""
+    """A call without an answer counts at what it could have cost: little, once that is learned.
+
+    Which calls are dropped follows from what they ask, and what is asked before the money is spent
+    from the order in which calls end. So there are many: of 336 a share of .60 to .69 was answered.
+    """
     fakes = server(Fault("drop", rate=0.4), output=60)
-    cap = 0.05
+    pools = [replace(pool, query_id=f"{pool.query_id}-{n}") for n in range(3) for pool in POOLS]
+    pools = [replace(pool, query=f"{pool.query} {pool.query_id}") for pool in pools]
+    cap = 3 * 0.05
     asker = ask(
-        POOLS,
+        pools,
         tmp_path,
         OPENAI,
         budget=MachineBudget(cap),
@@ -165,5 +172,5 @@ def test_a_capped_run_makes_headway_on_a_bad_day(server, tmp_path):
     (tally,) = asker.tallies.values()
     assert billed(fakes) + tally.unsettled <= cap
     assert sum_exposure(str(tmp_path)) <= cap - billed(fakes)
-    assert answered > 0.6 * REQUESTS  # of which 94 were answered while nothing was learned
+    assert answered > 0.6 * 3 * REQUESTS  # .28 of them where nothing is learned
     assert min(row.limit for row in rows if row.limit) < 100  # of 2,048
