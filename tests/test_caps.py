@@ -156,8 +156,11 @@ def test_a_capped_run_makes_headway_on_a_bad_day(server, tmp_path):
     from the order in which calls end. So there are many: of 336 a share of .60 to .69 was answered.
     """
     fakes = server(Fault("drop", rate=0.4), output=60)
-    pools = [replace(pool, query_id=f"{pool.query_id}-{n}") for n in range(3) for pool in POOLS]
-    pools = [replace(pool, query=f"{pool.query} {pool.query_id}") for pool in pools]
+    pools = [
+        replace(p, query_id=f"{p.query_id}-{n}", query=f"{p.query} {n}")
+        for n in range(3)
+        for p in POOLS
+    ]
     cap = 3 * 0.05
     asker = ask(
         pools,

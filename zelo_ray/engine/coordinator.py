@@ -30,8 +30,8 @@ class LeaseRequest:
     ``more`` is what earlier calls used beyond what was reserved for them (negative: less), and
     ``reported_limits`` what the server's headers said last; ``answered``: the account has answered
     since the last request. ``charged`` and ``reserved`` are the dollars of this ``spender``: for
-    calls that have ended, and for those that have not. ``late`` is by how many seconds calls went
-    later than they were due since the last request, at most.
+    calls that have ended, and for those that have not. ``late`` is the longest that a call went
+    after it was due, or a lease came after it was asked for, since the last request, in seconds.
     """
 
     account: Account

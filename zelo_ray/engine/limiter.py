@@ -120,9 +120,9 @@ class Limiter:
                 self._clocks[name] += more.get(name, 0.0) * _PERIODS[name] / rate
 
     def spend_savings(self, late: float, now: float) -> None:
-        """Take from what is saved up for so many seconds: calls went later than was reserved.
+        """Save up less by the seconds that calls went later than was reserved for them.
 
-        They went together, so the account has seen the burst already that idle seconds allow.
+        Late calls go together: they are the burst that an idle account is allowed.
         """
         for name, clock in self._clocks.items():
             if name != "rpd":

@@ -192,11 +192,9 @@ class PermitClient:
     async def _lease(self, calls: Sequence[CallCost]) -> tuple[Lease, list[_Granted]]:
         """Report, and lease for the first calls of the queue; return those that may go soon."""
         async with self._asking:
-            (more, self._more), (answered, self._answered) = (
-                (self._more, {}),
-                (self._answered, False),
-            )
-            (late, self._late), asked_at = (self._late, 0.0), self._clock.now()
+            more, answered, late = self._more, self._answered, self._late
+            self._more, self._answered, self._late = {}, False, 0.0
+            asked_at = self._clock.now()
             lease = await self._coordinator.lease(
                 LeaseRequest(
                     self._account,
