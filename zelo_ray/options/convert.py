@@ -13,7 +13,10 @@ OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
     "pool": ("source", "corpus", "queries", "runs", "depth", "qrels"),
     "holes": ("truth", "runs", "depth", "pools", "corpus", "queries", "all"),
     "qrels": ("source", "grades", "cut", "without_ambiguous", "decimals", "quote_ids"),
-    "train": ("source", "pools", "without_ambiguous"),
+    "train": (
+        *("source", "form", "pools", "without_ambiguous", "runs", "name", "min_gap", "gap_in"),
+        *("pairs_from", "per_query", "splits", "parquet", "seed"),
+    ),
     "run": ("source", "name", "quote_ids"),
     "beir": ("source", "pools", "decimals"),
     "mteb": ("source", "pools", "positive"),
@@ -41,7 +44,7 @@ class ConvertOptions(CommandOptions):
     ] = Field(
         description="pool: pools to annotate, from a collection or from several runs; holes: "
         "unjudged documents at the top of runs, as pools to annotate; qrels: TREC "
-        "qrels; train: query, document and score as JSON lines, to train a model on; "
+        "qrels; train: examples to train a reranker or embedder on; "
         "run: a TREC run; beir: a BEIR directory; mteb: MTEB reranking rows as JSON "
         "lines; fastchat: pools of FastChat's questions and answers (MT-Bench); "
         "llamahub: pools of LlamaHub's examples of two answers"
@@ -97,6 +100,36 @@ class ConvertOptions(CommandOptions):
     pairs: int = Field(0, ge=0, description="how many of these pairs to draw, or 0 for all")
     seed: int = Field(0, description="determines every random choice")
     labels_out: Place | None = Field(None, description="file for the votes on these pools")
+    form: Literal["rows", "pairs", "lists", "triplets", "hard"] = Field(
+        "rows",
+        description="of examples to train on. rows: a query, a document and its relevance; pairs: "
+        "two documents and the chance that the first is better; lists: a query with all its "
+        "documents and targets from 0 to 1; triplets: a better and a worse document; hard: "
+        "triplets that a run orders the other way",
+    )
+    min_gap: float | None = Field(
+        None,
+        ge=0,
+        description="smallest gap between the documents of a triplet (2 standard errors, or 1 "
+        "point of relevance)",
+    )
+    gap_in: Literal["errors", "points"] | None = Field(
+        None,
+        description="unit of --min-gap: standard errors of the gap (where judgments have errors) "
+        "or points of relevance",
+    )
+    pairs_from: Literal["battles", "scores"] | None = Field(
+        None, description="pairs that judges compared, where there are any, or all by their scores"
+    )
+    per_query: int = Field(
+        0, ge=0, description="how many pairs or triplets of a query to draw, or 0 for all"
+    )
+    splits: tuple[float, ...] = Field(
+        (80, 10, 10),
+        description="shares of queries to train, to choose and to test on, where --out is a "
+        "directory",
+    )
+    parquet: bool = Field(False, description="write Parquet rather than JSON lines to a directory")
     columns: Columns = Field((), description=COLUMNS)
     out: Place = Field(description="where to write, a path or URL; .gz and .zst are compressed")
 
@@ -118,6 +151,10 @@ class ConvertOptions(CommandOptions):
             raise ValueError("use either cut or grades, not both")
         if list(self.cut) != sorted(set(self.cut)):
             raise ValueError("cut: must ascend")
+        if len(self.splits) != 3 or min(self.splits) < 0 or sum(self.splits) <= 0:
+            raise ValueError("splits: takes three shares, such as 80 10 10")
+        if self.form == "hard" and not self.runs:
+            raise ValueError("runs: is required by --form hard")
         if self.what == "fastchat" and not self.votes and (self.pairs or self.labels_out):
             raise ValueError("pairs, labels_out: need votes")
         return self

@@ -7,6 +7,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from zelo_ray.commands.convert.train import write_training_data
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats import fastchat
 from zelo_ray.formats.columns import split_columns
@@ -15,7 +16,7 @@ from zelo_ray.formats.input import InputOptions, pools_of, read_pools
 from zelo_ray.formats.input.long import ConversionNotes
 from zelo_ray.formats.input.places import find_places
 from zelo_ray.formats.input.stored_inputs import pool_to_line
-from zelo_ray.formats.interchange import beir, llamahub, mteb, train, trec
+from zelo_ray.formats.interchange import beir, llamahub, mteb, trec
 from zelo_ray.formats.interchange.compared_pairs import label_lines
 from zelo_ray.formats.interchange.pooling import columns, find_unjudged, pool_candidates
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
@@ -164,10 +165,11 @@ def _train(options: ConvertOptions) -> str:
     filled, scores = _read_labelled_pools(options)
     absolute = read_absolute(options.source)
     scores, note = _drop_ambiguous(options, scores if absolute is None else absolute)
-    rows, lacking = train.training_rows(filled.pools, scores)
-    number = write_lines(options.out, rows)
+    with_text = {(pool.query_id, document.id) for pool in filled.pools for document in pool.documents}
+    lacking = len({*columns(scores, "query_id", "doc_id")} - with_text)
+    done = write_training_data(options, filled.pools, scores)
     note += [f"left out judged documents without a text: {lacking:,}"] if lacking else []
-    return _lines(f"{number:,} rows: {options.out}", *filled.notes, *note)
+    return _lines(*done, *filled.notes, *note)
 
 
 def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:

@@ -22,6 +22,11 @@ def has_grades(url: str) -> bool:
     return _holds(url, GradedScore)
 
 
+def has_logits(url: str) -> bool:
+    """Return whether a place is the ``--out`` of a run whose scores are logits, or their table."""
+    return _holds(url, Score) and not has_grades(url)
+
+
 def read_graded(url: str) -> pa.Table:
     """Read the panel's whole grade of each document.
 

@@ -1,0 +1,213 @@
+"""``convert train``: examples to train rerankers and embedders on, from judgments with texts."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from zelo_ray.commands.convert.train.card import TrainingData, WrittenSplit, write_card
+from zelo_ray.commands.convert.train.examples import (
+    FORMS,
+    BattleCount,
+    Example,
+    ExampleOptions,
+    LabelledPool,
+)
+from zelo_ray.commands.convert.train.splits import SPLITS, shared_documents, split_of
+from zelo_ray.commands.convert.train.target_scale import find_target_scale
+from zelo_ray.errors import InputError
+from zelo_ray.formats.columns import split_columns
+from zelo_ray.formats.files import list_directory, open_for_writing
+from zelo_ray.formats.interchange.pooling import columns, sort_run
+from zelo_ray.formats.interchange.texts import write_lines
+from zelo_ray.formats.judgments.judgments_file import read_judgments
+from zelo_ray.formats.runs import read_runs
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import ConvertOptions
+from zelo_ray.records import Pool
+
+_FILES = (".jsonl", ".ndjson", ".json", ".parquet", ".gz", ".zst")
+_MIN_ERRORS, _MIN_POINTS = 2.0, 1.0
+_BLOCK = 2_000
+"""How many examples are written to a Parquet file at once."""
+_BATTLES = ("votes.parquet", "contests.parquet", "verdicts.parquet")
+
+Battles = Mapping[str, Mapping[tuple[str, str], BattleCount]]
+
+
+def write_training_data(options: ConvertOptions, pools: Sequence[Pool], qrels: pa.Table) -> list[str]:
+    """Write examples in the form that the options ask for; return what to say of them.
+
+    A file holds all examples. A directory holds a file for each split, and a card.
+
+    Args:
+        options: of ``convert train``.
+        pools: the texts.
+        qrels: the columns of `records.Qrel`.
+
+    Raises:
+        InputError: no example can be made, or the form needs errors or votes that are not there.
+    """
+    battles = read_battles(options.source)
+    example_options = choose_example_options(options, qrels, has_battles=bool(battles))
+    labelled = label_pools(pools, qrels, battles, read_ranks(options))
+    if options.out.endswith(_FILES):
+        split = _write_examples(options.out, labelled, options.form, example_options)
+        _refuse_nothing(options, example_options, split.examples)
+        return [f"{counted(split.examples, 'example')}: {options.out}"]
+    by_split: dict[str, list[LabelledPool]] = {name: [] for name in SPLITS}
+    for query in labelled:
+        by_split[split_of(query.pool.query, options.splits)].append(query)
+    ending, root = "parquet" if options.parquet else "jsonl", options.out.rstrip("/")
+    splits = {
+        name: _write_examples(f"{root}/{name}.{ending}", queries, options.form, example_options)
+        for name, queries in by_split.items()
+        if queries
+    }
+    examples = sum(split.examples for split in splits.values())
+    _refuse_nothing(options, example_options, examples)
+    shared = shared_documents(
+        {name: [query.pool for query in queries] for name, queries in by_split.items()}
+    )
+    write_card(TrainingData(options, example_options, splits, qrels, shared, ending))
+    counts = ", ".join(f"{name} {split.examples:,}" for name, split in splits.items())
+    lines = [f"{counted(examples, 'example')} ({counts}) and a card: {root}"]
+    if shared:
+        some = ", ".join([*shared][:3])
+        lines.append(f"{counted(len(shared), 'document')} in more than one split, such as {some}")
+    return lines
+
+
+def read_battles(place: str) -> Battles:
+    """Read by query and pair what all judges of a run voted; nothing where it has no votes.
+
+    Both orders of a pair count for the order that sorts first.
+    """
+    names = list_directory(place) or []
+    votes: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for name in _BATTLES:
+        if name not in names:
+            continue
+        table = read_judgments(f"{place.rstrip('/')}/{name}", "panel").table
+        rows = columns(table, "query_id", "doc_id_a", "doc_id_b", "preference")
+        for query_id, a, b, preference in rows:
+            chance = (1 - preference) / 2
+            pair, p = ((a, b), chance) if a <= b else ((b, a), 1 - chance)
+            votes[query_id][pair].append(p)
+    return {
+        query_id: {pair: BattleCount(sum(p) / len(p), len(p)) for pair, p in sorted(pairs.items())}
+        for query_id, pairs in votes.items()
+    }
+
+
+def read_ranks(options: ConvertOptions) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+    """Read by query, run and document the ranks of the runs that the options name."""
+    runs = read_runs(options.runs, columns=split_columns(options.columns)) if options.runs else {}
+    ranks: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+    for name, run in runs.items():
+        if options.name in (None, name):
+            for query_id, doc_id, rank in columns(sort_run(run), "query_id", "doc_id", "rank"):
+                ranks[query_id][name][doc_id] = rank
+    if options.name and not ranks:
+        raise InputError(f"no run is called {options.name!r}; there are {', '.join(runs)}")
+    return ranks
+
+
+def label_pools(
+    pools: Sequence[Pool],
+    qrels: pa.Table,
+    battles: Battles,
+    ranks: Mapping[str, Mapping[str, Mapping[str, int]]],
+) -> list[LabelledPool]:
+    """Join pools with what is known of their documents; pools without a judged one are left out."""
+    relevance: dict[str, dict[str, float]] = defaultdict(dict)
+    errors: dict[str, dict[str, float]] = defaultdict(dict)
+    for query_id, doc_id, value, error in columns(qrels, *qrels.column_names):
+        relevance[query_id][doc_id], errors[query_id][doc_id] = value, error
+    return [
+        LabelledPool(
+            pool,
+            relevance[pool.query_id],
+            errors[pool.query_id],
+            battles.get(pool.query_id, {}),
+            ranks.get(pool.query_id, {}),
+        )
+        for pool in pools
+        if pool.query_id in relevance
+    ]
+
+
+def choose_example_options(
+    options: ConvertOptions, qrels: pa.Table, *, has_battles: bool
+) -> ExampleOptions:
+    """Fill in what the options leave open, from what the judgments have.
+
+    Raises:
+        InputError: gaps are to be counted in errors, or pairs to be battles, and there are none.
+    """
+    errors = qrels["std_error"].to_numpy()
+    has_errors = bool(np.isfinite(errors).any() and (errors > 0).any())
+    unit = options.gap_in or ("errors" if has_errors else "points")
+    if unit == "errors" and not has_errors and options.form in ("triplets", "hard"):
+        raise InputError(f"{options.source}: has no standard errors: give --gap-in points")
+    if options.pairs_from == "battles" and not has_battles:
+        raise InputError(f"{options.source}: has no battles: give the --out of annotate, with votes")
+    usual = _MIN_ERRORS if unit == "errors" else _MIN_POINTS
+    return ExampleOptions(
+        scale=find_target_scale(options.source, qrels),
+        spread=pc.stddev(qrels["relevance"]).as_py() or 0.0,
+        min_gap=usual if options.min_gap is None else options.min_gap,
+        gap_in_errors=unit == "errors",
+        from_battles=has_battles and options.pairs_from != "scores",
+        per_query=options.per_query,
+        seed=options.seed,
+    )
+
+
+def _write_examples(
+    url: str, queries: Iterable[LabelledPool], form: str, options: ExampleOptions
+) -> WrittenSplit:
+    """Write the examples of some queries to a file, JSON lines or Parquet; return their counts."""
+    split = WrittenSplit()
+
+    def examples() -> Iterator[Example]:
+        for query in queries:
+            before = split.examples
+            for example in FORMS[form](query, options):
+                split.examples += 1
+                split.columns = split.columns or tuple(example)
+                yield example
+            split.queries += split.examples > before
+
+    if url.endswith(".parquet"):
+        _write_parquet(url, examples())
+    else:
+        write_lines(url, map(orjson.dumps, examples()))
+    return split
+
+
+def _write_parquet(url: str, examples: Iterator[Example]) -> None:
+    first = pa.Table.from_pylist([*islice(examples, _BLOCK)])
+    with open_for_writing(url) as file, pq.ParquetWriter(file, first.schema) as writer:
+        writer.write_table(first)
+        while block := [*islice(examples, _BLOCK)]:
+            writer.write_table(pa.Table.from_pylist(block, first.schema))
+
+
+def _refuse_nothing(options: ConvertOptions, example_options: ExampleOptions, made: int) -> None:
+    if made:
+        return
+    gap = f"{example_options.min_gap:g} " + (
+        "standard errors" if example_options.gap_in_errors else "points of relevance"
+    )
+    why = {
+        "hard": f"the runs order no two documents against a gap of {gap}",
+        "triplets": f"no two documents of a query are {gap} apart: lower --min-gap",
+        "pairs": "no query has two judged documents with a text",
+    }.get(options.form, "no judged document has a text")
+    raise InputError(f"{options.source}: gives no example: {why}")
