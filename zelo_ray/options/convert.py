@@ -9,6 +9,8 @@ from zelo_ray.options.command import COLUMNS, Columns, CommandOptions
 from zelo_ray.options.places import Place
 
 _FROM = "the --out of annotate, annotated.jsonl, or BEIR or MTEB data"
+_GRADE_RULE = ("levels", "cut", "human")
+"""Options that make whole grades of scores."""
 OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
     "pool": ("source", "corpus", "queries", "runs", "depth", "qrels"),
     "holes": ("truth", "runs", "depth", "pools", "corpus", "queries", "all"),
@@ -20,6 +22,10 @@ OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
     "run": ("source", "name", "quote_ids"),
     "beir": ("source", "pools", "decimals"),
     "mteb": ("source", "pools", "positive"),
+    "opensearch": ("source", "pools", *_GRADE_RULE, "index"),
+    "rank-eval": ("source", "pools", *_GRADE_RULE, "index", "field"),
+    "quepid": ("source", "pools", *_GRADE_RULE),
+    "letor": ("source", "pools", *_GRADE_RULE, "runs"),
     "fastchat": ("source", "answers", "votes", "pairs", "seed", "labels_out"),
     "llamahub": ("source", "pairs", "seed", "labels_out"),
 }
@@ -28,6 +34,8 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "pool": (),
     "holes": ("truth", "runs"),
     "fastchat": ("what", "source", "answers"),
+    "rank-eval": ("source", "index"),
+    "letor": ("source", "runs"),
 }
 """By output format, the required options; ``source`` for formats not listed here."""
 
@@ -40,13 +48,27 @@ class ConvertOptions(CommandOptions):
     positional: ClassVar[tuple[str, ...]] = ("what", "source", "answers")
 
     what: Literal[
-        "pool", "holes", "qrels", "train", "run", "beir", "mteb", "fastchat", "llamahub"
+        "pool",
+        "holes",
+        "qrels",
+        "train",
+        "run",
+        "beir",
+        "mteb",
+        "opensearch",
+        "rank-eval",
+        "quepid",
+        "letor",
+        "fastchat",
+        "llamahub",
     ] = Field(
         description="pool: pools to annotate, from a collection or from several runs; holes: "
         "unjudged documents at the top of runs, as pools to annotate; qrels: TREC "
         "qrels; train: examples to train a reranker or embedder on; "
         "run: a TREC run; beir: a BEIR directory; mteb: MTEB reranking rows as JSON "
-        "lines; fastchat: pools of FastChat's questions and answers (MT-Bench); "
+        "lines; opensearch: a judgment list of OpenSearch's workbench; rank-eval: the body of "
+        "_rank_eval (Elasticsearch, OpenSearch); quepid: Quepid's CSV of ratings; letor: rows of "
+        "features for learning to rank; fastchat: pools of FastChat's questions and answers (MT-Bench); "
         "llamahub: pools of LlamaHub's examples of two answers"
     )
     source: Place = Field(
@@ -100,6 +122,17 @@ class ConvertOptions(CommandOptions):
     pairs: int = Field(0, ge=0, description="how many of these pairs to draw, or 0 for all")
     seed: int = Field(0, description="determines every random choice")
     labels_out: Place | None = Field(None, description="file for the votes on these pools")
+    levels: int | None = Field(
+        None,
+        ge=2,
+        description="make this many whole grades of scores, each of equally many documents of all "
+        "queries",
+    )
+    human: Place | None = Field(
+        None, description="people's labels, whose shares of grades scores are cut by"
+    )
+    index: str | None = Field(None, description="the search index that holds the documents")
+    field: str = Field("text", description="the field of the index that queries are matched to")
     form: Literal["rows", "pairs", "lists", "triplets", "hard"] = Field(
         "rows",
         description="of examples to train on. rows: a query, a document and its relevance; pairs: "
@@ -147,6 +180,8 @@ class ConvertOptions(CommandOptions):
         for name in _REQUIRED.get(self.what, ("source",)):
             if not getattr(self, name):
                 raise ValueError(f"{name}: is required by convert {self.what}")
+        if sum(map(bool, (self.levels, self.cut, self.human))) > 1:
+            raise ValueError("use one of levels, cut and human")
         if self.cut and self.grades:
             raise ValueError("use either cut or grades, not both")
         if list(self.cut) != sorted(set(self.cut)):

@@ -8,6 +8,7 @@ from itertools import chain
 import pyarrow as pa
 
 from zelo_ray.commands.convert.train import write_training_data
+from zelo_ray.commands.convert.whole_grades import WholeGrades, make_whole_grades
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats import fastchat
 from zelo_ray.formats.columns import split_columns
@@ -18,7 +19,9 @@ from zelo_ray.formats.input.places import find_places
 from zelo_ray.formats.input.stored_inputs import pool_to_line
 from zelo_ray.formats.interchange import beir, llamahub, mteb, trec
 from zelo_ray.formats.interchange.compared_pairs import label_lines
+from zelo_ray.formats.interchange.letor import letor_lines, name_features
 from zelo_ray.formats.interchange.pooling import columns, find_unjudged, pool_candidates
+from zelo_ray.formats.interchange.search_tools import SearchIndex, rate_queries, write_judgments
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.interchange.texts import (
     FilledPools,
@@ -161,6 +164,38 @@ def _qrels(options: ConvertOptions) -> str:
     return _lines(f"{len(qrels):,} judgments: {options.out}", *note)
 
 
+def _tool(options: ConvertOptions) -> str:
+    """Write judgments for a tool of search teams, with whole grades."""
+    filled, qrels = _read_labelled_pools(options)
+    whole = make_whole_grades(options, qrels)
+    rated = rate_queries(filled.pools, whole.qrels)
+    if not rated:
+        raise InputError(f"{options.source}: no query with a text is judged")
+    index = SearchIndex(options.index or "", options.field)
+    write_judgments(options.out, options.what, rated, index)
+    number = sum(len(grades) for _, grades in rated)
+    done = f"{number:,} judgments of {len(rated):,} queries: {options.out}"
+    return _lines(done, *_rule(whole), *filled.notes)
+
+
+def _letor(options: ConvertOptions) -> str:
+    filled, qrels = _read_labelled_pools(options)
+    whole = make_whole_grades(options, qrels)
+    runs = without_ranks(read_runs(options.runs, columns=_columns(options)))
+    scores = {
+        name: {(q, d): score for q, d, score in columns(run, "query_id", "doc_id", "score")}
+        for name, run in runs.items()
+    }
+    rated = rate_queries(filled.pools, whole.qrels)
+    number = write_lines(options.out, letor_lines(rated, scores))
+    done = f"{number:,} rows of {len(rated):,} queries: {options.out}"
+    return _lines(done, f"features: {name_features([*scores])}", *_rule(whole), *filled.notes)
+
+
+def _rule(whole: WholeGrades) -> list[str]:
+    return [f"grades: {whole.rule}"] if whole.rule else []
+
+
 def _train(options: ConvertOptions) -> str:
     filled, scores = _read_labelled_pools(options)
     absolute = read_absolute(options.source)
@@ -272,6 +307,10 @@ _MAKERS: Mapping[str, Callable[[ConvertOptions], str]] = {
     "run": _run,
     "beir": _beir,
     "mteb": _mteb,
+    "opensearch": _tool,
+    "rank-eval": _tool,
+    "quepid": _tool,
+    "letor": _letor,
     "fastchat": _fastchat,
     "llamahub": _llamahub,
 }
