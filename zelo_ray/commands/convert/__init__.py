@@ -200,7 +200,9 @@ def _train(options: ConvertOptions) -> str:
     filled, scores = _read_labelled_pools(options)
     absolute = read_absolute(options.source)
     scores, note = _drop_ambiguous(options, scores if absolute is None else absolute)
-    with_text = {(pool.query_id, document.id) for pool in filled.pools for document in pool.documents}
+    with_text = {
+        (pool.query_id, document.id) for pool in filled.pools for document in pool.documents
+    }
     lacking = len({*columns(scores, "query_id", "doc_id")} - with_text)
     done = write_training_data(options, filled.pools, scores)
     note += [f"left out judged documents without a text: {lacking:,}"] if lacking else []

@@ -54,7 +54,9 @@ def opensearch_judgments(rated: RatedQueries, index: SearchIndex) -> bytes:
         "judgmentRatings": [
             {
                 "query": pool.query,
-                "ratings": [{"docId": doc_id, "rating": f"{grade:.3f}"} for doc_id, grade in grades],
+                "ratings": [
+                    {"docId": doc_id, "rating": f"{grade:.3f}"} for doc_id, grade in grades
+                ],
             }
             for pool, grades in rated
         ],

@@ -40,7 +40,9 @@ _BATTLES = ("votes.parquet", "contests.parquet", "verdicts.parquet")
 Battles = Mapping[str, Mapping[tuple[str, str], BattleCount]]
 
 
-def write_training_data(options: ConvertOptions, pools: Sequence[Pool], qrels: pa.Table) -> list[str]:
+def write_training_data(
+    options: ConvertOptions, pools: Sequence[Pool], qrels: pa.Table
+) -> list[str]:
     """Write examples in the form that the options ask for; return what to say of them.
 
     A file holds all examples. A directory holds a file for each split, and a card.
@@ -156,7 +158,9 @@ def choose_example_options(
     if unit == "errors" and not has_errors and options.form in ("triplets", "hard"):
         raise InputError(f"{options.source}: has no standard errors: give --gap-in points")
     if options.pairs_from == "battles" and not has_battles:
-        raise InputError(f"{options.source}: has no battles: give the --out of annotate, with votes")
+        raise InputError(
+            f"{options.source}: has no battles: give the --out of annotate, with votes"
+        )
     usual = _MIN_ERRORS if unit == "errors" else _MIN_POINTS
     return ExampleOptions(
         scale=find_target_scale(options.source, qrels),

@@ -153,8 +153,10 @@ def _describe_run(out: str, run: Mapping[str, Any]) -> list[str]:
     ]
     agreement, items = mean_agreement(results)
     if not isnan(agreement):
-        what = "mean correlation of two judges' grades" if results.gradings.counts else (
-            "mean share of pairs on which two judges prefer the same document"
+        what = (
+            "mean correlation of two judges' grades"
+            if results.gradings.counts
+            else ("mean share of pairs on which two judges prefer the same document")
         )
         lines.append(f"{what}: {agreement:.2f} (at least {items:,} in common)")
     return lines

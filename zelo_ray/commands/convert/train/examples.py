@@ -174,9 +174,7 @@ FORMS: Mapping[str, Callable[[LabelledPool, ExampleOptions], Iterator[Example]]]
 def _sure_pairs(labelled: LabelledPool, options: ExampleOptions) -> list[tuple[str, str]]:
     """Return the pairs whose gap is large enough, the better document first."""
     pairs = permutations([document.id for document in labelled.judged], 2)
-    return [
-        pair for pair in pairs if _size(*_gap(labelled, *pair), options) >= options.min_gap
-    ]
+    return [pair for pair in pairs if _size(*_gap(labelled, *pair), options) >= options.min_gap]
 
 
 def _size(gap: float, error: float, options: ExampleOptions) -> float:
@@ -191,9 +189,7 @@ def _gap(labelled: LabelledPool, a: str, b: str) -> tuple[float, float]:
     return gap, error_of_gap(labelled.errors[a], labelled.errors[b])
 
 
-def _triplet(
-    labelled: LabelledPool, better: str, worse: str, options: ExampleOptions
-) -> Example:
+def _triplet(labelled: LabelledPool, better: str, worse: str, options: ExampleOptions) -> Example:
     texts = {document.id: document.content for document in labelled.pool.documents}
     gap, error = _gap(labelled, better, worse)
     return {

@@ -23,9 +23,7 @@ def split_of(query: str, shares: Sequence[float]) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     place = int.from_bytes(digest[:8], "big") / 2**64 * sum(shares)
     ends = accumulate(shares)
-    return next(
-        (name for name, end in zip(SPLITS, ends, strict=True) if place < end), SPLITS[0]
-    )
+    return next((name for name, end in zip(SPLITS, ends, strict=True) if place < end), SPLITS[0])
 
 
 def shared_documents(split_pools: Mapping[str, Iterable[Pool]]) -> dict[str, list[str]]:
