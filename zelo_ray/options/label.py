@@ -1,6 +1,6 @@
 """Options of `label`."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -9,6 +9,10 @@ from zelo_ray.options.places import Place, Words, read_text_or_literal
 
 _SAMPLE = OptionGroup("the sample")
 _PAGE = OptionGroup("the page")
+
+
+Draw = Literal["random", "strata", "disagreement", "decisive"]
+"""How documents of a run are drawn for people."""
 
 
 class LabelOptions(CommandOptions):
@@ -21,6 +25,10 @@ class LabelOptions(CommandOptions):
         None,
         description="--out of the bake-off whose documents people judge; needed for a new "
         "sample, or for new rankers",
+    )
+    run: Annotated[Place | None, FILES] = Field(
+        None,
+        description="--out of annotate whose documents people judge, where there is no bake-off",
     )
     out: Annotated[Place, FILES] = Field(
         description="directory of the labels; an existing sample is continued"
@@ -43,6 +51,12 @@ class LabelOptions(CommandOptions):
     )
     more: Annotated[int | None, _SAMPLE] = Field(
         None, ge=1, description="documents to judge beyond those judged so far"
+    )
+    draw: Annotated[Draw | None, _SAMPLE] = Field(
+        None,
+        description="which documents of --run are likelier to be drawn. random: none; strata: those "
+        "of rare grades, so that each grade comes equally often; disagreement: those that judges "
+        "disagree on; decisive: uncertain ones at the top, which move nDCG most",
     )
     measure: Annotated[str | None, _SAMPLE] = Field(
         None,
@@ -90,6 +104,10 @@ class LabelOptions(CommandOptions):
     def _go_together(self) -> "LabelOptions":
         if self.labels and self.more:
             raise ValueError("use either labels (the total) or more (additional ones), not both")
+        if self.contest and self.run:
+            raise ValueError("use either contest (a bake-off) or run (of annotate), not both")
+        if self.draw and not self.run:
+            raise ValueError("draw: needs run; documents of a bake-off are drawn by its measure")
         if self.csv and self.read:
             raise ValueError("use either csv (write a file) or read (read it back), not both")
         return self

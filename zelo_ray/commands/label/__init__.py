@@ -79,7 +79,9 @@ def page_commands(work: LabelWork) -> dict[str, str]:
 
 
 def _next(work: LabelWork) -> str:
-    """Return the command that measures the bake-off again, with people's labels."""
+    """Return the command that uses the labels: the bake-off again, or `agree`."""
+    if run := work.about.get("run"):
+        return shlex.join(["zelo-ray", "agree", run, "--human", work.out])
     return shlex.join(["zelo-ray", "bakeoff", "--config", f"{work.out.rstrip('/')}/{CONFIG_FILE}"])
 
 
@@ -159,10 +161,11 @@ def _named(missed: Sequence[SampleDocument]) -> str:
 def _describe_progress(work: LabelWork) -> Iterator[str]:
     """Yield the progress, which answers count, and how far people agree."""
     progress = work.desk.progress("")
-    frame, measure = work.about["documents"], work.about["measure"]
+    about, measure = work.about, work.about["measure"]
+    which = f" that could change a difference in {measure}" if measure else f" of {about['run']}"
     yield (
         f"Judged {progress.done:,} of {counted(progress.of, 'document')} in the sample, drawn from "
-        f"{frame:,} that could change a difference in {measure}."
+        f"{about['documents']:,}{which}."
     )
     labels = read_labels(work.out)
     if labels.cannot_say:

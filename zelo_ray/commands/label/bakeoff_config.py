@@ -15,14 +15,17 @@ _ASKING = ("ledger", "reranker_options", "num_gpus", "limits", "prices", "api_ke
 """Options of rerankers, which are not needed: the runs of all rankers are stored."""
 
 
-def make_bakeoff_config(found: Candidates, options: LabelOptions) -> str:
+def make_bakeoff_config(
+    candidates: Candidates, contest: BakeoffOptions, options: LabelOptions
+) -> str:
     """Return all options of a bake-off as YAML, with its rankers as runs.
 
     Args:
-        found: the documents of the bake-off.
+        candidates: the documents of the bake-off.
+        contest: the options of the bake-off.
         options: of `label`, which name the bake-off.
     """
-    contest, root = found.options, (options.contest or "").rstrip("/")
+    root = (options.contest or "").rstrip("/")
     needs_pools = contest.rerankers or contest.pools or contest.slices or contest.write_annotated
     settings = contest.model_dump(mode="json", exclude={*_ASKING}) | {
         "rerankers": [],
@@ -30,8 +33,8 @@ def make_bakeoff_config(found: Candidates, options: LabelOptions) -> str:
         "pools": [*pools_of_bakeoff(contest)] if needs_pools else [],
         "human": options.out,
         "out": f"{root}-people",
-        "measures": _leading(found.measure, contest.measures),
-        "families": _families(contest, found.rankers),
+        "measures": _leading(candidates.measure, contest.measures),
+        "families": _families(contest, candidates.rankers),
     }
     config = {name: value for name, value in settings.items() if value not in (None, [], {})}
     head = "# Measure the bake-off again, with people's labels\n"

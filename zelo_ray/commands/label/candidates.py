@@ -1,42 +1,61 @@
-"""Find the documents of a bake-off whose labels could change a difference between rankers."""
+"""Find the documents that people may be asked about: of a bake-off, or of a run of judges.
 
+Of a bake-off they are those whose labels could change a difference between rankers. Of a run they
+are all judged documents, more of some than of others by a `Draw`.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import fsspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.commands.label.texts import pools_of_bakeoff
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.measures import Truth, linear_of, parse_measure, rank_run
 from zelo_ray.evaluation.people.correctable_measures import select_correctable
 from zelo_ray.evaluation.people.frame import build_frame, label_sizes
 from zelo_ray.evaluation.people.sampling_design import Floats
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.files import read_record
+from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.judgments.qrels import digest_judgments, pools_file_of_truth, read_qrels
 from zelo_ray.formats.matching_ids import ids_by_text, rename_queries
 from zelo_ray.formats.pools import find_shards
-from zelo_ray.formats.run_record import RUN, refuse_unfinished
+from zelo_ray.formats.probe import RESULTS
+from zelo_ray.formats.run_record import RUN, refuse_unfinished, run_directory
 from zelo_ray.formats.runs import read_runs
-from zelo_ray.formats.stored import StoredTable
+from zelo_ray.formats.stored import StoredTable, parquet_table
 from zelo_ray.options.bakeoff import BakeoffOptions
+from zelo_ray.options.label import Draw
+
+_FLOOR = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The documents within a measure's depth in any ranker, and what a label could move, [rows]."""
+    """Documents that people may be asked about, and how much a label of each is worth, [rows]."""
 
     query_ids: list[str]
     doc_ids: list[str]
     size: Floats
-    """largest effect of a label on a difference of two rankers; 0 if all rank it alike"""
-    measure: str
-    rankers: tuple[str, ...]
-    options: BakeoffOptions
+    """chances to be drawn are proportional to it; 0 for documents that are not drawn"""
+    truth: str
+    """the place of the judgments that labels are to correct"""
+    digest: str
+    """of the judgments as they are now"""
+    pools: tuple[str, ...]
+    wording: Mapping[str, Any]
+    """instructions and fields of queries, as the judges were told"""
+    columns: tuple[str, ...] = ()
+    measure: str = ""
+    """for which they are drawn; empty for a run"""
+    rankers: tuple[str, ...] = ()
+    options: BakeoffOptions | None = None
     """of the bake-off, with the measures and the baseline's name that were used in the end"""
-    truth: str = ""
-    """the digest of the truth as it is now"""
     is_stale: bool = False
     """whether the truth has changed since the bake-off was measured"""
 
@@ -76,16 +95,106 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
     frame = build_frame(
         chosen, {name: rank_run(truth, table, ties=options.ties) for name, table in runs.items()}
     )
-    names = [frame.query_ids[query] for query in frame.query]
+    query_ids = [frame.query_ids[query] for query in frame.query]
     terms = {"measures": (*run["summary"]["measures"],), "baseline": options.baseline}
     if gate := run["summary"].get("gate"):
         terms["baseline"] = gate[0]["baseline"]  # a ranker's name, also where a run file was given
     options = options.model_copy(update=terms)
     return Candidates(
-        *(names, frame.doc_ids, label_sizes(frame), str(chosen), tuple(runs), options),
-        truth=digest,
+        query_ids=query_ids,
+        doc_ids=frame.doc_ids,
+        size=label_sizes(frame),
+        truth=options.truth,
+        digest=digest,
+        pools=pools_of_bakeoff(options),
+        wording=_judge_wording(options),
+        columns=options.columns,
+        measure=str(chosen),
+        rankers=tuple(runs),
+        options=options,
         is_stale=run["summary"]["truth"].get("digest", digest) != digest,
     )
+
+
+def find_run_candidates(run: str, draw: Draw) -> Candidates:
+    """Return the judged documents of a run of `annotate`, sized by how they are drawn.
+
+    Raises:
+        InputError: there is no finished run with scores.
+    """
+    refuse_unfinished(run)
+    scores = parquet_table(f"{run.rstrip('/')}/{RESULTS}")
+    pools = pools_file_of_truth(run)
+    return Candidates(
+        query_ids=scores["query_id"].to_pylist(),
+        doc_ids=scores["doc_id"].to_pylist(),
+        size=SIZES[draw](scores),
+        truth=run,
+        digest=digest_judgments(read_qrels(run)),
+        pools=(pools,) if pools else (),
+        wording=_wording_of_run(run),
+    )
+
+
+def _equal_sizes(scores: pa.Table) -> Floats:
+    """Size all documents alike."""
+    return np.ones(len(scores))
+
+
+def _size_by_stratum(scores: pa.Table) -> Floats:
+    """Size documents so that each grade is drawn equally often; without grades, each quarter."""
+    if "grade" in scores.column_names:
+        strata = scores["grade"].to_numpy()
+    else:
+        scale = "absolute_score" if "absolute_score" in scores.column_names else "score"
+        values = scores[scale].to_numpy()
+        strata = np.searchsorted(np.nanquantile(values, (0.25, 0.5, 0.75)), values)
+    _, stratum, counts = np.unique(strata, return_inverse=True, return_counts=True)
+    sizes: Floats = len(scores) / len(counts) / counts[stratum]
+    return sizes
+
+
+def _size_by_disagreement(scores: pa.Table) -> Floats:
+    """Size documents by how far judges' grades differ, or else by the error of the score."""
+    name = "disagreement" if "disagreement" in scores.column_names else "std_error"
+    values = np.nan_to_num(scores[name].to_numpy(), posinf=0.0)
+    return _with_a_floor(values)
+
+
+def _size_by_decision(scores: pa.Table) -> Floats:
+    """Size documents by error times the weight of their rank in nDCG, of which an error moves it."""
+    errors = np.nan_to_num(scores["std_error"].to_numpy(), posinf=0.0)
+    return _with_a_floor(errors / np.log2(scores["rank"].to_numpy() + 1.0))
+
+
+def _with_a_floor(values: Floats) -> Floats:
+    """Return values of which none is below a tenth of the mean: every document can be drawn."""
+    mean = float(values.mean()) or 1.0
+    return np.maximum(values, _FLOOR * mean)
+
+
+SIZES: Mapping[Draw, Callable[[pa.Table], Floats]] = {
+    "random": _equal_sizes,
+    "strata": _size_by_stratum,
+    "disagreement": _size_by_disagreement,
+    "decisive": _size_by_decision,
+}
+"""By `Draw`, a function from the scores of a run to sizes, [rows]."""
+
+
+def _judge_wording(contest: BakeoffOptions) -> Mapping[str, Any]:
+    """Return the judges' instructions: of the bake-off, or of the run that made its truth."""
+    fields = {"instructions": contest.instructions, "show_query": contest.show_query}
+    made_in = run_directory(contest.truth)
+    if not any(fields.values()) and RUN in (list_directory(made_in) or ()):
+        return _wording_of_run(made_in)
+    return fields
+
+
+def _wording_of_run(run: str) -> Mapping[str, Any]:
+    made = read_record(f"{run.rstrip('/')}/{RUN}").get("options") or {}
+    instructions = made.get("instructions") or made.get("criteria")  # of best-of
+    return {"instructions": instructions, "show_query": made.get("show_query")}
 
 
 def _with_existing_paths(contest: str, options: BakeoffOptions, folder: str) -> BakeoffOptions:

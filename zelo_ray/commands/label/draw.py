@@ -20,7 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.commands.label.bakeoff_config import CONFIG_FILE, make_bakeoff_config
-from zelo_ray.commands.label.candidates import Candidates, find_candidates
+from zelo_ray.commands.label.candidates import (
+    Candidates,
+    find_candidates,
+    find_run_candidates,
+)
 from zelo_ray.commands.label.rubric import RUBRIC
 from zelo_ray.commands.label.texts import (
     pools_of_bakeoff,
@@ -86,7 +90,7 @@ def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[Samp
     before, old = _read_sample(options)
     about = _merge_settings(before, options)
     held = labels_of(before)
-    frame = find_candidates(options.contest, about.get("measure")) if options.contest else None
+    frame = _find_candidates(options, about)
     _report_changes(before, options, frame, say)
     if frame:
         table = _rank_candidates(about, old, options, frame)
@@ -116,12 +120,18 @@ def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[Samp
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
     elif options.more and size > answered:
         say(f"Nothing added: {size - answered:,} documents of the sample are not judged yet.")
-    eager = bool(options.contest or options.pools)
+    eager = bool(frame or options.pools)
     table = _add_texts(table, size, about, eager=eager, anew=anew)
-    if frame:
-        write_text(options.out, CONFIG_FILE, make_bakeoff_config(frame, options))
+    if frame and frame.options:
+        write_text(options.out, CONFIG_FILE, make_bakeoff_config(frame, frame.options, options))
     _store(options.out, (before, old), about | {"documents": len(table)}, table)
     return about | {"documents": len(table)}, _add_keys(table.slice(0, size), about)
+
+
+def _find_candidates(options: LabelOptions, about: SampleRecord) -> Candidates | None:
+    if options.run:
+        return find_run_candidates(options.run, options.draw or about.get("draw") or "random")
+    return find_candidates(options.contest, about.get("measure")) if options.contest else None
 
 
 def labels_of(about: SampleRecord) -> int:
@@ -134,8 +144,10 @@ def _read_sample(options: LabelOptions) -> tuple[SampleRecord, pa.Table]:
     if (Path(options.out) / SAMPLE_RECORD).exists():
         table = StoredTable(f"{options.out}/{DOCUMENTS}", _SCHEMA).read(_SCHEMA.names)
         return read_record(f"{options.out}/{SAMPLE_RECORD}"), table
-    if not options.contest:
-        raise OptionError(f"{options.out} holds no sample; name a bake-off with --contest")
+    if not (options.contest or options.run):
+        raise OptionError(
+            f"{options.out} holds no sample; name a bake-off with --contest, or a run with --run"
+        )
     if options.more:
         raise OptionError(f"--more extends a sample, and {options.out} holds none; give --labels")
     return {}, _SCHEMA.empty_table()
@@ -150,7 +162,7 @@ def _report_changes(
     """Say if the truth has changed since the bake-off was measured, or the sample drawn."""
     if candidates and candidates.is_stale:
         say(
-            f"{candidates.options.truth} has changed since {options.contest} was measured: run "
+            f"{candidates.truth} has changed since {options.contest} was measured: run "
             "that bake-off again."
         )
     truth = before.get("truth") or {}
@@ -165,12 +177,10 @@ def _report_changes(
 def _merge_settings(before: SampleRecord, options: LabelOptions) -> SampleRecord:
     """Return the settings of the sample; rubric and overlap may change when it is extended."""
     measure = str(parse_measure(options.measure)) if options.measure else None
-    fixed: SampleRecord = {"seed": options.seed, "measure": measure}
+    fixed: SampleRecord = {"seed": options.seed, "measure": measure, "draw": options.draw}
     for name, value in fixed.items():
-        if before and value not in (None, before[name]):
-            raise OptionError(
-                f"{name}: {options.out} was drawn with {before[name]}; name another --out"
-            )
+        if before and value not in (None, was := before.get(name)):
+            raise OptionError(f"{name}: {options.out} was drawn with {was}; name another --out")
     wording = {name: getattr(options, name) for name in ("rubric", "instructions", "show_query")}
     settings = {"overlap": options.overlap, **wording, **fixed}
     about = {**_FRESH, "stages": [], "rankers": [], "pools": [], **before}
@@ -185,16 +195,16 @@ def _rank_candidates(
 
     Sizes never fall, so all documents of the old sample are still above its threshold.
     """
-    about |= {"contest": options.contest, "measure": candidates.measure}
+    about |= {"contest": options.contest, "run": options.run, "measure": candidates.measure}
     about["truth"] = {
-        "place": candidates.options.truth,
-        "digest": candidates.truth,
-        "columns": [*candidates.options.columns],
+        "place": candidates.truth,
+        "digest": candidates.digest,
+        "columns": [*candidates.columns],
     }
-    for name, value in _judge_instructions(candidates.options).items():
+    for name, value in candidates.wording.items():
         about[name] = about[name] or value or _FRESH[name]
     about["rankers"] = [*dict.fromkeys([*about["rankers"], *candidates.rankers])]
-    about["pools"] = [*dict.fromkeys([*about["pools"], *pools_of_bakeoff(candidates.options)])]
+    about["pools"] = [*dict.fromkeys([*about["pools"], *candidates.pools])]
     sizes: dict[Pair, float] = dict(zip(pairs_in_table(old), old["size"].to_pylist(), strict=True))
     for query_id, doc_id, size in zip(
         candidates.query_ids, candidates.doc_ids, candidates.size.tolist(), strict=True
@@ -202,7 +212,8 @@ def _rank_candidates(
         if size > 0:
             sizes[query_id, doc_id] = max(size, sizes.get((query_id, doc_id), 0.0))
     if not sizes:
-        raise InputError(f"{options.contest}: no label could change a difference between rankers")
+        why = "no label could change a difference between rankers"
+        raise InputError(f"{options.contest or options.run}: {why}")
     texts = dict(
         zip(pairs_in_table(old), old.select(["query", "document"]).to_pylist(), strict=True)
     )
@@ -216,17 +227,6 @@ def _rank_candidates(
         for n in np.argsort(-priority, kind="stable").tolist()
     ]
     return pa.Table.from_pylist(rows, _SCHEMA)
-
-
-def _judge_instructions(contest: BakeoffOptions) -> SampleRecord:
-    """Return the judges' instructions: of the bake-off, or of the run that made its truth."""
-    fields = {"instructions": contest.instructions, "show_query": contest.show_query}
-    made_in = run_directory(contest.truth)
-    if not any(fields.values()) and RUN in (list_directory(made_in) or ()):
-        made = read_record(f"{made_in}/{RUN}").get("options") or {}
-        fields = {name: made.get(name) for name in fields}
-        fields["instructions"] = fields["instructions"] or made.get("criteria")  # of best-of
-    return fields
 
 
 def _sample_size(options: LabelOptions, held: int, answered: int) -> int:
