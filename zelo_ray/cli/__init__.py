@@ -35,6 +35,7 @@ COMMAND_GROUPS = {
     },
     "keep house": {
         "doctor": "check this machine, its keys and judges before a run",
+        "pools": "ask a live search index for the candidates of queries",
         "convert": "write pools, judgments and runs in other formats",
         "batches": "list pending batches at providers, or cancel them",
         "compact": "merge the many small files of a ledger",

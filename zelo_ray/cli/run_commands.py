@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ExplainOptions,
         FitOptions,
         LabelOptions,
+        PoolsOptions,
         ReportOptions,
     )
     from zelo_ray.reports.parts import Report
@@ -119,6 +120,15 @@ def _convert(options: "ConvertOptions", _words: Words) -> int:
     return ExitStatus.COMPLETE
 
 
+def _pools(options: "PoolsOptions", _words: Words) -> int:
+    from zelo_ray.commands.pools import make_pools
+    from zelo_ray.reports import next_step
+
+    print_lines(*make_pools(options, os.environ).split("\n"))
+    print_next_step(next_step.after_pools(options.out))
+    return ExitStatus.COMPLETE
+
+
 def _explain(options: "ExplainOptions", _words: Words) -> int:
     from zelo_ray.commands.explain import build_explanation, first_ranked
     from zelo_ray.commands.explain.screen import fit_to_screen
@@ -197,6 +207,7 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words], int]] = {
     "drift": partial(_run, "drift"),
     "fit": _fit,
     "convert": _convert,
+    "pools": _pools,
     "explain": _explain,
     "report": _report,
     "size": partial(_run, "size"),

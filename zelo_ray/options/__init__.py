@@ -20,6 +20,7 @@ from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.options.label import LabelOptions
 from zelo_ray.options.loading import COMMANDS, Kind, load_options
 from zelo_ray.options.places import FileText, Place
+from zelo_ray.options.pools import PoolsOptions
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
 
@@ -46,6 +47,7 @@ __all__ = [
     "Limit",
     "OptionGroup",
     "Place",
+    "PoolsOptions",
     "Price",
     "ReportOptions",
     "SizeOptions",

@@ -17,7 +17,7 @@ OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
     "qrels": ("source", "grades", "cut", "without_ambiguous", "decimals", "quote_ids"),
     "train": (
         *("source", "form", "pools", "without_ambiguous", "runs", "name", "min_gap", "gap_in"),
-        *("pairs_from", "per_query", "splits", "parquet", "seed"),
+        *("pairs_from", "per_query", "splits", "parquet", "seed", "unjudged"),
     ),
     "run": ("source", "name", "quote_ids"),
     "beir": ("source", "pools", "decimals"),
@@ -68,8 +68,8 @@ class ConvertOptions(CommandOptions):
         "run: a TREC run; beir: a BEIR directory; mteb: MTEB reranking rows as JSON "
         "lines; opensearch: a judgment list of OpenSearch's workbench; rank-eval: the body of "
         "_rank_eval (Elasticsearch, OpenSearch); quepid: Quepid's CSV of ratings; letor: rows of "
-        "features for learning to rank; fastchat: pools of FastChat's questions and answers (MT-Bench); "
-        "llamahub: pools of LlamaHub's examples of two answers"
+        "features for learning to rank; fastchat: pools of FastChat's questions and answers "
+        "(MT-Bench); llamahub: pools of LlamaHub's examples of two answers"
     )
     source: Place = Field(
         "",
@@ -156,6 +156,11 @@ class ConvertOptions(CommandOptions):
     )
     per_query: int = Field(
         0, ge=0, description="how many pairs or triplets of a query to draw, or 0 for all"
+    )
+    unjudged: float | None = Field(
+        None,
+        description="relevance of documents of --pools that nobody judged, which are left out "
+        "otherwise",
     )
     splits: tuple[float, ...] = Field(
         (80, 10, 10),

@@ -54,8 +54,9 @@ class LabelOptions(CommandOptions):
     )
     draw: Annotated[Draw | None, _SAMPLE] = Field(
         None,
-        description="which documents of --run are likelier to be drawn. random: none; strata: those "
-        "of rare grades, so that each grade comes equally often; disagreement: those that judges "
+        description="which documents of --run are likelier to be drawn. random: none; strata: "
+        "those of rare grades, so that each grade comes equally often; disagreement: those that "
+        "judges "
         "disagree on; decisive: uncertain ones at the top, which move nDCG most",
     )
     measure: Annotated[str | None, _SAMPLE] = Field(

@@ -1,4 +1,4 @@
-"""Turn any judgments into whole grades from 0 on, as most tools need them, by a rule that is said."""
+"""Turn judgments into whole grades from 0 on, which most tools need, by a rule that is said."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.pooling import columns
 from zelo_ray.formats.judgments.graded import has_grades, has_logits, read_absolute, read_graded
 from zelo_ray.formats.judgments.labels import read_labels
-from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.options import ConvertOptions
 
 RULES = "--levels 4 makes whole grades of them, and so do --cut and --human"
@@ -62,7 +61,8 @@ def make_whole_grades(options: ConvertOptions, qrels: pa.Table) -> WholeGrades:
         cuts = _cuts_of_people(options, scores)
         rule = f"cut at {_listed(cuts)}, where shares of grades are those of {options.human}"
     else:
-        shares = np.arange(1, options.levels) / options.levels
+        levels = options.levels or 2
+        shares = np.arange(1, levels) / levels
         cuts = np.quantile(values, shares)
         rule = f"quantiles of all scores: cut at {_listed(cuts)}"
     grades = np.searchsorted(cuts, values, side="right").astype(np.float64)
@@ -118,7 +118,8 @@ def _cuts_of_people(options: ConvertOptions, scores: pa.Table) -> NDArray[np.flo
     wanted = [weights[grades < level - 0.5].sum() for level in levels]
     if not levels.size:
         raise InputError(f"{options.human}: all labels are 0, which makes no scale")
-    return np.interp(wanted, below, values[order])
+    cuts: NDArray[np.float64] = np.interp(wanted, below, values[order])
+    return cuts
 
 
 def _as_qrels(graded: pa.Table) -> pa.Table:

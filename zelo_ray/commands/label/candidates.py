@@ -162,7 +162,7 @@ def _size_by_disagreement(scores: pa.Table) -> Floats:
 
 
 def _size_by_decision(scores: pa.Table) -> Floats:
-    """Size documents by error times the weight of their rank in nDCG, of which an error moves it."""
+    """Size documents by how far their errors move nDCG: error times the discount of the rank."""
     errors = np.nan_to_num(scores["std_error"].to_numpy(), posinf=0.0)
     return _with_a_floor(errors / np.log2(scores["rank"].to_numpy() + 1.0))
 

@@ -27,7 +27,6 @@ from zelo_ray.commands.label.candidates import (
 )
 from zelo_ray.commands.label.rubric import RUBRIC
 from zelo_ray.commands.label.texts import (
-    pools_of_bakeoff,
     read_document_texts,
     refuse_missing_texts,
 )
@@ -36,16 +35,14 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import parse_measure
 from zelo_ray.evaluation.people.sampling_design import priorities, sample_threshold
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.files import read_record
 from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.judgments.answers import Pair, answers_in
 from zelo_ray.formats.judgments.labels import DOCUMENTS, pairs_in_table
 from zelo_ray.formats.judgments.qrels import has_changed
 from zelo_ray.formats.probe import SAMPLE_RECORD
 from zelo_ray.formats.results import write_json, write_text
-from zelo_ray.formats.run_record import RUN, run_directory
 from zelo_ray.formats.stored import StoredTable
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.options.label import LabelOptions
 
 SampleRecord = dict[str, Any]

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from math import nan
 
 import numpy as np
 import orjson
@@ -10,7 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.commands.convert.train.card import TrainingData, WrittenSplit, write_card
+from zelo_ray.commands.convert.train.card import (
+    TEST_POOLS,
+    TrainingData,
+    WrittenSplit,
+    write_card,
+)
 from zelo_ray.commands.convert.train.examples import (
     FORMS,
     BattleCount,
@@ -24,7 +30,7 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import list_directory, open_for_writing
 from zelo_ray.formats.interchange.pooling import columns, sort_run
-from zelo_ray.formats.interchange.texts import write_lines
+from zelo_ray.formats.interchange.texts import pool_line, write_lines
 from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.wording import counted
@@ -45,7 +51,8 @@ def write_training_data(
 ) -> list[str]:
     """Write examples in the form that the options ask for; return what to say of them.
 
-    A file holds all examples. A directory holds a file for each split, and a card.
+    A file holds all examples. A directory holds a file for each split, a card, and the pools of
+    the test split, on which a bake-off measures what was learned.
 
     Args:
         options: of ``convert train``.
@@ -57,7 +64,7 @@ def write_training_data(
     """
     battles = read_battles(options.source)
     example_options = choose_example_options(options, qrels, has_battles=bool(battles))
-    labelled = label_pools(pools, qrels, battles, read_ranks(options))
+    labelled = label_pools(pools, qrels, battles, read_ranks(options), options.unjudged)
     if options.out.endswith(_FILES):
         split = _write_examples(options.out, labelled, options.form, example_options)
         _refuse_nothing(options, example_options, split.examples)
@@ -76,6 +83,9 @@ def write_training_data(
     shared = shared_documents(
         {name: [query.pool for query in queries] for name, queries in by_split.items()}
     )
+    test_pools = [query.pool for query in by_split["test"]]
+    if test_pools:
+        write_lines(f"{root}/{TEST_POOLS}", map(pool_line, test_pools))
     write_card(TrainingData(options, example_options, splits, qrels, shared, ending))
     counts = ", ".join(f"{name} {split.examples:,}" for name, split in splits.items())
     lines = [f"{counted(examples, 'example')} ({counts}) and a card: {root}"]
@@ -125,12 +135,25 @@ def label_pools(
     qrels: pa.Table,
     battles: Battles,
     ranks: Mapping[str, Mapping[str, Mapping[str, int]]],
+    unjudged: float | None = None,
 ) -> list[LabelledPool]:
-    """Join pools with what is known of their documents; pools without a judged one are left out."""
+    """Join pools with what is known of their documents; pools without a judged one are left out.
+
+    Args:
+        pools: the texts.
+        qrels: the columns of `records.Qrel`.
+        battles: votes by query and pair.
+        ranks: by query, run and document.
+        unjudged: the relevance of documents that nobody judged; None leaves them out.
+    """
     relevance: dict[str, dict[str, float]] = defaultdict(dict)
     errors: dict[str, dict[str, float]] = defaultdict(dict)
     for query_id, doc_id, value, error in columns(qrels, *qrels.column_names):
         relevance[query_id][doc_id], errors[query_id][doc_id] = value, error
+    for pool in pools if unjudged is not None else ():
+        for document in pool.documents if pool.query_id in relevance else ():
+            relevance[pool.query_id].setdefault(document.id, unjudged)
+            errors[pool.query_id].setdefault(document.id, nan)
     return [
         LabelledPool(
             pool,

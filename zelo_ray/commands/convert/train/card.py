@@ -17,11 +17,20 @@ from zelo_ray.formats.results import write_text
 from zelo_ray.formats.run_record import record_of_results, run_directory
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import ConvertOptions
+from zelo_ray.reports.command_lines import command_of
 
 CARD = "README.md"
+TEST_POOLS = "test-pools.jsonl"
 _SPLIT_NAMES: Mapping[str, str] = {"train": "train", "dev": "validation", "test": "test"}
 """What Hugging Face calls the splits."""
 _MEANING: Mapping[str, str] = {
+    "query_id": "id of the query",
+    "doc_id": "id of the document",
+    "query": "text of the query",
+    "document": "text of the document",
+    "documents": "texts of all its judged documents",
+    "positive": "text of the better document",
+    "negative": "text of the other",
     "score": "relevance as it was judged",
     "target": "relevance on a scale from 0 to 1",
     "labels": "relevance of each document on a scale from 0 to 1",
@@ -31,7 +40,7 @@ _MEANING: Mapping[str, str] = {
     "gap_in_errors": "the margin in its standard errors",
     "std_error": "the standard error of the score, about people where the run has one",
     "weight": "the share of the variance that is no error, from 0 to 1",
-    "weights": "the same of each document",
+    "weights": "of each document, the share of the variance that is no error, from 0 to 1",
     "run": "the run that orders the two the other way",
     "rank_positive": "its rank of the better document",
     "rank_negative": "its rank of the other",
@@ -122,9 +131,9 @@ def _describe_judges(data: TrainingData) -> str:
     errors = data.qrels["std_error"].to_numpy()
     errors = errors[np.isfinite(errors)]
     relevance = data.qrels["relevance"].to_numpy()
+    scale = f"{relevance.min():.2f} to {relevance.max():.2f}, standard deviation"
     lines = [
-        f"{len(relevance):,} judged documents, relevance {relevance.min():.2f} to "
-        f"{relevance.max():.2f} (standard deviation {relevance.std():.2f})",
+        f"{len(relevance):,} judged documents, relevance {scale} {relevance.std():.2f}",
         f"digest of the judgments: `{digest_judgments(data.qrels)}`",
     ]
     if errors.size:
@@ -135,6 +144,8 @@ def _describe_judges(data: TrainingData) -> str:
         )
     else:
         lines.append("standard errors are unknown")
+    if data.options.unjudged is not None:
+        lines.append(f"documents that nobody judged count as {data.options.unjudged:g}")
     out = run_directory(data.options.source)
     if run := record_of_results(out):
         lines = [*_describe_run(out, run), *lines]
@@ -145,11 +156,11 @@ def _describe_judges(data: TrainingData) -> str:
 def _describe_run(out: str, run: Mapping[str, Any]) -> list[str]:
     results = AnnotateResults(ANNOTATE_REPORT.source(out), run)
     judges, summary = measured_judges(results), results.summary
+    work = f"{counted(summary.judgments, 'judgment')}, {counted(summary.failures, 'failure')}"
     lines = [
         f"protocol: `{run['options'].get('protocol')}`",
         f"panel: {', '.join(f'`{judge}`' for judge in judges) or 'unknown'}",
-        f"{counted(summary.judgments, 'judgment')}, {counted(summary.failures, 'failure')}, "
-        f"${summary.dollars_in_all:.2f}",
+        f"{work}, ${summary.dollars_in_all:.2f}",
     ]
     agreement, items = mean_agreement(results)
     if not isnan(agreement):
@@ -189,4 +200,18 @@ def _describe_use(data: TrainingData) -> str:
         f'examples = load_dataset("{data.options.out.rstrip("/").rsplit("/", 1)[-1]}")\n'
         f"inputs = examples.select_columns({[*names]}){rename}\n```\n\n"
         f"For sentence-transformers, `inputs` has the columns of {losses}."
+        f"{_describe_measuring(data)}"
+    )
+
+
+def _describe_measuring(data: TrainingData) -> str:
+    if "test" not in data.splits:
+        return ""
+    place = f"{data.options.out.rstrip('/')}/{TEST_POOLS}"
+    command = command_of(
+        *("bakeoff", "--truth", data.options.source, "--pools", place),
+        *("--rerankers", "BEFORE", "AFTER", "--out", "contest"),
+    )
+    return (
+        f"\n\nOn the queries of the test split, before and after training:\n\n```sh\n{command}\n```"
     )

@@ -1,0 +1,124 @@
+"""Training data in the libraries that it is for, and a reranker that learns from it."""
+
+import json
+import math
+import random
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests import crash
+from tests.builders import parsed
+from tests.crash import ROOT, bare_environment
+from zelo_ray.commands.convert import convert
+
+TRAINER = ROOT / "jobs" / "train_reranker.py"
+ADJECTIVES = {"splendid": 3, "decent": 2, "meagre": 1, "dreadful": 0}
+LOSSES = """
+import json
+from pathlib import Path
+from sentence_transformers import (
+    SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.cross_encoder import (
+    CrossEncoder, CrossEncoderTrainer, CrossEncoderTrainingArguments, losses,
+)
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+how = dict(output_dir="steps", max_steps=2, report_to="none", save_strategy="no",
+           dataloader_pin_memory=False, disable_tqdm=True)
+ranker, encoder, found = CrossEncoder("base"), SentenceTransformer("base"), {}
+by_form = {
+    "rows": losses.BinaryCrossEntropyLoss, "pairs": losses.MarginMSELoss,
+    "lists": losses.LambdaLoss, "triplets": MultipleNegativesRankingLoss,
+}
+for form, loss in by_form.items():
+    text = Path(form, "README.md").read_text()
+    assert loss.__name__ in text
+    names = {}
+    exec(text.split("```python\\n")[1].split("```")[0], names)
+    model, trainer, arguments = ranker, CrossEncoderTrainer, CrossEncoderTrainingArguments
+    if form == "triplets":
+        model, trainer = encoder, SentenceTransformerTrainer
+        arguments = SentenceTransformerTrainingArguments
+    done = trainer(model=model, args=arguments(**how), train_dataset=names["inputs"]["train"],
+                   loss=loss(model)).train()
+    found[form] = {"examples": {k: len(v) for k, v in names["inputs"].items()},
+                   "loss": done.training_loss}
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Pools whose documents' adjectives say how good they are, with people's grades of them."""
+    monkeypatch.chdir(tmp_path)
+    rng, pools, qrels = random.Random(1), [], []
+    for q in range(90):
+        topic, documents = f"topic{q}", []
+        for d, adjective in enumerate(rng.sample([*ADJECTIVES, *ADJECTIVES], 8)):
+            noun = rng.choice(("answer", "reply", "text"))
+            documents.append({"id": f"d{d}", "content": f"a {adjective} {noun} on {topic}"})
+            qrels.append(f"q{q} 0 d{d} {ADJECTIVES[adjective]}\n")
+        pools.append(json.dumps({"query": {"id": f"q{q}", "query": topic}, "documents": documents}))
+    (tmp_path / "pools.jsonl").write_text("\n".join(pools) + "\n")
+    (tmp_path / "people.qrels").write_text("".join(qrels))
+    return tmp_path
+
+
+def make_data(form):
+    words = f"people.qrels --pools pools.jsonl --form {form} --out {form} --splits 50 10 40"
+    return convert(parsed("convert", "train", *words.split()))
+
+
+def python(place, *words):
+    environ = {**bare_environment(), "HF_HUB_OFFLINE": "1", "HF_HOME": str(place / "hub")}
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=place,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_each_form_is_loaded_by_datasets_and_taken_by_the_loss_that_its_card_names(place):
+    """The card's own lines are run, and then two steps of the library's trainer."""
+    for form in ("rows", "pairs", "lists", "triplets"):
+        make_data(form)
+    python(place, str(TRAINER), "lists", "--base", "tiny", "--epochs", "0", "--out", "base")
+    (place / "steps.py").write_text(LOSSES)
+    found = json.loads(python(place, "steps.py").splitlines()[-1])
+    for form, told in found.items():
+        assert math.isfinite(told["loss"])
+        for split, count in told["examples"].items():
+            file = place / form / f"{ {'validation': 'dev'}.get(split, split) }.jsonl"
+            assert count == len(file.read_text().splitlines()) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_reranker_that_was_trained_wins_on_queries_that_it_has_not_seen(place):
+    """Random weights order documents at random; after a few steps they know good adjectives."""
+    make_data("lists")
+    words = ["lists", "--base", "tiny", "--tokens", "16", "--seed", "1"]
+    python(place, str(TRAINER), *words, "--epochs", "0", "--out", "before")
+    python(place, str(TRAINER), *words, "--epochs", "8", "--rate", "1e-3", "--out", "after")
+    contest = [
+        *("bakeoff", "--truth", "people.qrels", "--pools", "lists/test-pools.jsonl"),
+        *("--rerankers", "before=cross-encoder:before", "after=cross-encoder:after"),
+        *("--measures", "nDCG@10", "--out", "contest"),
+    ]
+    status, printed = crash.completed([*crash.COMMAND, *contest], bare_environment())
+    assert status == 0, printed
+    means = pq.read_table("contest/means.parquet").to_pylist()
+    by_ranker = {row["ranker"]: row for row in means if row["measure"] == "nDCG@10"}
+    assert by_ranker["before"]["mean"] < 0.9 < by_ranker["after"]["mean"]
+    (difference,) = pq.read_table("contest/differences.parquet").to_pylist()
+    assert difference["significant"]
