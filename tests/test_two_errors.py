@@ -85,7 +85,7 @@ def test_qrels_are_cut_at_the_same_absolute_scores_for_all_queries(tmp_path):
 
 
 def test_scores_of_queries_that_share_no_zero_are_not_cut(run):
-    with pytest.raises(InputError, match="no absolute scores to cut"):
+    with pytest.raises(InputError, match="share no zero from query to query"):
         cut(run, run / "cut.qrels", "--cut", "0")
     with pytest.raises((OptionError, ValueError), match="ascend"):
         cut(run, run / "cut.qrels", "--cut", "1", "0")

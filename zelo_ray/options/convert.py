@@ -14,14 +14,14 @@ _GRADE_RULE = ("levels", "cut", "human")
 OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
     "pool": ("source", "corpus", "queries", "runs", "depth", "qrels"),
     "holes": ("truth", "runs", "depth", "pools", "corpus", "queries", "all"),
-    "qrels": ("source", "grades", "cut", "without_ambiguous", "decimals", "quote_ids"),
+    "qrels": (*("source", "grades", *_GRADE_RULE, "without_ambiguous", "decimals", "quote_ids"),),
     "train": (
         *("source", "form", "pools", "without_ambiguous", "runs", "name", "min_gap", "gap_in"),
         *("pairs_from", "per_query", "splits", "parquet", "seed", "unjudged"),
     ),
     "run": ("source", "name", "quote_ids"),
-    "beir": ("source", "pools", "decimals"),
-    "mteb": ("source", "pools", "positive"),
+    "beir": ("source", "pools", *_GRADE_RULE, "decimals"),
+    "mteb": ("source", "pools", *_GRADE_RULE, "positive"),
     "opensearch": ("source", "pools", *_GRADE_RULE, "index"),
     "rank-eval": ("source", "pools", *_GRADE_RULE, "index", "field"),
     "quepid": ("source", "pools", *_GRADE_RULE),
@@ -187,8 +187,8 @@ class ConvertOptions(CommandOptions):
                 raise ValueError(f"{name}: is required by convert {self.what}")
         if sum(map(bool, (self.levels, self.cut, self.human))) > 1:
             raise ValueError("use one of levels, cut and human")
-        if self.cut and self.grades:
-            raise ValueError("use either cut or grades, not both")
+        if self.grades and (self.levels or self.cut or self.human):
+            raise ValueError("use either grades or one of levels, cut and human")
         if list(self.cut) != sorted(set(self.cut)):
             raise ValueError("cut: must ascend")
         if len(self.splits) != 3 or min(self.splits) < 0 or sum(self.splits) <= 0:

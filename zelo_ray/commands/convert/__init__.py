@@ -8,7 +8,13 @@ from itertools import chain
 import pyarrow as pa
 
 from zelo_ray.commands.convert.train import write_training_data
-from zelo_ray.commands.convert.whole_grades import WholeGrades, make_whole_grades
+from zelo_ray.commands.convert.whole_grades import (
+    WholeGrades,
+    are_whole,
+    describe_rules,
+    describe_span,
+    make_whole_grades,
+)
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats import fastchat
 from zelo_ray.formats.columns import split_columns
@@ -34,7 +40,6 @@ from zelo_ray.formats.interchange.unjudged_pools import UnjudgedPools, pool_line
 from zelo_ray.formats.judgments.graded import (
     has_grades,
     read_absolute,
-    read_cut_grades,
     read_graded,
 )
 from zelo_ray.formats.judgments.qrels import (
@@ -45,7 +50,7 @@ from zelo_ray.formats.judgments.qrels import (
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.probe import probe, refuse_unused_columns
 from zelo_ray.formats.runs import read_runs, without_ranks
-from zelo_ray.formats.wording import printable
+from zelo_ray.formats.wording import counted, printable
 from zelo_ray.options import ConvertOptions
 
 _WITHOUT_TEXTS = ("run", "trec run", "grades", "trec qrels", "beir qrels")
@@ -146,17 +151,12 @@ def _holes(options: ConvertOptions) -> str:
 
 
 def _qrels(options: ConvertOptions) -> str:
-    if options.cut:
-        labels = read_cut_grades(options.source, options.cut)
+    if options.grades:
+        labels, rule = read_graded(options.source), list[str]()
     else:
-        labels = (
-            read_graded(options.source)
-            if options.grades
-            else read_qrels(options.source, _columns(options))
-        )
+        labels, rule = _apply_rule(options, read_qrels(options.source, _columns(options)))
     qrels, note = _drop_ambiguous(options, labels)
-    if not (options.cut or options.grades) and has_grades(options.source):
-        note.append("relevance is the panel's mean grade; --grades writes whole grades")
+    note += rule
     if not len(qrels):
         raise InputError(f"{options.source} has no judgments to write")
     qrels = trec.quote_ids(qrels) if options.quote_ids else qrels
@@ -174,7 +174,8 @@ def _tool(options: ConvertOptions) -> str:
     index = SearchIndex(options.index or "", options.field)
     write_judgments(options.out, options.what, rated, index)
     number = sum(len(grades) for _, grades in rated)
-    done = f"{number:,} judgments of {len(rated):,} queries: {options.out}"
+    queries = counted(len(rated), "query", "queries")
+    done = f"{counted(number, 'judgment')} of {queries}: {options.out}"
     return _lines(done, *_rule(whole), *filled.notes)
 
 
@@ -188,12 +189,27 @@ def _letor(options: ConvertOptions) -> str:
     }
     rated = rate_queries(filled.pools, whole.qrels)
     number = write_lines(options.out, letor_lines(rated, scores))
-    done = f"{number:,} rows of {len(rated):,} queries: {options.out}"
+    queries = counted(len(rated), "query", "queries")
+    done = f"{counted(number, 'row')} of {queries}: {options.out}"
     return _lines(done, f"features: {name_features([*scores])}", *_rule(whole), *filled.notes)
 
 
 def _rule(whole: WholeGrades) -> list[str]:
     return [f"grades: {whole.rule}"] if whole.rule else []
+
+
+def _apply_rule(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
+    """Make whole grades if a rule is named; else say so if the tools that read them need that."""
+    if options.levels or options.cut or options.human:
+        whole = make_whole_grades(options, qrels)
+        return whole.qrels, _rule(whole)
+    if are_whole(qrels, options.decimals):
+        return qrels, []
+    if has_grades(options.source) and options.what == "qrels":
+        return qrels, ["relevance is the panel's mean grade; --grades writes whole grades"]
+    why = "where trec_eval, BEIR and MTEB hold whole grades from 0"
+    rules = describe_rules(options.source)
+    return qrels, [f"relevance is {describe_span(qrels)}, {why}; {rules}"]
 
 
 def _train(options: ConvertOptions) -> str:
@@ -239,21 +255,24 @@ def _run(options: ConvertOptions) -> str:
 
 
 def _beir(options: ConvertOptions) -> str:
-    filled, qrels = _read_labelled_pools(options)
+    filled, judged = _read_labelled_pools(options)
+    qrels, rule = _apply_rule(options, judged)
     beir.write_collection(options.out, filled.pools, qrels, options.decimals)
     done = f"{len(filled.pools):,} queries with {len(qrels):,} judgments: {options.out}"
-    return _lines(done, *filled.notes)
+    return _lines(done, *rule, *filled.notes)
 
 
 def _mteb(options: ConvertOptions) -> str:
-    filled, qrels = _read_labelled_pools(options)
+    filled, judged = _read_labelled_pools(options)
+    qrels, rule = _apply_rule(options, judged)
     number = mteb.write_rows(options.out, filled.pools, qrels, options.positive)
     if not number:
         pair = f"a document of at least {options.positive:g} and one below"
         raise InputError(f"{options.source}: no query has both {pair}")
     without = len(filled.pools) - number
     note = f"left out queries without a positive or without a negative document: {without:,}"
-    return _lines(f"{number:,} rows: {options.out}", *filled.notes, *([note] if without else []))
+    notes = [*rule, *filled.notes, *([note] if without else [])]
+    return _lines(f"{number:,} rows: {options.out}", *notes)
 
 
 def _fastchat(options: ConvertOptions) -> str:

@@ -13,7 +13,8 @@ from zelo_ray.formats.judgments.graded import has_grades, has_logits, read_absol
 from zelo_ray.formats.judgments.labels import read_labels
 from zelo_ray.options import ConvertOptions
 
-RULES = "--levels 4 makes whole grades of them, and so do --cut and --human"
+_RULES = "--levels 4 makes whole grades of them, and so do --cut and --human"
+_ONE_SCALE = "give the --out of annotate --protocol zelo+graded, lean, auto or graded"
 _FEWEST_LABELS = 20
 
 
@@ -25,10 +26,24 @@ class WholeGrades:
     rule: str
 
 
-def are_whole(qrels: pa.Table) -> bool:
-    """Return whether all relevance is whole and not negative."""
+def are_whole(qrels: pa.Table, decimals: int | None = None) -> bool:
+    """Return whether all relevance, rounded to so many decimals, is whole and not negative."""
     values = qrels["relevance"].to_numpy()
+    values = values if decimals is None else np.round(values, decimals)
     return bool((values >= 0).all() and (values == np.floor(values)).all())
+
+
+def describe_span(qrels: pa.Table) -> str:
+    """Return the lowest and the highest relevance, as words of a sentence."""
+    values = qrels["relevance"].to_numpy()
+    return f"{values.min():.4g} to {values.max():.4g}" if len(values) else "nothing"
+
+
+def describe_rules(source: str) -> str:
+    """Return what makes whole grades of a place's scores, as the end of a sentence."""
+    if read_absolute(source) is None and has_logits(source):
+        return f"no rule makes grades of them, since their 0 is each query's own mean: {_ONE_SCALE}"
+    return _RULES
 
 
 def make_whole_grades(options: ConvertOptions, qrels: pa.Table) -> WholeGrades:
@@ -48,10 +63,9 @@ def make_whole_grades(options: ConvertOptions, qrels: pa.Table) -> WholeGrades:
             return WholeGrades(_as_qrels(read_graded(source)), "the panel's whole grades")
         if are_whole(qrels):
             return WholeGrades(qrels, "")
-        values = qrels["relevance"].to_numpy()
         raise InputError(
-            f"{source}: relevance is {values.min():.4g} to {values.max():.4g}, not whole grades "
-            f"from 0 on; {RULES}"
+            f"{source}: relevance is {describe_span(qrels)}, not whole grades from 0 on; "
+            f"{describe_rules(source)}"
         )
     scores = _scores_on_one_scale(source, qrels)
     values = scores["relevance"].to_numpy()
@@ -84,7 +98,7 @@ def _scores_on_one_scale(source: str, qrels: pa.Table) -> pa.Table:
     if has_logits(source):
         raise InputError(
             f"{source}: its scores share no zero from query to query, so that no cut fits all: "
-            "give the --out of annotate --protocol zelo+graded, or of graded"
+            f"{_ONE_SCALE}"
         )
     return qrels
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -63,31 +62,6 @@ def read_absolute(url: str) -> pa.Table | None:
     table = _read(url, (*_PAIR, "absolute_score", "absolute_error"), AbsoluteScore)
     table = table.rename_columns(_QREL.names)
     return table.filter(pc.is_finite(table["relevance"]))
-
-
-def read_cut_grades(url: str, cuts: Sequence[float]) -> pa.Table:
-    """Read whole grades: the number of cuts, equal for all queries, that a score reaches.
-
-    Args:
-        url: of a run.
-        cuts: absolute scores, in logits, ascending.
-
-    Returns:
-        The columns of `records.Qrel`, whose relevance is the grade, without queries that have no
-        absolute scores; the standard errors are NaN.
-
-    Raises:
-        InputError: there are no absolute scores.
-    """
-    scores = read_absolute(url)
-    if scores is None:
-        raise InputError(
-            f"{url}: holds no absolute scores to cut: give the --out of annotate --protocol "
-            "zelo+graded"
-        )
-    reached = np.searchsorted(cuts, scores["relevance"].to_numpy(), side="right")
-    columns = [*scores.columns[:2], pa.array(reached.astype(np.float64))]
-    return pa.table([*columns, pa.array(np.full(len(scores), np.nan))], schema=_QREL)
 
 
 def _holds(url: str, kind: type[Score]) -> bool:
