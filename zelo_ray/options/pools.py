@@ -15,6 +15,10 @@ class PoolsOptions(CommandOptions):
     does: ClassVar[str] = "ask a live search index for the candidates of queries"
     usage: ClassVar[str] = "pools ENGINE URL --queries FILE --index I --out FILE"
     positional: ClassVar[tuple[str, ...]] = ("engine", "url")
+    key_variables: ClassVar[tuple[str, ...]] = (
+        *("SEARCH_API_KEY", "SEARCH_USERNAME", "SEARCH_PASSWORD"),
+    )
+    """environment variables that say who asks: a key, or a name and a password"""
 
     engine: Literal["opensearch", "elasticsearch"] = Field(description="what answers at the URL")
     url: str = Field(

@@ -64,7 +64,7 @@ def make_pools(options: PoolsOptions, environ: Mapping[str, str]) -> str:
     filled = make_filled_pools(candidates, queries, [*documents.values(), *fetched])
     number = sum(len(pool.documents) for pool in filled.pools)
     if not number:
-        raise InputError(f"{address.place}: finds no document for any of {len(queries):,} queries")
+        raise InputError(f"{address.place}: finds no document for any of the queries")
     written = write_lines(
         options.out, (pool_line(pool, filled.own_queries) for pool in filled.pools)
     )
@@ -80,10 +80,11 @@ def make_pools(options: PoolsOptions, environ: Mapping[str, str]) -> str:
 
 def authorization_headers(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the headers that authorize searches: by an API key, else by name and password."""
-    if key := environ.get("SEARCH_API_KEY"):
+    key, name, password = (environ.get(variable, "") for variable in PoolsOptions.key_variables)
+    if key:
         return {"Authorization": f"ApiKey {key}"}
-    if name := environ.get("SEARCH_USERNAME"):
-        pair = f"{name}:{environ.get('SEARCH_PASSWORD', '')}"
+    if name:
+        pair = f"{name}:{password}"
         return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
     return {}
 

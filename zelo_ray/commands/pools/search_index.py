@@ -151,9 +151,12 @@ def _describe_refusal(address: IndexAddress, status: int, text: str) -> str:
 def _hit(address: IndexAddress, row: Mapping[str, Any]) -> Hit:
     """Return a hit; its text is that of the fields, a line each, after the title."""
     source = row.get("_source") or {}
-    names = dict.fromkeys((_TITLE, *address.fields))
-    texts = [text for name in names for text in _texts(source, name)]
-    return Hit(Document(str(row["_id"]), "\n".join(texts)), float(row.get("_score") or 0.0))
+    title, *_ = [*_texts(source, _TITLE), ""]
+    lines = [text for name in address.fields if name != _TITLE for text in _texts(source, name)]
+    if title and not (lines and lines[0].startswith(title)):
+        lines = [title, *lines]
+    document = Document(str(row["_id"]), "\n".join(lines), {"title": title} if title else {})
+    return Hit(document, float(row.get("_score") or 0.0))
 
 
 def _texts(source: Any, name: str) -> list[str]:

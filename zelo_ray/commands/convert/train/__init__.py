@@ -150,10 +150,11 @@ def label_pools(
     errors: dict[str, dict[str, float]] = defaultdict(dict)
     for query_id, doc_id, value, error in columns(qrels, *qrels.column_names):
         relevance[query_id][doc_id], errors[query_id][doc_id] = value, error
-    for pool in pools if unjudged is not None else ():
-        for document in pool.documents if pool.query_id in relevance else ():
-            relevance[pool.query_id].setdefault(document.id, unjudged)
-            errors[pool.query_id].setdefault(document.id, nan)
+    if unjudged is not None:
+        for pool in (pool for pool in pools if pool.query_id in relevance):
+            for document in pool.documents:
+                relevance[pool.query_id].setdefault(document.id, unjudged)
+                errors[pool.query_id].setdefault(document.id, nan)
     return [
         LabelledPool(
             pool,
