@@ -14,7 +14,7 @@ import pytest
 from tests.labelling import back, sample_at
 from zelo_ray import cli
 from zelo_ray.commands.label import draw, open_work, page_commands
-from zelo_ray.commands.label.candidates import Candidates
+from zelo_ray.commands.label.candidates import Candidates, find_wording
 from zelo_ray.commands.label.page import labelling_page
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, LockError, OptionError
@@ -42,8 +42,13 @@ def contest(tmp_path, monkeypatch):
     sizes = np.random.default_rng(3).uniform(0.05, 1, len(pairs))
     sizes[::7] = 0
     found = Candidates(
-        *([each[n] for each in pairs] for n in range(2)),
+        query_ids=[query_id for query_id, _ in pairs],
+        doc_ids=[doc_id for _, doc_id in pairs],
         size=sizes,
+        truth="truth",
+        digest="",
+        pools=(str(pools),),
+        wording={},
         measure="nDCG@10",
         rankers=("one", "two"),
         options=BakeoffOptions(truth="truth", out="contest", pools=(str(pools),)),
@@ -242,7 +247,7 @@ def test_people_are_told_what_the_judges_were_told(tmp_path, contest, monkeypatc
         with open_work(options(tmp_path / folder, contest="contest", **given), print) as work:
             return work.about["show_query"], html.unescape(labelling_page(work, "a token")[0])
 
-    contest["frame"] = replace(frame, options=own)
+    contest["frame"] = replace(frame, options=own, wording=find_wording(own))
     fields, text = page("one")
     assert fields == ["narrative"]
     assert "what a nurse can act on <today>" in text
@@ -250,7 +255,7 @@ def test_people_are_told_what_the_judges_were_told(tmp_path, contest, monkeypatc
     assert "what a cook can use" in text
     assert "nurse" not in text
     ranked = own.model_copy(update={"instructions": "what the contest says"})
-    contest["frame"] = replace(frame, options=ranked)
+    contest["frame"] = replace(frame, options=ranked, wording=find_wording(ranked))
     assert "what the contest says" in page("three")[1]
 
 
@@ -297,7 +302,7 @@ def test_other_fields_are_shown_while_nobody_has_answered_and_refused_after(
         if told_by == "option":
             return options(out, show_query=(name,))
         own = frame.options.model_copy(update={"show_query": (name,)})
-        contest["frame"] = replace(frame, options=own)
+        contest["frame"] = replace(frame, options=own, wording=find_wording(own))
         return options(out, contest="contest")
 
     with pytest.raises(OptionError, match=r"no query has the field 'y' .*fields are why"):

@@ -107,7 +107,7 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
         truth=options.truth,
         digest=digest,
         pools=pools_of_bakeoff(options),
-        wording=_judge_wording(options),
+        wording=find_wording(options),
         columns=options.columns,
         measure=str(chosen),
         rankers=tuple(runs),
@@ -182,7 +182,7 @@ SIZES: Mapping[Draw, Callable[[pa.Table], Floats]] = {
 """By `Draw`, a function from the scores of a run to sizes, [rows]."""
 
 
-def _judge_wording(contest: BakeoffOptions) -> Mapping[str, Any]:
+def find_wording(contest: BakeoffOptions) -> Mapping[str, Any]:
     """Return the judges' instructions: of the bake-off, or of the run that made its truth."""
     fields = {"instructions": contest.instructions, "show_query": contest.show_query}
     made_in = run_directory(contest.truth)
