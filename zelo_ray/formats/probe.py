@@ -58,6 +58,7 @@ Kind = Literal[
     "topics",
     "table",  # rows of anything else
     "text",
+    "dataset",  # of ir_datasets, by its name
     "broken",  # JSON lines of which the first are invalid, or nothing
 ]
 _PARQUET = b"PAR1"
@@ -68,6 +69,7 @@ _UNREAD = {
     b"\x1f\x8b": "is packed by gzip: give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "is packed by zstd: give it a name that ends in .zst",
 }
+DATASET = "ir_datasets:"
 RESULTS, SAMPLE_RECORD = "scores.parquet", "label.json"
 """The files by which directories of annotate and of label are recognised."""
 MTEB_COLUMNS = frozenset({"query", "positive", "negative"})
@@ -78,6 +80,11 @@ QUERIES_NAMES = ("queries", "topics")
 _TOPICS = re.compile(rb"\s*(?:<[^>]*>\s*)*?<top>", re.DOTALL | re.IGNORECASE)
 _BEGINNING = 2**12
 _RUN_COLUMNS, _QRELS_COLUMNS, _BEIR_COLUMNS = 6, 4, 3
+
+
+def is_dataset_name(place: str) -> bool:
+    """Return whether a place is the name of a data set of ``ir_datasets``, not a path."""
+    return place.startswith(DATASET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +163,10 @@ def probe(place: str) -> FileProbe:
     Raises:
         InputError: it does not exist, or is of a form that cannot be read.
     """
-    if (names := list_directory(place)) is not None:
-        return FileProbe(place, "folder", _kind_of_folder(names), tuple(names))
+    names = [] if is_dataset_name(place) else list_directory(place)
+    if names is not None:
+        kind: Kind = "dataset" if is_dataset_name(place) else _kind_of_folder(names)
+        return FileProbe(place, "folder", kind, tuple(names))
     head = read_head(place)
     if head == _PARQUET or place.endswith(".parquet"):
         table = StoredTable(place)

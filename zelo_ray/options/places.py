@@ -28,7 +28,7 @@ def check_url(url: str) -> str:
     try:
         fsspec.url_to_fs(url)
     except ImportError as error:
-        raise ValueError(f"{url}: {error} (is it the extra s3 or gcs of zelo-ray?)") from None
+        raise ValueError(f"{url}: {error} (is it the extra s3, gcs or hf of zelo-ray?)") from None
     except ValueError as error:
         raise ValueError(f"{url}: {error}") from None
     return url

@@ -38,7 +38,7 @@ from zelo_ray.formats.judgments.grades import NO_COLUMNS
 from zelo_ray.formats.judgments.qrels import read_judged_pools
 from zelo_ray.formats.own_query import drop_own_queries
 from zelo_ray.formats.pools import find_shards, is_jsonl, parse_pool
-from zelo_ray.formats.probe import FileProbe, probe, refuse_unused_columns
+from zelo_ray.formats.probe import FileProbe, is_dataset_name, probe, refuse_unused_columns
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.places import split_name
@@ -359,9 +359,9 @@ def make_pools(
         candidates = make_run_pools(runs, judged, texts)
         return (held[0].kind_name, pools_as_lines(candidates, notes))
     if folders and not held:
-        return "BEIR or MTEB folder", chain.from_iterable(
-            _pools_of_folder(f, input_options, notes) for f in folders
-        )
+        named = all(is_dataset_name(folder.url) for folder in folders)
+        what = "data set of ir_datasets" if named else "BEIR or MTEB folder"
+        return what, chain.from_iterable(_pools_of_folder(f, input_options, notes) for f in folders)
     if folders:
         first, second = ([place.url for place in folders] + [place.probe.place for place in held])[
             :2

@@ -13,6 +13,8 @@ from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.input.input_options import InputOptions, Part
 from zelo_ray.formats.input.long import ConversionNotes, Pool, TextsById
 from zelo_ray.formats.interchange import beir
+from zelo_ray.formats.interchange.iterables import load_dataset
+from zelo_ray.formats.interchange.iterables import pools_of as make_dataset_pools
 from zelo_ray.formats.interchange.pooling import Candidates, pool_candidates, top_ranks
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.interchange.texts import (
@@ -24,7 +26,13 @@ from zelo_ray.formats.interchange.texts import (
 )
 from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.pools import has_data_ending, unpacked_name
-from zelo_ray.formats.probe import CORPUS_NAMES, QUERIES_NAMES, first_name_part, probe
+from zelo_ray.formats.probe import (
+    CORPUS_NAMES,
+    QUERIES_NAMES,
+    first_name_part,
+    is_dataset_name,
+    probe,
+)
 from zelo_ray.formats.run_record import RUN
 from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.records import Document
@@ -53,7 +61,12 @@ class Collection:
 
 
 def find_collection(url: str) -> Collection | None:
-    """Return the collection (BEIR, MTEB or ``ir_datasets`` export) in a folder, or None."""
+    """Return the collection (BEIR, MTEB or ``ir_datasets`` export) in a folder, or None.
+
+    A data set of ``ir_datasets`` that is called by its name is one, too.
+    """
+    if is_dataset_name(url):
+        return Collection(url, ranked=True)
     names = list_directory(url)
     stems = {first_name_part(name) for name in names or ()}
     if names is None or stems.isdisjoint(CORPUS_NAMES) or stems.isdisjoint(QUERIES_NAMES):
@@ -98,6 +111,8 @@ def make_collection_pools(collection: Collection) -> FilledPools:
 
 def _of_parts(collection: Collection) -> FilledPools:
     request = InputOptions(collection.url, collection.url)
+    if is_dataset_name(collection.url):
+        return make_dataset_pools(load_dataset(collection.url))
     if collection.ranked:
         return beir.read_beir_pools(collection.url)
     if collection.runs:

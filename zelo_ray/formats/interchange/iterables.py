@@ -1,20 +1,41 @@
-"""Read data sets with the iterators of ``ir_datasets``; that package itself is not needed.
+"""Read data sets with the iterators of ``ir_datasets``, also by the names that it gives them.
 
 Such an object has some of ``docs_iter()``, ``queries_iter()``, ``qrels_iter()`` and
 ``scoreddocs_iter()``, which yield named tuples with the fields ``doc_id``, ``query_id``,
-``relevance``, ``score`` and texts.
+``relevance``, ``score`` and texts. That package is needed for names such as
+``ir_datasets:beir/nfcorpus/test`` alone.
 """
 
 import math
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.pooling import make_qrels, pool_candidates
 from zelo_ray.formats.interchange.query_fields import other_fields
 from zelo_ray.formats.interchange.texts import FilledPools, make_filled_pools
+from zelo_ray.formats.probe import DATASET
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Document, Ranked
+
+
+def load_dataset(place: str) -> Any:
+    """Load a data set of ``ir_datasets`` by its name.
+
+    Raises:
+        InputError: the package is not installed, or knows no such data set.
+    """
+    name = place.removeprefix(DATASET)
+    try:
+        return import_module("ir_datasets").load(name)
+    except ImportError:
+        raise InputError(f"{place}: needs the extra: pip install 'zelo-ray[ir-datasets]'") from None
+    except KeyError:
+        raise InputError(
+            f"{place}: ir_datasets has no such data set; ir_datasets list names them all"
+        ) from None
 
 
 def qrels_of(dataset: Any) -> pa.Table:

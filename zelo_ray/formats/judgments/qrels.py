@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory, part_files
 from zelo_ray.formats.interchange import beir, mteb
+from zelo_ray.formats.interchange.iterables import load_dataset, pools_of, qrels_of
 from zelo_ray.formats.interchange.pooling import check_qrels
 from zelo_ray.formats.interchange.texts import FilledPools
 from zelo_ray.formats.interchange.unjudged_pools import pool_lines
@@ -41,6 +42,8 @@ def read_qrels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> pa.Table:
         InputError: it is of no known kind, something in it is wrong, or a document is judged twice.
     """
     source = open_judgments(place)
+    if source.kind == "dataset":
+        return qrels_of(load_dataset(place))
     rows = read_grade_rows(source, columns, "scores")
     if rows is None:
         raise unknown_judgments_error(source)
@@ -106,7 +109,9 @@ def has_pools(source: FileProbe) -> bool:
     """Return whether a place of judgments is of a kind that holds texts, too."""
     if source.kind == "collection":
         return not {"qrels", "top_ranked"}.isdisjoint(map(first_name_part, source.names))
-    return source.kind in ("results", "mteb") or (source.kind == "pools" and source.form == "lines")
+    if source.kind == "pools":
+        return source.form == "lines"
+    return source.kind in ("results", "mteb", "dataset")
 
 
 def read_judged_pools(source: FileProbe) -> FilledPools | None:
@@ -123,6 +128,8 @@ def read_judged_pools(source: FileProbe) -> FilledPools | None:
             return FilledPools([pool for _, pool in pool_lines([source.place])], [])
         case "mteb":
             return mteb.read_rows(source)[0]
+        case "dataset":
+            return pools_of(load_dataset(source.place))
         case "collection":
             return beir.read_beir_pools(source.place)
     return None
