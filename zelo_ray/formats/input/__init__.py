@@ -19,6 +19,7 @@ from zelo_ray.formats.input.collection import (
     pools_as_lines,
     read_missing_texts,
 )
+from zelo_ray.formats.input.html import describe_tags, strip_pools
 from zelo_ray.formats.input.input_options import InputOptions
 from zelo_ray.formats.input.kinds import DetectedFile, Kind, detect_kind, missing_texts_error
 from zelo_ray.formats.input.long import ConversionNotes, Pool, note_single_documents
@@ -120,6 +121,13 @@ def resolve_inputs(
     )
     pools = convert_inputs(patterns, out, request)
     for line in pools.lines(keep=keep):
+        say(line)
+    if options.strip_html:
+        place, lines = strip_pools(find_shards(pools.places, out), out)
+        pools = ConvertedInputs((place,), tuple(lines))
+    else:
+        lines = [line for line in [describe_tags(find_shards(pools.places, out)[:1])] if line]
+    for line in lines:
         say(line)
     if pools.places == patterns:
         if unused := [f"--{n}" for n in ("corpus", "queries") if getattr(options, n)]:

@@ -11,7 +11,7 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,32 +57,43 @@ def store_pools(out: str, pools: Iterable[Mapping[str, Any]]) -> tuple[str, int,
     Returns:
         Where they are, how many, and how many documents they have.
     """
+    queries = documents = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal queries, documents
+        for pool in pools:
+            held = pool.get("documents")  # of a bad pool anything
+            queries += 1
+            documents += len(held) if isinstance(held, list) else 0
+            yield pool_to_line(pool)
+
+    return store_lines(out, lines()), queries, documents
+
+
+def store_lines(out: str, lines: Iterable[bytes]) -> str:
+    """Write lines of pools below the results, one at a time; return where they are."""
     folder = _folder(out)
     fs, path = fsspec.url_to_fs(folder)
     if local := "file" in fs.protocol:
         Path(path).mkdir(parents=True, exist_ok=True)
         _remove_old_drafts(Path(path))
     draft = Path(path if local else tempfile.gettempdir()) / f".pools-{uuid.uuid4().hex}.partial"
-    digest, queries, documents = hashlib.sha256(), 0, 0
+    digest = hashlib.sha256()
     try:
         with draft.open("wb") as file:
-            for pool in pools:
-                line = pool_to_line(pool)
+            for line in lines:
                 digest.update(line)
                 file.write(line)
-                held = pool.get("documents")  # of a bad pool anything
-                queries += 1
-                documents += len(held) if isinstance(held, list) else 0
         name = f"pools-{digest.hexdigest()[:12]}.jsonl"
         place, size = f"{path}/{name}", draft.stat().st_size
-        if queries and not (fs.exists(place) and fs.size(place) == size):
+        if size and not (fs.exists(place) and fs.size(place) == size):
             if local:
                 draft.replace(place)
             else:
                 fs.put_file(str(draft), place)
     finally:
         draft.unlink(missing_ok=True)
-    return f"{folder}/{name}", queries, documents
+    return f"{folder}/{name}"
 
 
 def _remove_old_drafts(folder: Path) -> None:
