@@ -71,7 +71,8 @@ def sample(out, sizes, priorities, answers, **about):
     about = {"top": 3, "stages": [{"labels": 2, "at": AT}], **about}
     (out / "label.json").write_text(json.dumps(about))
     lines = [
-        PersonsAnswer(AT, who, "q", doc_id, *more).to_json_line() for who, doc_id, *more in answers
+        PersonsAnswer(AT, who, ("q", doc_id), *more).to_json_line()
+        for who, doc_id, *more in answers
     ]
     (out / "answers.jsonl").write_bytes(b"".join(lines))
     return str(out)

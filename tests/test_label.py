@@ -42,8 +42,7 @@ def contest(tmp_path, monkeypatch):
     sizes = np.random.default_rng(3).uniform(0.05, 1, len(pairs))
     sizes[::7] = 0
     found = Candidates(
-        query_ids=[query_id for query_id, _ in pairs],
-        doc_ids=[doc_id for _, doc_id in pairs],
+        ids=pairs,
         size=sizes,
         truth="truth",
         digest="",
@@ -64,7 +63,7 @@ def options(out, **given):
 
 def drawn(out, **given):
     with open_work(options(out, **given), print) as work:
-        return [each.pair for each in work.desk.documents]
+        return [each.ids for each in work.desk.items]
 
 
 def test_a_sample_is_of_the_first_by_priority_and_grows_without_its_contest(tmp_path, contest):
@@ -175,7 +174,7 @@ def test_more_counts_from_what_is_answered(tmp_path, contest, capsys):
     out = tmp_path / "labels"
     pairs = drawn(out, contest="contest", labels=12)
     with open_work(options(out), print) as work:
-        work.desk.answers.append(PersonsAnswer("", "ann", *pair, 1.0) for pair in pairs[:4])
+        work.desk.answers.append(PersonsAnswer("", "ann", pair, 1.0) for pair in pairs[:4])
     capsys.readouterr()
     assert len(drawn(out, more=8)) == len(drawn(out, more=3)) == 12
     assert capsys.readouterr().out.count("Nothing added: 8 documents") == 2
@@ -221,7 +220,7 @@ def test_chances_of_a_finished_sample_are_those_of_the_design(tmp_path, contest)
     out = tmp_path / "labels"
     pairs = drawn(out, contest="contest", labels=12)
     with open_work(options(out), print) as work:
-        work.desk.answers.append(PersonsAnswer("", "ann", *pair, 1.0) for pair in pairs)
+        work.desk.answers.append(PersonsAnswer("", "ann", pair, 1.0) for pair in pairs)
     table = pq.read_table(out / "documents.parquet")
     threshold = sample_threshold(table["priority"].to_numpy(), 12)
     wanted = inclusion_probabilities(table["size"].to_numpy()[:12], threshold)
@@ -283,8 +282,8 @@ def test_people_see_fields_of_queries_that_rows_have_and_none_is_missed_quietly(
     with pytest.raises(OptionError, match="no query has the field 'narr' of --show-query"):
         drawn(out, show_query=("narr",), **given)
     with open_work(options(out, show_query=("narrative",), **given), print) as work:
-        first = work.desk.documents[0]
-    number = first.pair[0][1:]
+        first = work.desk.items[0]
+    number = first.ids[0][1:]
     assert first.query == f"query {number}?\nnarrative: Why q{number}."
 
 
@@ -308,8 +307,8 @@ def test_other_fields_are_shown_while_nobody_has_answered_and_refused_after(
     with pytest.raises(OptionError, match=r"no query has the field 'y' .*fields are why"):
         drawn(**dict(drawn_with("y")))
     with open_work(drawn_with("why"), print) as work:
-        assert {each.query.partition("\n")[2] for each in work.desk.documents} == {"why: W"}
-        work.desk.answers.append([PersonsAnswer("", "ann", *work.desk.documents[0].pair, 1.0)])
+        assert {each.query.partition("\n")[2] for each in work.desk.items} == {"why: W"}
+        work.desk.answers.append([PersonsAnswer("", "ann", work.desk.items[0].ids, 1.0)])
     assert len(drawn(**dict(drawn_with("why")))) == 3
     with pytest.raises(OptionError, match="people who saw why of queries"):
         drawn(out, show_query=("y",))
@@ -344,7 +343,9 @@ def test_there_must_be_a_contest_a_difference_and_texts(tmp_path, contest):
     contest["frame"] = replace(frame, size=np.zeros(len(frame.size)))
     with pytest.raises(InputError, match="no label could change a difference"):
         drawn(out, contest="contest")
-    contest["frame"] = replace(frame, doc_ids=[f"x{name}" for name in frame.doc_ids])
+    contest["frame"] = replace(
+        frame, ids=[(query_id, f"x{doc_id}") for query_id, doc_id in frame.ids]
+    )
     with pytest.raises(InputError, match=r"no text for document 'xd.*by --pools"):
         drawn(out, contest="contest")
     assert not (out / "label.json").exists()

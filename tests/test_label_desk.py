@@ -12,6 +12,7 @@ from zelo_ray.commands.label import draw
 from zelo_ray.commands.label.desk import LabelDesk
 from zelo_ray.commands.label.store import Answers
 from zelo_ray.formats.judgments.answers import PersonsAnswer, read_answers
+from zelo_ray.formats.judgments.label_units import DOCUMENT
 from zelo_ray.options.label import LabelOptions
 
 
@@ -26,55 +27,55 @@ class Hand:
 
 def desk_at(out, clock=None):
     _, sample = draw.draw_sample(LabelOptions(out=str(out)), print)
-    return LabelDesk(sample, Answers(str(out), print), 3, clock or Hand())
+    return LabelDesk(sample, Answers(str(out), print), DOCUMENT, clock or Hand())
 
 
 def test_a_document_is_before_one_person_until_they_leave_it(tmp_path):
     clock = Hand()
     desk = desk_at(sample_at(tmp_path, 3), clock)
-    ann, bob = (desk.assign_next(name)["document"]["key"] for name in ("ann", "bob"))
-    assert [ann, bob] == [each.key for each in desk.documents[:2]]
-    assert desk.assign_next("ann")["document"]["key"] == ann  # the page was loaded anew
+    ann, bob = (desk.assign_next(name)["item"]["key"] for name in ("ann", "bob"))
+    assert [ann, bob] == [each.key for each in desk.items[:2]]
+    assert desk.assign_next("ann")["item"]["key"] == ann  # the page was loaded anew
     after = desk.save_answer("bob", bob, 2.0)
-    assert after["document"]["key"] == desk.documents[2].key
+    assert after["item"]["key"] == desk.items[2].key
     clock.time = 1000.0
-    assert desk.assign_next("cid")["document"]["key"] == ann
+    assert desk.assign_next("cid")["item"]["key"] == ann
     assert desk.save_answer("ann", ann, 1.0)["progress"]["done"] == 2  # late, and kept all the same
 
 
 def test_an_answer_that_is_sent_twice_is_kept_once_and_undone_once(tmp_path):
     desk = desk_at(sample_at(tmp_path, 3))
-    key = desk.documents[0].key
+    key = desk.items[0].key
     first = desk.save_answer("ann", key, 2.0)
     again = desk.save_answer("ann", key, 2.0)
-    assert (first["document"], first["previous"]) == (again["document"], key)
+    assert (first["item"], first["previous"]) == (again["item"], key)
     assert len((tmp_path / "answers.jsonl").read_bytes().splitlines()) == 1
     back = desk.undo("ann", key)
-    assert (back["document"]["key"], back["before"], back["previous"]) == (key, 2.0, None)
+    assert (back["item"]["key"], back["before"], back["previous"]) == (key, 2.0, None)
     assert desk.undo("ann", key)["progress"]["done"] == 0
     assert len((tmp_path / "answers.jsonl").read_bytes().splitlines()) == 2
     anew = desk_at(tmp_path)
-    assert anew.assign_next("ann")["document"]["key"] == key
+    assert anew.assign_next("ann")["item"]["key"] == key
 
 
 def test_undoing_takes_back_an_answer_that_was_changed_too(tmp_path):
     desk = desk_at(sample_at(tmp_path, 2))
-    key = desk.documents[0].key
+    key = desk.items[0].key
     desk.save_answer("ann", key, 1.0)
     desk.save_answer("ann", key, 3.0)
     told = desk.undo("ann", key)
     assert (told["before"], told["progress"]["done"], told["previous"]) == (3.0, 0, None)
-    assert desk_at(tmp_path).assign_next("ann")["document"]["key"] == key
+    assert desk_at(tmp_path).assign_next("ann")["item"]["key"] == key
 
 
 def test_a_document_that_was_left_open_comes_before_all_others_and_is_named(tmp_path, capsys):
     out = sample_at(tmp_path / "labels", 5, overlap=1.0)
     desk = desk_at(out)
     for number in (0, 1, 3):
-        desk.save_answer("ann", desk.documents[number].key, 1.0)
-    assert desk.assign_next("bob")["document"]["key"] == desk.documents[2].key
+        desk.save_answer("ann", desk.items[number].key, 1.0)
+    assert desk.assign_next("bob")["item"]["key"] == desk.items[2].key
     numbers = [row["key"] for row in sheet(out, tmp_path / "out.csv", capsys, "--person", "bob")]
-    assert numbers == [desk.documents[n].key for n in (2, 0, 1, 3, 4)]
+    assert numbers == [desk.items[n].key for n in (2, 0, 1, 3, 4)]
     cli.main(["label", "--out", str(out), "--csv", str(tmp_path / "again.csv")])
     line = next(each for each in capsys.readouterr().out.splitlines() if "out of turn" in each)
     assert line.endswith("(still missing: document 'doc-2' of query 'q2').")
@@ -82,7 +83,7 @@ def test_a_document_that_was_left_open_comes_before_all_others_and_is_named(tmp_
 
 def test_undoing_goes_back_over_a_restart(tmp_path):
     desk = desk_at(sample_at(tmp_path, 4))
-    keys = [each.key for each in desk.documents]
+    keys = [each.key for each in desk.items]
     for key in keys[:3]:
         desk.save_answer("ann", key, 1.0)
     desk.save_answer("bob", keys[3], 1.0)
@@ -95,26 +96,26 @@ def test_undoing_goes_back_over_a_restart(tmp_path):
 def test_the_share_that_two_judge_goes_to_a_second_person_only(tmp_path):
     out = sample_at(tmp_path, 40, overlap=0.3)
     desk = desk_at(out)
-    twice = [each.key for each in desk.documents if each.raters_wanted == 2]
+    twice = [each.key for each in desk.items if each.raters_wanted == 2]
     assert 4 < len(twice) < 22
     told = desk.assign_next("ann")
-    while told["document"]:
-        told = desk.save_answer("ann", told["document"]["key"], 1.0)
+    while told["item"]:
+        told = desk.save_answer("ann", told["item"]["key"], 1.0)
     assert (told["progress"]["done"], told["progress"]["second"]) == (40, len(twice))
     told, seen = desk.assign_next("bob"), []
-    while told["document"]:
-        seen.append(told["document"]["key"])
+    while told["item"]:
+        seen.append(told["item"]["key"])
         told = desk.save_answer("bob", seen[-1], 2.0)
     assert seen == twice
-    assert desk.assign_next("cid")["document"] is None
+    assert desk.assign_next("cid")["item"] is None
     about = json.loads((out / "label.json").read_text())
     (out / "label.json").write_text(json.dumps(about | {"overlap": 0.5}))
-    assert {*twice} <= {each.key for each in desk_at(out).documents if each.raters_wanted == 2}
+    assert {*twice} <= {each.key for each in desk_at(out).items if each.raters_wanted == 2}
 
 
 def test_a_document_that_two_judge_is_before_two_at_once_and_not_before_three(tmp_path):
     desk = desk_at(sample_at(tmp_path, 1, overlap=1.0))
-    assert [bool(desk.assign_next(name)["document"]) for name in ("ann", "bob", "cid")] == [
+    assert [bool(desk.assign_next(name)["item"]) for name in ("ann", "bob", "cid")] == [
         True,
         True,
         False,
@@ -123,7 +124,7 @@ def test_a_document_that_two_judge_is_before_two_at_once_and_not_before_three(tm
 
 def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
     desk = desk_at(sample_at(tmp_path, 3))
-    desk.save_answer("ann", desk.documents[0].key, 2.0)
+    desk.save_answer("ann", desk.items[0].key, 2.0)
     with (tmp_path / "answers.jsonl").open("ab") as file:
         file.write(b'{"at": "2026-0')
     said = []
@@ -131,7 +132,7 @@ def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
     assert len(answers.current) == 1
     assert "moved an incomplete last line" in said[0]
     assert (tmp_path / "answers.torn").read_bytes() == b'{"at": "2026-0\n'
-    answers.append([PersonsAnswer("", "ann", *desk.documents[1].pair, 1.0)])
+    answers.append([PersonsAnswer("", "ann", desk.items[1].ids, 1.0)])
     assert len(Answers(str(tmp_path), pytest.fail).current) == 2
 
 
@@ -141,7 +142,7 @@ from zelo_ray.commands.label.store import Answers
 from zelo_ray.formats.judgments.answers import PersonsAnswer
 answers = Answers(sys.argv[1], print)
 names = ("ann", "bob")
-one, two = ([PersonsAnswer("now", who, "q", f"d{n}", 2.0) for n in range(3)] for who in names)
+one, two = ([PersonsAnswer("now", who, ("q", f"d{n}"), 2.0) for n in range(3)] for who in names)
 answers.append(one)
 size = sum(len(each.to_json_line()) for each in one)
 least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -168,5 +169,5 @@ def test_who_lets_go_of_the_directory_keeps_nothing_more(tmp_path):
     desk = desk_at(sample_at(tmp_path, 3))
     desk.close()
     with pytest.raises(OSError, match="has ended"):
-        desk.save_answer("ann", desk.documents[0].key, 2.0)
+        desk.save_answer("ann", desk.items[0].key, 2.0)
     assert (tmp_path / "answers.jsonl").read_bytes() == b""

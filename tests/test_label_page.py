@@ -76,9 +76,7 @@ async def judge(tab, key):
 def grades_at(out):
     """By document, what Ann said."""
     answers, _ = read_answers(str(out / "answers.jsonl"))
-    return {
-        pair[1]: by["Ann"].grade for pair, by in current_answers(answers).items() if "Ann" in by
-    }
+    return {ids[1]: by["Ann"].value for ids, by in current_answers(answers).items() if "Ann" in by}
 
 
 def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(browser, tmp_path):
@@ -157,7 +155,7 @@ def test_two_people_share_the_work_and_see_each_other_s(browser, tmp_path):
         with serving(out) as server:
             await enter(tab, server.url, "Ann")
             first = await tab.run(TEXT.format("document"))
-            asked = "once('/take', {}).then((told) => told.document.document)"
+            asked = "once('/take', {}).then((told) => told.item.texts[0])"
             script = f"person = 'Bob'; const it = await {asked}; person = 'Ann'; return it;"
             script = f"(async () => {{ {script} }})()"
             said = await tab.call(

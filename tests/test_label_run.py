@@ -52,7 +52,7 @@ def place(tmp_path, monkeypatch):
 def drawn(out="labels", **given):
     given = {"run": "out", "labels": 24, "out": out, **given}
     with open_work(LabelOptions(**given), print) as work:
-        return [shown.pair for shown in work.desk.documents]
+        return [shown.ids for shown in work.desk.items]
 
 
 def fill(sheet, grade):
@@ -89,7 +89,7 @@ def test_a_run_is_labelled_without_a_contest():
 def test_people_see_what_the_judges_of_the_run_were_told():
     with open_work(LabelOptions(run="out", labels=3, out="labels"), print) as work:
         assert work.about["instructions"] == "what a nurse can use"
-        assert all("because" in shown.query for shown in work.desk.documents)
+        assert all("because" in shown.query for shown in work.desk.items)
 
 
 def test_strata_bring_each_grade_equally_often():

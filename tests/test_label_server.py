@@ -61,9 +61,9 @@ def test_the_next_server_of_a_directory_has_its_address_and_another_one_has_not(
 def test_answers_are_kept_and_the_next_document_comes_with_them(server, tmp_path):
     status, told = ask(server, "/take", {"person": "  Ann  B "})
     assert status == 200
-    assert {*told["document"]} == {"key", "query", "document"}
-    key = told["document"]["key"]
-    status, told = ask(server, "/answer", {"person": "Ann B", "key": key, "grade": 3})
+    assert {*told["item"]} == {"key", "query", "texts"}
+    key = told["item"]["key"]
+    status, told = ask(server, "/answer", {"person": "Ann B", "key": key, "value": 3})
     assert (status, told["progress"]["yours"], told["previous"]) == (200, 1, key)
     line = json.loads((tmp_path / "answers.jsonl").read_bytes())
     assert (line["person"], line["doc_id"], line["grade"]) == ("Ann B", "doc-0", 3.0)
@@ -85,8 +85,8 @@ def test_answers_are_kept_and_the_next_document_comes_with_them(server, tmp_path
     ],
 )
 def test_other_pages_and_hosts_are_refused(server, tmp_path, headers, status):
-    key = server.desk.documents[0].key
-    asked = {"person": "Ann", "key": key, "grade": 1}
+    key = server.desk.items[0].key
+    asked = {"person": "Ann", "key": key, "value": 1}
     assert ask(server, "/answer", asked, **headers)[0] == status
     assert (tmp_path / "answers.jsonl").read_bytes() == b""
     if "Host" in headers:
@@ -96,11 +96,11 @@ def test_other_pages_and_hosts_are_refused(server, tmp_path, headers, status):
 @pytest.mark.parametrize(
     "change",
     [
-        {"grade": 4},
-        {"grade": -1},
-        {"grade": 1.5},
-        {"grade": "2"},
-        {"grade": True},
+        {"value": 4},
+        {"value": -1},
+        {"value": 1.5},
+        {"value": "2"},
+        {"value": True},
         {"key": "kwrong"},
         {"key": None},
         {"person": ""},
@@ -111,7 +111,7 @@ def test_other_pages_and_hosts_are_refused(server, tmp_path, headers, status):
     ],
 )
 def test_what_makes_no_sense_is_refused_and_not_kept(server, tmp_path, change):
-    asked = {"person": "Ann", "key": server.desk.documents[0].key, "grade": 1, **change}
+    asked = {"person": "Ann", "key": server.desk.items[0].key, "value": 1, **change}
     status, told = ask(server, "/answer", asked)
     assert (status, bool(told["error"])) == (400, True)
     assert (tmp_path / "answers.jsonl").read_bytes() == b""
@@ -121,7 +121,7 @@ def test_what_the_disk_does_not_take_is_not_said_to_be_kept(server, tmp_path, mo
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    asked = {"person": "Ann", "key": server.desk.documents[0].key, "grade": 1}
+    asked = {"person": "Ann", "key": server.desk.items[0].key, "value": 1}
     monkeypatch.setattr("zelo_ray.commands.label.store.os.fsync", full)
     status, told = ask(server, "/answer", asked)
     assert (status, told["error"]) == (507, "not saved: No space left on device")

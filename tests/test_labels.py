@@ -52,20 +52,20 @@ def test_who_cannot_say_lowers_the_chance_of_the_others_and_ends_no_run(tmp_path
 
 def test_the_last_answer_of_a_person_counts_and_undoing_takes_it_back(tmp_path):
     said = [
-        PersonsAnswer(AT, "ann", "q", "d0", 1.0),
-        PersonsAnswer(AT, "ann", "q", "d0", 2.0),
-        PersonsAnswer(AT, "bob", "q", "d0", 3.0),
-        PersonsAnswer(AT, "bob", "q", "d0", undo=True),
-        PersonsAnswer(AT, "bob", "q", "d1", undo=True),
+        PersonsAnswer(AT, "ann", ("q", "d0"), 1.0),
+        PersonsAnswer(AT, "ann", ("q", "d0"), 2.0),
+        PersonsAnswer(AT, "bob", ("q", "d0"), 3.0),
+        PersonsAnswer(AT, "bob", ("q", "d0"), undo=True),
+        PersonsAnswer(AT, "bob", ("q", "d1"), undo=True),
     ]
     assert {pair: sorted(by) for pair, by in current_answers(said).items()} == {
         ("q", "d0"): ["ann"]
     }
-    assert current_answers(said)["q", "d0"]["ann"].grade == 2.0
-    undone = PersonsAnswer(AT, "ann", "q", "d0", undo=True)
+    assert current_answers(said)["q", "d0"]["ann"].value == 2.0
+    undone = PersonsAnswer(AT, "ann", ("q", "d0"), undo=True)
     assert current_answers([*said, undone]) == {}  # as the page shows it: open
-    again = current_answers([*said, undone, PersonsAnswer(AT, "ann", "q", "d0", 0.0)])
-    assert again["q", "d0"]["ann"].grade == 0.0
+    again = current_answers([*said, undone, PersonsAnswer(AT, "ann", ("q", "d0"), 0.0)])
+    assert again["q", "d0"]["ann"].value == 0.0
 
 
 def test_a_sample_tells_where_it_lies_what_it_was_drawn_for_and_how_large(tmp_path):
@@ -89,10 +89,10 @@ def test_nothing_answered_is_no_label_and_no_error(tmp_path):
 
 def test_a_torn_last_line_is_left_out_and_another_is_named(tmp_path):
     file = tmp_path / "answers.jsonl"
-    good = PersonsAnswer(AT, "ann", "q", "d0", 2.0).to_json_line()
+    good = PersonsAnswer(AT, "ann", ("q", "d0"), 2.0).to_json_line()
     for torn in (b'{"at": "2026', b"\0\0\0", good.replace(b"2.0", b"true")):
         file.write_bytes(good + torn)
-        assert [each.grade for each in read_answers(str(file))[0]] == [2.0]
+        assert [each.value for each in read_answers(str(file))[0]] == [2.0]
         assert read_answers(str(file))[1] == len(good)
     file.write_bytes(good + b'{"at": 1}\n' + good)
     with pytest.raises(InputError, match=r"answers\.jsonl:2: is not a valid answer"):

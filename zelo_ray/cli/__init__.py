@@ -26,7 +26,7 @@ COMMAND_GROUPS = {
         "drift": "find out whether judges changed between two runs on the same pools",
     },
     "people": {
-        "label": "draw documents for people to judge, and collect their answers",
+        "label": "draw documents or pairs for people to judge, and collect their answers",
         "agree": "measure judges against people and each other",
     },
     "look": {

@@ -18,7 +18,7 @@ Draw = Literal["random", "strata", "disagreement", "decisive"]
 class LabelOptions(CommandOptions):
     """Options of `label`."""
 
-    does: ClassVar[str] = "draw documents for people to judge, and collect their answers"
+    does: ClassVar[str] = "draw documents or pairs for people to judge, and collect their answers"
     usage: ClassVar[str] = "label --contest DIR --labels N --out DIR"
 
     contest: Annotated[Place | None, FILES] = Field(
@@ -38,7 +38,7 @@ class LabelOptions(CommandOptions):
     )
     columns: Columns = Field((), description=COLUMNS)
     csv: Annotated[Place | None, FILES] = Field(
-        None, description="write the unjudged documents to a spreadsheet file; serve no page"
+        None, description="write what is unjudged to a spreadsheet file; serve no page"
     )
     read: Annotated[Place | None, FILES] = Field(
         None, description="read the answers from such a file"
@@ -47,17 +47,21 @@ class LabelOptions(CommandOptions):
         None, min_length=1, description="who filled in the file, if it has no column person"
     )
     labels: Annotated[int | None, _SAMPLE] = Field(
-        None, ge=1, description="documents to draw in total (default 200)"
+        None, ge=1, description="documents or pairs to draw in total (default 200)"
     )
     more: Annotated[int | None, _SAMPLE] = Field(
-        None, ge=1, description="documents to judge beyond those judged so far"
+        None, ge=1, description="how many to judge beyond those judged so far"
     )
     draw: Annotated[Draw | None, _SAMPLE] = Field(
         None,
         description="which documents of --run are likelier to be drawn. random: none; strata: "
         "those of rare grades, so that each grade comes equally often; disagreement: those that "
-        "judges "
-        "disagree on; decisive: uncertain ones at the top, which move nDCG most",
+        "judges disagree on; decisive: uncertain ones at the top, which move nDCG most",
+    )
+    pairs: Annotated[bool, _SAMPLE] = Field(
+        False,
+        description="draw pairs that the judges of --run compared: people say which of two "
+        "documents is better",
     )
     measure: Annotated[str | None, _SAMPLE] = Field(
         None,
@@ -65,7 +69,7 @@ class LabelOptions(CommandOptions):
         "(default: the first such measure of the bake-off)",
     )
     overlap: Annotated[float | None, _SAMPLE] = Field(
-        None, ge=0, le=1, description="share of documents that two people judge (default 0)"
+        None, ge=0, le=1, description="share that two people judge (default 0)"
     )
     seed: Annotated[int | None, _SAMPLE] = Field(
         None, ge=0, description="seed of the random sample (default 0)"
@@ -109,6 +113,8 @@ class LabelOptions(CommandOptions):
             raise ValueError("use either contest (a bake-off) or run (of annotate), not both")
         if self.draw and not self.run:
             raise ValueError("draw: needs run; documents of a bake-off are drawn by its measure")
+        if self.pairs and self.contest:
+            raise ValueError("pairs: needs run, whose judges compared documents")
         if self.csv and self.read:
             raise ValueError("use either csv (write a file) or read (read it back), not both")
         return self

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from zelo_ray.errors import AnchorError, InputError
 from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.judgments.all_judgments import AllJudgments
-from zelo_ray.formats.judgments.answers import Pair
-from zelo_ray.formats.judgments.labels import pairs_in_table, read_labels
+from zelo_ray.formats.judgments.label_units import Ids
+from zelo_ray.formats.judgments.labels import ids_in_table, read_labels
 from zelo_ray.formats.probe import RESULTS
 from zelo_ray.formats.run_record import RUN, run_directory
 from zelo_ray.formats.wording import counted
@@ -76,7 +76,7 @@ def note_seen_labels(verdicts: AllJudgments, options: AgreeOptions) -> Iterator[
     """
     if options.human is None or not len(verdicts.human):
         return
-    measuring = set(pairs_in_table(verdicts.human))
+    measuring = set(ids_in_table(verdicts.human))
     for run in _runs(options):
         labels = str(run.options.get("human") or "")
         overlap = _count_overlap(labels, options.human, measuring) if labels else 0
@@ -109,7 +109,7 @@ def _runs(options: AgreeOptions) -> Iterator[_Run]:
             yield _Run(name or url, place, pooled, run_options)
 
 
-def _count_overlap(labels: str, human: str, measuring: Iterable[Pair]) -> int | None:
+def _count_overlap(labels: str, human: str, measuring: Iterable[Ids]) -> int | None:
     """Count the documents in both; None if the labels cannot be read and may overlap."""
     items = set(measuring)
     try:
@@ -117,4 +117,4 @@ def _count_overlap(labels: str, human: str, measuring: Iterable[Pair]) -> int | 
     except InputError:
         names = (place.rstrip("/").rpartition("/")[2] for place in (labels, human))
         return None if len({*names}) == 1 else 0
-    return len(items.intersection(pairs_in_table(table)))
+    return len(items.intersection(ids_in_table(table)))

@@ -13,7 +13,7 @@ from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.errors import InputError, ZeloError, format_error
 from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.judgments.grades import with_error
-from zelo_ray.formats.judgments.labels import pairs_in_table
+from zelo_ray.formats.judgments.labels import ids_in_table
 from zelo_ray.formats.results import read_table
 from zelo_ray.formats.run_record import RUN, run_directory
 from zelo_ray.formats.tables import schema_of, table_of
@@ -170,8 +170,8 @@ def _scores(
 
 def _labels_in(labels: pa.Table, truth: pa.Table) -> pa.Table:
     """Return the labels of documents of the truth, in its order."""
-    place = {ids: n for n, ids in enumerate(pairs_in_table(truth))}
-    at = [(place[ids], n) for n, ids in enumerate(pairs_in_table(labels)) if ids in place]
+    place = {ids: n for n, ids in enumerate(ids_in_table(truth))}
+    at = [(place[ids], n) for n, ids in enumerate(ids_in_table(labels)) if ids in place]
     if not at:
         raise InseparableError("the other judges' judgments give no label")
     return labels.take(pa.array([n for _, n in sorted(at)]))

@@ -1,4 +1,4 @@
-"""``label``: draw documents of a bake-off for people to judge, and collect their answers."""
+"""``label``: draw documents or pairs for people to judge, and collect their answers."""
 
 import contextlib
 import os
@@ -7,20 +7,19 @@ import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from zelo_ray.commands.label.bakeoff_config import CONFIG_FILE
-from zelo_ray.commands.label.desk import LabelDesk, SampleDocument
-from zelo_ray.commands.label.draw import TOP, SampleRecord, draw_sample
-from zelo_ray.commands.label.people_agreement import compare_people, describe_agreement
+from zelo_ray.commands.label.desk import LabelDesk, SampleItem
+from zelo_ray.commands.label.draw import SampleRecord, draw_sample
+from zelo_ray.commands.label.people_agreement import compare_answers, describe_agreement
 from zelo_ray.commands.label.serve import MakePage, Server
 from zelo_ray.commands.label.spreadsheet import read_sheet, write_sheet
-from zelo_ray.commands.label.store import Answers, now
+from zelo_ray.commands.label.store import Answers
 from zelo_ray.engine.lock import claim_folder, remove_folders_if_refused
 from zelo_ray.errors import InputError
-from zelo_ray.formats.judgments.answers import PersonsAnswer
-from zelo_ray.formats.judgments.labels import grades_table, read_labels
+from zelo_ray.formats.judgments.labels import read_sample, unit_of_sample
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.label import LabelOptions
 
@@ -29,7 +28,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class LabelWork:
-    """A sample of documents, locked for this process."""
+    """A sample of documents or pairs, locked for this process."""
 
     out: str
     about: SampleRecord
@@ -46,11 +45,12 @@ def open_work(options: LabelOptions, say: Say) -> Iterator[LabelWork]:
     """
     with remove_folders_if_refused(options.out), claim_folder(options.out, say, "label"):
         about, sample = draw_sample(options, say)
-        yield LabelWork(options.out, about, LabelDesk(sample, Answers(options.out, say), TOP))
+        answers = Answers(options.out, say)
+        yield LabelWork(options.out, about, LabelDesk(sample, answers, unit_of_sample(about)))
 
 
 def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], MakePage]) -> None:
-    """Draw documents for people, then serve the page, or write or read a spreadsheet file.
+    """Draw documents or pairs for people, then serve the page, or write or read a spreadsheet file.
 
     Args:
         options: of the command.
@@ -89,7 +89,7 @@ def _serve(work: LabelWork, options: LabelOptions, say: Say, make_page: MakePage
     """Serve the page until Ctrl-C or SIGTERM."""
     with Server(work.desk, make_page, work.out, options.port) as server:
         far = work.desk.progress("")
-        judged = f"{far.done:,} of {counted(far.of, 'document')} judged"
+        judged = f"{far.done:,} of {counted(far.of, work.desk.unit.name)} judged"
         say(f"{server.url} ({judged}); stop with Ctrl-C")
         if not options.no_browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
@@ -122,65 +122,63 @@ def _has_screen() -> bool:
 
 
 def _write_spreadsheet(work: LabelWork, url: str, person: str) -> str:
-    rows = work.desk.documents_for(person)
+    unit, rows = work.desk.unit, work.desk.items_for(person)
     if not rows:
-        raise InputError(f"{work.out}: all documents are judged; draw more with --more N")
-    write_sheet(url, rows)
+        raise InputError(f"{work.out}: all {unit.name}s are judged; draw more with --more N")
+    write_sheet(url, rows, unit)
     return (
-        f"Wrote {counted(len(rows), 'document')} to {url}. Fill in the column grade from the top: "
-        f'0 to {TOP}, or u for "cannot say". Then run zelo-ray label --out {shlex.quote(work.out)} '
-        "--read FILE --person NAME."
+        f"Wrote {counted(len(rows), unit.name)} to {url}. Fill in the column {unit.column} from "
+        f'the top: {unit.words}, or u for "cannot say". Then run zelo-ray label --out '
+        f"{shlex.quote(work.out)} --read FILE --person NAME."
     )
 
 
 def _read_spreadsheet(work: LabelWork, url: str, person: str) -> str:
     """Save the answers of a spreadsheet file, all or none; skip those already saved."""
-    desk, rows = work.desk, read_sheet(url, person, TOP)
-    new = list[PersonsAnswer]()
+    desk, rows = work.desk, read_sheet(url, person, work.desk.unit)
+    given = list[tuple[SampleItem, str, float | None, str]]()
     for row in rows:
         try:
-            pair = desk.find(row.key).pair
+            given.append((desk.find(row.key), row.person, row.value, row.note))
         except InputError as error:
             raise InputError(f"{row.place}: {error}; is the file of another --out?") from None
-        previous = desk.answers.current.get(pair, {}).get(row.person)
-        if previous is None or previous.grade != row.grade:
-            new.append(PersonsAnswer(now(), row.person, *pair, row.grade, note=row.note))
-    desk.answers.append(new)
-    return f"Read {counted(len(rows), 'answer')} from {url}, {len(new):,} of them new."
+    new = desk.save_answers(given)
+    return f"Read {counted(len(rows), 'answer')} from {url}, {new:,} of them new."
 
 
-def _named(missed: Sequence[SampleDocument]) -> str:
-    """Name the first unjudged document that holds up later answers, as the end of a line."""
+def _named(work: LabelWork) -> str:
+    """Name what is unjudged and holds up later answers, as the end of a line."""
+    missed = work.desk.skipped_items()
     if not missed:
         return ""
-    (query_id, doc_id), more = missed[0].pair, len(missed) - 1
+    more = len(missed) - 1
     others = f" and {counted(more, 'other')}" if more else ""
-    return f" (still missing: document {doc_id!r} of query {query_id!r}{others})"
+    return f" (still missing: {work.desk.unit.name_ids(missed[0].ids)}{others})"
 
 
 def _describe_progress(work: LabelWork) -> Iterator[str]:
     """Yield the progress, which answers count, and how far people agree."""
-    progress = work.desk.progress("")
+    progress, unit = work.desk.progress(""), work.desk.unit
     about, measure = work.about, work.about["measure"]
     which = f" that could change a difference in {measure}" if measure else f" of {about['run']}"
     yield (
-        f"Judged {progress.done:,} of {counted(progress.of, 'document')} in the sample, drawn from "
+        f"Judged {progress.done:,} of {counted(progress.of, unit.name)} in the sample, drawn from "
         f"{about['documents']:,}{which}."
     )
-    labels = read_labels(work.out)
-    if labels.cannot_say:
-        yield f"Of {counted(labels.cannot_say, 'document')} people could not say."
-    if labels.out_of_turn:
+    sample = read_sample(work.out)
+    if sample.cannot_say:
+        yield f"Of {counted(sample.cannot_say, unit.name)} people could not say."
+    if sample.out_of_turn:
         yield (
-            f"{counted(labels.out_of_turn, 'document')} judged out of turn will count "
+            f"{counted(sample.out_of_turn, unit.name)} judged out of turn will count "
             "once all before "
-            f"are judged{_named(work.desk.skipped_documents())}."
+            f"are judged{_named(work)}."
         )
     if progress.second:
-        yield f"{counted(progress.second, 'document')} can be judged by a second person."
-    yield from describe_agreement(compare_people(grades_table(work.desk.answers.current), TOP))
+        yield f"{counted(progress.second, unit.name)} can be judged by a second person."
+    yield from describe_agreement(compare_answers(work.desk.answers.current, unit), unit)
     if progress.done == progress.of:
-        yield f"To draw more documents: zelo-ray label --out {shlex.quote(work.out)} --more N"
+        yield f"To draw more {unit.name}s: zelo-ray label --out {shlex.quote(work.out)} --more N"
         yield f"Next step: {_next(work)}"
     else:
         yield f"Next step: {shlex.join(['zelo-ray', 'label', '--out', work.out])}"

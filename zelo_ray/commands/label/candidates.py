@@ -1,10 +1,11 @@
-"""Find the documents that people may be asked about: of a bake-off, or of a run of judges.
+"""Find what people may be asked about: documents of a bake-off, documents or pairs of a run.
 
-Of a bake-off they are those whose labels could change a difference between rankers. Of a run they
-are all judged documents, more of some than of others by a `Draw`.
+Of a bake-off they are documents whose labels could change a difference between rankers. Of a run
+they are all judged documents, or all pairs that judges compared, more of some than of others by a
+`Draw`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ from zelo_ray.evaluation.people.frame import build_frame, label_sizes
 from zelo_ray.evaluation.people.sampling_design import Floats
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.judgments.all_judgments import read_all_judgments
+from zelo_ray.formats.judgments.label_units import PAIR, Ids
+from zelo_ray.formats.judgments.labels import ids_in_table
 from zelo_ray.formats.judgments.qrels import digest_judgments, pools_file_of_truth, read_qrels
 from zelo_ray.formats.matching_ids import ids_by_text, rename_queries
 from zelo_ray.formats.pools import find_shards
@@ -37,12 +41,11 @@ _FLOOR = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Documents that people may be asked about, and how much a label of each is worth, [rows]."""
+    """Documents or pairs that people may be asked about, and what a label is worth, [rows]."""
 
-    query_ids: list[str]
-    doc_ids: list[str]
+    ids: list[Ids]
     size: Floats
-    """chances to be drawn are proportional to it; 0 for documents that are not drawn"""
+    """chances to be drawn are proportional to it; 0 for what is not drawn"""
     truth: str
     """the place of the judgments that labels are to correct"""
     digest: str
@@ -95,14 +98,13 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
     frame = build_frame(
         chosen, {name: rank_run(truth, table, ties=options.ties) for name, table in runs.items()}
     )
-    query_ids = [frame.query_ids[query] for query in frame.query]
+    query_ids = (frame.query_ids[query] for query in frame.query)
     terms = {"measures": (*run["summary"]["measures"],), "baseline": options.baseline}
     if gate := run["summary"].get("gate"):
         terms["baseline"] = gate[0]["baseline"]  # a ranker's name, also where a run file was given
     options = options.model_copy(update=terms)
     return Candidates(
-        query_ids=query_ids,
-        doc_ids=frame.doc_ids,
+        ids=list(zip(query_ids, frame.doc_ids, strict=True)),
         size=label_sizes(frame),
         truth=options.truth,
         digest=digest,
@@ -124,11 +126,52 @@ def find_run_candidates(run: str, draw: Draw) -> Candidates:
     """
     refuse_unfinished(run)
     scores = parquet_table(f"{run.rstrip('/')}/{RESULTS}")
+    return _candidates_of_run(run, ids_in_table(scores), SIZES[draw](scores))
+
+
+def find_pair_candidates(run: str, draw: Draw) -> Candidates:
+    """Return the pairs that judges of a run of `annotate` compared, sized by how they are drawn.
+
+    Raises:
+        InputError: there is no finished run, or its judges compared no documents.
+    """
+    refuse_unfinished(run)
+    votes = read_all_judgments([run]).votes
+    if not len(votes):
+        raise InputError(
+            f"{run}: its judges compared no documents; leave out --pairs to draw single ones"
+        )
+    flipped = pc.greater(votes["doc_id_a"], votes["doc_id_b"])
+    pairs = pa.table(
+        {
+            "query_id": votes["query_id"],
+            "doc_id_a": pc.if_else(flipped, votes["doc_id_b"], votes["doc_id_a"]),
+            "doc_id_b": pc.if_else(flipped, votes["doc_id_a"], votes["doc_id_b"]),
+            "preference": pc.multiply(votes["preference"], pc.if_else(flipped, -1.0, 1.0)),
+        }
+    )
+    pairs = pairs.group_by([*PAIR.ids], use_threads=False).aggregate([("preference", "mean")])
+    margin = np.abs(pairs["preference_mean"].to_numpy())
+    ids = ids_in_table(pairs, PAIR)
+    ranks = _best_ranks(run, ids) if draw == "decisive" else np.ones(len(ids))
+    return _candidates_of_run(run, ids, PAIR_SIZES[draw](margin, ranks))
+
+
+def _best_ranks(run: str, pairs: Sequence[Ids]) -> Floats:
+    """Return the rank of the better document of each pair, from 1."""
+    scores = parquet_table(f"{run.rstrip('/')}/{RESULTS}")
+    ranks = dict(zip(ids_in_table(scores), scores["rank"].to_pylist(), strict=True))
+    last = max(ranks.values(), default=1)
+    return np.array(
+        [min(ranks.get((query, each), last) for each in docs) for query, *docs in pairs], float
+    )
+
+
+def _candidates_of_run(run: str, ids: list[Ids], size: Floats) -> Candidates:
     pools = pools_file_of_truth(run)
     return Candidates(
-        query_ids=scores["query_id"].to_pylist(),
-        doc_ids=scores["doc_id"].to_pylist(),
-        size=SIZES[draw](scores),
+        ids=ids,
+        size=size,
         truth=run,
         digest=digest_judgments(read_qrels(run)),
         pools=(pools,) if pools else (),
@@ -144,13 +187,17 @@ def _equal_sizes(scores: pa.Table) -> Floats:
 def _size_by_stratum(scores: pa.Table) -> Floats:
     """Size documents so that each grade is drawn equally often; without grades, each quarter."""
     if "grade" in scores.column_names:
-        strata = scores["grade"].to_numpy()
-    else:
-        scale = "absolute_score" if "absolute_score" in scores.column_names else "score"
-        values = scores[scale].to_numpy()
-        strata = np.searchsorted(np.nanquantile(values, (0.25, 0.5, 0.75)), values)
+        return _weigh_strata(scores["grade"].to_numpy())
+    scale = "absolute_score" if "absolute_score" in scores.column_names else "score"
+    values = scores[scale].to_numpy()
+    quarters = np.searchsorted(np.nanquantile(values, (0.25, 0.5, 0.75)), values)
+    return _weigh_strata(quarters.astype(np.float64))
+
+
+def _weigh_strata(strata: Floats) -> Floats:
+    """Size what is in each stratum so that all strata are drawn equally often."""
     _, stratum, counts = np.unique(strata, return_inverse=True, return_counts=True)
-    sizes: Floats = len(scores) / len(counts) / counts[stratum]
+    sizes: Floats = len(strata) / len(counts) / counts[stratum]
     return sizes
 
 
@@ -180,6 +227,16 @@ SIZES: Mapping[Draw, Callable[[pa.Table], Floats]] = {
     "decisive": _size_by_decision,
 }
 """By `Draw`, a function from the scores of a run to sizes, [rows]."""
+
+
+PAIR_SIZES: Mapping[Draw, Callable[[Floats, Floats], Floats]] = {
+    "random": lambda margin, _: np.ones(len(margin)),
+    "strata": lambda margin, _: _weigh_strata(np.minimum(np.floor(3 * margin), 2.0)),
+    "disagreement": lambda margin, _: _with_a_floor(1.0 - margin),
+    "decisive": lambda margin, ranks: _with_a_floor((1.0 - margin) / np.log2(ranks + 1.0)),
+}
+"""By `Draw`, a function from the panel's mean preference without sign and the better document's
+rank, both [pairs], to sizes."""
 
 
 def find_wording(contest: BakeoffOptions) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
-"""Draw the sample of documents that people judge, extend it, and store it.
+"""Draw the sample of documents or pairs that people judge, extend it, and store it.
 
-``documents.parquet`` has all documents on which two rankers differ, in the order of their priority,
-and the sample is the beginning of it. So the sample is extended by going on in that order,
-without the bake-off.
+``documents.parquet`` or ``pairs.parquet`` has all that could be drawn, such as the documents on
+which two rankers differ, in the order of their priority, and the sample is the beginning of it. So
+the sample is extended by going on in that order, without the bake-off.
 """
 
 import hashlib
@@ -23,9 +23,10 @@ from zelo_ray.commands.label.bakeoff_config import CONFIG_FILE, make_bakeoff_con
 from zelo_ray.commands.label.candidates import (
     Candidates,
     find_candidates,
+    find_pair_candidates,
     find_run_candidates,
 )
-from zelo_ray.commands.label.rubric import RUBRIC
+from zelo_ray.commands.label.rubric import PAIR_RUBRIC, RUBRIC
 from zelo_ray.commands.label.texts import (
     read_document_texts,
     refuse_missing_texts,
@@ -37,8 +38,9 @@ from zelo_ray.evaluation.people.sampling_design import priorities, sample_thresh
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import read_record
 from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.judgments.answers import Pair, answers_in
-from zelo_ray.formats.judgments.labels import DOCUMENTS, pairs_in_table
+from zelo_ray.formats.judgments.answers import answers_in
+from zelo_ray.formats.judgments.label_units import DOCUMENT, PAIR, TOP, Ids, LabelUnit
+from zelo_ray.formats.judgments.labels import ids_in_table, unit_of_sample
 from zelo_ray.formats.judgments.qrels import has_changed
 from zelo_ray.formats.probe import SAMPLE_RECORD
 from zelo_ray.formats.results import write_json, write_text
@@ -48,24 +50,23 @@ from zelo_ray.options.label import LabelOptions
 SampleRecord = dict[str, Any]
 """The contents of ``label.json``."""
 
-TOP = 3
 _LABELS = 200
-_SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("query_id", "doc_id")),
-        *((name, pa.float64()) for name in ("size", "priority")),
-        *((name, pa.string()) for name in ("query", "document")),
-    ]
-)
+_PARTED = "\n"
+"""Stands between the two ids of a pair, in what is hashed."""
 _FRESH: SampleRecord = {
     "kind": "label",
     "top": TOP,
     "seed": 0,
     "overlap": 0.0,
-    "rubric": RUBRIC,
     "instructions": None,
     "show_query": (),
 }
+
+
+def _schema_of(unit: LabelUnit) -> pa.Schema:
+    names = (*unit.ids, "size", "priority", "query", *unit.texts)
+    numbers = ("size", "priority")
+    return pa.schema([(name, pa.float64() if name in numbers else pa.string()) for name in names])
 
 
 def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[SampleRecord, pa.Table]:
@@ -76,8 +77,8 @@ def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[Samp
         say: gets messages, such as where ``more`` adds nothing.
 
     Returns:
-        The contents of ``label.json``, and the documents of the sample in order: query_id, doc_id,
-        size, priority, query, document, key (opaque) and twice (whether two people judge it).
+        The contents of ``label.json``, and the documents or pairs of the sample in order: ids,
+        size, priority, query, texts, key (opaque) and twice (whether two people judge it).
 
     Raises:
         OptionError: there is neither a sample nor a bake-off, the sample was drawn with other
@@ -127,7 +128,9 @@ def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[Samp
 
 def _find_candidates(options: LabelOptions, about: SampleRecord) -> Candidates | None:
     if options.run:
-        return find_run_candidates(options.run, options.draw or about.get("draw") or "random")
+        draw = options.draw or about.get("draw") or "random"
+        find = find_pair_candidates if unit_of_sample(about) is PAIR else find_run_candidates
+        return find(options.run, draw)
     return find_candidates(options.contest, about.get("measure")) if options.contest else None
 
 
@@ -139,15 +142,17 @@ def labels_of(about: SampleRecord) -> int:
 def _read_sample(options: LabelOptions) -> tuple[SampleRecord, pa.Table]:
     """Read the stored sample, or begin an empty one."""
     if (Path(options.out) / SAMPLE_RECORD).exists():
-        table = StoredTable(f"{options.out}/{DOCUMENTS}", _SCHEMA).read(_SCHEMA.names)
-        return read_record(f"{options.out}/{SAMPLE_RECORD}"), table
+        about = read_record(f"{options.out}/{SAMPLE_RECORD}")
+        unit = unit_of_sample(about)
+        schema = _schema_of(unit)
+        return about, StoredTable(f"{options.out}/{unit.file}", schema).read(schema.names)
     if not (options.contest or options.run):
         raise OptionError(
             f"{options.out} holds no sample; name a bake-off with --contest, or a run with --run"
         )
     if options.more:
         raise OptionError(f"--more extends a sample, and {options.out} holds none; give --labels")
-    return {}, _SCHEMA.empty_table()
+    return {}, _schema_of(PAIR if options.pairs else DOCUMENT).empty_table()
 
 
 def _report_changes(
@@ -174,13 +179,19 @@ def _report_changes(
 def _merge_settings(before: SampleRecord, options: LabelOptions) -> SampleRecord:
     """Return the settings of the sample; rubric and overlap may change when it is extended."""
     measure = str(parse_measure(options.measure)) if options.measure else None
+    unit = PAIR.name if options.pairs else unit_of_sample(before).name
     fixed: SampleRecord = {"seed": options.seed, "measure": measure, "draw": options.draw}
+    if before and unit != unit_of_sample(before).name:
+        raise OptionError(f"pairs: {options.out} holds documents; name another --out")
+    if options.contest and unit == PAIR.name:
+        raise OptionError(f"contest: {options.out} holds pairs; name another --out")
     for name, value in fixed.items():
         if before and value not in (None, was := before.get(name)):
             raise OptionError(f"{name}: {options.out} was drawn with {was}; name another --out")
     wording = {name: getattr(options, name) for name in ("rubric", "instructions", "show_query")}
     settings = {"overlap": options.overlap, **wording, **fixed}
-    about = {**_FRESH, "stages": [], "rankers": [], "pools": [], **before}
+    fresh = {"unit": unit, "rubric": PAIR_RUBRIC if unit == PAIR.name else RUBRIC}
+    about = {**_FRESH, **fresh, "stages": [], "rankers": [], "pools": [], **before}
     about |= {name: value for name, value in settings.items() if value is not None}
     return about | {"versions": {"zelo-ray": version("zelo-ray")}}
 
@@ -188,9 +199,9 @@ def _merge_settings(before: SampleRecord, options: LabelOptions) -> SampleRecord
 def _rank_candidates(
     about: SampleRecord, old: pa.Table, options: LabelOptions, candidates: Candidates
 ) -> pa.Table:
-    """Rank the documents of a bake-off together with the stored ones; update ``about``.
+    """Rank the candidates together with the stored ones; update ``about``.
 
-    Sizes never fall, so all documents of the old sample are still above its threshold.
+    Sizes never fall, so all of the old sample is still above its threshold.
     """
     about |= {"contest": options.contest, "run": options.run, "measure": candidates.measure}
     about["truth"] = {
@@ -202,28 +213,28 @@ def _rank_candidates(
         about[name] = about[name] or value or _FRESH[name]
     about["rankers"] = [*dict.fromkeys([*about["rankers"], *candidates.rankers])]
     about["pools"] = [*dict.fromkeys([*about["pools"], *candidates.pools])]
-    sizes: dict[Pair, float] = dict(zip(pairs_in_table(old), old["size"].to_pylist(), strict=True))
-    for query_id, doc_id, size in zip(
-        candidates.query_ids, candidates.doc_ids, candidates.size.tolist(), strict=True
-    ):
+    unit = unit_of_sample(about)
+    sizes = dict(zip(ids_in_table(old, unit), old["size"].to_pylist(), strict=True))
+    for ids, size in zip(candidates.ids, candidates.size.tolist(), strict=True):
         if size > 0:
-            sizes[query_id, doc_id] = max(size, sizes.get((query_id, doc_id), 0.0))
+            sizes[ids] = max(size, sizes.get(ids, 0.0))
     if not sizes:
         why = "no label could change a difference between rankers"
         raise InputError(f"{options.contest or options.run}: {why}")
     texts = dict(
-        zip(pairs_in_table(old), old.select(["query", "document"]).to_pylist(), strict=True)
+        zip(ids_in_table(old, unit), old.select(["query", *unit.texts]).to_pylist(), strict=True)
     )
-    pairs = sorted(sizes)
-    size_ = np.array([sizes[pair] for pair in pairs])
-    query_ids, doc_ids = zip(*pairs, strict=True)
+    every = sorted(sizes)
+    size_ = np.array([sizes[ids] for ids in every])
+    query_ids, doc_ids = zip(*((ids[0], _PARTED.join(ids[1:])) for ids in every), strict=True)
     priority = priorities(query_ids, doc_ids, size_, about["seed"])
     rows = [
-        {"query_id": pairs[n][0], "doc_id": pairs[n][1], "size": size_[n], "priority": priority[n]}
-        | texts.get(pairs[n], {})
+        dict(zip(unit.ids, every[n], strict=True))
+        | {"size": size_[n], "priority": priority[n]}
+        | texts.get(every[n], {})
         for n in np.argsort(-priority, kind="stable").tolist()
     ]
-    return pa.Table.from_pylist(rows, _SCHEMA)
+    return pa.Table.from_pylist(rows, _schema_of(unit))
 
 
 def _sample_size(options: LabelOptions, held: int, answered: int) -> int:
@@ -245,21 +256,22 @@ def _add_texts(
         eager: whether to read the pools in any case.
         anew: whether stored texts show other fields of queries.
     """
-    pairs = pairs_in_table(table)
-    texts = {
-        pair: (query, document)
-        for pair, query, document in zip(
-            pairs, table["query"].to_pylist(), table["document"].to_pylist(), strict=True
-        )
-        if document is not None and not anew
+    unit = unit_of_sample(about)
+    columns = ("query", *unit.texts)
+    every = ids_in_table(table, unit)
+    stored = zip(*(table[name].to_pylist() for name in columns), strict=True)
+    texts: dict[Ids, tuple[str, ...]] = {
+        ids: texts
+        for ids, texts in zip(every, stored, strict=True)
+        if texts[-1] is not None and not anew
     }
-    first = [pair for pair in pairs[:size] if pair not in texts]
+    first = [ids for ids in every[:size] if ids not in texts]
     if first or eager:
-        wanted = (pair for pair in pairs if pair not in texts)
+        wanted = (ids for ids in every if ids not in texts)
         texts |= read_document_texts(about["pools"], wanted, about["show_query"])
-    refuse_missing_texts([pair for pair in first if pair not in texts], about["pools"])
-    rows = [texts.get(pair, (None, None)) for pair in pairs]
-    for name, column in zip(("query", "document"), zip(*rows, strict=True), strict=True):
+    refuse_missing_texts([ids for ids in first if ids not in texts], about["pools"])
+    rows = [texts.get(ids, (None,) * len(columns)) for ids in every]
+    for name, column in zip(columns, zip(*rows, strict=True), strict=True):
         place = table.schema.get_field_index(name)
         table = table.set_column(place, name, pa.array(column, pa.string()))
     return table
@@ -268,12 +280,12 @@ def _add_texts(
 def _add_keys(sample: pa.Table, about: SampleRecord) -> pa.Table:
     """Add ``key``, an opaque id, and ``twice``, which is drawn at random.
 
-    Documents that are judged twice at a small overlap are so at a larger one.
+    What is judged twice at a small overlap is so at a larger one.
     """
-    seed, pairs = about["seed"], pairs_in_table(sample)
+    seed, every = about["seed"], ids_in_table(sample, unit_of_sample(about))
     digests = [
-        hashlib.sha256(f"shown:{seed}:{len(query)}:{query}:{doc}".encode()).digest()
-        for query, doc in pairs
+        hashlib.sha256(f"shown:{seed}:{len(query)}:{query}:{_PARTED.join(docs)}".encode()).digest()
+        for query, *docs in every
     ]
     # The letter keeps spreadsheets from reading it as a number.
     keys = pa.array([f"k{digest[:8].hex()}" for digest in digests], pa.string())
@@ -293,6 +305,7 @@ def _store(
     if not table.equals(before[1]):
         buffer = io.BytesIO()
         pq.write_table(table, buffer, compression="zstd")
-        write_durably(fs, f"{root}/{DOCUMENTS}", buffer.getvalue())
+        file = unit_of_sample(about).file
+        write_durably(fs, f"{root}/{file}", buffer.getvalue())
     if first:
         write_json(out, SAMPLE_RECORD, about)

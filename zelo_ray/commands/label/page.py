@@ -1,10 +1,11 @@
-"""Render the page where people judge documents, as one self-contained file."""
+"""Render the page where people judge documents or pairs, as one self-contained file."""
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from zelo_ray.commands.label import LabelWork, page_commands
 from zelo_ray.commands.label.rubric import grade_names, text_for_people
+from zelo_ray.formats.judgments.label_units import DOCUMENT, TOP
 from zelo_ray.reports.page import asset, digest, embed_json
 
 
@@ -15,8 +16,14 @@ def labelling_page(work: LabelWork, token: str) -> tuple[str, str]:
         work: its rubric is shown; nothing else of it is in the page.
         token: that the server requires with each answer.
     """
-    rubric, words = work.about["rubric"], page_commands(work)
-    names = grade_names(rubric, work.desk.top)
+    rubric, unit = work.about["rubric"], work.desk.unit
+    names = [choice.name for choice in unit.choices]
+    if unit is DOCUMENT:
+        names = grade_names(rubric, TOP)
+    choices = [
+        {"key": choice.key, "value": int(choice.value), "name": name}
+        for choice, name in zip(unit.choices, names, strict=True)
+    ]
     rubric = text_for_people(rubric, work.about.get("instructions"))
     environment = Environment(
         loader=PackageLoader("zelo_ray.reports"),
@@ -27,8 +34,11 @@ def labelling_page(work: LabelWork, token: str) -> tuple[str, str]:
     script, style = (asset(environment, f"label.{kind}") for kind in ("js", "css"))
     page = environment.get_template("label.html").render(
         rubric=rubric,
-        names=names,
-        about=embed_json({"token": token, "top": len(names) - 1, "names": names, "words": words}),
+        unit=unit,
+        choices=choices,
+        about=embed_json(
+            {"token": token, "unit": unit.name, "choices": choices, "words": page_commands(work)}
+        ),
         script=Markup(script),  # noqa: S704 - ours, not data
         style=Markup(style),  # noqa: S704 - ours, not data
     )

@@ -1,4 +1,4 @@
-"""Measure how far people agree on the documents that two of them judged."""
+"""Measure how far people agree on the documents or pairs that two of them judged."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +13,10 @@ from zelo_ray.evaluation.agreement import (
     scale_name,
 )
 from zelo_ray.evaluation.agreement.coefficients import Agreement
+from zelo_ray.formats.judgments.answers import CurrentAnswers, with_value
+from zelo_ray.formats.judgments.label_units import DOCUMENT, LabelUnit
+from zelo_ray.formats.judgments.labels import LABEL_COLUMNS
+from zelo_ray.formats.tables import table_of_rows
 from zelo_ray.formats.wording import counted
 
 _WEIGHTED, _EQUAL = "kappa-quadratic", "agreement"
@@ -21,15 +25,16 @@ _MOST = 101  # grades from 0 to 100; tables of more are too large
 
 @dataclass(frozen=True, slots=True)
 class PairOfPeople:
-    """Agreement of two people on documents that both graded; NaN where it is undefined."""
+    """Agreement of two people on what both judged; NaN where it is undefined."""
 
     person_a: str
     person_b: str
     documents: int
+    """of documents, or of pairs"""
     kappa: Agreement
     """quadratic, with its interval over queries"""
     equal: Agreement
-    """the share of documents with the same grade"""
+    """the share with the same answer"""
 
 
 def compare_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[PairOfPeople]:
@@ -70,16 +75,28 @@ def compare_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[PairOfP
     return sorted(pairs, key=lambda pair: -pair.documents)
 
 
-def describe_agreement(between: Iterable[PairOfPeople]) -> list[str]:
+def compare_answers(said: CurrentAnswers, unit: LabelUnit) -> list[PairOfPeople]:
+    """Compare each two people who judged the same documents or pairs, as `compare_people`."""
+    lowest, *_, highest = sorted(choice.value for choice in unit.choices)
+    rows = [
+        (ids[0], "\n".join(ids[1:]), answer.person, answer.value - lowest, None)
+        for ids, by in sorted(said.items())
+        for answer in with_value(by)
+        if answer.value is not None
+    ]
+    return compare_people(table_of_rows(rows, LABEL_COLUMNS), highest - lowest)
+
+
+def describe_agreement(between: Iterable[PairOfPeople], unit: LabelUnit = DOCUMENT) -> list[str]:
     """Return a sentence for every two people."""
     lines = []
     for pair in between:
         low, high = pair.kappa.low, pair.kappa.high
         reach = "" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]"
         kappa = "" if np.isnan(pair.kappa.value) else f", weighted kappa {pair.kappa.value:.2f}"
-        documents = counted(pair.documents, "document")
+        judged = counted(pair.documents, unit.name)
         lines.append(
-            f"{pair.person_a} and {pair.person_b} on {documents}: the same grade on "
+            f"{pair.person_a} and {pair.person_b} on {judged}: the same {unit.answer} on "
             f"{pair.equal.value:.0%}{kappa}{reach if kappa else ''}"
         )
     return lines

@@ -11,6 +11,13 @@ Does this text answer the query? Judge the text alone, and by what it says, not 
 
 "Cannot say" is for texts that you cannot judge: another language, broken, beyond what you know.
 """.format("\n".join(reversed(GRADES)))
+PAIR_RUBRIC = """\
+Which of the two texts answers the query better? Judge them by what they say, not by their style,
+their length or their order.
+
+"Tie" is for texts that answer it equally well, or both not at all. "Cannot say" is for texts that
+you cannot judge: another language, broken, beyond what you know.
+"""
 _BLANK = r"[^\S\n]*"
 _NAMED = re.compile(
     rf"^[^\w\n]*(\d){_BLANK}[:.,=)-]?{_BLANK}([^:.,;(\n]+)",

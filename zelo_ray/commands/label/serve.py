@@ -49,7 +49,7 @@ class Server(ThreadingHTTPServer):
     """Serves a desk on a local port, from `serve_forever` until `shutdown`.
 
     Args:
-        desk: assigns documents and saves answers.
+        desk: assigns documents or pairs, and saves answers.
         make_page: renders the page.
         out: directory of the labels. It determines the key, and the port if that is free, so that
             an open page finds the next server.
@@ -148,12 +148,17 @@ class _Requests(BaseHTTPRequestHandler):
         if self.path == "/undo":
             return desk.undo(person, str(key))
         if self.path == "/answer":
-            grade = question.get("grade")
-            if isinstance(grade, bool) or not isinstance(grade, int | None):
+            if "value" not in question:
+                raise _RefusedError(HTTPStatus.FORBIDDEN, "this page is outdated: load it again")
+            value, note = question["value"], question.get("note", "")
+            if isinstance(value, bool) or not isinstance(value, int | None):
                 raise _RefusedError(
-                    HTTPStatus.BAD_REQUEST, "a grade must be a whole number or null"
+                    HTTPStatus.BAD_REQUEST, "an answer must be a whole number or null"
                 )
-            return desk.save_answer(person, str(key), None if grade is None else float(grade))
+            if not isinstance(note, str):
+                raise _RefusedError(HTTPStatus.BAD_REQUEST, "a reason must be a text")
+            value = None if value is None else float(value)
+            return desk.save_answer(person, str(key), value, " ".join(note.split()))
         raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
 
     def _has_key(self, key: str) -> bool:

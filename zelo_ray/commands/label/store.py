@@ -94,7 +94,7 @@ class Answers:
         return next((answer for answer in answers if self._stands(answer)), None)
 
     def _stands(self, answer: PersonsAnswer) -> bool:
-        return self.current.get(answer.pair, {}).get(answer.person) is answer
+        return self.current.get(answer.ids, {}).get(answer.person) is answer
 
 
 def now() -> str:

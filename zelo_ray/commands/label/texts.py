@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.judgments.answers import Pair
+from zelo_ray.formats.judgments.label_units import DOCUMENT, PAIR, Ids
 from zelo_ray.formats.judgments.qrels import pools_file_of_truth
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols.texts import shown_query
 
-Texts = Mapping[Pair, tuple[str, str]]
-"""By document, the text of its query and its own text."""
+Texts = Mapping[Ids, tuple[str, ...]]
+"""By document or pair, the text of its query, and its own text or texts."""
 
 
 def pools_of_bakeoff(contest: BakeoffOptions) -> tuple[str, ...]:
@@ -21,19 +21,21 @@ def pools_of_bakeoff(contest: BakeoffOptions) -> tuple[str, ...]:
 
 
 def read_document_texts(
-    places: Sequence[str], wanted: Iterable[Pair], show: Sequence[str] = ()
+    places: Sequence[str], wanted: Iterable[Ids], show: Sequence[str] = ()
 ) -> Texts:
-    """Read the texts of some documents from pools, with more fields of their queries.
+    """Read the texts of some documents or pairs from pools, with more fields of their queries.
+
+    What has a text that is in no pool is left out.
 
     Raises:
         InputError: a path does not exist, or cannot be read.
         OptionError: no query has one of the fields.
     """
     fields = ShownFields(show)
-    by_query: dict[str, set[str]] = {}
-    for query_id, doc_id in wanted:
-        by_query.setdefault(query_id, set()).add(doc_id)
-    texts: dict[Pair, tuple[str, str]] = {}
+    wanted, by_query = [*wanted], dict[str, set[str]]()
+    for query_id, *doc_ids in wanted:
+        by_query.setdefault(query_id, set()).update(doc_ids)
+    texts: dict[Ids, tuple[str, str]] = {}
     for shard in find_shards(places) if places and by_query else ():
         for pool in (line.pool for line in read_lines(shard, LineLimits()) if line.pool):
             fields.count_fields(pool.about)
@@ -43,20 +45,26 @@ def read_document_texts(
                         (pool.query_id, document.id), (shown_query(pool, show), document.content)
                     )
     fields.refuse_unknown(", ".join(places))
-    return texts
+    found = dict[Ids, tuple[str, ...]]()
+    for ids in wanted:
+        pairs = [(ids[0], doc_id) for doc_id in ids[1:]]
+        each = [texts[pair] for pair in pairs if pair in texts]
+        if len(each) == len(pairs):
+            found[ids] = (each[0][0], *(text for _, text in each))
+    return found
 
 
-def refuse_missing_texts(lacking: Sequence[Pair], places: Sequence[str]) -> None:
+def refuse_missing_texts(lacking: Sequence[Ids], places: Sequence[str]) -> None:
     """Refuse documents without a text: people could not judge them.
 
     Raises:
         InputError: a document has no text.
     """
     if lacking:
-        query_id, doc_id = lacking[0]
         more = f" (nor for {len(lacking) - 1:,} others)" if lacking[1:] else ""
         where = f"in {', '.join(places)}" if places else "where the bake-off's pools would be"
+        unit = DOCUMENT if len(lacking[0]) == len(DOCUMENT.ids) else PAIR
         raise InputError(
-            f"no text for document {doc_id!r} of query {query_id!r}{more} {where}; name JSON "
+            f"no text for {unit.name_ids(lacking[0])}{more} {where}; name JSON "
             "lines with the documents by --pools"
         )

@@ -24,7 +24,7 @@ _TITLE = "title"
 
 @dataclass(frozen=True, slots=True)
 class IndexAddress:
-    """Where an index is, and what of its documents is their text.
+    """Address of an index, and the field of its documents that holds their text.
 
     ``headers`` authorize requests, and are in no message.
     """

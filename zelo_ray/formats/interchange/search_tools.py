@@ -22,7 +22,7 @@ RatedQueries = Sequence[tuple[Pool, Sequence[tuple[str, int]]]]
 
 @dataclass(frozen=True, slots=True)
 class SearchIndex:
-    """Where a tool finds the documents: an index, and a field that queries are matched against."""
+    """An index that a tool finds the documents in, and its field that queries match."""
 
     name: str
     field: str

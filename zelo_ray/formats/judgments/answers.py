@@ -1,51 +1,54 @@
-"""Read people's answers on documents: one JSON line an answer, in order of time.
+"""Read people's answers on documents or pairs: one JSON line an answer, in order of time.
 
     {"at": "2026-03-01T12:00:00+00:00", "person": "ann", "query_id": "q", "doc_id": "d", "grade": 2}
+    {"at": ..., "doc_id_a": "d", "doc_id_b": "e", "preference": -1, "swapped": true}
 
-A grade of null is "cannot say". A line with ``"undo": true`` takes back all earlier answers of this
-person on that document.
+A grade or preference of null is "cannot say". A line with ``"undo": true`` takes back all earlier
+answers of this person on that document or pair.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory, open_for_reading
+from zelo_ray.formats.judgments.label_units import DOCUMENT, PAIR, Ids, LabelUnit
 
 ANSWERS = "answers.jsonl"
-
-Pair = tuple[str, str]
-"""A query's id and a document's."""
 
 
 @dataclass(frozen=True, slots=True)
 class PersonsAnswer:
-    """One person's answer on one document, and its time (ISO 8601, UTC)."""
+    """One person's answer on one document or pair, and its time (ISO 8601, UTC).
+
+    ``value`` is a grade, or a preference: -1, 0 or 1, negative where the first document is better.
+    """
 
     at: str
     person: str
-    query_id: str
-    doc_id: str
-    grade: float | None = None
+    ids: Ids
+    value: float | None = None
     undo: bool = False
     note: str = ""
+    swapped: bool = False
+    """whether the second document of a pair was shown first"""
 
     @property
-    def pair(self) -> Pair:
-        """Return the ids of the query and the document that the answer is about."""
-        return self.query_id, self.doc_id
+    def unit(self) -> LabelUnit:
+        """Return what the answer is about."""
+        return PAIR if len(self.ids) == len(PAIR.ids) else DOCUMENT
 
     def to_json_line(self) -> bytes:
         """Return the answer as a JSON line, as it is stored, with its line break."""
-        row = asdict(self)
-        for name in ("undo", "note"):
-            if not row[name]:
-                del row[name]
-        if self.undo:
-            del row["grade"]
+        unit = self.unit
+        row: dict[str, Any] = {"at": self.at, "person": self.person}
+        row |= dict(zip(unit.ids, self.ids, strict=True))
+        row |= {"undo": True} if self.undo else {unit.answer: self.value}
+        row |= {"swapped": self.swapped} if unit is PAIR and not self.undo else {}
+        row |= {"note": self.note} if self.note else {}
         return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 
@@ -73,20 +76,20 @@ def read_answers(url: str) -> tuple[list[PersonsAnswer], int]:
     return answers, end
 
 
-CurrentAnswers = dict[Pair, dict[str, PersonsAnswer]]
-"""The current answer, by document and person."""
+CurrentAnswers = dict[Ids, dict[str, PersonsAnswer]]
+"""The current answer, by document or pair, and person."""
 
 
 def current_answers(answers: Iterable[PersonsAnswer]) -> CurrentAnswers:
-    """Return the current answers, by document and person: the last one that was not undone."""
-    by_pair: CurrentAnswers = {}
+    """Return the current answers, by ids and person: the last one that was not undone."""
+    by_ids: CurrentAnswers = {}
     for answer in answers:
-        by = by_pair.setdefault(answer.pair, {})
+        by = by_ids.setdefault(answer.ids, {})
         if answer.undo:
             by.pop(answer.person, None)
         else:
             by[answer.person] = answer
-    return {pair: by for pair, by in by_pair.items() if by}
+    return {ids: by for ids, by in by_ids.items() if by}
 
 
 def answers_in(place: str) -> CurrentAnswers:
@@ -97,20 +100,21 @@ def answers_in(place: str) -> CurrentAnswers:
     return current_answers(read_answers(f"{root}/{ANSWERS}")[0])
 
 
-def with_grade(by_person: Mapping[str, PersonsAnswer]) -> list[PersonsAnswer]:
-    """Return the answers on one document that have a grade, sorted by person."""
-    return [by_person[who] for who in sorted(by_person) if by_person[who].grade is not None]
+def with_value(by_person: Mapping[str, PersonsAnswer]) -> list[PersonsAnswer]:
+    """Return the answers of one document or pair that say something, sorted by person."""
+    return [by_person[who] for who in sorted(by_person) if by_person[who].value is not None]
 
 
 def _parse_answer(line: bytes) -> PersonsAnswer:
     row: Mapping[str, Any] = orjson.loads(line)
-    texts = {name: row[name] for name in ("at", "person", "query_id", "doc_id")}
+    unit = PAIR if PAIR.ids[1] in row else DOCUMENT
+    at, person, *ids = (row[name] for name in ("at", "person", *unit.ids))
     undo, note = row.get("undo", False), row.get("note", "")
-    grade = None if undo else row["grade"]
-    if not all(isinstance(text, str) for text in (*texts.values(), note)):
+    value = None if undo else row[unit.answer]
+    if not all(isinstance(text, str) for text in (at, person, *ids, note)):
         raise TypeError("ids and names are texts")
-    if isinstance(grade, bool) or not isinstance(grade, int | float | None):
-        raise TypeError("a grade is a number or null")
-    return PersonsAnswer(
-        **texts, grade=None if grade is None else float(grade), undo=undo, note=note
-    )
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
+        raise TypeError("a grade or preference is a number or null")
+    swapped = bool(row.get("swapped", False))
+    value = None if value is None else float(value)
+    return PersonsAnswer(at, person, tuple(ids), value, undo=undo, note=note, swapped=swapped)

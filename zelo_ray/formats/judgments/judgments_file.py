@@ -9,16 +9,19 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.columns import columns_in, has_answer
-from zelo_ray.formats.judgments.answers import answers_in
+from zelo_ray.formats.files import read_record
+from zelo_ray.formats.judgments.answers import CurrentAnswers, answers_in, with_value
 from zelo_ray.formats.judgments.grades import (
     NO_COLUMNS,
     open_judgments,
     read_grade_rows,
     unknown_judgments_error,
 )
-from zelo_ray.formats.judgments.labels import grades_table
-from zelo_ray.formats.judgments.votes import as_votes, merge_orders, read_vote_rows
-from zelo_ray.formats.probe import FileProbe
+from zelo_ray.formats.judgments.label_units import PAIR
+from zelo_ray.formats.judgments.labels import grades_table, unit_of_sample
+from zelo_ray.formats.judgments.votes import VOTES, as_votes, merge_orders, read_vote_rows
+from zelo_ray.formats.probe import SAMPLE_RECORD, FileProbe
+from zelo_ray.formats.tables import table_of_rows
 from zelo_ray.formats.typed_columns import Place
 
 _ALSO = (
@@ -107,16 +110,29 @@ def assign_judge(table: pa.Table, judge: str) -> pa.Table:
 
 
 def _read_sample(place: str) -> JudgmentsFile:
-    """Read all grades that people gave on the page of label, counted in a correction or not."""
-    by_pair = answers_in(place)
-    names = ["query_id", "doc_id", "judge", "grade"]
-    table = grades_table(by_pair).drop_columns("probability").rename_columns(names)
+    """Read all answers that people gave on the page of label, counted in a correction or not."""
+    said = answers_in(place)
+    if unit_of_sample(read_record(f"{place.rstrip('/')}/{SAMPLE_RECORD}")) is PAIR:
+        table, kind = preferences_table(said), "preference"
+    else:
+        names = ["query_id", "doc_id", "judge", "grade"]
+        table, kind = grades_table(said).drop_columns("probability").rename_columns(names), "grade"
     if not len(table):
-        raise InputError(f"{place}: holds no grade of a person")
-    missing = sum(map(len, by_pair.values())) - len(table)
+        raise InputError(f"{place}: holds no {kind} of a person")
+    missing = sum(map(len, said.values())) - len(table)
     return JudgmentsFile(
         table, lambda row: f"{place}: label {row + 1}", names_judges=True, missing=missing
     )
+
+
+def preferences_table(said: CurrentAnswers) -> pa.Table:
+    """Return people's preferences between two documents in the columns of ``VOTES``."""
+    rows = [
+        (*ids, answer.person, answer.value, answer.swapped)
+        for ids, by in sorted(said.items())
+        for answer in with_value(by)
+    ]
+    return table_of_rows(rows, VOTES)
 
 
 def _read_votes(

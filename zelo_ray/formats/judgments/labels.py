@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,9 @@ from zelo_ray.formats.files import read_record
 from zelo_ray.formats.judgments.answers import (
     ANSWERS,
     CurrentAnswers,
-    Pair,
+    PersonsAnswer,
     answers_in,
-    with_grade,
+    with_value,
 )
 from zelo_ray.formats.judgments.grades import (
     NO_COLUMNS,
@@ -24,6 +25,7 @@ from zelo_ray.formats.judgments.grades import (
     read_grade_rows,
     unknown_judgments_error,
 )
+from zelo_ray.formats.judgments.label_units import DOCUMENT, TOP, UNITS, Ids, LabelUnit
 from zelo_ray.formats.probe import SAMPLE_RECORD
 from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.tables import table_of_rows
@@ -34,7 +36,6 @@ LABEL_COLUMNS = pa.schema(
         *((name, pa.float64()) for name in ("grade", "probability")),
     ]
 )
-DOCUMENTS = "documents.parquet"
 FRAME_COLUMNS = pa.schema(
     [("query_id", pa.string()), ("doc_id", pa.string()), ("size", pa.float64())]
 )
@@ -73,7 +74,7 @@ class PeoplesLabels:
     @property
     def documents(self) -> int:
         """Count the documents that have a grade."""
-        return len({*pairs_in_table(self.rows)})
+        return len({*ids_in_table(self.rows)})
 
 
 def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesLabels:
@@ -87,7 +88,7 @@ def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesL
     """
     source = open_judgments(place)
     if source.kind == "labels":
-        return _read_sample(place.rstrip("/"))
+        return _labels_of_sample(place.rstrip("/"))
     rows = read_grade_rows(source, columns, "grades")
     if rows is None:
         raise unknown_judgments_error(source)
@@ -98,7 +99,7 @@ def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesL
     _refuse_repeated(graded)
     person = pc.fill_null(graded.table["judge"], "")
     table = graded.table.append_column("person", person).select(LABEL_COLUMNS.names)
-    unsure = len({*pairs_in_table(rows.table)}.difference(pairs_in_table(graded.table)))
+    unsure = len({*ids_in_table(rows.table)}.difference(ids_in_table(graded.table)))
     return PeoplesLabels(
         table.cast(LABEL_COLUMNS),
         table["probability"].null_count == 0,
@@ -144,48 +145,94 @@ def _refuse_repeated(labels: GradeRows) -> None:
 def grades_table(said: CurrentAnswers) -> pa.Table:
     """Return all valid grades in the columns of ``LABEL_COLUMNS``, without probabilities."""
     rows = [
-        (*pair, answer.person, answer.grade, None)
-        for pair, by in sorted(said.items())
-        for answer in with_grade(by)
+        (*ids, answer.person, answer.value, None)
+        for ids, by in sorted(said.items())
+        for answer in with_value(by)
     ]
     return table_of_rows(rows, LABEL_COLUMNS)
 
 
-def pairs_in_table(table: pa.Table) -> list[Pair]:
-    """Return the ids of queries and documents of a table, in its order."""
-    return list(zip(table["query_id"].to_pylist(), table["doc_id"].to_pylist(), strict=True))
+def ids_in_table(table: pa.Table, unit: LabelUnit = DOCUMENT) -> list[Ids]:
+    """Return the ids of the documents or pairs of a table, in its order."""
+    return list(zip(*(table[name].to_pylist() for name in unit.ids), strict=True))
 
 
-def _read_sample(place: str) -> PeoplesLabels:
+def unit_of_sample(about: Mapping[str, Any]) -> LabelUnit:
+    """Return what people are asked about in a sample with this record."""
+    return UNITS[about.get("unit", DOCUMENT.name)]
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredSample:
+    """A drawn sample, and the answers of people on it, as far as they count.
+
+    Answers count up to the first document or pair, by priority, that nobody has judged.
+    """
+
+    about: Mapping[str, Any]
+    """the contents of ``label.json``"""
+    table: pa.Table
+    """all that could be drawn, by priority"""
+    answers: list[tuple[PersonsAnswer, float]]
+    """answers with a value, with the chance of each to be drawn and answered"""
+    cannot_say: int
+    """of which everyone asked answered "cannot say\""""
+    out_of_turn: int
+    """answered out of turn"""
+
+    @property
+    def unit(self) -> LabelUnit:
+        """Return what people were asked about."""
+        return unit_of_sample(self.about)
+
+
+def read_sample(place: str) -> AnsweredSample:
+    """Read a directory of ``label``.
+
+    Raises:
+        InputError: it cannot be read, or holds an answer on something else.
+    """
     about = read_record(f"{place}/{SAMPLE_RECORD}")
-    columns = (*FRAME_COLUMNS.names, "priority")
-    documents = StoredTable(f"{place}/{DOCUMENTS}", FRAME_COLUMNS).read(columns)
-    pairs = pairs_in_table(documents)
-    answers = answers_in(place)
-    if strange := answers.keys() - set(pairs):
-        query_id, doc_id = min(strange)
+    unit = unit_of_sample(about)
+    schema = pa.schema([*((name, pa.string()) for name in unit.ids), ("size", pa.float64())])
+    table = StoredTable(f"{place}/{unit.file}", schema).read((*schema.names, "priority"))
+    drawn = ids_in_table(table, unit)
+    said = answers_in(place)
+    if strange := said.keys() - set(drawn):
         raise InputError(
-            f"{place}/{ANSWERS}: document {doc_id!r} of query {query_id!r} is not among the "
-            f"documents of {DOCUMENTS}"
+            f"{place}/{ANSWERS}: {unit.name_ids(min(strange))} "
+            f"{'is' if unit is DOCUMENT else 'are'} not among the {unit.name}s of {unit.file}"
         )
-    stages = about.get("stages", ())
-    done = next((row for row, pair in enumerate(pairs) if pair not in answers), len(pairs))
-    sizes, priorities = (documents[name].to_numpy() for name in ("size", "priority"))
-    graded = [with_grade(answers[pair]) for pair in pairs[:done]]
-    chances = _inclusion_probabilities(sizes, priorities, done, sum(map(bool, graded)))
-    rows = [
-        (*pair, answer.person, answer.grade, chance)
-        for pair, grades, chance in zip(pairs[:done], graded, chances, strict=True)
-        for answer in grades
-    ]
+    done = next((row for row, ids in enumerate(drawn) if ids not in said), len(drawn))
+    sizes, priorities = (table[name].to_numpy() for name in ("size", "priority"))
+    valid = [with_value(said[ids]) for ids in drawn[:done]]
+    chances = _inclusion_probabilities(sizes, priorities, done, sum(map(bool, valid)))
+    return AnsweredSample(
+        about,
+        table,
+        [(each, chance) for by, chance in zip(valid, chances, strict=True) for each in by],
+        cannot_say=sum(not by for by in valid),
+        out_of_turn=len(said) - done,
+    )
+
+
+def _labels_of_sample(place: str) -> PeoplesLabels:
+    sample = read_sample(place)
+    if sample.unit is not DOCUMENT:
+        raise InputError(
+            f"{place}: people said there which of two documents is better, and graded none; "
+            "agree takes such answers by --human"
+        )
+    about, stages = sample.about, sample.about.get("stages", ())
+    rows = [(*each.ids, each.person, each.value, chance) for each, chance in sample.answers]
     return PeoplesLabels(
         table_of_rows(rows, LABEL_COLUMNS),
         is_random_sample=True,
-        highest_grade=float(about.get("top", 3)),
-        frame=documents.select(FRAME_COLUMNS.names),
+        highest_grade=float(about.get("top", TOP)),
+        frame=sample.table.select(FRAME_COLUMNS.names).cast(FRAME_COLUMNS),
         stages=len(stages),
-        cannot_say=sum(not grades for grades in graded),
-        out_of_turn=len(answers) - done,
+        cannot_say=sample.cannot_say,
+        out_of_turn=sample.out_of_turn,
         measure=str(about.get("measure") or ""),
         truth=str((about.get("truth") or {}).get("digest") or ""),
         place=place,

@@ -3,14 +3,18 @@
 // own storage, and is sent again, even after the page was loaded anew.
 const at = (id) => document.getElementById(id);
 const about = JSON.parse(at("about").textContent);
-const buttons = [...document.querySelectorAll("#grades [data-grade]")];
+const buttons = [...document.querySelectorAll("#grades [data-key]")];
+const texts = [...document.querySelectorAll(".document")];
 const SOON = [500, 1000, 2000, 4000];
 let person = sessionStorage.getItem("person") || "";
 let shown = null, previous = null, busy = false, lost = false;
 
 const pause = (time) => new Promise((done) => setTimeout(done, time));
-const gradeOf = (button) => (button.dataset.grade === "" ? null : Number(button.dataset.grade));
-const said = (grade) => (grade === null ? "cannot say" : `${grade}${about.names[grade] ? ` (${about.names[grade]})` : ""}`);
+const valueOf = (button) => (button.dataset.value === "" ? null : Number(button.dataset.value));
+function said(value) {
+  const { key, name } = about.choices.find((choice) => choice.value === value) || { key: "cannot say" };
+  return name ? `${key} (${name})` : key;
+}
 
 function notice(text) {
   at("notice").textContent = text;
@@ -68,7 +72,7 @@ function tell(progress) {
 
 function show(told) {
   const progress = told.progress;
-  shown = told.document;
+  shown = told.item;
   previous = told.previous;
   tell(progress);
   if (!at("who").hidden) at("rubric").open = false; // it was there to read before the first document
@@ -79,20 +83,23 @@ function show(told) {
   at("done").hidden = Boolean(shown);
   at("undo").disabled = at("back").hidden = !previous;
   const before = "before" in told ? told.before : undefined;
-  for (const button of buttons) button.setAttribute("aria-pressed", String(before === gradeOf(button)));
+  for (const button of buttons) button.setAttribute("aria-pressed", String(before === valueOf(button)));
   if (!shown) return end(progress);
   if (before !== undefined) notice(`Taken back. You had said: ${said(before)}.`);
   at("query").textContent = shown.query;
-  at("document").textContent = shown.document;
-  at("document").scrollTop = 0;
-  at("document").focus({ preventScroll: true });
+  at("note").value = told.note || "";
+  texts.forEach((element, place) => {
+    element.textContent = shown.texts[place];
+    element.scrollTop = 0;
+  });
+  texts[0].focus({ preventScroll: true });
 }
 
 function end(progress) {
   const left = progress.of - progress.done;
-  const others = `${left} ${left === 1 ? "document is" : "documents are"} open with others`;
-  at("outcome").textContent = left ? "Nothing is left for you just now" : "All documents are judged";
-  const second = progress.second === 1 ? "1 document wants" : `${progress.second} documents want`;
+  const others = `${left} ${about.unit}${left === 1 ? " is" : "s are"} open with others`;
+  at("outcome").textContent = left ? "Nothing is left for you just now" : `All ${about.unit}s are judged`;
+  const second = progress.second === 1 ? `1 ${about.unit} wants` : `${progress.second} ${about.unit}s want`;
   at("after").textContent = left
     ? `${others}. This page looks again by itself.`
     : `${progress.yours} by you. Thank you. ` +
@@ -115,8 +122,8 @@ async function doing(work) {
   }
 }
 
-const give = (grade) => doing(async () => {
-  if (shown) show(await ask("/answer", { key: shown.key, grade }, true));
+const give = (value) => doing(async () => {
+  if (shown) show(await ask("/answer", { key: shown.key, value, note: at("note").value }, true));
 });
 const undo = () => doing(async () => {
   if (previous) show(await ask("/undo", { key: previous }, true));
@@ -141,7 +148,7 @@ at("who").addEventListener("submit", (event) => {
   sessionStorage.setItem("person", person);
   begin();
 });
-for (const button of buttons) button.addEventListener("click", () => give(gradeOf(button)));
+for (const button of buttons) button.addEventListener("click", () => give(valueOf(button)));
 at("other").addEventListener("click", () => doing(async () => {
   sessionStorage.removeItem("person");
   location.reload();
@@ -152,13 +159,20 @@ at("back").addEventListener("click", undo);
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !at("who").hidden) return;
   const key = event.key.toLowerCase();
-  const button = buttons.find((each) => (each.dataset.grade || "u") === key);
-  if (key === "z" || key === "backspace") {
+  if (event.target === at("note")) { // what is written there is no answer
+    if (key === "enter" || key === "escape") texts[0].focus({ preventScroll: true });
+    return;
+  }
+  const button = buttons.find((each) => each.dataset.key === key);
+  if (key === "r" && shown) {
+    event.preventDefault();
+    at("note").focus();
+  } else if (key === "z" || key === "backspace") {
     event.preventDefault();
     undo();
   } else if (button && shown) {
     event.preventDefault();
-    give(gradeOf(button));
+    give(valueOf(button));
   }
 });
 

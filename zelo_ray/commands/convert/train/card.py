@@ -64,7 +64,7 @@ _INPUTS: Mapping[str, tuple[tuple[str, ...], str, str]] = {
 
 @dataclass(slots=True)
 class WrittenSplit:
-    """How many queries and examples a split holds, and the columns of the examples."""
+    """Count the queries and examples of a split, and name the columns of the examples."""
 
     queries: int = 0
     examples: int = 0
@@ -73,7 +73,7 @@ class WrittenSplit:
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """What was written, of which judgments, and how."""
+    """Describe the data that was written, and the judgments that it was made of."""
 
     options: ConvertOptions
     example_options: ExampleOptions

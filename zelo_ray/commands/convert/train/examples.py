@@ -53,7 +53,7 @@ class LabelledPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleOptions:
-    """How examples are made; see `ConvertOptions` for what users may set.
+    """Options of how examples are made; see `ConvertOptions` for what users may set.
 
     ``spread`` is the standard deviation of relevance over all documents, of which ``weight`` makes
     its unit.
