@@ -1,7 +1,7 @@
 """Train a reranker on lists of labelled documents, and save it where a bake-off finds it.
 
-    zelo-ray convert train out --form lists --out data
-    python jobs/train_reranker.py data --base MODEL --out reranker
+    zelo-ray convert train out --form lists --out training
+    python jobs/train_reranker.py training --base MODEL --out reranker
     zelo-ray bakeoff --truth ... --rerankers cross-encoder:reranker ...
 
 ``--base`` is a folder or a name that `sentence_transformers.CrossEncoder` loads, or ``tiny``: two

@@ -61,6 +61,13 @@ def test_the_first_documents_of_each_query_become_its_pool(index):
     assert all(body["size"] == 4 for what, body in index.requests if what == "_search")
 
 
+def test_an_index_that_finds_something_for_every_query_is_not_said_to_lack_any(index):
+    Path("queries.tsv").write_text("q1\thow to remove a tick\n")
+    said = run(index, "--k 4")
+    assert said.startswith("1 pool with 4 documents: p.jsonl")
+    assert "found nothing" not in said
+
+
 def test_first_stages_are_united_and_each_document_says_where_it_came_from(index):
     Path("title.json").write_text(json.dumps({"query": {"match": {"title": "{{query}}"}}}))
     Path("text.json").write_text(json.dumps({"query": {"match": {"text": "{{query}}"}}}))

@@ -185,7 +185,7 @@ def test_a_folder_has_a_file_for_each_split_and_a_card(place):
     write_run(place, queries)
     said = run("--form triplets --out data --splits 60 20 20")
     names = sorted(path.name for path in (place / "data").iterdir())
-    assert names == ["README.md", "dev.jsonl", "test.jsonl", "train.jsonl"]
+    assert names == ["README.md", "dev.jsonl", "test-pools.jsonl", "test.jsonl", "train.jsonl"]
     found = {s: rows_of(f"data/{s}.jsonl") for s in SPLITS}
     of_query = {row["query_id"]: split for split, rows in found.items() for row in rows}
     assert len(of_query) == sum(map(len, found.values())) == 40
@@ -196,6 +196,24 @@ def test_a_folder_has_a_file_for_each_split_and_a_card(place):
     assert "2 documents of equal text in more than one split: `a` (train, dev, test)" in card
     assert f"| train | {len(found['train'])} | {len(found['train'])} |" in card
     assert "licence" in card
+
+
+def test_a_folder_is_written_again_and_one_with_other_files_is_left_alone(place):
+    queries = {f"q{i}": {"a": (1.0, 0.1), "b": (-1.0, 0.1)} for i in range(40)}
+    write_run(place, queries)
+    run("--form lists --out data --splits 60 20 20")
+    run("--form rows --out data --parquet --splits 1 0 0")
+    names = sorted(path.name for path in (place / "data").iterdir())
+    assert names == ["README.md", "train.parquet"]
+    write_run(
+        place, {q: {"a": (1.0, 0.1), "b": (-1.0 if q < "q2" else 0.99, 0.1)} for q in queries}
+    )
+    run("--form triplets --out gap --splits 50 50 0")
+    assert all(len(rows_of(path)) for path in (place / "gap").glob("*.jsonl"))
+    (place / "data" / "qrels.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"data: holds other files, such as qrels\.txt; name a"):
+        run("--form lists --out data")
+    assert (place / "data" / "train.parquet").exists()
 
 
 def write_run(place, queries):

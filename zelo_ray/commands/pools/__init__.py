@@ -71,10 +71,10 @@ def make_pools(options: PoolsOptions, environ: Mapping[str, str]) -> str:
     done = f"{counted(written, 'pool')} with {counted(number, 'document')}: {options.out}"
     stages = ", ".join(f"{name} {len(run):,}" for name, run in {**runs, **given}.items())
     without = [query_id for query_id in queries if query_id not in candidates]
-    lacking = [
-        f"found nothing for {counted(len(without), 'query', 'queries')}, such as {without[0]}"
-    ]
-    lines = [done, f"first stages: {stages}", *(lacking if without else []), *filled.notes, *notes]
+    lines = [done, f"first stages: {stages}", *filled.notes, *notes]
+    if without:
+        some = counted(len(without), "query", "queries")
+        lines.insert(2, f"found nothing for {some}, such as {without[0]}")
     return "\n".join(map(printable, lines))
 
 

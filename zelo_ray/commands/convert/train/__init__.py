@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import nan
 
+import fsspec
 import numpy as np
 import orjson
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.commands.convert.train.card import (
+    CARD,
     TEST_POOLS,
     TrainingData,
     WrittenSplit,
@@ -60,7 +62,8 @@ def write_training_data(
         qrels: the columns of `records.Qrel`.
 
     Raises:
-        InputError: no example can be made, or the form needs errors or votes that are not there.
+        InputError: no example can be made, the form needs errors or votes that are not there, or
+            the directory holds other files.
     """
     battles = read_battles(options.source)
     example_options = choose_example_options(options, qrels, has_battles=bool(battles))
@@ -73,6 +76,7 @@ def write_training_data(
     for query in labelled:
         by_split[split_of(query.pool.query, options.splits)].append(query)
     ending, root = "parquet" if options.parquet else "jsonl", options.out.rstrip("/")
+    earlier = _list_earlier_files(root)
     splits = {
         name: _write_examples(f"{root}/{name}.{ending}", queries, options.form, example_options)
         for name, queries in by_split.items()
@@ -80,6 +84,9 @@ def write_training_data(
     }
     examples = sum(split.examples for split in splits.values())
     _refuse_nothing(options, example_options, examples)
+    for name in [name for name, split in splits.items() if not split.examples]:
+        del splits[name]  # its file has no columns, which no library reads
+        earlier.add(f"{name}.{ending}")
     shared = shared_documents(
         {name: [query.pool for query in queries] for name, queries in by_split.items()}
     )
@@ -87,12 +94,32 @@ def write_training_data(
     if test_pools:
         write_lines(f"{root}/{TEST_POOLS}", map(pool_line, test_pools))
     write_card(TrainingData(options, example_options, splits, qrels, shared, ending))
+    kept = {CARD, *(f"{name}.{ending}" for name in splits), *([TEST_POOLS] if test_pools else ())}
+    fs, folder = fsspec.url_to_fs(root)
+    for name in earlier - kept:
+        fs.rm(f"{folder}/{name}")
     counts = ", ".join(f"{name} {split.examples:,}" for name, split in splits.items())
     lines = [f"{counted(examples, 'example')} ({counts}) and a card: {root}"]
     if shared:
         some = ", ".join([*shared][:3])
         lines.append(f"{counted(len(shared), 'document')} in more than one split, such as {some}")
     return lines
+
+
+def _list_earlier_files(root: str) -> set[str]:
+    """Return the names of the files that an earlier conversion wrote to a folder.
+
+    Raises:
+        InputError: it holds other files, too.
+    """
+    splits = (f"{name}.{ending}" for name in SPLITS for ending in ("jsonl", "parquet"))
+    ours = {CARD, TEST_POOLS, *splits}
+    found = {*(list_directory(root) or ())}
+    if others := sorted(found - ours):
+        raise InputError(
+            f"{root}: holds other files, such as {others[0]}; name a folder of its own"
+        )
+    return found
 
 
 def read_battles(place: str) -> Battles:
