@@ -77,8 +77,8 @@ def unite_first_stages(
     with open_for_writing(place) as file:
         for pool in united.values():
             file.write(pool_to_line(pool))
-    texts = {"corpus": None, "queries": None}  # the pools hold them now
-    return options.model_copy(update={"pools": (place,), **texts}), tuple(places)
+    resolved = {"corpus": None, "queries": None, "strip_html": False}  # by the pools
+    return options.model_copy(update={"pools": (place,), **resolved}), tuple(places)
 
 
 def _add_stage(

@@ -329,9 +329,10 @@ def _use_truth_as_pools(options: BakeoffOptions) -> BakeoffOptions:
     )
     if texts and holds_texts(options.truth):
         pools = (options.truth,)
-    for name in ("corpus", "queries"):
+    for name in ("corpus", "queries", "strip_html"):
         if getattr(options, name) and not pools:
-            raise OptionError(f"--{name} needs --pools; name some, or leave it out")
+            flag = name.replace("_", "-")
+            raise OptionError(f"--{flag} needs --pools; name some, or leave it out")
     return options if pools == options.pools else options.model_copy(update={"pools": pools})
 
 

@@ -120,21 +120,25 @@ def resolve_inputs(
         beside_others=bool(others),
     )
     pools = convert_inputs(patterns, out, request)
-    for line in pools.lines(keep=keep):
+    for line in pools.lines(keep=keep and not options.strip_html):
         say(line)
+    if pools.places == patterns and (
+        unused := [f"--{n}" for n in ("corpus", "queries") if getattr(options, n)]
+    ):
+        say(f"not used, since the input holds its texts: {', '.join(unused)}")
     if options.strip_html:
-        place, lines = strip_pools(find_shards(pools.places, out), out)
-        pools = ConvertedInputs((place,), tuple(lines))
-    else:
-        lines = [line for line in [describe_tags(find_shards(pools.places, out)[:1])] if line]
-    for line in lines:
-        say(line)
+        shards = find_shards(pools.places, out)
+        place, notes = strip_pools(shards, out, options.show_query, options.show_metadata)
+        pools = ConvertedInputs((place,), tuple(notes), place)
+        for line in pools.lines(keep=keep):
+            say(line)
+    elif told := describe_tags(find_shards(pools.places, out)[:1]):
+        say(told)
     if pools.places == patterns:
-        if unused := [f"--{n}" for n in ("corpus", "queries") if getattr(options, n)]:
-            say(f"not used, since the input holds its texts: {', '.join(unused)}")
         return options
-    plain = {"corpus": None, "queries": None}
-    return options.model_copy(update={name: pools.places, **plain})
+    # What a text says of tags is no tag of its own: it must not be stripped a second time.
+    resolved = {"corpus": None, "queries": None, "strip_html": False}
+    return options.model_copy(update={name: pools.places, **resolved})
 
 
 def _places(option: str | Sequence[str] | None) -> list[str]:
