@@ -76,9 +76,10 @@ class Given:
         status, printed = run([*words, "--csv", "sheet.csv"])
         if status or not (self._folder / "sheet.csv").exists():
             return status, printed
-        _fill(self._folder)
+        filled = "compared.csv" if "--pairs" in words else "filled.csv"
+        _fill(self._folder, filled)
         out = words[words.index("--out") + 1]
-        return run(["label", "--out", out, "--read", "filled.csv", "--person", "ann"])
+        return run(["label", "--out", out, "--read", filled, "--person", "ann"])
 
     def _run(self, name: str) -> None:
         kept = self._kept / ("judged" + "".join(_RUNS[name]))  # one run for all that are alike
@@ -267,14 +268,17 @@ class MyClass:
 '''
 
 
-def _fill(folder: Path) -> None:
-    """A person fills in half of the sheet, by the grades of the sample."""
+def _fill(folder: Path, name: str) -> None:
+    """A person fills in half of the sheet, by the grades of the sample; of pairs, A and B."""
     with (folder / "sheet.csv").open(newline="", encoding="utf-8-sig") as sheet:
         rows = list(csv.DictReader(sheet))
     for row in rows[: len(rows) // 2 + 1]:
+        if "better" in row:
+            row["better"] = "AB"[len(row["document_a"]) < len(row["document_b"])]
+            continue
         known = [grade for text, grade in sample.grades().items() if text in row.values()]
         row["grade"] = str(known[0] if known else 1)
-    with (folder / "filled.csv").open("w", newline="") as filled:
+    with (folder / name).open("w", newline="") as filled:
         writer = csv.DictWriter(filled, rows[0] if rows else ["key", "grade"])
         writer.writeheader()
         writer.writerows(rows)
