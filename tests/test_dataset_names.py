@@ -8,6 +8,7 @@ import pytest
 
 import zelo_ray
 from tests.builders import parsed
+from zelo_ray import cli
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError
 from zelo_ray.formats.judgments.qrels import read_qrels
@@ -53,3 +54,12 @@ def test_without_the_package_the_extra_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
     with pytest.raises(InputError, match=r"pip install 'zelo-ray\[ir-datasets\]'"):
         read_qrels(NAME)
+
+
+@pytest.mark.parametrize("words", ["annotate {} --judges offline", "convert qrels {}"])
+def test_a_storage_whose_library_is_missing_names_the_extra(words, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    assert cli.main([*words.format("gs://bucket/x.jsonl").split(), "--out", "out"]) != 0
+    assert "gs://bucket/x.jsonl: needs the extra gcs: pip install 'zelo-ray[gcs]'" in (
+        capsys.readouterr().err
+    )

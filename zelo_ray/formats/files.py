@@ -16,6 +16,7 @@ import pyarrow as pa
 from zelo_ray.errors import InputError, UnreadableFile, format_error
 from zelo_ray.formats.pools import PACKED_ENDINGS, READ_ERRORS, open_unpacked
 from zelo_ray.formats.wording import is_utf8, not_utf8_message
+from zelo_ray.options.places import describe_missing_library
 
 _BLOCK_BYTES = 2**23
 _WRITE_AGAIN = "move it away and run the command again, which writes it anew without new calls"
@@ -111,6 +112,13 @@ def read_json_object(url: str) -> dict[str, Any]:
     return value
 
 
+def storage_error(url: str, error: Exception) -> InputError:
+    """Return the error of a storage that cannot be reached, or whose library is missing."""
+    if isinstance(error, ImportError):
+        return InputError(describe_missing_library(url, error))
+    return InputError(f"{url}: cannot be reached ({format_error(error)})")
+
+
 def part_files(url: str) -> list[str]:
     """Return the files of a table: the file itself, or where it is missing, its parts in order.
 
@@ -128,7 +136,7 @@ def part_files(url: str) -> list[str]:
         folder = path.removesuffix(f"{dot}{ending}")
         inside = fs.ls(folder, detail=False) if ending in _PARTED and fs.isdir(folder) else []
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise InputError(f"{url}: cannot be reached ({format_error(error)})") from None
+        raise storage_error(url, error) from None
     names = {name.rsplit("/", 1)[-1] for name in inside}
     parts = [name for name in names if PART.fullmatch(name) and name.endswith(ending)]
     parts.sort(key=lambda name: (len(name), name))
@@ -162,7 +170,7 @@ def list_directory(url: str) -> list[str] | None:
             names.add(name.rsplit("/", 1)[-1] + (f".{held[0]}" if held else ""))
         return sorted(names)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise InputError(f"{url}: cannot be reached ({format_error(error)})") from None
+        raise storage_error(url, error) from None
 
 
 def file_stem(url: str) -> str:

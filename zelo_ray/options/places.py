@@ -16,7 +16,16 @@ _A_FILE = re.compile(  # up to three words; more are a sentence
     r"(\S+ ){0,2}\S*\.(txt|text|md|markdown|rst|ya?ml|jsonl?|html?|pdf|docx?|csv|tsv)",
     re.IGNORECASE,
 )
+_EXTRAS = {"hf": "hf", "s3": "s3", "gs": "gcs", "gcs": "gcs"}
+"""By the scheme of a URL, the extra that it needs."""
 _MOST = 100_000  # characters of a text that is part of every prompt
+
+
+def describe_missing_library(url: str, error: ImportError) -> str:
+    """Say which extra has the library that the file system of a URL needs."""
+    extra = _EXTRAS.get(url.partition("://")[0])
+    why = f"needs the extra {extra}: pip install 'zelo-ray[{extra}]'" if extra else str(error)
+    return f"{url}: {why}"
 
 
 def check_url(url: str) -> str:
@@ -28,7 +37,7 @@ def check_url(url: str) -> str:
     try:
         fsspec.url_to_fs(url)
     except ImportError as error:
-        raise ValueError(f"{url}: {error} (is it the extra s3, gcs or hf of zelo-ray?)") from None
+        raise ValueError(describe_missing_library(url, error)) from None
     except ValueError as error:
         raise ValueError(f"{url}: {error}") from None
     return url

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import fsspec
 from fsspec.core import has_magic
 
-from zelo_ray.errors import InputError, format_error
-from zelo_ray.formats.files import list_directory
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import list_directory, storage_error
 from zelo_ray.formats.input.collection import Collection, find_collection
 from zelo_ray.formats.pools import (
     find_shards,
@@ -99,7 +99,7 @@ def _expand_pattern(pattern: str) -> Iterator[str]:
         fs, path = fsspec.url_to_fs(pattern)
         matched = fs.glob(path, detail=True) if has_magic(path) and not fs.exists(path) else {}
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise InputError(f"{pattern}: cannot be reached ({format_error(error)})") from None
+        raise storage_error(pattern, error) from None
     if not any(info["type"] == "directory" for info in matched.values()):
         yield pattern
         return

@@ -19,8 +19,7 @@ import fsspec
 import orjson
 from fsspec.core import has_magic
 
-from zelo_ray.errors import InputError, format_error
-from zelo_ray.formats.files import open_for_writing
+from zelo_ray.formats.files import open_for_writing, storage_error
 
 FOLDER = "input"
 _DAY = 24 * 60 * 60  # seconds
@@ -147,7 +146,7 @@ def _infos(source: str, own_prefix: str) -> list[tuple[str, Mapping[str, Any]]]:
     except FileNotFoundError:
         return []
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise InputError(f"{source}: cannot be reached ({format_error(error)})") from None
+        raise storage_error(source, error) from None
 
 
 def find_conversion(out: str, mark: str) -> tuple[str, list[str]] | None:
