@@ -15,7 +15,7 @@ from tests.fakes import sample
 from zelo_ray.formats.files import read_placed_lines
 
 QUERIES, DOCUMENTS = 5, 5
-_WRITTEN = ("--out", "--csv", "--labels-out")
+_WRITTEN = ("--out", "--csv", "--label-studio", "--argilla", "--labels-out")
 _RUNS = {
     "judged": (),
     "graded": ("--protocol", "graded"),
@@ -70,7 +70,9 @@ class Given:
         self, words: list[str], run: Callable[[list[str]], tuple[int, str]]
     ) -> tuple[int, str]:
         """Run a command; where it opens a page for a person, the person answers in a file."""
-        serves = words[0] == "label" and not {"--csv", "--read"} & {*words}
+        serves = words[0] == "label" and not {"--csv", "--label-studio", "--argilla", "--read"} & {
+            *words
+        }
         if not serves:
             return run(words)
         status, printed = run([*words, "--csv", "sheet.csv"])
@@ -221,6 +223,16 @@ def _games(name: str, head: str, rows: Iterable[str]) -> Callable[[Path], None]:
 _CITIES = ("Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore")
 _PAIRS = [(a, b) for a in _CITIES for b in _CITIES if a != b]
 
+
+def _label(folder: Path) -> None:
+    """A person labels the tasks in Label Studio, which exports them."""
+    tasks = json.loads((folder / "tasks.json").read_text())
+    results = [{"from_name": "grade", "value": {"choices": ["1"]}}]
+    annotations = [{"completed_by": {"email": "bob@example.org"}, "result": results}]
+    export = [{**task, "annotations": annotations} for task in tasks]
+    (folder / "export.json").write_text(json.dumps(export))
+
+
 _FILES: dict[str, Callable[[Path], None]] = {
     "pools.jsonl": _pools,
     "bm25.jsonl": _first_stage("bm25.jsonl", slice(4)),
@@ -253,6 +265,7 @@ _FILES: dict[str, Callable[[Path], None]] = {
         [f"{a},{b},{n % 3},{n % 2}" for n, (a, b) in enumerate(_PAIRS)],
     ),
     "filled.csv": lambda folder: None,  # see Given.around
+    "export.json": _label,
     "relevant.txt": lambda folder: (folder / "relevant.txt").write_text(_WORDS) and None,
     "my_module": lambda folder: (folder / "my_module.py").write_text(_OWN) and None,
 }

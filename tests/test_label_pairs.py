@@ -191,6 +191,29 @@ def test_a_sheet_of_pairs_comes_back_in_the_order_that_it_showed(tmp_path, capsy
     assert (status, "'C' is neither A, B, tie nor u (cannot say)" in told) == (1, True)
 
 
+@pytest.mark.parametrize("tool", ["label-studio", "argilla"])
+def test_pairs_go_to_labelling_tools_and_come_back(tmp_path, capsys, tool):
+    out, file = tmp_path / "pairs", tmp_path / "tasks.json"
+    drawn(out, labels=60)
+    words = ["label", "--out", str(out)]
+    assert cli.main([*words, f"--{tool}", str(file)]) == 0
+    export = []
+    for task in json.loads(file.read_text()):
+        texts = task["fields"] if tool == "argilla" else task["data"]
+        word = better((texts["document_a"], texts["document_b"])).upper()
+        if tool == "argilla":
+            export.append({**task, "responses": {"answer": [{"value": word, "user_id": "7"}]}})
+        else:
+            answer = {"from_name": "answer", "value": {"choices": [f"{word} is better"]}}
+            export.append({**task, "annotations": [{"completed_by": 7, "result": [answer]}]})
+    (tmp_path / "export.json").write_text(json.dumps(export))
+    assert cli.main([*words, "--read", str(tmp_path / "export.json")]) == 0
+    assert "Read 60 answers" in capsys.readouterr().out
+    said = [by["7"] for by in answers_in(str(out)).values()]
+    assert {answer.value for answer in said} == {-1.0}  # the first id is the better one
+    assert {answer.swapped for answer in said} == {True, False}
+
+
 def test_agree_compares_judges_with_what_people_said_of_pairs(tmp_path, capsys):
     out = tmp_path / "pairs"
     drawn(out, labels=60)

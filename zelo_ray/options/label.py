@@ -40,11 +40,23 @@ class LabelOptions(CommandOptions):
     csv: Annotated[Place | None, FILES] = Field(
         None, description="write what is unjudged to a spreadsheet file; serve no page"
     )
+    label_studio: Annotated[Place | None, FILES] = Field(
+        None,
+        description="write what is unjudged as tasks of Label Studio (JSON), with its "
+        "labeling interface (XML) beside them; serve no page",
+    )
+    argilla: Annotated[Place | None, FILES] = Field(
+        None,
+        description="write what is unjudged as records of Argilla (JSON), with the settings "
+        "of their dataset beside them; serve no page",
+    )
     read: Annotated[Place | None, FILES] = Field(
-        None, description="read the answers from such a file"
+        None,
+        description="read the answers from such a file, or from an export of Label Studio or "
+        "Argilla",
     )
     person: Annotated[str | None, FILES] = Field(
-        None, min_length=1, description="who filled in the file, if it has no column person"
+        None, min_length=1, description="who filled in the file, where it names nobody"
     )
     labels: Annotated[int | None, _SAMPLE] = Field(
         None, ge=1, description="documents or pairs to draw in total (default 200)"
@@ -115,6 +127,11 @@ class LabelOptions(CommandOptions):
             raise ValueError("draw: needs run; documents of a bake-off are drawn by its measure")
         if self.pairs and self.contest:
             raise ValueError("pairs: needs run, whose judges compared documents")
-        if self.csv and self.read:
-            raise ValueError("use either csv (write a file) or read (read it back), not both")
+        writing = [name for name in ("csv", "label_studio", "argilla") if getattr(self, name)]
+        if self.read and writing:
+            raise ValueError(
+                f"use either {writing[0]} (write a file) or read (read it back), not both"
+            )
+        if len(writing) > 1:
+            raise ValueError(f"use either {writing[0]} or {writing[1]}, not both")
         return self

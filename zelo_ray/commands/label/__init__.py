@@ -7,16 +7,18 @@ import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from zelo_ray.commands.label.bakeoff_config import CONFIG_FILE
 from zelo_ray.commands.label.desk import LabelDesk, SampleItem
 from zelo_ray.commands.label.draw import SampleRecord, draw_sample
 from zelo_ray.commands.label.people_agreement import compare_answers, describe_agreement
+from zelo_ray.commands.label.rubric import name_choices, text_for_people
 from zelo_ray.commands.label.serve import MakePage, Server
-from zelo_ray.commands.label.spreadsheet import read_sheet, write_sheet
+from zelo_ray.commands.label.spreadsheet import write_sheet
 from zelo_ray.commands.label.store import Answers
+from zelo_ray.commands.label.tools import TOOLS, read_filled
 from zelo_ray.engine.lock import claim_folder, remove_folders_if_refused
 from zelo_ray.errors import InputError
 from zelo_ray.formats.judgments.labels import read_sample, unit_of_sample
@@ -50,7 +52,7 @@ def open_work(options: LabelOptions, say: Say) -> Iterator[LabelWork]:
 
 
 def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], MakePage]) -> None:
-    """Draw documents or pairs for people, then serve the page, or write or read a spreadsheet file.
+    """Draw documents or pairs for people, then serve the page, or write or read a file of them.
 
     Args:
         options: of the command.
@@ -59,13 +61,15 @@ def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], Make
 
     Raises:
         OptionError, InputError, LockError: as `open_work`.
-        InputError: a cell of the file is not a valid answer, or no document is left to write.
+        InputError: an answer of the file is not valid, or no document is left to write.
     """
     with open_work(options, say) as work:
         if options.read:
             say(_read_spreadsheet(work, options.read, options.person or ""))
         elif options.csv:
             say(_write_spreadsheet(work, options.csv, options.person or ""))
+        elif tool := next((name for name in TOOLS if getattr(options, name)), ""):
+            say(_write_tasks(work, tool, getattr(options, tool), options.person or ""))
         else:
             _serve(work, options, say, make_page(work))
         for line in _describe_progress(work):
@@ -122,9 +126,7 @@ def _has_screen() -> bool:
 
 
 def _write_spreadsheet(work: LabelWork, url: str, person: str) -> str:
-    unit, rows = work.desk.unit, work.desk.items_for(person)
-    if not rows:
-        raise InputError(f"{work.out}: all {unit.name}s are judged; draw more with --more N")
+    unit, rows = work.desk.unit, _open_items(work, person)
     write_sheet(url, rows, unit)
     return (
         f"Wrote {counted(len(rows), unit.name)} to {url}. Fill in the column {unit.column} from "
@@ -133,16 +135,32 @@ def _write_spreadsheet(work: LabelWork, url: str, person: str) -> str:
     )
 
 
+def _write_tasks(work: LabelWork, tool: str, url: str, person: str) -> str:
+    rows, rubric, unit = _open_items(work, person), work.about["rubric"], work.desk.unit
+    guide = text_for_people(rubric, work.about.get("instructions"))
+    steps = TOOLS[tool].write(url, rows, unit, name_choices(unit, rubric), guide)
+    return (
+        f"Wrote {counted(len(rows), unit.name)} to {url}. {steps}. Then run "
+        f"zelo-ray label --out {shlex.quote(work.out)} --read EXPORT."
+    )
+
+
+def _open_items(work: LabelWork, person: str) -> Sequence[SampleItem]:
+    if rows := work.desk.items_for(person):
+        return rows
+    raise InputError(f"{work.out}: all {work.desk.unit.name}s are judged; draw more with --more N")
+
+
 def _read_spreadsheet(work: LabelWork, url: str, person: str) -> str:
-    """Save the answers of a spreadsheet file, all or none; skip those already saved."""
-    desk, rows = work.desk, read_sheet(url, person, work.desk.unit)
-    given = list[tuple[SampleItem, str, float | None, str]]()
+    """Save the answers of a filled-in file, all or none; skip those already saved."""
+    desk, rows = work.desk, read_filled(url, person, work.about["rubric"], work.desk.unit)
+    entries = list[tuple[SampleItem, str, float | None, str]]()
     for row in rows:
         try:
-            given.append((desk.find(row.key), row.person, row.value, row.note))
+            entries.append((desk.find(row.key), row.person, row.value, row.note))
         except InputError as error:
             raise InputError(f"{row.place}: {error}; is the file of another --out?") from None
-    new = desk.save_answers(given)
+    new = desk.save_answers(entries)
     return f"Read {counted(len(rows), 'answer')} from {url}, {new:,} of them new."
 
 

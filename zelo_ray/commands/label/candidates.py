@@ -163,7 +163,7 @@ def _best_ranks(run: str, pairs: Sequence[Ids]) -> Floats:
     ranks = dict(zip(ids_in_table(scores), scores["rank"].to_pylist(), strict=True))
     last = max(ranks.values(), default=1)
     return np.array(
-        [min(ranks.get((query, each), last) for each in docs) for query, *docs in pairs], float
+        [min(ranks.get((query, doc), last) for doc in docs) for query, *docs in pairs], float
     )
 
 

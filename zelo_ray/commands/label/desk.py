@@ -106,7 +106,7 @@ class LabelDesk:
             self.save_answers([(self.find(key), person, value, note)])
             return self._next(person)
 
-    def save_answers(self, given: Iterable[tuple[SampleItem, str, float | None, str]]) -> int:
+    def save_answers(self, entries: Iterable[tuple[SampleItem, str, float | None, str]]) -> int:
         """Save items with a person, an answer as it was given, and a note: all of them or none.
 
         Returns:
@@ -118,7 +118,7 @@ class LabelDesk:
         """
         new = list[PersonsAnswer]()
         with self._lock:
-            for item, person, value, note in given:
+            for item, person, value, note in entries:
                 self._check_value(value)
                 before = self.answers.current.get(item.ids, {}).get(person)
                 answer = PersonsAnswer(
@@ -130,7 +130,7 @@ class LabelDesk:
         return len(new)
 
     def _check_value(self, value: float | None) -> None:
-        values = [choice.value for choice in self.unit.choices]
+        values = self.unit.values
         if value is not None and value not in values:
             raise InputError(
                 f"{value} is not a {self.unit.answer} from {min(values):g} to {max(values):g}"
@@ -175,10 +175,10 @@ class LabelDesk:
         Raises:
             InputError: nothing has this key.
         """
-        if found := self._by_key.get(key):
-            return found
-        if (found := self._by_key.get(key.removesuffix(_SWAPPED))) and found.texts[1:]:
-            return found.swap()
+        if item := self._by_key.get(key):
+            return item
+        if (item := self._by_key.get(key.removesuffix(_SWAPPED))) and item.texts[1:]:
+            return item.swap()
         raise InputError(f"no {self.unit.name} of this sample has the key {key!r}")
 
     def items_for(self, person: str) -> Sequence[SampleItem]:

@@ -4,8 +4,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from zelo_ray.commands.label import LabelWork, page_commands
-from zelo_ray.commands.label.rubric import grade_names, text_for_people
-from zelo_ray.formats.judgments.label_units import DOCUMENT, TOP
+from zelo_ray.commands.label.rubric import name_choices, text_for_people
 from zelo_ray.reports.page import asset, digest, embed_json
 
 
@@ -17,12 +16,9 @@ def labelling_page(work: LabelWork, token: str) -> tuple[str, str]:
         token: that the server requires with each answer.
     """
     rubric, unit = work.about["rubric"], work.desk.unit
-    names = [choice.name for choice in unit.choices]
-    if unit is DOCUMENT:
-        names = grade_names(rubric, TOP)
     choices = [
-        {"key": choice.key, "value": int(choice.value), "name": name}
-        for choice, name in zip(unit.choices, names, strict=True)
+        {"key": choice.key, "value": choice.value, "name": choice.name}
+        for choice in name_choices(unit, rubric)
     ]
     rubric = text_for_people(rubric, work.about.get("instructions"))
     environment = Environment(

@@ -77,7 +77,7 @@ def compare_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[PairOfP
 
 def compare_answers(said: CurrentAnswers, unit: LabelUnit) -> list[PairOfPeople]:
     """Compare each two people who judged the same documents or pairs, as `compare_people`."""
-    lowest, *_, highest = sorted(choice.value for choice in unit.choices)
+    lowest, highest = min(unit.values), max(unit.values)
     rows = [
         (ids[0], "\n".join(ids[1:]), answer.person, answer.value - lowest, None)
         for ids, by in sorted(said.items())

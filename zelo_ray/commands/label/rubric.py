@@ -1,7 +1,15 @@
 """Explain the grades to people."""
 
 import re
+from dataclasses import replace
 
+from zelo_ray.formats.judgments.label_units import (
+    CANNOT_SAY,
+    DOCUMENT,
+    TOP,
+    AnswerChoice,
+    LabelUnit,
+)
 from zelo_ray.protocols.grading import GRADES
 
 RUBRIC = """\
@@ -31,6 +39,17 @@ def text_for_people(rubric: str, instructions: str | None) -> str:
     if not instructions:
         return rubric
     return f"What counts as relevant, before all else:\n\n{instructions}\n\n{rubric}"
+
+
+def name_choices(unit: LabelUnit, rubric: str) -> list[AnswerChoice]:
+    """Return the answers on a document or pair, grades with their names, and "cannot say"."""
+    choices = unit.choices
+    if unit is DOCUMENT:
+        names = grade_names(rubric, TOP)
+        choices = tuple(
+            replace(choice, name=name) for choice, name in zip(choices, names, strict=True)
+        )
+    return [*choices, CANNOT_SAY]
 
 
 def grade_names(rubric: str, top: int) -> list[str]:

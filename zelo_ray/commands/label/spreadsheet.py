@@ -89,7 +89,7 @@ def parse_answer(place: str, word: str, unit: LabelUnit) -> float | None:
     if plain in _UNSURE:
         return None
     values = {choice.word.lower(): choice.value for choice in unit.choices}
-    values |= {f"{value:.1f}": value for word, value in values.items() if word.isdecimal()}
+    values |= {f"{word}.0": value for word, value in values.items() if word.isdecimal()}
     if plain not in values:
         raise InputError(f"{place}: {word!r} is neither {unit.words} nor u (cannot say)")
     return values[plain]

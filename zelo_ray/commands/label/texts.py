@@ -45,13 +45,13 @@ def read_document_texts(
                         (pool.query_id, document.id), (shown_query(pool, show), document.content)
                     )
     fields.refuse_unknown(", ".join(places))
-    found = dict[Ids, tuple[str, ...]]()
+    by_ids = dict[Ids, tuple[str, ...]]()
     for ids in wanted:
         pairs = [(ids[0], doc_id) for doc_id in ids[1:]]
-        each = [texts[pair] for pair in pairs if pair in texts]
-        if len(each) == len(pairs):
-            found[ids] = (each[0][0], *(text for _, text in each))
-    return found
+        pool_texts = [texts[pair] for pair in pairs if pair in texts]
+        if len(pool_texts) == len(pairs):
+            by_ids[ids] = (pool_texts[0][0], *(text for _, text in pool_texts))
+    return by_ids
 
 
 def refuse_missing_texts(lacking: Sequence[Ids], places: Sequence[str]) -> None:

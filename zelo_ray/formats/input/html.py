@@ -140,15 +140,15 @@ class _Stripper:
                 changed |= self._strip_fields(metadata, self.show_metadata)
         if not changed:
             return line + b"\n"
-        pool["documents"] = [each for each in documents if each.get("content") != ""]
+        pool["documents"] = [row for row in documents if row.get("content") != ""]
         return pool_to_line(pool)
 
     def messages(self) -> list[str]:
         """Say what was changed, and what was left out."""
         documents = counted(self.documents, "document")
         queries = f" and of {counted(self.queries, 'query', 'queries')}" if self.queries else ""
-        told = f"took HTML out of {self.changed:,} of {documents}{queries}"
-        return [told, *self.notes.to_lines()]
+        done = f"took HTML out of {self.changed:,} of {documents}{queries}"
+        return [done, *self.notes.to_lines()]
 
     def _strip_fields(
         self, row: dict[str, Any], names: Iterable[str], *, keep: bool = True
@@ -174,7 +174,7 @@ class _Stripper:
 
     def _strip_text(self, text: str, *, keep: bool) -> str:
         if not has_tags(text):
-            return _ENTITY.sub(lambda found: unescape(found[0]), text)
+            return _ENTITY.sub(lambda match: unescape(match[0]), text)
         return self.extract_text(text) or (text if keep else "")
 
 
@@ -214,9 +214,9 @@ def _mend_html(text: str, names: AbstractSet[str], blocks: AbstractSet[str]) -> 
         names: of all elements of HTML.
         blocks: names of elements that stand on lines of their own.
     """
-    found = list(_MARKUP.finditer(text))
-    ended = {match["name"].lower() for match in found if match["end"]}
-    tags = [match for match in found if _is_tag(match, names, ended)]
+    matches = list(_MARKUP.finditer(text))
+    ended = {match["name"].lower() for match in matches if match["end"]}
+    tags = [match for match in matches if _is_tag(match, names, ended)]
     keep_lines = not any((match["name"] or "").lower() in blocks for match in tags)
     pieces, at, pre = list[str](), 0, 0
     for match in tags:

@@ -8,15 +8,21 @@ Ids = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class AnswerChoice:
-    """An answer that people can give: its key on the page, the number that is stored, its name.
+    """An answer that people can give: its key on the page, and the number that is stored.
 
-    ``word`` stands for it in a spreadsheet.
+    ``value`` is None for "cannot say"; ``word`` stands for the answer in files.
     """
 
     key: str
-    value: float
+    value: float | None
     word: str
     name: str = ""
+
+    @property
+    def words(self) -> str:
+        """Return what people read: a grade with its name, or the name alone."""
+        has_both = self.word.isdecimal() and self.name
+        return f"{self.word}: {self.name}" if has_both else self.name or self.word
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +39,17 @@ class LabelUnit:
     answer: str
     column: str
     choices: tuple[AnswerChoice, ...]
+    """the answers but for "cannot say\""""
 
     @property
     def file(self) -> str:
         """Return the name of the file that holds all that could be drawn, by priority."""
         return f"{self.name}s.parquet"
+
+    @property
+    def values(self) -> list[float]:
+        """Return the numbers that answers are stored as."""
+        return [choice.value for choice in self.choices if choice.value is not None]
 
     @property
     def words(self) -> str:
@@ -53,6 +65,7 @@ class LabelUnit:
         return f"document{plural} {documents} of query {ids[0]!r}"
 
 
+CANNOT_SAY = AnswerChoice("u", None, "u", "Cannot say")
 TOP = 3
 """The highest grade."""
 DOCUMENT = LabelUnit(

@@ -210,7 +210,7 @@ def read_sample(place: str) -> AnsweredSample:
     return AnsweredSample(
         about,
         table,
-        [(each, chance) for by, chance in zip(valid, chances, strict=True) for each in by],
+        [(answer, chance) for by, chance in zip(valid, chances, strict=True) for answer in by],
         cannot_say=sum(not by for by in valid),
         out_of_turn=len(said) - done,
     )

@@ -12,8 +12,8 @@ let shown = null, previous = null, busy = false, lost = false;
 const pause = (time) => new Promise((done) => setTimeout(done, time));
 const valueOf = (button) => (button.dataset.value === "" ? null : Number(button.dataset.value));
 function said(value) {
-  const { key, name } = about.choices.find((choice) => choice.value === value) || { key: "cannot say" };
-  return name ? `${key} (${name})` : key;
+  const { key, name } = about.choices.find((choice) => choice.value === value);
+  return value === null ? "cannot say" : name ? `${key} (${name})` : key;
 }
 
 function notice(text) {
