@@ -147,6 +147,15 @@ def test_a_document_with_nothing_but_tags_is_left_out_and_named(tmp_path):
     assert read_notes([str(place)]) == said
 
 
+def test_a_query_among_its_candidates_is_still_named(tmp_path):
+    given = pool("<b>tick</b>", "other", query="tick")
+    given["documents"][0]["id"] = "q"
+    made, said = stripped(tmp_path, given)
+    assert contents(made) == ["tick", "other"]
+    (told,) = said[1:]
+    assert told.startswith("the query itself, by id and text, is a candidate of 1 query (q)")
+
+
 def test_lines_that_are_no_pools_stay_for_the_reader_to_reject(tmp_path):
     bad = ["{", '{"query": 1, "documents": []}', '"<p>"', '{"documents": [{"content": ["<p>"]}]}']
     strange = pool("x")

@@ -87,7 +87,7 @@ def drop_own_queries(
         if not (isinstance(id_, str) and isinstance(text, str) and isinstance(documents, list)):
             yield pool
             continue
-        candidates = [row for row in documents if not _is_own(own_queries, id_, text, row)]
+        candidates = [row for row in documents if not is_own_query(own_queries, id_, text, row)]
         if len(candidates) == len(documents):
             yield pool
         elif candidates:
@@ -106,7 +106,15 @@ def left_out_field(query_id: str, own: Collection[str]) -> dict[str, list[str]]:
     return {_KEY: [query_id]} if query_id in own else {}
 
 
-def _is_own(own_queries: OwnQueries, query_id: str, query: str, row: object) -> bool:
+def is_own_query(own_queries: OwnQueries, query_id: str, query: str, row: object) -> bool:
+    """Record a candidate, in the form of lines, that is like its query; return if it is the query.
+
+    Args:
+        own_queries: gets the record.
+        query_id: of the pool.
+        query: its text.
+        row: of the candidate; an invalid one is none.
+    """
     if not isinstance(row, Mapping):
         return False
     id_, content = row.get("id"), row.get("content")

@@ -15,12 +15,14 @@ from zelo_ray.formats.input.long import ConversionNotes
 from zelo_ray.formats.input.stored_inputs import (
     find_conversion,
     hash_sources,
+    is_converted,
     pool_to_line,
     read_notes,
     record_conversion,
     store_lines,
     write_notes,
 )
+from zelo_ray.formats.own_query import OwnQueries, is_own_query
 from zelo_ray.formats.wording import counted
 
 _TAG = re.compile(
@@ -95,7 +97,7 @@ def strip_pools(
     if made := find_conversion(out, mark):
         return made
     stripper = _Stripper(_load_extractor(), (*show_query,), (*show_metadata,))
-    place = store_lines(out, (stripper.strip(line) for _, line in _lines(places)))
+    place = store_lines(out, (stripper.strip(at, line) for at, line in _lines(places)))
     if not stripper.lines:
         raise InputError(f"{', '.join(places)}: the input holds no pool; it is empty")
     messages = stripper.messages()
@@ -116,8 +118,9 @@ class _Stripper:
     changed: int = 0
     queries: int = 0
     notes: ConversionNotes = field(default_factory=ConversionNotes)
+    own_queries: OwnQueries = field(default_factory=OwnQueries)
 
-    def strip(self, line: bytes) -> bytes:
+    def strip(self, place: str, line: bytes) -> bytes:
         """Return a line, with its end, whose texts are not HTML."""
         self.lines += 1
         pool = _pool(line)
@@ -138,6 +141,10 @@ class _Stripper:
             metadata = document.get("metadata")
             if isinstance(metadata, dict):
                 changed |= self._strip_fields(metadata, self.show_metadata)
+        id_, text = query.get("id"), query.get("query")
+        if not is_converted(place) and isinstance(id_, str) and isinstance(text, str):
+            for document in documents:  # of other files it was told when they were converted
+                is_own_query(self.own_queries, id_, text, document)
         if not changed:
             return line + b"\n"
         pool["documents"] = [row for row in documents if row.get("content") != ""]
@@ -148,7 +155,7 @@ class _Stripper:
         documents = counted(self.documents, "document")
         queries = f" and of {counted(self.queries, 'query', 'queries')}" if self.queries else ""
         done = f"took HTML out of {self.changed:,} of {documents}{queries}"
-        return [done, *self.notes.to_lines()]
+        return [done, *self.notes.to_lines(), *self.own_queries.notes(left_out=False)]
 
     def _strip_fields(
         self, row: dict[str, Any], names: Iterable[str], *, keep: bool = True
