@@ -227,7 +227,7 @@ _PAIRS = [(a, b) for a in _CITIES for b in _CITIES if a != b]
 def _label(folder: Path) -> None:
     """A person labels the tasks in Label Studio, which exports them."""
     tasks = json.loads((folder / "tasks.json").read_text())
-    results = [{"from_name": "grade", "value": {"choices": ["1"]}}]
+    results = [{"from_name": "answer", "value": {"choices": ["1"]}}]
     annotations = [{"completed_by": {"email": "bob@example.org"}, "result": results}]
     export = [{**task, "annotations": annotations} for task in tasks]
     (folder / "export.json").write_text(json.dumps(export))
