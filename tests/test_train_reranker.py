@@ -62,7 +62,8 @@ def place(tmp_path, monkeypatch):
             noun = rng.choice(("answer", "reply", "text"))
             documents.append({"id": f"d{d}", "content": f"a {adjective} {noun} on {topic}"})
             qrels.append(f"q{q} 0 d{d} {ADJECTIVES[adjective]}\n")
-        pools.append(json.dumps({"query": {"id": f"q{q}", "query": topic}, "documents": documents}))
+        query = {"id": f"q{q}", "query": f"what is best on {topic}"}
+        pools.append(json.dumps({"query": query, "documents": documents}))
     (tmp_path / "pools.jsonl").write_text("\n".join(pools) + "\n")
     (tmp_path / "people.qrels").write_text("".join(qrels))
     return tmp_path
@@ -85,6 +86,20 @@ def python(place, *words):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def contest(place, kind, *names):
+    """Means of nDCG@10 by a bake-off of models, and its comparisons."""
+    words = [
+        *("bakeoff", "--truth", str(place / "people.qrels"), "--measures", "nDCG@10"),
+        *("--pools", str(place / "lists" / "test-pools.jsonl"), "--out", str(place / "contest")),
+        *("--rerankers", *(f"{name}={kind}:{place / name}" for name in names)),
+    ]
+    status, printed = crash.completed([*crash.COMMAND, *words], bare_environment())
+    assert status == 0, printed
+    means = pq.read_table(place / "contest" / "means.parquet").to_pylist()
+    found = {row["run"]: row["mean"] for row in means if row["measure"] == "nDCG@10"}
+    return found, pq.read_table(place / "contest" / "comparisons.parquet").to_pylist()
 
 
 @pytest.mark.slow
@@ -110,17 +125,24 @@ def test_a_reranker_that_was_trained_wins_on_queries_that_it_has_not_seen(place)
     words = ["lists", "--base", "tiny", "--tokens", "16", "--seed", "1"]
     python(place, str(TRAINER), *words, "--epochs", "0", "--out", "before")
     python(place, str(TRAINER), *words, "--epochs", "8", "--rate", "1e-3", "--out", "after")
-    rerankers = (f"{name}=cross-encoder:{place / name}" for name in ("before", "after"))
-    contest = [
-        *("bakeoff", "--truth", str(place / "people.qrels"), "--measures", "nDCG@10"),
-        *("--pools", str(place / "lists" / "test-pools.jsonl"), "--rerankers", *rerankers),
-        *("--out", str(place / "contest")),
-    ]
-    status, printed = crash.completed([*crash.COMMAND, *contest], bare_environment())
-    assert status == 0, printed
-    means = pq.read_table(place / "contest" / "means.parquet").to_pylist()
-    found = {row["run"]: row["mean"] for row in means if row["measure"] == "nDCG@10"}
-    assert found["before"] < 0.9 < found["after"]
-    (comparison,) = pq.read_table(place / "contest" / "comparisons.parquet").to_pylist()
+    found, (comparison,) = contest(place, "cross-encoder", "before", "after")
+    assert found["before"] < 0.95 < found["after"]
     assert comparison["queries"] > 30
     assert comparison["p_holm"] < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_bi_encoder_learns_and_so_does_a_map_of_its_queries(place):
+    """Both begin with random vectors of words; the map leaves those of documents as they are."""
+    make_data("triplets")
+    make_data("lists")
+    encoder = ["--kind", "bi-encoder", "--base", "tiny", "--rate", "0.1", "--batch", "32"]
+    python(place, str(TRAINER), "triplets", *encoder, "--epochs", "0", "--out", "before")
+    python(place, str(TRAINER), "triplets", *encoder, "--epochs", "3", "--out", "after")
+    mapping = ["--kind", "query-map", "--base", "before", "--rate", "1e-3", "--epochs", "60"]
+    python(place, str(TRAINER), "lists", *mapping, "--batch", "16", "--out", "mapped")
+    found, comparisons = contest(place, "bi-encoder", "before", "after", "mapped")
+    assert found["before"] < 0.95 < min(found["after"], found["mapped"])
+    told = {(row["run_a"], row["run_b"]): row["p_holm"] for row in comparisons}
+    assert all(p < 0.05 for names, p in told.items() if "before" in names)
