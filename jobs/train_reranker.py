@@ -79,8 +79,7 @@ def train(options: argparse.Namespace) -> None:
     triplets = options.kind == "bi-encoder"
     columns = ["query", "positive", "negative"] if triplets else ["query", "documents", "labels"]
     with TemporaryDirectory() as folder:
-        # The usual cache may give what an earlier folder of this name held.
-        examples = load_dataset(options.data, cache_dir=folder).select_columns(columns)
+        examples = load_dataset(options.data).select_columns(columns)
         if options.kind == "query-map":
             model = train_query_map(options, examples["train"])
         else:

@@ -31,7 +31,7 @@ OTHERS = {  # flags of other programs
     *("--head", "--port", "--dashboard-port", "--num-cpus", "--block", "--from-env-file"),
     *("--generate", "--strict", "--rows", "--seed", "--trials", "--lexical", "--jobs"),
     *("--rpm", "--batch-seconds", "--judge", "--latency", "--tokens-by-text", "--bytes-per-token"),
-    *("--draws", "--tone"),
+    *("--draws", "--tone", "--kind", "--base", "--epochs", "--rate", "--batch"),
 }
 
 

@@ -117,6 +117,23 @@ def test_each_form_is_loaded_by_datasets_and_taken_by_the_loss_that_its_card_nam
             assert count == len(file.read_text().splitlines()) > 0
 
 
+AGAIN = """
+from datasets import load_dataset
+print(len(load_dataset("lists")["train"]))
+"""
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_written_again_is_not_taken_from_a_cache(place):
+    """The cache of `datasets` knows a folder by its name, and by what the card calls its data."""
+    (place / "again.py").write_text(AGAIN)
+    for share in (50, 80):
+        words = "people.qrels --pools pools.jsonl --form lists --out lists --splits"
+        convert(parsed("convert", "train", *words.split(), str(share), "0", str(100 - share)))
+        lines = (place / "lists" / "train.jsonl").read_text().splitlines()
+        assert python(place, "again.py").split()[-1] == str(len(lines))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_reranker_that_was_trained_wins_on_queries_that_it_has_not_seen(place):

@@ -1,5 +1,6 @@
 """Write the card of training data: what is in it, who judged, how far to trust it."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isnan
@@ -12,6 +13,7 @@ from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.annotate.report.effective import mean_agreement, measured_judges
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.commands.convert.train.examples import ExampleOptions
+from zelo_ray.formats.files import open_for_reading
 from zelo_ray.formats.judgments.qrels import digest_judgments
 from zelo_ray.formats.results import write_text
 from zelo_ray.formats.run_record import record_of_results, run_directory
@@ -101,7 +103,19 @@ def _head(data: TrainingData) -> str:
     files = "\n".join(
         f"  - split: {_SPLIT_NAMES[name]}\n    path: {name}.{data.ending}" for name in data.splits
     )
-    return f"---\nconfigs:\n- config_name: default\n  data_files:\n{files}\n---"
+    # The cache of `datasets` goes by this name, and not by what the files hold.
+    name = f"{data.options.form}-{_hash_files(data)}"
+    return f"---\nconfigs:\n- config_name: {name}\n  data_files:\n{files}\n---"
+
+
+def _hash_files(data: TrainingData) -> str:
+    """Hash the files of all splits."""
+    digest = hashlib.sha256()
+    for name in data.splits:
+        with open_for_reading(f"{data.options.out.rstrip('/')}/{name}.{data.ending}") as file:
+            while block := file.read(2**20):
+                digest.update(block)
+    return digest.hexdigest()[:12]
 
 
 def _describe_splits(data: TrainingData) -> str:
