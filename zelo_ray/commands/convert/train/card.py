@@ -103,7 +103,7 @@ def _head(data: TrainingData) -> str:
     files = "\n".join(
         f"  - split: {_SPLIT_NAMES[name]}\n    path: {name}.{data.ending}" for name in data.splits
     )
-    # The cache of `datasets` goes by this name, and not by what the files hold.
+    # The cache of the library goes by this name, and not by what the files hold.
     name = f"{data.options.form}-{_hash_files(data)}"
     return f"---\nconfigs:\n- config_name: {name}\n  data_files:\n{files}\n---"
 
