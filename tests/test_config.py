@@ -185,6 +185,13 @@ LEAST = {
     "agree": {"sources": ["graded"]},
     "compare-labels": {"old": "a.qrels", "new": "b.qrels"},
     "label": {"out": "labels"},
+    "pools": {
+        "engine": "opensearch",
+        "url": "http://127.0.0.1:9200",
+        "index": "docs",
+        "queries": "queries.tsv",
+        "out": "pools.jsonl",
+    },
     "drift": {"old": "then", "new": "now"},
     "fit": {"source": "votes.parquet"},
     "convert": {"what": "qrels", "source": "graded", "out": "qrels.txt"},

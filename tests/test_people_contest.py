@@ -63,10 +63,10 @@ def people_in(folder):
 def drawn_labels(folder, people, labels, **columns):
     """The file of labels that a draw for the contest gives."""
     found = find_candidates(str(folder / "out"))
-    order = priorities(found.query_ids, found.doc_ids, found.size, 1)
+    order = priorities(*zip(*found.ids, strict=True), found.size, 1)
     threshold = sample_threshold(order, labels)
     chance = inclusion_probabilities(found.size, threshold)
-    ids = zip(found.query_ids, found.doc_ids, strict=True)
+    ids = found.ids
     rows = [
         {"query_id": q, "doc_id": d, "grade": people[q, d], "probability": p, **columns}
         for (q, d), one, p in zip(ids, order, chance, strict=True)
@@ -242,7 +242,7 @@ def test_an_arm_that_the_labels_were_not_drawn_for_is_named(contest):
     known = np.where(frame.query < 6, said, np.nan)
     some = LabelledFrame(frame, label_sizes(frame), known, np.ones(len(said)))
     assert (~np.isnan(known)).sum() >= FEWEST
-    columns = [found.query_ids, found.doc_ids, found.size]
+    columns = [*map(list, zip(*found.ids, strict=True)), found.size]
     could = pa.table(columns, names=["query_id", "doc_id", "size"])
     could = could.filter(pa.array(found.size > 0))
     for left, way in ((0, "drawn"), (9, None)):

@@ -114,9 +114,8 @@ def read_json_object(url: str) -> dict[str, Any]:
 
 def storage_error(url: str, error: Exception) -> InputError:
     """Return the error of a storage that cannot be reached, or whose library is missing."""
-    if isinstance(error, ImportError):
-        return InputError(describe_missing_library(url, error))
-    return InputError(f"{url}: cannot be reached ({format_error(error)})")
+    missing = describe_missing_library(url) if isinstance(error, ImportError) else ""
+    return InputError(f"{url}: {missing or f'cannot be reached ({format_error(error)})'}")
 
 
 def part_files(url: str) -> list[str]:

@@ -21,11 +21,10 @@ _EXTRAS = {"hf": "hf", "s3": "s3", "gs": "gcs", "gcs": "gcs"}
 _MOST = 100_000  # characters of a text that is part of every prompt
 
 
-def describe_missing_library(url: str, error: ImportError) -> str:
-    """Say which extra has the library that the file system of a URL needs."""
+def describe_missing_library(url: str) -> str:
+    """Say which extra has the library that the file system of a URL needs; "" if none has."""
     extra = _EXTRAS.get(url.partition("://")[0])
-    why = f"needs the extra {extra}: pip install 'zelo-ray[{extra}]'" if extra else str(error)
-    return f"{url}: {why}"
+    return f"needs the extra {extra}: pip install 'zelo-ray[{extra}]'" if extra else ""
 
 
 def check_url(url: str) -> str:
@@ -37,7 +36,7 @@ def check_url(url: str) -> str:
     try:
         fsspec.url_to_fs(url)
     except ImportError as error:
-        raise ValueError(describe_missing_library(url, error)) from None
+        raise ValueError(f"{url}: {describe_missing_library(url) or error}") from None
     except ValueError as error:
         raise ValueError(f"{url}: {error}") from None
     return url
