@@ -223,7 +223,8 @@ def test_a_contest_is_timed_alone_once_and_its_ledger_knows_the_times(one_ray, t
     times = [row for row in rows_of(out, "times") if row["run"] == "hosted"]
     alone = sorted(row["seconds"] for row in times if row["is_alone"])
     assert len(alone) == 5
-    assert np.median(alone) == pytest.approx(np.median(measured[-5:]), rel=0.05)
+    # The least of five: a busy machine delays what a client sees of some calls.
+    assert min(alone) == pytest.approx(min(measured[-5:]), rel=0.05)
     assert max(row["in_flight"] for row in times if row["is_alone"]) == 1
     costs = {(row["run"], row["is_alone"]): row for row in rows_of(out, "costs")}
     assert {run for run, _ in costs} == {"bm25", "hosted"}
