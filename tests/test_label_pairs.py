@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -94,8 +95,10 @@ def test_split_and_decisive_pairs_are_drawn_more_often():
 def test_a_run_that_compared_nothing_and_other_kinds_of_samples_are_refused():
     Path("graded").mkdir()
     pq.write_table(pq.read_table("out/scores.parquet"), "graded/scores.parquet")
+    grades = {"query_id": ["q0"], "doc_id": ["d0"], "judge": ["one"], "grade": [3]}
+    pq.write_table(pa.table(grades), "graded/grades.parquet")
     Path("graded/run.json").write_text("{}")
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="graded: its judges compared no documents"):
         drawn(run="graded", out="none")
     drawn(out="single", pairs=False)
     with pytest.raises(OptionError, match="pairs: single holds documents; name another --out"):

@@ -13,7 +13,7 @@ from zelo_ray.evaluation.agreement import (
     scale_name,
 )
 from zelo_ray.evaluation.agreement.coefficients import Agreement
-from zelo_ray.formats.judgments.answers import CurrentAnswers, with_value
+from zelo_ray.formats.judgments.answers import CurrentAnswers, valid_answers
 from zelo_ray.formats.judgments.label_units import DOCUMENT, LabelUnit
 from zelo_ray.formats.judgments.labels import LABEL_COLUMNS
 from zelo_ray.formats.tables import table_of_rows
@@ -75,14 +75,13 @@ def compare_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[PairOfP
     return sorted(pairs, key=lambda pair: -pair.documents)
 
 
-def compare_answers(said: CurrentAnswers, unit: LabelUnit) -> list[PairOfPeople]:
+def compare_answers(answers: CurrentAnswers, unit: LabelUnit) -> list[PairOfPeople]:
     """Compare each two people who judged the same documents or pairs, as `compare_people`."""
     lowest, highest = min(unit.values), max(unit.values)
     rows = [
-        (ids[0], "\n".join(ids[1:]), answer.person, answer.value - lowest, None)
-        for ids, by in sorted(said.items())
-        for answer in with_value(by)
-        if answer.value is not None
+        (each.ids[0], "\n".join(each.ids[1:]), each.person, each.value - lowest, None)
+        for each in valid_answers(answers)
+        if each.value is not None
     ]
     return compare_people(table_of_rows(rows, LABEL_COLUMNS), highest - lowest)
 

@@ -83,7 +83,7 @@ def rank_eval_body(rated: RatedQueries, index: SearchIndex) -> bytes:
     return orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n"
 
 
-def quepid_csv(rated: RatedQueries, index: SearchIndex) -> bytes:  # noqa: ARG001 - as all tools
+def quepid_csv(rated: RatedQueries, _: SearchIndex) -> bytes:
     """Return the CSV that Quepid imports as ratings: query, docid, rating."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

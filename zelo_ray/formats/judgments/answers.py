@@ -100,6 +100,11 @@ def answers_in(place: str) -> CurrentAnswers:
     return current_answers(read_answers(f"{root}/{ANSWERS}")[0])
 
 
+def valid_answers(answers: CurrentAnswers) -> list[PersonsAnswer]:
+    """Return the answers that say something, sorted by ids and person."""
+    return [answer for ids in sorted(answers) for answer in with_value(answers[ids])]
+
+
 def with_value(by_person: Mapping[str, PersonsAnswer]) -> list[PersonsAnswer]:
     """Return the answers of one document or pair that say something, sorted by person."""
     return [by_person[who] for who in sorted(by_person) if by_person[who].value is not None]

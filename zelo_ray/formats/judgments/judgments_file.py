@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from zelo_ray.errors import InputError
 from zelo_ray.formats.columns import columns_in, has_answer
 from zelo_ray.formats.files import read_record
-from zelo_ray.formats.judgments.answers import CurrentAnswers, answers_in, with_value
+from zelo_ray.formats.judgments.answers import CurrentAnswers, answers_in, valid_answers
 from zelo_ray.formats.judgments.grades import (
     NO_COLUMNS,
     open_judgments,
@@ -111,27 +111,23 @@ def assign_judge(table: pa.Table, judge: str) -> pa.Table:
 
 def _read_sample(place: str) -> JudgmentsFile:
     """Read all answers that people gave on the page of label, counted in a correction or not."""
-    said = answers_in(place)
+    answers = answers_in(place)
     if unit_of_sample(read_record(f"{place.rstrip('/')}/{SAMPLE_RECORD}")) is PAIR:
-        table, kind = preferences_table(said), "preference"
+        kind, table = "preference", preferences_table(answers)
     else:
-        names = ["query_id", "doc_id", "judge", "grade"]
-        table, kind = grades_table(said).drop_columns("probability").rename_columns(names), "grade"
+        kind, names = "grade", ["query_id", "doc_id", "judge", "grade"]
+        table = grades_table(answers).drop_columns("probability").rename_columns(names)
     if not len(table):
         raise InputError(f"{place}: holds no {kind} of a person")
-    missing = sum(map(len, said.values())) - len(table)
+    missing = sum(map(len, answers.values())) - len(table)
     return JudgmentsFile(
         table, lambda row: f"{place}: label {row + 1}", names_judges=True, missing=missing
     )
 
 
-def preferences_table(said: CurrentAnswers) -> pa.Table:
+def preferences_table(answers: CurrentAnswers) -> pa.Table:
     """Return people's preferences between two documents in the columns of ``VOTES``."""
-    rows = [
-        (*ids, answer.person, answer.value, answer.swapped)
-        for ids, by in sorted(said.items())
-        for answer in with_value(by)
-    ]
+    rows = [(*each.ids, each.person, each.value, each.swapped) for each in valid_answers(answers)]
     return table_of_rows(rows, VOTES)
 
 

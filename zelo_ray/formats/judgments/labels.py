@@ -16,6 +16,7 @@ from zelo_ray.formats.judgments.answers import (
     CurrentAnswers,
     PersonsAnswer,
     answers_in,
+    valid_answers,
     with_value,
 )
 from zelo_ray.formats.judgments.grades import (
@@ -142,13 +143,9 @@ def _refuse_repeated(labels: GradeRows) -> None:
             )
 
 
-def grades_table(said: CurrentAnswers) -> pa.Table:
+def grades_table(answers: CurrentAnswers) -> pa.Table:
     """Return all valid grades in the columns of ``LABEL_COLUMNS``, without probabilities."""
-    rows = [
-        (*ids, answer.person, answer.value, None)
-        for ids, by in sorted(said.items())
-        for answer in with_value(by)
-    ]
+    rows = [(*each.ids, each.person, each.value, None) for each in valid_answers(answers)]
     return table_of_rows(rows, LABEL_COLUMNS)
 
 
@@ -197,22 +194,22 @@ def read_sample(place: str) -> AnsweredSample:
     schema = pa.schema([*((name, pa.string()) for name in unit.ids), ("size", pa.float64())])
     table = StoredTable(f"{place}/{unit.file}", schema).read((*schema.names, "priority"))
     drawn = ids_in_table(table, unit)
-    said = answers_in(place)
-    if strange := said.keys() - set(drawn):
+    answers = answers_in(place)
+    if strange := answers.keys() - set(drawn):
         raise InputError(
             f"{place}/{ANSWERS}: {unit.name_ids(min(strange))} "
             f"{'is' if unit is DOCUMENT else 'are'} not among the {unit.name}s of {unit.file}"
         )
-    done = next((row for row, ids in enumerate(drawn) if ids not in said), len(drawn))
+    done = next((row for row, ids in enumerate(drawn) if ids not in answers), len(drawn))
     sizes, priorities = (table[name].to_numpy() for name in ("size", "priority"))
-    valid = [with_value(said[ids]) for ids in drawn[:done]]
+    valid = [with_value(answers[ids]) for ids in drawn[:done]]
     chances = _inclusion_probabilities(sizes, priorities, done, sum(map(bool, valid)))
     return AnsweredSample(
         about,
         table,
         [(answer, chance) for by, chance in zip(valid, chances, strict=True) for answer in by],
         cannot_say=sum(not by for by in valid),
-        out_of_turn=len(said) - done,
+        out_of_turn=len(answers) - done,
     )
 
 

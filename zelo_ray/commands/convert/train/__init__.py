@@ -114,12 +114,12 @@ def _list_earlier_files(root: str) -> set[str]:
     """
     splits = (f"{name}.{ending}" for name in SPLITS for ending in ("jsonl", "parquet"))
     ours = {CARD, TEST_POOLS, *splits}
-    found = {*(list_directory(root) or ())}
-    if others := sorted(found - ours):
+    names = {*(list_directory(root) or ())}
+    if others := sorted(names - ours):
         raise InputError(
             f"{root}: holds other files, such as {others[0]}; name a folder of its own"
         )
-    return found
+    return names
 
 
 def read_battles(place: str) -> Battles:
