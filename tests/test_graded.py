@@ -16,7 +16,7 @@ from tests import builders
 from tests.builders import THREE, Shelf, ask, judge_of, pool_of, reply_to, sealed, send_away
 from zelo_ray.protocols import advance, graded
 from zelo_ray.protocols import grading as sheets
-from zelo_ray.protocols.texts import load_prompt
+from zelo_ray.protocols.prompt_files import load_prompt
 from zelo_ray.records import Document, Failure, Grade, Pool
 
 options_of = partial(builders.options_of, protocol="graded")

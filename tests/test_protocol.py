@@ -20,7 +20,8 @@ from tests.builders import (
 )
 from zelo_ray import protocols
 from zelo_ray.protocols import advance, zelo
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN, load_prompt, shorten_document
+from zelo_ray.protocols.prompt_files import load_prompt
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN, shorten_document
 from zelo_ray.records import Document, Failure, Pool, Vote, delimiter_code
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zelo_ray.api.doctor import doctor
     from zelo_ray.api.in_memory import agreement, fit_votes, measure
     from zelo_ray.api.load import load_run
+    from zelo_ray.api.prompts import Prompts, prompt
     from zelo_ray.api.report import report
     from zelo_ray.api.sizing import Sizing, size
     from zelo_ray.api.tables import Table
@@ -51,6 +52,7 @@ __all__ = [
     "Judgments",
     "LabelComparison",
     "Pool",
+    "Prompts",
     "Protocol",
     "ProtocolComparison",
     "Provider",
@@ -73,6 +75,7 @@ __all__ = [
     "fit_votes",
     "load_run",
     "measure",
+    "prompt",
     "report",
     "size",
 ]
@@ -87,6 +90,7 @@ _MODULES = {
     "zelo_ray.api.doctor": ("doctor",),
     "zelo_ray.api.load": ("load_run",),
     "zelo_ray.api.in_memory": ("agreement", "fit_votes", "measure"),
+    "zelo_ray.api.prompts": ("Prompts", "prompt"),
     "zelo_ray.api.report": ("report",),
     "zelo_ray.api.sizing": ("Sizing", "size"),
     "zelo_ray.api.tables": ("Table",),

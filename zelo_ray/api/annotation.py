@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.api.progress import run_watched
+from zelo_ray.api.prompts import Prompts
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, annotate_options
 from zelo_ray.api.store_inputs import with_pools
@@ -14,6 +15,7 @@ from zelo_ray.api.tables import PlainText
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.annotate.run import run
 from zelo_ray.commands.explain import explain
+from zelo_ray.commands.prompt import requests_of_run
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import OptionError
@@ -54,6 +56,19 @@ class Run(Results):
             NothingToExplain: no such results, query or document.
         """
         return PlainText(explain(self.out, str(query), None if doc is None else str(doc)))
+
+    def prompts(self, query: str, doc: str | None = None) -> Prompts:
+        """Show the requests about a query, or about one of its documents, as judges got them.
+
+        Args:
+            query: its id.
+            doc: the document's id.
+
+        Raises:
+            NothingToExplain: no such query or document, or no record of what was asked.
+        """
+        doc_ids = [] if doc is None else [str(doc)]
+        return Prompts(requests_of_run(self.out, os.environ, str(query), doc_ids))
 
     def moved_to(self, out: str) -> "Run":
         """Return a copy whose results are in ``out``; its terminal text stays as it is now."""

@@ -14,10 +14,11 @@ from zelo_ray.options import (
     CommandOptions,
     CompareProtocolsOptions,
     Kind,
+    PromptOptions,
     load_options,
 )
 from zelo_ray.options.places import check_url, read_text
-from zelo_ray.protocols import load_annotate, load_compare
+from zelo_ray.protocols import load_annotate, load_compare, load_prompt_options
 from zelo_ray.providers.dotenv import DotenvFile
 
 Place = str | os.PathLike[str]
@@ -41,6 +42,11 @@ def options_of(kind: type[Kind], given: Mapping[str, Any], config: Place | None 
 def annotate_options(given: Mapping[str, Any], config: Place | None) -> AnnotateOptions:
     """Load the options of annotate, with those of its protocol."""
     return _loaded(load_annotate, given, config)
+
+
+def prompt_options(given: Mapping[str, Any], config: Place | None) -> PromptOptions:
+    """Load the options of prompt, with those of the protocol."""
+    return _loaded(load_prompt_options, given, config)
 
 
 def compare_options(given: Mapping[str, Any], config: Place | None) -> CompareProtocolsOptions:

@@ -30,6 +30,7 @@ COMMAND_GROUPS = {
         "agree": "measure judges against people and each other",
     },
     "look": {
+        "prompt": "show the exact requests to judges, without any call",
         "explain": "show a query or document, its score, and the judgments behind it",
         "report": "write report.html again, or of partial results; or an index of several runs",
     },

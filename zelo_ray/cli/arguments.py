@@ -23,7 +23,11 @@ from zelo_ray.plugins import is_plugin_name
 from zelo_ray.providers.dotenv import DotenvFile
 
 _ALIASES = {"protocols": "compare-protocols"}
-_LOADERS = {"annotate": "load_annotate", "compare-protocols": "load_compare"}
+_LOADERS = {
+    "annotate": "load_annotate",
+    "prompt": "load_prompt_options",
+    "compare-protocols": "load_compare",
+}
 """Functions that load the options of commands which include those of protocols."""
 
 
@@ -99,7 +103,7 @@ def _choose_command(words: Sequence[str], prog: str, commands: Sequence[str]) ->
 
 def help_values(command: str) -> Mapping[str, Collection[str]]:
     """Return the values of options that help lists, by option."""
-    if command in ("annotate", "compare-protocols"):
+    if command in _LOADERS:
         from zelo_ray.protocols import PROTOCOLS
 
         return {"protocol": PROTOCOLS, "protocols": PROTOCOLS}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         FitOptions,
         LabelOptions,
         PoolsOptions,
+        PromptOptions,
         ReportOptions,
     )
     from zelo_ray.reports.parts import Report
@@ -129,6 +130,15 @@ def _pools(options: "PoolsOptions", _words: Words) -> int:
     return ExitStatus.COMPLETE
 
 
+def _prompt(options: "PromptOptions", _words: Words) -> int:
+    from zelo_ray.commands.prompt import find_requests
+    from zelo_ray.commands.prompt.screen import bodies_of, describe_requests
+
+    found = find_requests(options, os.environ)
+    print_lines(*(bodies_of(found) if options.body else describe_requests(found)))
+    return ExitStatus.COMPLETE
+
+
 def _explain(options: "ExplainOptions", _words: Words) -> int:
     from zelo_ray.commands.explain import build_explanation, first_ranked
     from zelo_ray.commands.explain.screen import fit_to_screen
@@ -137,6 +147,14 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
 
     if not options.query:
         return _explain_queries(options)
+    if options.prompt:
+        from zelo_ray.commands.prompt import requests_of_run
+        from zelo_ray.commands.prompt.screen import describe_requests
+
+        doc_ids = [options.doc] if options.doc else []
+        found = requests_of_run(options.dir, os.environ, options.query, doc_ids)
+        print_lines(*describe_requests(found))
+        return ExitStatus.COMPLETE
     parts, screen = build_explanation(options.dir, options.query, options.doc), make_console()
     if options.all or not screen.is_terminal:
         print_lines(*"\n\n".join(part.whole() for part in parts).split("\n"))
@@ -209,6 +227,7 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words], int]] = {
     "convert": _convert,
     "pools": _pools,
     "explain": _explain,
+    "prompt": _prompt,
     "report": _report,
     "size": partial(_run, "size"),
     "doctor": _doctor,

@@ -4,32 +4,26 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from tempfile import TemporaryDirectory
 
-from zelo_ray.engine.anchoring import with_chosen_examples
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
 from zelo_ray.engine.bookkeeping import (
     describe_possibly_billed,
     format_dollars,
-    open_ledger,
     statuses_to_retry,
 )
 from zelo_ray.engine.estimate import CostEstimate, JudgeForecast, Spread, estimate
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.learning import read_human_grades
-from zelo_ray.engine.ledger import describe_damage, salt_of
+from zelo_ray.engine.ledger import describe_damage
+from zelo_ray.engine.preview_input import preview_input
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.engine.sample_input import InputSample
 from zelo_ray.engine.waves import count_waves
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input import resolve_inputs
-from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
-from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
-from zelo_ray.providers import panel_of
 
 
 def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
@@ -79,30 +73,22 @@ def previews(plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -
 def _estimate(
     options: AnnotateOptions, environ: Mapping[str, str]
 ) -> tuple[CostEstimate, list[str]]:
-    load_protocol(options.protocol)
     read_human_grades(options)
     query_ids, messages, first = set[str](), list[str](), ""
     shown = ShownFields(options.show_query)
     of_documents = ShownFields(options.show_metadata, "document")
-    with TemporaryDirectory() as folder:
-        options = resolve_inputs(options, folder, messages.append, keep=False)
-        salt_of(options.ledger_dir, keep=False)
-        shards = find_shards(options.inputs, options.out)
-        options = with_chosen_examples(options, shards, messages.append, keep=False)
-        panel = panel_of(options, environ, keys=False)
-        survey = InputSample(panel, options, ledger := open_ledger(options, panel))
-        joined = join_sessions(shards, folder) if options.blocks == "session" else None
-        bad = joined.rejected if joined else 0
-        for shard in [joined.path] if joined else shards:
-            for line in read_lines(shard, LineLimits()):
-                if line.pool is None or line.pool.query_id in query_ids:
-                    bad += 1
-                    first = first or f"{line.file}, line {line.number}: {line.reason}"
-                    continue
-                query_ids.add(line.pool.query_id)
-                shown.count_fields(line.pool.about)
-                of_documents.count_documents(line.pool)
-                survey.add(line.pool)
+    with preview_input(options, environ, messages.append) as source:
+        options, ledger, bad = source.options, source.ledger, source.rejected
+        survey = InputSample(source.panel, options, ledger)
+        for line in source.lines():
+            if line.pool is None or line.pool.query_id in query_ids:
+                bad += 1
+                first = first or f"{line.file}, line {line.number}: {line.reason}"
+                continue
+            query_ids.add(line.pool.query_id)
+            shown.count_fields(line.pool.about)
+            of_documents.count_documents(line.pool)
+            survey.add(line.pool)
     if not survey.pools:
         raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
     for fields in (shown, of_documents):

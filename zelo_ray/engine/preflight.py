@@ -25,6 +25,7 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import find_protocol, load_protocol
 from zelo_ray.protocols.progress import advance
+from zelo_ray.protocols.templates import describe_unused_places
 from zelo_ray.providers import load_provider, server_chooses_sampling
 from zelo_ray.providers.dotenv import describe_keys
 from zelo_ray.providers.pricing import find_unpriced, highest_price
@@ -157,9 +158,13 @@ def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Wa
     for name in find_unpriced(panel, options.prices):
         watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
     names = judges_without_prompt(judge.name for judge in panel)
-    if options.instructions and names:
+    template = getattr(options, "template", None)
+    if (options.instructions or template) and names:
         verb = "reads" if len(names) == 1 else "read"
-        watch.say(f"{', '.join(names)} {verb} no prompt, and so no instructions")
+        what = "template" if template else "instructions"
+        watch.say(f"{', '.join(names)} {verb} no prompt, and so no {what}")
+    if unused := describe_unused_places(options):
+        watch.say(unused)
     rounds = load_protocol(options.protocol).max_rounds
     if rounds != 1 and any(goes_in_batches(judge, options) for judge in panel):
         several = f"up to {rounds}" if rounds else "several"

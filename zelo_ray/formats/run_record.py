@@ -18,7 +18,7 @@ _RESULTS = frozenset(
 """Files of results that a user may name in place of their directory."""
 PROMPT_OPTIONS = (
     *("protocol", "criteria", "anchors", "show_metadata", "document_tokens", "judge_options"),
-    *("instructions", "show_query", "passages"),
+    *("instructions", "template", "show_query", "passages"),
     "seed",  # decides on the examples, and on the order of documents
 )
 """Options that change the prompts of judges."""

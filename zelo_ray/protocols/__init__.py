@@ -11,7 +11,7 @@ generators of their own, which it yields as `Parallel`.
 from collections.abc import Iterable, Mapping
 from copy import copy
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from pydantic import create_model
 from pydantic.fields import FieldInfo
@@ -22,6 +22,7 @@ from zelo_ray.options import (
     CompareProtocolsOptions,
     Kind,
     OptionGroup,
+    PromptOptions,
     did_you_mean,
     load_options,
 )
@@ -61,11 +62,14 @@ __all__ = [
     "find_protocol",
     "load_annotate",
     "load_compare",
+    "load_prompt_options",
     "load_protocol",
     "options_with_all_protocols",
     "protocol_of_record",
     "recorded_options",
 ]
+
+Annotating = TypeVar("Annotating", bound=AnnotateOptions)
 
 PROTOCOLS = {
     "zelo": "zelo_ray.protocols.zelo",
@@ -170,21 +174,42 @@ def load_annotate(
     Raises:
         OptionError: an option is unknown, out of range, or of other protocols.
     """
+    return _load_judging(AnnotateOptions, values, environ, config)
+
+
+def load_prompt_options(
+    values: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
+) -> PromptOptions:
+    """Load the options of prompt, which are also those of annotate and of its protocol.
+
+    Raises:
+        OptionError: an option is unknown, out of range, or of other protocols.
+    """
+    return _load_judging(PromptOptions, values, environ, config)
+
+
+def _load_judging(
+    kind: type[Annotating], values: Mapping[str, Any], environ: Mapping[str, str], config: str
+) -> Annotating:
     name = "zelo"
 
-    def refined(merged: Mapping[str, Any]) -> type[AnnotateOptions]:
+    def refined(merged: Mapping[str, Any]) -> type[Annotating]:
         nonlocal name
         by_budget = merged.get("calls_per_document") is not None
         name = str(merged.get("protocol", "auto" if by_budget else name))
-        return load_protocol(name).options
+        of_protocol: Any = load_protocol(name).options
+        if kind is AnnotateOptions:
+            return cast("type[Annotating]", of_protocol)
+        return create_model(kind.__name__, __base__=(kind, of_protocol))
 
     try:
-        return load_options(AnnotateOptions, values, environ, config, refined=refined, more=_all)
+        return load_options(kind, values, environ, config, refined=refined, more=_all)
     except UnknownOption as error:
         if users := [user for user in PROTOCOLS if error.name in load_protocol(user).own_options]:
             flag = error.name.replace("_", "-")
             whose = f"--{flag} is of --protocol {', '.join(users)}, and not of {name}"
-            raise OptionError(f"{whose}; zelo-ray annotate --help") from None
+            command = kind.usage.split()[0]
+            raise OptionError(f"{whose}; zelo-ray {command} --help") from None
         raise
 
 

@@ -17,6 +17,7 @@ from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.options import FileText
 from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
+from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
 from zelo_ray.protocols.texts import (
     build_failure,
     build_request,
@@ -51,8 +52,15 @@ CRITERIA = """\
 _FEWEST, _TIE = 2, 0.125
 
 
-class BestOfOptions(zelo.ZeloOptions):
+class BestOfOptions(zelo.BattleOptions, TemplateOptions):
     """Options of tournaments; those of battles are for ``order="zelo"``, and for scores."""
+
+    template_form = TemplateForm(
+        prompt=PROMPT,
+        query="question",
+        documents=(("answer_1", "answer 1", "first"), ("answer_2", "answer 2", "second")),
+        optional=(("instructions", "criteria"),),
+    )
 
     criteria: FileText | None = Field(
         None,

@@ -32,9 +32,10 @@ from zelo_ray.protocols import (
     shared_error,
     with_people,
 )
-from zelo_ray.protocols.grading import Grading, GradingOptions, grade_requests
+from zelo_ray.protocols.grading import PROMPT, Grading, GradingOptions, grade_requests
 from zelo_ray.protocols.judgments import GRADES
 from zelo_ray.protocols.protocol import RECORDED, always, describe_errors
+from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
 
@@ -48,8 +49,14 @@ def _choose_pooling(value: Any, info: ValidationInfo) -> Any:
     return "thurstone" if info.data.get("human") else "mean"
 
 
-class GradedOptions(GradingOptions):
+class GradedOptions(GradingOptions, TemplateOptions):
     """Options of grades alone."""
+
+    template_form = TemplateForm(
+        prompt=PROMPT,
+        documents=(("document", "document", "document"),),
+        optional=tuple((name, name) for name in ("instructions", "grades", "examples")),
+    )
 
     human: shared_error.Human = None
     pooling: Annotated[Pooling | None, BeforeValidator(_choose_pooling)] = Field(

@@ -66,7 +66,13 @@ class Progress:
     def __init__(self, rounds: Rounds, *, remember: bool = False) -> None:
         self._taken, self._keys = list[AnyRequest](), dict[str, list[str]]()
         self._remember, self._plan = remember, dict[tuple[Any, ...], tuple[str, bool]]()
-        self._part = _Part(rounds, self._note)
+        self.rounds = dict[str, int]()
+        """the round, from 1, of each request so far, by key; empty unless it remembers requests"""
+        self._part = _Part(rounds, self._note, self._number if remember else _ignore)
+
+    def _number(self, requests: Sequence[AnyRequest], number: int) -> None:
+        for request in requests:
+            self.rounds.setdefault(request.key, number)
 
     def _note(self, requests: Sequence[AnyRequest]) -> None:
         _sort(requests, self._keys)
@@ -119,8 +125,15 @@ class Progress:
 class _Part:
     """Running generator of a protocol, which waits for replies or for parallel parts."""
 
-    def __init__(self, rounds: Rounds, note: Callable[[Sequence[AnyRequest]], None]) -> None:
-        self._rounds, self._note = rounds, note
+    def __init__(
+        self,
+        rounds: Rounds,
+        note: Callable[[Sequence[AnyRequest]], None],
+        number: Callable[[Sequence[AnyRequest], int], None],
+        round_number: int = 0,
+    ) -> None:
+        self._rounds, self._note, self._number = rounds, note, number
+        self._round_number = round_number
         self._begun = self._ended = False
         self._requests: Sequence[AnyRequest] = []
         self._present: list[AnyRequest] = []
@@ -163,9 +176,12 @@ class _Part:
             self._ended, self.result = True, ended.value
             return
         if isinstance(wanted, Parallel):
-            self._parts = [_Part(part, self._note) for part in wanted.parts]
+            shared = (self._note, self._number, self._round_number)
+            self._parts = [_Part(part, *shared) for part in wanted.parts]
         else:
             self._requests = wanted
+            self._round_number += 1
+            self._number(wanted, self._round_number)
 
 
 def advance(
@@ -173,6 +189,10 @@ def advance(
 ) -> Step:
     """Run a protocol from its beginning as far as the present replies allow: see `Progress`."""
     return Progress(rounds).step(replies, disabled)
+
+
+def _ignore(_requests: Sequence[AnyRequest], _number: int) -> None:
+    """Keep no number of a round."""
 
 
 def _sort(requests: Iterable[AnyRequest], keys: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -5,10 +5,8 @@ Verdicts are read from replies here, too.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 from itertools import accumulate
-from string import Template
 
 from pydantic import BaseModel
 
@@ -16,6 +14,8 @@ from zelo_ray.formats.wording import text_for_judges
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols.passages import select_passages, strip_passage_numbers, truncate_text
+from zelo_ray.protocols.prompt_files import PromptParts
+from zelo_ray.protocols.templates import choose_prompt
 from zelo_ray.records import (
     CODE_PLACEHOLDER,
     Document,
@@ -47,46 +47,6 @@ query, each below its number, as in [passage 7 of 31]. That others are left out 
 it nor against it. Where you give reasons, name the passages that they rest on by number."""
 
 
-class Prompt:
-    """Prompt template with places to fill, in the syntax of `string.Template`."""
-
-    def __init__(self, template: str) -> None:
-        self.template = template
-        self._parts: list[tuple[str, str]] = []
-        """a piece of text, and the name of what follows it; empty for nothing"""
-        end = 0
-        for match in Template.pattern.finditer(template):
-            text, end = template[end : match.start()], match.end()
-            name = match["named"] or match["braced"] or ""
-            self._parts.append((text if name else f"{text}$", name))
-        self._parts.append((template[end:], ""))
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the places to fill, each once."""
-        return list(dict.fromkeys(name for _, name in self._parts if name))
-
-    def substitute(self, values: Mapping[str, object]) -> str:
-        """Fill the places of the text, as `string.Template.substitute` does, but faster.
-
-        Raises:
-            KeyError: a place has no text.
-        """
-        return "".join(text + str(values[name]) if name else text for text, name in self._parts)
-
-
-@cache
-def load_prompt(name: str) -> tuple[Prompt, tuple[Prompt, ...]]:
-    """Load the templates of a prompt file: system, and parts of the user's.
-
-    Requests about the same query share all parts but the last one or two, so that a provider may
-    cache them.
-    """
-    text = files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
-    system, user = text.split("=== user ===\n")
-    return Prompt(system.strip()), tuple(Prompt(p.strip()) for p in user.split("=== then ===\n"))
-
-
 def delimit(name: str, text: str, code: str = CODE_PLACEHOLDER) -> str:
     """Put a text between markers that it cannot forge."""
     return f"[{name} {code}]\n{text}\n[end of {name} {code}]"
@@ -116,7 +76,7 @@ def build_request(
     """Render a prompt.
 
     Args:
-        prompt: its file's name.
+        prompt: its file's name; a template in the options may take its place.
         pool: whose query it is about.
         judge: who is asked.
         options: of the job.
@@ -134,7 +94,7 @@ def build_request(
     instructions = options.instructions
     block = f"\n{criteria_block('instructions', instructions)}\n" if instructions else ""
     system, user, starts = _rendered(
-        prompt,
+        choose_prompt(prompt, options),
         query,
         tuple(texts.items()),
         tuple(blocks.items()),
@@ -172,7 +132,7 @@ def _fields(pool: Pool, names: Sequence[str]) -> dict[str, str]:
 
 @lru_cache(4)  # all judges see the same two orders
 def _rendered(
-    file: str,
+    prompt: PromptParts,
     query: str,
     texts: tuple[tuple[str, str], ...],
     blocks: tuple[tuple[str, str], ...],
@@ -182,7 +142,7 @@ def _rendered(
     places = {**dict(fields), "code": CODE_PLACEHOLDER, "query": _neutralize(query)}
     places |= {name: _neutralize(text) for name, text in texts}
     places["material"] = "\n\n".join(delimit(name, _neutralize(text)) for name, text in blocks)
-    system, parts = load_prompt(file)
+    system, parts = prompt
     filled = [part.substitute(places) for part in parts]
     ends = accumulate(len(part) + len(_BETWEEN) for part in filled)
     return system.substitute(places), _BETWEEN.join(filled), (0, *ends)[:-1]

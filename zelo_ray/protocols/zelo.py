@@ -18,6 +18,7 @@ from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
+from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
     AnyRequest,
@@ -41,8 +42,8 @@ LOGITS = (
 """What a score of Bradley-Terry means, by the judgments that it rests on."""
 
 
-class ZeloOptions(AnnotateOptions):
-    """Options of battles."""
+class BattleOptions(AnnotateOptions):
+    """Options of every protocol that lets all pairs of its plan meet."""
 
     cycles: Cycles = 4
     votes: Literal["all", "one"] = Field(
@@ -51,6 +52,15 @@ class ZeloOptions(AnnotateOptions):
     prior_sd: PriorSd = 2.5
     repeats: Repeats = 1
     human: shared_error.Human = None
+
+
+class ZeloOptions(BattleOptions, TemplateOptions):
+    """Options of battles alone."""
+
+    template_form = TemplateForm(
+        prompt=PROMPT,
+        documents=(("document_a", "document A", "a"), ("document_b", "document B", "b")),
+    )
 
 
 class Preference(BaseModel):
@@ -93,7 +103,7 @@ class VoteRequest:
         )
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: BattleOptions) -> Rounds:
     """Let judges vote on every pair of the plan."""
     shown = shown_documents(pool, options)
     ballots = [
@@ -108,7 +118,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Rounds:
     return [ballot.read(reply) for ballot, reply in zip(ballots, replies, strict=True)]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: BattleOptions) -> dict[str, int]:
     """Count one request for each vote and repeat."""
     if options.votes == "all":
         pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
@@ -122,7 +132,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str,
     return {judge.name: voting[judge.name] * options.repeats for judge in panel}
 
 
-def _voters(pair: Pair, panel: Sequence[Judge], options: ZeloOptions) -> Sequence[Judge]:
+def _voters(pair: Pair, panel: Sequence[Judge], options: BattleOptions) -> Sequence[Judge]:
     return panel if options.votes == "all" else [judge_in_turn(panel, pair.turn)]
 
 
@@ -140,7 +150,7 @@ def shown_documents(pool: Pool, options: AnnotateOptions) -> dict[str, Document]
 
 
 def fit(
-    judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: Learned | None = None
+    judgments: Sequence[Sequence[Vote]], options: BattleOptions, learned: Learned | None = None
 ) -> list[Fit]:
     """Fit Bradley-Terry scores, many queries at once."""
     return score_votes(judgments, options.prior_sd, shared_error.shared_error(learned))

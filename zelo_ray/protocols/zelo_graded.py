@@ -27,7 +27,7 @@ from zelo_ray.protocols.protocol import plain_headline
 from zelo_ray.records import AbsoluteScore, Failure, Grade, Judge, Pool, Score, Vote
 
 
-class ZeloGradedOptions(zelo.ZeloOptions, GradingOptions):
+class ZeloGradedOptions(zelo.BattleOptions, GradingOptions):
     """Options of battles and grades."""
 
     grades: int = Field(5, ge=1, description="grades for each query in zelo+graded")

@@ -179,6 +179,8 @@ def _build_parts(out: str, query: _Query, doc_id: str | None) -> Iterator[Explan
             else " (none of these reads prompts)"
         )
         yield text_part(f"what judges were told counts{note}", str(words))
+    if template := options.get("template"):
+        yield text_part("the template of their prompts", str(template))
     yield from (
         _query_parts(query)
         if doc_id is None

@@ -78,6 +78,7 @@ def _resolved(settings: Settings) -> Settings:
 
 
 PROVIDER = Provider(
+    build_body=build_body,
     connect=lambda settings: _Anthropic(_resolved(settings)),
     models=("claude-haiku-5-5",),  # November 2026, a million tokens: $0.10 in, $0.50 out
     key_variables=KEY_VARIABLES,

@@ -33,14 +33,13 @@ from zelo_ray.providers.gemini.connection import (
     READING,
     Client,
     add_codes,
+    build_body,
     find_fault,
-    generation_config,
 )
 from zelo_ray.providers.outcome import (
     Caller,
     classify_fault,
     guard_call,
-    merge_fields,
     read_response,
 )
 from zelo_ray.records import Request, nested_object, parse_count, response_schema
@@ -72,12 +71,7 @@ class GeminiBatches:
 
     def line(self, request: Request) -> bytes:
         """Return the request as one line of a batch file, with its key as the ID."""
-        fields = {
-            "contents": [{"role": "user", "parts": [{"text": request.user}]}],
-            "systemInstruction": {"role": "user", "parts": [{"text": request.system}]},
-            "generationConfig": {**generation_config(request), **_schema(request.response_model)},
-        }
-        fields = merge_fields(fields, request.judge.options["extra_body"])
+        fields = build_body(request, _schema(request.response_model))
         return write_line({"key": request.key, "request": fields}, request.judge.name)
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:

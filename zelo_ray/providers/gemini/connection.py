@@ -9,7 +9,7 @@ from zelo_ray.providers import Settings
 from zelo_ray.providers.endings import classify_ending
 from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.headers import server_delay
-from zelo_ray.providers.outcome import Reading
+from zelo_ray.providers.outcome import Reading, merge_fields
 from zelo_ray.records import Answer, Request, Usage, nested_object, parse_count, response_schema
 
 if TYPE_CHECKING:
@@ -47,6 +47,16 @@ def generation_config(request: Request) -> dict[str, Any]:
     if options["thinking_level"] is not None:
         fields["thinkingConfig"] = {"thinkingLevel": str(options["thinking_level"]).upper()}
     return fields
+
+
+def build_body(request: Request, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the body of a request as the API spells it; ``schema`` is the field of the verdict."""
+    fields = {
+        "contents": [{"role": "user", "parts": [{"text": request.user}]}],
+        "systemInstruction": {"role": "user", "parts": [{"text": request.system}]},
+        "generationConfig": {**generation_config(request), **schema},
+    }
+    return merge_fields(fields, request.judge.options["extra_body"])
 
 
 def read_answer(response: Any) -> Answer | Fault:

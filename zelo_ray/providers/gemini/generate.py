@@ -13,6 +13,7 @@ from zelo_ray.providers.gemini.connection import (
     READING,
     URL_VARIABLE,
     Client,
+    build_body,
     find_fault,
     generation_config,
 )
@@ -47,10 +48,9 @@ class _Gemini:
     async def _post(self, request: Request) -> tuple[str, Mapping[str, str]]:
         fields: dict[str, Any] = {
             **generation_config(request),
+            **_schema(request),
             "systemInstruction": request.system,
         }
-        if schema := response_schema(request.response_model):
-            fields["responseJsonSchema"] = schema
         response = await self._connection.client.aio.models.generate_content(
             model=request.judge.model,
             contents=request.user,
@@ -65,11 +65,17 @@ class _Gemini:
         return (raw.body if raw else None) or "", {}  # no header reports limits
 
 
+def _schema(request: Request) -> dict[str, Any]:
+    schema = response_schema(request.response_model)
+    return {"responseJsonSchema": schema} if schema else {}
+
+
 def _resolved(settings: Settings) -> Settings:
     return resolve_settings(settings, "gemini", KEY_VARIABLES, BASE_URL, URL_VARIABLE)
 
 
 PROVIDER = Provider(
+    build_body=lambda request: build_body(request, _schema(request)),
     connect=lambda settings: _Gemini(_resolved(settings)),
     # November 2026, a million tokens: $0.25 in, $1.50 out, and still in January, when 3.8-flash
     # goes from $0.75 and $3.75 to twice that; 3.5-flash-lite, $0.30 and $2.50, lies between.

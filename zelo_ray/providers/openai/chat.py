@@ -79,6 +79,7 @@ def _resolved(settings: Settings) -> Settings:
 
 
 PROVIDER = Provider(
+    build_body=lambda request: build_body(request, cached=not request.judge.base_url),
     connect=lambda settings: _OpenAI(_resolved(settings)),
     models=("gpt-6-luna",),  # November 2026, a million tokens: $0.10 in, $0.50 out, the cheapest
     key_variables=KEY_VARIABLES,
