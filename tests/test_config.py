@@ -195,6 +195,7 @@ LEAST = {
     "drift": {"old": "then", "new": "now"},
     "fit": {"source": "votes.parquet"},
     "convert": {"what": "qrels", "source": "graded", "out": "qrels.txt"},
+    "prompt": {"inputs": ["pools.jsonl"]},
     "explain": {"dir": "out", "query": "q1"},
     "report": {"dir": "out"},
     "batches": {"dir": "out"},

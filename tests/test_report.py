@@ -157,6 +157,15 @@ def test_what_judges_were_told_and_shown_of_queries_has_a_section(tmp_path, word
         assert "These words were in every prompt" in page.words("told")
 
 
+def test_the_page_shows_the_template_of_the_prompts(tmp_path):
+    summary = results_of(tmp_path, [evil_pool()])
+    write_run(tmp_path, summary, template=f"{EVIL}\n{{{{query}}}}")
+    write_report(str(tmp_path))
+    page = page_of(tmp_path)
+    assert [row[0] for row in page.table("told")[1:]] == [EVIL, "{{query}}"]
+    assert "Prompts were built from this template." in page.words("told")
+
+
 @pytest.mark.parametrize(
     ("judges", "told"),
     [

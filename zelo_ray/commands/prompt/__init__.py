@@ -100,7 +100,7 @@ def requests_of_run(
         options = recorded_options(read_record(f"{out}/{RUN}") if record is None else record)
     except (InputError, KeyError, TypeError, ValidationError):
         raise NothingToExplain(
-            f"{out} has no run.json of annotate that says what was asked"
+            f"{out} has no record of annotate that says what was asked"
         ) from None
     return requests_about(options.model_copy(update={"out": out}), environ, query, doc_ids)
 

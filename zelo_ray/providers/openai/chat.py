@@ -1,5 +1,6 @@
 """OpenAI, and every server that speaks its Chat Completions: vLLM, SGLang, llama.cpp, gateways."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,8 +79,13 @@ def _resolved(settings: Settings) -> Settings:
     return resolve_settings(settings, "openai", KEY_VARIABLES, BASE_URL, URL_VARIABLE)
 
 
+def _body_as_sent(request: Request) -> dict[str, Any]:
+    """Build the body that goes to the server which the judge or the environment names."""
+    return build_body(request, cached=not (request.judge.base_url or os.environ.get(URL_VARIABLE)))
+
+
 PROVIDER = Provider(
-    build_body=lambda request: build_body(request, cached=not request.judge.base_url),
+    build_body=_body_as_sent,
     connect=lambda settings: _OpenAI(_resolved(settings)),
     models=("gpt-6-luna",),  # November 2026, a million tokens: $0.10 in, $0.50 out, the cheapest
     key_variables=KEY_VARIABLES,

@@ -1,0 +1,194 @@
+"""The command that shows the requests to judges, and that they are those that are sent."""
+
+import json
+
+import pytest
+
+import zelo_ray
+from tests.builders import (
+    fill,
+    line_of,
+    options_of,
+    pool_of,
+    reply_to,
+    results_of,
+    write_run,
+)
+from tests.fakes.core import Fakes
+from tests.provider_calls import KEY, send
+from tests.test_prompts import first_round
+from zelo_ray import cli
+from zelo_ray.commands.prompt import find_requests, requests_of_run
+from zelo_ray.errors import NothingToExplain
+from zelo_ray.protocols import find_protocol, load_prompt_options
+from zelo_ray.providers import Settings, build_panel
+
+JUDGES = ("openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.1-flash-lite")
+POOLS = [pool_of(), pool_of((3, 2, 1), "tick-removal", "how to remove a tick")]
+
+
+@pytest.fixture
+def pools(tmp_path):
+    path = tmp_path / "pools.jsonl"
+    path.write_bytes(b"\n".join(map(line_of, POOLS)))
+    return str(path)
+
+
+def find(pools, **given):
+    return find_requests(
+        load_prompt_options({"inputs": [pools], "judges": list(JUDGES), **given}, {}), {}
+    )
+
+
+def test_one_request_of_each_judge_is_shown_of_the_first_query(pools):
+    found = find(pools)
+    assert found.query_id == "q1"
+    assert [request.judge for request in found.requests] == list(JUDGES)
+    assert {request.round for request in found.requests} == {1}
+    assert found.known == 3 * 6
+    assert not found.has_later_rounds
+    assert "example" in found.notes[0]
+    for request in found.requests:
+        assert request.dollars
+        assert request.dollars < request.most_dollars
+        assert request.schema["title"] == "Preference"
+
+
+@pytest.mark.parametrize("name", ["tick-removal", "tick", "REMOVE a  tick", "how to remove a tick"])
+def test_a_query_is_found_by_its_id_the_beginning_of_it_or_its_text(pools, name):
+    assert find(pools, query=name).query_id == "tick-removal"
+
+
+@pytest.mark.parametrize(
+    ("sought", "says"),
+    [
+        ({"query": "tock-removal"}, "no query 'tock-removal'.*did you mean 'tick-removal'"),
+        ({"query": "how"}, "is in the text of several queries: q1, tick-removal"),
+        ({"doc": "d9"}, "no document 'd9'.*; it has d0, d1, d2, d3"),
+        (
+            {"doc": ["d0", "d1", "d2"]},
+            "no request about query 'q1' shows d0 and d1 and d2 together",
+        ),
+    ],
+)
+def test_what_is_not_there_is_said(pools, sought, says):
+    with pytest.raises(NothingToExplain, match=says):
+        find(pools, **sought)
+
+
+def test_the_requests_about_documents_are_those_that_show_them(pools):
+    assert {r.doc_ids.count("d1") for r in find(pools, doc="d1").requests} == {1}
+    both = find(pools, doc=["d1", "d2"]).requests
+    assert {frozenset(request.doc_ids) for request in both} == {frozenset(["d1", "d2"])}
+    assert len(both) == len(JUDGES)
+    graded = find(pools, doc="d1", protocol="graded").requests
+    assert [request.doc_ids for request in graded] == [("d1",)] * 3
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Fakes(key=KEY, bodies=True) as fakes:
+        yield fakes
+
+
+@pytest.mark.parametrize("protocol", ["zelo", "graded", "best-of", "baseline-weak"])
+@pytest.mark.parametrize("judge", JUDGES)
+def test_the_body_is_what_the_sdk_sends(pools, server, monkeypatch, judge, protocol):
+    provider = judge.partition(":")[0]
+    monkeypatch.setenv("OPENAI_BASE_URL", server.urls["openai"])
+    (shown,) = find(pools, protocol=protocol, judges=[judge]).requests
+    server.journal.clear()
+    rounds = find_protocol(protocol).rounds
+    panel = build_panel((judge,), {}, {})
+    (request, *_) = first_round(rounds(POOLS[0], panel, options_of(protocol=protocol)))
+    send(request.with_codes(""), Settings(KEY, server.urls[provider], 10.0))
+    (sent,) = server.journal
+    assert json.loads(sent["body"]) == json.loads(json.dumps(shown.body))
+    assert shown.key == request.key
+
+
+def test_batches_of_gemini_have_the_same_body_but_for_the_older_schema(pools):
+    (shown,) = find(pools, judges=[JUDGES[2]]).requests
+    assert shown.body["generationConfig"]["responseJsonSchema"] == dict(shown.schema)
+
+
+def test_prompts_that_a_judge_does_not_read_are_said_to_be_unread(pools, capsys):
+    assert cli.main(["prompt", pools, "--judges", "offline:bm25"]) == 0
+    said = capsys.readouterr().out
+    assert "It reads no prompt" in said
+    assert "free" in said
+    (request,) = find(pools, judges=["offline:bm25"]).requests
+    assert request.body is None
+    assert not request.reads_prompt
+
+
+def test_later_rounds_are_shown_as_far_as_a_run_has_replies(pools, tmp_path):
+    out = str(tmp_path / "out")
+    given = {"protocol": "best-of", "judges": ["openai:gpt-6-luna"], "out": out}
+    (first,) = find(pools, **given).requests
+    assert first.round == 1
+    assert find(pools, **given).has_later_rounds
+    choice = {"reasoning": "r", "verdict": "v", "winner": "1", "confidence": 0.9}
+    fill(out, reply_to(first.key, json.dumps(choice), judge="openai:gpt-6-luna"))
+    first, second = find(pools, **given).requests
+    assert first.reply.status == "ok"
+    assert (second.round, second.reply) == (2, None)
+    king = first.doc_ids[0]
+    assert king in second.doc_ids
+    assert first.user.splitlines()[0] == second.user.splitlines()[0]  # one salt, one code
+
+
+def test_nothing_is_written_and_no_key_is_needed(pools, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = {*tmp_path.rglob("*")}
+    assert cli.main(["prompt", pools, "--judges", *JUDGES, "--out", str(tmp_path / "no")]) == 0
+    assert {*tmp_path.rglob("*")} == before
+
+
+def test_bodies_alone_are_lines_of_json(pools, capsys):
+    assert cli.main(["prompt", pools, "--judges", *JUDGES, "--body", "--doc", "d1"]) == 0
+    bodies = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(bodies) == len(find(pools, doc="d1").requests) == 9
+    assert {"messages", "contents"} == {n for body in bodies for n in body} & {
+        "messages",
+        "contents",
+    }
+
+
+def test_the_terminal_shows_texts_once_where_judges_share_them(pools, capsys):
+    assert cli.main(["prompt", pools, "--judges", *JUDGES, "--protocol", "best-of"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("system:\n") == 1
+    assert said.count("system: as above") == 2
+    assert "3 of the 3 known requests about it" in said
+    assert "What is asked in later rounds follows from the replies" in said
+
+
+def test_python_shows_the_same(pools, capsys):
+    shown = zelo_ray.prompt(POOLS, query="q1", doc="d1", judges=JUDGES[0])
+    assert cli.main(["prompt", pools, "--query", "q1", "--doc", "d1", "--judges", JUDGES[0]]) == 0
+    assert repr(shown) == capsys.readouterr().out.rstrip("\n")
+    assert [request.body["model"] for request in shown.requests] == ["gpt-6-luna"] * 3
+    with pytest.raises(zelo_ray.ZeloError, match="cycles: "):
+        zelo_ray.prompt(POOLS, cycles=0)
+
+
+def test_explain_shows_the_requests_of_a_run(pools, tmp_path, capsys):
+    out = tmp_path / "out"
+    template = "{{query}} {{document_a}} {{document_b}} {{answer_format}} In our own words."
+    given = {"inputs": [pools], "judges": ["openai:a-model"], "template": template}
+    write_run(out, results_of(out, POOLS, template=template), **given)
+    record = json.loads((out / "run.json").read_text())
+    record["options"]["out"] = str(out)
+    (out / "run.json").write_text(json.dumps(record))
+    assert cli.main(["explain", str(out), "--query", "tick", "--doc", "d1", "--prompt"]) == 0
+    said = capsys.readouterr().out
+    assert "query tick-removal: how to remove a tick" in said
+    assert said.count("In our own words.") == len(
+        requests_of_run(str(out), {}, "tick", ["d1"]).requests
+    )
+    assert cli.main(["explain", str(out), "--query", "tick"]) == 0
+    assert "the template of their prompts" in capsys.readouterr().out
+    assert cli.main(["explain", str(out), "--prompt"]) == 2
+    assert cli.main(["explain", str(tmp_path), "--query", "q", "--prompt"]) != 0
+    assert "no record of annotate" in capsys.readouterr().err
