@@ -159,10 +159,11 @@ def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Wa
         watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
     names = judges_without_prompt(judge.name for judge in panel)
     template = getattr(options, "template", None)
-    if (options.instructions or template) and names:
-        verb = "reads" if len(names) == 1 else "read"
-        what = "template" if template else "instructions"
-        watch.say(f"{', '.join(names)} {verb} no prompt, and so no {what}")
+    verb = "reads" if len(names) == 1 else "read"
+    if names and options.instructions:
+        watch.say(f"{', '.join(names)} {verb} no prompt, and so no instructions")
+    elif names and template:
+        watch.say(f"{', '.join(names)} {verb} no prompt, and so no template")
     if unused := describe_unused_places(options):
         watch.say(unused)
     rounds = load_protocol(options.protocol).max_rounds

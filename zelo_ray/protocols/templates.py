@@ -69,7 +69,7 @@ class TemplateOptions(AnnotateOptions):
     template: Annotated[Words | None, JUDGING] = Field(
         None,
         description="a prompt of your own in place of the built-in one: a file or a URL, with "
-        "places such as {{query}} (docs/templates.md)",
+        "places such as {{query}} (docs/prompts.md)",
     )
 
     @model_validator(mode="after")
