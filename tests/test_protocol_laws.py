@@ -37,6 +37,7 @@ WAITING = [  # of which a judge is asked what follows from who else is there, or
     *("auto", "lean", "lean to the end", "zelo+graded"),
     *("zelo in turn", "best-of by panel", "best-of by zelo"),
 ]
+DRAWS_NOTHING = {*RANKERS, "criteria"}
 EARLY = ("auto", "lean", "lean to the end")  # which may ask less than they announce
 VARIED = {  # options, and what they may be, of those ways that have them
     "cycles": st.integers(1, 3),
@@ -123,7 +124,7 @@ def test_the_same_seed_asks_the_same_and_another_does_not_in_any_round(way):
         for seed in (1, 1, 2)
     )
     assert one == same
-    if WAYS[way][0] in RANKERS:  # which draw nothing
+    if WAYS[way][0] in DRAWS_NOTHING:
         assert one == other
     else:
         assert all(set(a) != set(b) for a, b in zip(one, other, strict=False))
@@ -135,7 +136,7 @@ def test_another_query_id_draws_anew(way):
         {request.key for asked in asked_by(way, pool_of(range(12), name))[1] for request in asked}
         for name in ("q1", "q2")
     )
-    assert (one == other) == (WAYS[way][0] in RANKERS)
+    assert (one == other) == (WAYS[way][0] in DRAWS_NOTHING)
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if WAYS[way][0] in PROTOCOLS])

@@ -329,7 +329,7 @@ def test_each_protocol_runs_with_the_options_that_it_uses():
 
 
 def test_without_names_all_protocols_but_the_mixed_ones_are_compared():
-    assert {*make_plans(options(), ("p",))} == {*PROTOCOLS} - {"zelo+graded", "auto"}
+    assert {*make_plans(options(), ("p",))} == {*PROTOCOLS} - {"zelo+graded", "auto", "criteria"}
 
 
 @pytest.mark.parametrize("names", [("zelo", "graded", "zelo"), ("nonsense",)])

@@ -589,6 +589,19 @@ class Grade:
     key: str
 
 
+@dataclass(frozen=True, slots=True)
+class CriterionGrade:
+    """One judge's grade of a document by one criterion: from 0, not met, to 3, met fully."""
+
+    query_id: str
+    doc_id: str
+    judge: str
+    criterion: str
+    grade: int
+    reason: str
+    key: str
+
+
 TIE: Final = "tie"
 """The value of ``winner_id`` for a tie."""
 

@@ -31,7 +31,7 @@ def results_schema(options: AnnotateOptions) -> pa.Schema:
             ("annotated", pa.large_binary()),
             *((name, many(record)) for name, record in protocol.tables.items()),
             ("failures", many(Failure)),
-            ("scores", many(protocol.score.record)),
+            ("scores", many(protocol.scores_of(options).record)),
             ("unscored", pa.struct([("code", pa.string()), ("message", pa.string())])),
             ("missing", pa.int64()),
         ]
@@ -86,7 +86,8 @@ def build_results_from_steps(
         for pool, step, fit in zip(pools, steps, fits, strict=True)
     ]
     scores = [() if reason else fit.scores for reason, fit in zip(why, fits, strict=True)]
-    shown = protocol.score.shown
+    kind = protocol.scores_of(options)
+    shown = kind.shown
     annotations = [
         {s.doc_id: {name: getattr(s, name) for name in shown} for s in pool_scores}
         for pool_scores in scores
@@ -110,7 +111,7 @@ def build_results_from_steps(
         ],
         **judged,
         "failures": _lists([step.failures for step in steps], Failure),
-        "scores": _lists(scores, protocol.score.record),
+        "scores": _lists(scores, kind.record),
         "unscored": [reason and asdict(reason) for reason in why],
         "missing": [len(step.missing) for step in steps],
     }
@@ -131,7 +132,9 @@ def _judgments_to_score(step: Step, options: AnnotateOptions) -> Sequence[Any]:
     """Return the judgments to score; those about single documents only where coverage is enough."""
     if not load_protocol(options.protocol).per_document:
         return step.judgments
-    judged = Counter(judgment.doc_id for judgment in step.judgments)
+    # A reply may hold several judgments, and counts once, as one that failed does.
+    replies = {(judgment.doc_id, judgment.key) for judgment in step.judgments}
+    judged = Counter(doc_id for doc_id, _ in replies)
     attempts = judged + Counter(
         doc_id for failure in (*step.failures, *step.failures_so_far) for doc_id in failure.doc_ids
     )

@@ -20,7 +20,7 @@ from zelo_ray.records import Consensus, Rater, Share
 
 _NARROW = (
     *("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge"),
-    *("preference", "swapped", "grade", "score", "std_error"),
+    *("preference", "swapped", "criterion", "grade", "score", "std_error"),
 )  # columns to learn from
 
 

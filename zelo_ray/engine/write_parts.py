@@ -15,14 +15,13 @@ from zelo_ray.engine.write_results import (
     Summary,
     add_blocks,
     remove_foreign,
+    written_scores,
 )
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.files import part_name
 from zelo_ray.formats.pools import is_unpacked
 from zelo_ray.formats.results import ResultsWriter, remove_foreign_scores, remove_parts
-from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import load_protocol
 
 ONE_FILE = 5_000
 """Pools up to which each table is one file. At 300 votes a pool that is 1.5 million rows: one
@@ -162,7 +161,7 @@ def collect_parts(
         folders[LINE_PARTS] = "jsonl"
     _refuse_missing(options.out, folders, parts)
     if "scores" not in written.tables:
-        remove_foreign_scores(options.out, schema_of(load_protocol(options.protocol).score.record))
+        remove_foreign_scores(options.out, written_scores(options))
     remove_parts(options.out, folders, keep=parts)
     fs, root = fsspec.url_to_fs(options.out)
     for name, ending in folders.items():

@@ -128,7 +128,11 @@ class ResultTables:
             judgments_only: leave scores as earlier runs left them, but for what is learned from.
         """
         protocol = load_protocol(options.protocol)
-        records = {**protocol.tables, "failures": Failure, "scores": protocol.score.record}
+        records = {
+            **protocol.tables,
+            "failures": Failure,
+            "scores": protocol.scores_of(options).record,
+        }
         tables = {name: schema_of(record) for name, record in records.items()}
         if judgments_only and "scores" not in protocol.learned_from(options):
             del tables["scores"]
@@ -268,12 +272,17 @@ def write_results(
     """
     written = ResultTables.for_options(options, judgments_only=judgments_only)
     if "scores" not in written.tables:
-        remove_foreign_scores(options.out, schema_of(load_protocol(options.protocol).score.record))
+        remove_foreign_scores(options.out, written_scores(options))
     with ResultsWriter(options.out, written.tables, written.lines) as results:
         counted = add_blocks(results, blocks, written)
     remove_parts(options.out, [*written.tables, *(LINE_PARTS for _ in written.lines)])
     remove_foreign(options)
     return counted.summary(options.out)
+
+
+def written_scores(options: AnnotateOptions) -> pa.Schema:
+    """Return the columns of the scores that a job writes."""
+    return schema_of(load_protocol(options.protocol).scores_of(options).record)
 
 
 def remove_foreign(options: AnnotateOptions) -> None:

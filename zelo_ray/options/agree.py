@@ -46,6 +46,12 @@ class AgreeOptions(CommandOptions):
         (), description="runs to order by each judge's labels"
     )
     columns: Columns = Field((), description=COLUMNS)
+    criterion: Annotated[str | None, FILES] = Field(
+        None,
+        min_length=1,
+        description="grades by this criterion: of runs of --protocol criteria, and in tables the "
+        "column of this name, or the rows whose column criterion names it",
+    )
     out: Annotated[Place | None, FILES] = Field(None, description="write all tables there, too")
     levels: Annotated[int, _SCALE] = Field(
         4, ge=2, le=_MOST_LEVELS, description="grades of the scale, from 0"

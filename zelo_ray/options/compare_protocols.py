@@ -16,7 +16,7 @@ class CompareProtocolsOptions(JudgingOptions):
     usage: ClassVar[str] = "compare-protocols INPUT... --human FILE --out DIR [--judges J...]"
 
     protocols: Annotated[tuple[str, ...], JUDGING] = Field(
-        (), description="protocols to compare; without it, all but zelo+graded and auto"
+        (), description="protocols to compare; without it, all but zelo+graded, auto and criteria"
     )
     human: Annotated[Place, FILES] = Field(
         description="people's labels: votes on pairs of documents, or qrels"

@@ -76,6 +76,7 @@ PROTOCOLS = {
     "lean": "zelo_ray.protocols.lean",
     "auto": "zelo_ray.protocols.auto",
     "graded": "zelo_ray.protocols.graded",
+    "criteria": "zelo_ray.protocols.criteria",
     "zelo+graded": "zelo_ray.protocols.zelo_graded",
     "best-of": "zelo_ray.protocols.best_of",
     "samre": "zelo_ray.protocols.samre",

@@ -238,6 +238,9 @@ class Protocol(Ranker):
     """turns the judgments of many pools into scores, a `Fit` for each: gets the judgments, the
     options, and what was learned (None while judgments are missing)"""
     score: ScoreKind
+    score_under: Callable[[Any], ScoreKind] | None = None
+    """the kind of scores under the options of a job, with columns of its own; None: always
+    ``score``"""
     options: type[AnnotateOptions] = AnnotateOptions
     """those that all protocols have, and its own"""
     title: str = "Relevance scores of"
@@ -254,6 +257,10 @@ class Protocol(Ranker):
     """the tables of a whole run from which `learn` learns; () if scores need none"""
     learns: Callable[[Any], bool] = always
     """whether anything is to be learned under these options; if not, a run takes one pass"""
+
+    def scores_of(self, options: Any) -> ScoreKind:
+        """Return the kind of scores that a job with these options writes."""
+        return self.score_under(options) if self.score_under else self.score
 
     def learned_from(self, options: Any) -> tuple[str, ...]:
         """Return the tables from which `learn` learns under these options; () if there are none."""

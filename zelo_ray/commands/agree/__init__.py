@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.commands.agree.consensus import measure_consensus
+from zelo_ray.commands.agree.criteria import select_criterion
 from zelo_ray.commands.agree.grades import measure_grading
 from zelo_ray.commands.agree.heldout import leave_out_examples, note_seen_labels
 from zelo_ray.commands.agree.leaderboards import measure_leaderboards
@@ -77,9 +78,13 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
     _refuse_taken(options)
     settings = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
     with TemporaryDirectory() as folder:
-        sources = convert_own_runs(options.sources, folder)
+        sources = [*convert_own_runs(options.sources, folder)]
         columns = split_columns(options.columns)
         refuse_unused_columns(columns, named_places(options))
+        if options.criterion:
+            sources, settings["human"], columns = select_criterion(
+                sources, options.human, options.criterion, columns, folder
+            )
         verdicts = read_all_judgments(sources, scales=options.scales, columns=columns, **settings)
     verdicts = leave_out_examples(verdicts, options)
     notes = (*verdicts.notes, *note_seen_labels(verdicts, options))

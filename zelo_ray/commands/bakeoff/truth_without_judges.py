@@ -165,7 +165,8 @@ def _scores(
     pools: Sequence[Sequence[Any]], protocol: Protocol, options: AnnotateOptions, learned: Any
 ) -> pa.Table:
     fits = protocol.fit(pools, options, learned)
-    return table_of([*chain.from_iterable(fit.scores for fit in fits)], protocol.score.record)
+    record = protocol.scores_of(options).record
+    return table_of([*chain.from_iterable(fit.scores for fit in fits)], record)
 
 
 def _labels_in(labels: pa.Table, truth: pa.Table) -> pa.Table:

@@ -9,8 +9,9 @@ from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
 from zelo_ray.protocols import PROTOCOLS, load_protocol
 from zelo_ray.records import first_error
 
-_NOT_ALONE = frozenset({"zelo+graded", "auto"})
-"""Not compared by default: scores of the one are those of zelo, the other is lean's plan anew."""
+_NOT_ALONE = frozenset({"zelo+graded", "auto", "criteria"})
+"""Not compared by default: scores of the first are those of zelo, the second is lean's plan anew,
+and criteria ask something else."""
 _OWN = {
     *("blocks", "dry_run", "human", "inputs", "ledger", "out", "pilot", "protocol"),
     *("corpus", "queries", "columns"),

@@ -114,7 +114,7 @@ class AnnotateResults:
     @cached_property
     def graded(self) -> bool:
         """Return whether scores are grades of a panel."""
-        return self.protocol.score.record is GradedScore
+        return issubclass(self.protocol.score.record, GradedScore)
 
     @cached_property
     def unit(self) -> str:

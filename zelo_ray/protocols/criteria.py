@@ -1,0 +1,417 @@
+"""The criteria protocol: every judge grades every document by several criteria, in one call.
+
+Criteria have names, weights and meanings of the user's own. A judge's grade is the weighted mean of
+its grades by criterion, to the nearest whole one (a half goes to the even grade); a document's
+score is the weighted mean of its scores by criterion, each the mean over judges. Every criterion
+keeps a column of its own. One round.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from functools import cache
+from math import nan
+from typing import Annotated, Any, NamedTuple, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    create_model,
+)
+
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.places import FROM_USER, read_text_or_literal
+from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, shared_error
+from zelo_ray.protocols.judgments import GRADES
+from zelo_ray.protocols.protocol import Judgments, Repeats, always
+from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
+from zelo_ray.records import (
+    AnyRequest,
+    CriterionGrade,
+    Document,
+    Failure,
+    Grade,
+    GradedScore,
+    Judge,
+    PlannedRequest,
+    Pool,
+    Reply,
+    SyntheticFeatures,
+)
+
+PROMPT = "criteria"
+USUAL = (
+    "relevance=2: it answers what the query asks for",
+    "accuracy: what it says is right, and nothing that matters in it is made up",
+    "completeness: it deals with every part of what is asked",
+    "clarity: the person who asked can follow and use it",
+)
+"""The criteria of a job that names none."""
+_CRITERION = re.compile(r"([a-z][a-z0-9_]*)\s*(?:=\s*([0-9.]+))?\s*(?::\s*(.+))?")
+_MOST = 12
+"""Criteria that one answer may grade."""
+_PLAIN = tuple(column.name for column in fields(GradedScore))
+
+
+class Criterion(NamedTuple):
+    """A criterion: its name, its weight, and what it asks of a document."""
+
+    name: str
+    weight: float
+    meaning: str
+
+
+def parse_criterion(text: str) -> Criterion:
+    """Read a criterion as ``name=weight: meaning``; weight and meaning may be left out.
+
+    Raises:
+        ValueError: it is not of this form.
+    """
+    match = _CRITERION.fullmatch(text.strip())
+    if not match:
+        raise ValueError(
+            f"{text[:60]!r} is no criterion; write name=weight: meaning, such as accuracy=2: what "
+            "it says is right (names of small letters, digits and _)"
+        )
+    name, weight, meaning = match.groups()
+    try:
+        number = float(weight or 1)
+    except ValueError:
+        raise ValueError(f"{text[:60]!r}: the weight {weight!r} is not a number") from None
+    if not number > 0:
+        raise ValueError(f"{text[:60]!r}: the weight must be above 0")
+    return Criterion(name, number, (meaning or "").strip())
+
+
+def _read_criteria(texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    """Return the criteria, a text each; a single text may be a file with a line for each.
+
+    Raises:
+        ValueError: one is wrong, two have one name, or they are too many.
+    """
+    if info.context == FROM_USER and len(texts) == 1:
+        texts = tuple(line for line in read_text_or_literal(texts[0]).splitlines() if line.strip())
+    names = [parse_criterion(text).name for text in texts]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise ValueError(f"two criteria are called {twice}")
+    if not 1 <= len(names) <= _MOST:
+        raise ValueError(f"give 1 to {_MOST} criteria, not {len(names)}")
+    return tuple(text.strip() for text in texts)
+
+
+class CriteriaOptions(AnnotateOptions):
+    """Options of grades by several criteria."""
+
+    grade_by: Annotated[tuple[str, ...], AfterValidator(_read_criteria)] = Field(
+        USUAL,
+        description="criteria, each as 'name=weight: meaning', or a file with a line for each; "
+        "without it relevance, accuracy, completeness and clarity",
+    )
+    repeats: Repeats = 1
+    human: shared_error.Human = None
+    ambiguous: float = Field(
+        1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
+    )
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        """Return the criteria, in their order."""
+        return tuple(map(parse_criterion, self.grade_by))
+
+    @property
+    def as_graded(self) -> graded.GradedOptions:
+        """Return the options by which each criterion's grades are pooled: by their mean."""
+        names = ("inputs", "out", "repeats", "human", "ambiguous", "min_coverage")
+        given = {name: getattr(self, name) for name in names}
+        return graded.GradedOptions.model_construct(**given, pooling="mean")
+
+
+class CriterionVerdict(BaseModel):
+    """A judge's verdict on a document by one criterion."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    reason: str = Field(description="one sentence: what in the document decides the grade")
+    grade: int = Field(ge=0, le=3, description="0: not met at all ... 3: met fully")
+
+
+class CriteriaGrading(BaseModel):
+    """A judge's verdict on a document, with a field for each criterion."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    @classmethod
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
+        """Build the answer of a free judge, which cannot tell criteria apart."""
+        verdict = CriterionVerdict(reason=seen.words, grade=seen.grade)
+        return cls(**dict.fromkeys(cls.model_fields, verdict))
+
+
+@cache
+def grading_by(names: tuple[str, ...]) -> type[CriteriaGrading]:
+    """Build the response model of these criteria, which accepts no others."""
+    verdicts: dict[str, Any] = dict.fromkeys(names, (CriterionVerdict, ...))
+    return create_model(
+        "CriteriaGrading",
+        __base__=CriteriaGrading,
+        __doc__=CriteriaGrading.__doc__,
+        __module__=__name__,
+        __cls_kwargs__={"extra": "forbid"},
+        **verdicts,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CriteriaRequest:
+    """A request to one judge to grade one document by all criteria, which can read its reply."""
+
+    query_id: str
+    doc_id: str
+    criteria: tuple[Criterion, ...]
+    request: AnyRequest
+
+    def read(self, reply: Reply) -> list[Grade | CriterionGrade | Failure]:
+        """Turn a reply into a grade and its parts, or into a failure."""
+        judge = self.request.judge.name
+        verdict = read_verdict(reply, grading_by(tuple(c.name for c in self.criteria)))
+        if isinstance(verdict, str):
+            return [build_failure(self.query_id, [self.doc_id], judge, reply, verdict)]
+        parts: list[tuple[Criterion, CriterionVerdict]] = [
+            (criterion, getattr(verdict, criterion.name)) for criterion in self.criteria
+        ]
+        rows = [
+            CriterionGrade(
+                *(self.query_id, self.doc_id, judge, criterion.name),
+                *(part.grade, part.reason, reply.key),
+            )
+            for criterion, part in parts
+        ]
+        whole = Grade(
+            *(self.query_id, self.doc_id, judge),
+            round(weighted_mean({c.name: part.grade for c, part in parts}, self.criteria)),
+            *((), (), "; ".join(f"{c.name} {part.grade}: {part.reason}" for c, part in parts)),
+            reply.key,
+        )
+        return [whole, *rows]
+
+
+def weighted_mean(grades: Mapping[str, float], criteria: Sequence[Criterion]) -> float:
+    """Return the mean of grades by criterion, weighted; NaN where one is missing."""
+    total = sum(criterion.weight for criterion in criteria)
+    return sum(c.weight * grades.get(c.name, nan) for c in criteria) / total
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: CriteriaOptions) -> Rounds:
+    """Let every judge grade every document by all criteria."""
+    criteria = options.criteria
+    questions = [
+        CriteriaRequest(
+            *(pool.query_id, document.id, criteria),
+            PlannedRequest.find(pool, judge, document.id, repeat)
+            or _request(pool, document, judge, options, repeat),
+        )
+        for document in pool.documents[: options.document_limit]
+        for judge in panel
+        for repeat in range(options.repeats)
+    ]
+    if not questions:
+        return []
+    replies = yield [question.request for question in questions]
+    pairs = zip(questions, replies, strict=True)
+    return [row for question, reply in pairs for row in question.read(reply)]
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: CriteriaOptions) -> dict[str, int]:
+    """Count one request for each document and repeat."""
+    documents = len(pool.documents[: options.document_limit])
+    return {judge.name: documents * options.repeats for judge in panel}
+
+
+def _request(
+    pool: Pool, document: Document, judge: Judge, options: CriteriaOptions, repeat: int
+) -> AnyRequest:
+    shown = shown_document(document, pool, options)
+    names = tuple(criterion.name for criterion in options.criteria)
+    told = (
+        f"- {criterion.name}{criterion.meaning and ': '}{criterion.meaning}"
+        for criterion in options.criteria
+    )
+    return build_request(
+        PROMPT,
+        pool,
+        judge,
+        options,
+        grading_by(names),
+        documents=[shown],
+        texts={"document": shown.content},
+        fields={"criteria": "\n".join(told), "names": ", ".join(f'"{name}"' for name in names)},
+        repeat=repeat,
+        item=(document.id, repeat),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedCriteria(graded.Measured):
+    """The judges as measured from all grades of a run, and by each criterion."""
+
+    by_criterion: Mapping[str, graded.Measured] = field(default_factory=dict)
+
+
+def learn(tables: Mapping[str, pa.Table], options: CriteriaOptions) -> LearnedCriteria:
+    """Measure the judges by their grades, and by those of each criterion.
+
+    Raters of a criterion are called after judge and criterion; people's grades are of the whole.
+
+    Args:
+        tables: ``grades``; ``criteria``, with query_id, doc_id, judge, criterion and grade; perhaps
+            ``human``.
+        options: of the job.
+
+    Raises:
+        ArithmeticError: the fit did not converge.
+    """
+    whole = graded.learn({n: t for n, t in tables.items() if n != "criteria"}, options.as_graded)
+    parts, notes = dict[str, graded.Measured](), list[str]()
+    alone = options.as_graded.model_copy(update={"human": None})
+    for criterion in options.criteria:
+        rows = tables["criteria"].filter(pc.field("criterion") == criterion.name)
+        part = graded.learn({"grades": rows}, alone)
+        parts[criterion.name] = replace(part, notes=(), shares=(), consensus=())
+        if len(rows):
+            mean = pc.mean(rows["grade"]).as_py()
+            notes.append(f"{criterion.name} (weight {criterion.weight:g}): mean grade {mean:.2f}")
+    raters = [
+        replace(rater, judge=f"{rater.judge} by {name}")
+        for name, part in parts.items()
+        for rater in part.raters
+    ]
+    return LearnedCriteria(
+        judges=whole.judges,
+        model=whole.model,
+        variance=whole.variance,
+        raters=(*whole.raters, *raters),
+        shares=whole.shares,
+        consensus=whole.consensus,
+        notes=(*notes, *whole.notes),
+        shared=whole.shared,
+        by_criterion=parts,
+    )
+
+
+def fit(
+    judgments: Sequence[Sequence[Grade | CriterionGrade]],
+    options: CriteriaOptions,
+    learned: LearnedCriteria | None = None,
+) -> list[Fit]:
+    """Score each document by the weighted mean of its scores by criterion.
+
+    Nothing has a score before the judges are measured.
+    """
+    if learned is None:
+        return [Fit() for _ in judgments]
+    how, record = options.as_graded, score_record(options.grade_by)
+    whole = [[row for row in pool if isinstance(row, Grade)] for pool in judgments]
+    fits = graded.fit(whole, how, learned)
+    parts = {
+        criterion.name: graded.fit(
+            [[_as_grade(row) for row in pool if _is_by(row, criterion.name)] for pool in judgments],
+            how,
+            learned.by_criterion[criterion.name],
+        )
+        for criterion in options.criteria
+    }
+    return [
+        _with_criteria(
+            fitted, {name: each[number] for name, each in parts.items()}, options.criteria, record
+        )
+        for number, fitted in enumerate(fits)
+    ]
+
+
+def _is_by(row: Grade | CriterionGrade, name: str) -> bool:
+    return isinstance(row, CriterionGrade) and row.criterion == name
+
+
+def _as_grade(row: Any) -> Grade:
+    return Grade(row.query_id, row.doc_id, row.judge, row.grade, (), (), row.reason, row.key)
+
+
+def _with_criteria(
+    fitted: Fit, parts: Mapping[str, Fit], criteria: Sequence[Criterion], record: Any
+) -> Fit:
+    """Return a query's fit with the scores by criterion, ranked by their weighted mean."""
+    if fitted.reason or not fitted.scores:
+        return fitted
+    scores = {name: {s.doc_id: s for s in part.scores} for name, part in parts.items()}
+    rows = list[Any]()
+    for score in fitted.scores:
+        of = {name: by_document[score.doc_id] for name, by_document in scores.items()}
+        mean = weighted_mean({name: part.score for name, part in of.items()}, criteria)
+        columns = {f"by_{name}": part.score for name, part in of.items()}
+        columns |= {f"by_{name}_error": part.std_error for name, part in of.items()}
+        plain = {column: getattr(score, column) for column in _PLAIN}
+        rows.append(record(**{**plain, "score": mean, "grade": round(mean)}, **columns))
+    rows.sort(key=lambda row: (-row.score, row.doc_id))
+    return Fit(tuple(replace(row, rank=rank) for rank, row in enumerate(rows, 1)))
+
+
+@cache
+def score_record(grade_by: tuple[str, ...]) -> type[GradedScore]:
+    """Return the record of a score with a column, and its error, for each criterion.
+
+    Columns are called ``by_accuracy``, since readers of labels take ``relevance`` for the label.
+    """
+    names = [parse_criterion(text).name for text in grade_by]
+    columns = [(f"by_{name}{end}", float) for end in ("", "_error") for name in names]
+    record: type[GradedScore] = make_dataclass(
+        "CriteriaScore", columns, bases=(GradedScore,), frozen=True, slots=True, kw_only=True
+    )
+    return record
+
+
+def _score_kind(options: CriteriaOptions) -> ScoreKind:
+    """Return the kind of scores under these options: with a column for each criterion."""
+    names = [f"by_{criterion.name}" for criterion in options.criteria]
+    kind = replace(SCORE, record=score_record(options.grade_by))
+    return replace(kind, shown=(*kind.shown, *names))
+
+
+def _explained(options: Mapping[str, Any]) -> str:
+    criteria = [parse_criterion(text) for text in options.get("grade_by") or USUAL]
+    weights = ", ".join(f"{criterion.name} {criterion.weight:g}" for criterion in criteria)
+    return (
+        "A score is the weighted mean, from 0 to 3, of a document's scores by criterion "
+        f"(weights: {weights}), each of which is the mean of the judges' grades; ± is the standard "
+        "error of a mean of whole grades; about people it is larger by what they get wrong together"
+    )
+
+
+SCORE = replace(graded.PROTOCOL.score, explain=_explained)
+CRITERIA = Judgments(
+    record=CriterionGrade,
+    noun="grade by criterion",
+    words=lambda row: f"{row.criterion} {row.grade}: {row.reason}",
+    narrative=lambda _held, _doc_id: (),  # the reasons of a grade tell it
+    counts=False,
+)
+PROTOCOL = Protocol(
+    name="criteria",
+    rounds=rounds,
+    count=count,
+    response_models=(CriteriaGrading,),
+    judgments={"grades": GRADES, "criteria": CRITERIA},
+    fit=fit,
+    score=SCORE,
+    score_under=_score_kind,
+    options=CriteriaOptions,
+    judges_are_independent=always,
+    per_document=True,
+    learn=learn,
+    fits_from=("grades", "criteria"),
+)
