@@ -45,7 +45,7 @@ def test_one_request_of_each_judge_is_shown_of_the_first_query(pools):
     assert found.query_id == "q1"
     assert [request.judge for request in found.requests] == list(JUDGES)
     assert {request.round for request in found.requests} == {1}
-    assert found.known == 3 * 6
+    assert found.known_count == 3 * 6
     assert not found.has_later_rounds
     assert "example" in found.notes[0]
     for request in found.requests:

@@ -23,10 +23,10 @@ class Prompts(PlainText):
 
     requests: tuple[ShownRequest, ...]
 
-    def __new__(cls, found: FoundRequests) -> "Prompts":
+    def __new__(cls, result: FoundRequests) -> "Prompts":
         """Build the text from the requests."""
-        text = super().__new__(cls, "\n".join(describe_requests(found)))
-        text.requests = found.requests
+        text = super().__new__(cls, "\n".join(describe_requests(result)))
+        text.requests = result.requests
         return text
 
 

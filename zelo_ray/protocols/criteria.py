@@ -128,8 +128,8 @@ class CriteriaOptions(AnnotateOptions):
     def as_graded(self) -> graded.GradedOptions:
         """Return the options by which each criterion's grades are pooled: by their mean."""
         names = ("inputs", "out", "repeats", "human", "ambiguous", "min_coverage")
-        given = {name: getattr(self, name) for name in names}
-        return graded.GradedOptions.model_construct(**given, pooling="mean")
+        values = {name: getattr(self, name) for name in names}
+        return graded.GradedOptions.model_construct(**values, pooling="mean")
 
 
 class CriterionVerdict(BaseModel):
@@ -192,13 +192,13 @@ class CriteriaRequest:
             )
             for criterion, part in parts
         ]
-        whole = Grade(
+        grade = Grade(
             *(self.query_id, self.doc_id, judge),
             round(weighted_mean({c.name: part.grade for c, part in parts}, self.criteria)),
             *((), (), "; ".join(f"{c.name} {part.grade}: {part.reason}" for c, part in parts)),
             reply.key,
         )
-        return [whole, *rows]
+        return [grade, *rows]
 
 
 def weighted_mean(grades: Mapping[str, float], criteria: Sequence[Criterion]) -> float:
@@ -238,7 +238,7 @@ def _request(
 ) -> AnyRequest:
     shown = shown_document(document, pool, options)
     names = tuple(criterion.name for criterion in options.criteria)
-    told = (
+    lines = (
         f"- {criterion.name}{criterion.meaning and ': '}{criterion.meaning}"
         for criterion in options.criteria
     )
@@ -250,7 +250,7 @@ def _request(
         grading_by(names),
         documents=[shown],
         texts={"document": shown.content},
-        fields={"criteria": "\n".join(told), "names": ", ".join(f'"{name}"' for name in names)},
+        fields={"criteria": "\n".join(lines), "names": ", ".join(f'"{name}"' for name in names)},
         repeat=repeat,
         item=(document.id, repeat),
     )
@@ -276,7 +276,7 @@ def learn(tables: Mapping[str, pa.Table], options: CriteriaOptions) -> LearnedCr
     Raises:
         ArithmeticError: the fit did not converge.
     """
-    whole = graded.learn({n: t for n, t in tables.items() if n != "criteria"}, options.as_graded)
+    measured = graded.learn({n: t for n, t in tables.items() if n != "criteria"}, options.as_graded)
     parts, notes = dict[str, graded.Measured](), list[str]()
     alone = options.as_graded.model_copy(update={"human": None})
     for criterion in options.criteria:
@@ -292,14 +292,14 @@ def learn(tables: Mapping[str, pa.Table], options: CriteriaOptions) -> LearnedCr
         for rater in part.raters
     ]
     return LearnedCriteria(
-        judges=whole.judges,
-        model=whole.model,
-        variance=whole.variance,
-        raters=(*whole.raters, *raters),
-        shares=whole.shares,
-        consensus=whole.consensus,
-        notes=(*notes, *whole.notes),
-        shared=whole.shared,
+        judges=measured.judges,
+        model=measured.model,
+        variance=measured.variance,
+        raters=(*measured.raters, *raters),
+        shares=measured.shares,
+        consensus=measured.consensus,
+        notes=(*notes, *measured.notes),
+        shared=measured.shared,
         by_criterion=parts,
     )
 
@@ -316,8 +316,8 @@ def fit(
     if learned is None:
         return [Fit() for _ in judgments]
     how, record = options.as_graded, score_record(options.grade_by)
-    whole = [[row for row in pool if isinstance(row, Grade)] for pool in judgments]
-    fits = graded.fit(whole, how, learned)
+    grades = [[row for row in pool if isinstance(row, Grade)] for pool in judgments]
+    fits = graded.fit(grades, how, learned)
     parts = {
         criterion.name: graded.fit(
             [[_as_grade(row) for row in pool if _is_by(row, criterion.name)] for pool in judgments],

@@ -71,9 +71,9 @@ def _take(source: str, criterion: str, columns: Mapping[str, str], place: str) -
         rows = _table_of_rows(source_probe, columns)
     chosen = rows.filter(pc.equal(rows[_COLUMN], criterion))
     if not len(chosen):
-        known = [str(each) for each in pc.unique(rows[_COLUMN]).to_pylist()]
-        near = did_you_mean(criterion, known)
-        raise InputError(f"{url}: has no criterion {criterion!r}{near}; it has {', '.join(known)}")
+        names = [str(each) for each in pc.unique(rows[_COLUMN]).to_pylist()]
+        near = did_you_mean(criterion, names)
+        raise InputError(f"{url}: has no criterion {criterion!r}{near}; it has {', '.join(names)}")
     pq.write_table(chosen.drop_columns([_COLUMN]).rename_columns({"grade": criterion}), place)
     return f"{name}={place}" if name else place
 

@@ -68,8 +68,8 @@ class FoundRequests:
     query: str
     requests: tuple[ShownRequest, ...]
     """those to show, by round and judge"""
-    known: int
-    """all that are known of the query"""
+    known_count: int
+    """the number of all that are known of the query"""
     has_later_rounds: bool
     """whether the protocol asks more, by what the judges reply"""
     notes: tuple[str, ...] = field(default=())
@@ -133,8 +133,8 @@ def requests_about(
         )
         step = progress.step(source.ledger)
         answered = [r for r in progress.answered_requests if isinstance(r, Request)]
-        known = {request.key: request for request in (*answered, *step.missing)}
-        chosen = _choose([*known.values()], progress.rounds, pool, doc_ids)
+        by_key = {request.key: request for request in (*answered, *step.missing)}
+        chosen = _choose([*by_key.values()], progress.rounds, pool, doc_ids)
         flags = source.ledger.contains([request.key for request in chosen])
         requests = [
             _show(
@@ -145,9 +145,9 @@ def requests_about(
             )
             for request, is_there in zip(chosen, flags, strict=True)
         ]
-    later = bool(step.missing) and find_protocol(options.protocol).max_rounds != 1
+    has_later_rounds = bool(step.missing) and find_protocol(options.protocol).max_rounds != 1
     return FoundRequests(
-        pool.query_id, pool.query, tuple(requests), len(known), later, tuple(notes)
+        pool.query_id, pool.query, tuple(requests), len(by_key), has_later_rounds, tuple(notes)
     )
 
 
@@ -168,16 +168,16 @@ def _find_pool(source: PreviewedInput, name: str) -> Pool:
         sought = " ".join(name.casefold().split())
         holding = [query for query, text in texts.items() if sought in text]
         exact = [query for query in holding if texts[query] == sought]
-        found = exact or holding
-        if len(found) > 1:
-            few = ", ".join(found[:_NAMED])
+        matches = exact or holding
+        if len(matches) > 1:
+            few = ", ".join(matches[:_NAMED])
             raise NothingToExplain(f"{name!r} is in the text of several queries: {few}")
-        if not found:
+        if not matches:
             near = did_you_mean(name, texts)
             raise NothingToExplain(
                 f"the input has no query {name!r}{near}" if name else "the input holds no pool"
             )
-        query_id = found[0]
+        query_id = matches[0]
     return next(p for line in source.lines() if (p := line.pool) and p.query_id == query_id)
 
 
@@ -195,23 +195,23 @@ def _choose(
         for request in ordered:
             first.setdefault((rounds[request.key], request.judge.name), request)
         return [*first.values()]
-    known = [document.id for document in pool.documents]
-    sought = {complete_name(doc_id, known) for doc_id in doc_ids}
-    for doc_id in sorted(sought - {*known}):
-        near = did_you_mean(doc_id, known)
-        listed = ", ".join(known[:_NAMED]) + (" …" if known[_NAMED:] else "")
+    pool_ids = [document.id for document in pool.documents]
+    sought = {complete_name(doc_id, pool_ids) for doc_id in doc_ids}
+    for doc_id in sorted(sought - {*pool_ids}):
+        near = did_you_mean(doc_id, pool_ids)
+        listed = ", ".join(pool_ids[:_NAMED]) + (" …" if pool_ids[_NAMED:] else "")
         raise NothingToExplain(
             f"query {pool.query_id!r} has no document {doc_id!r}{near}; it has {listed}"
         )
-    found = [r for r in ordered if sought <= {document.id for document in r.documents}]
-    if not found:
+    matches = [r for r in ordered if sought <= {document.id for document in r.documents}]
+    if not matches:
         ids = " and ".join(sorted(sought))
         together = " together" if len(sought) > 1 else ""
         raise NothingToExplain(
             f"no request about query {pool.query_id!r} shows {ids}{together}: the protocol does "
             "not ask it, or not before it has replies (--out names a run that has them)"
         )
-    return found
+    return matches
 
 
 def _show(

@@ -8,29 +8,29 @@ from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.formats.wording import counted
 
 
-def bodies_of(found: FoundRequests) -> Iterator[str]:
+def bodies_of(result: FoundRequests) -> Iterator[str]:
     """Yield the body of each HTTP request as a line of JSON."""
-    for request in found.requests:
+    for request in result.requests:
         if request.body is not None:
             yield json.dumps(request.body, ensure_ascii=False)
 
 
-def describe_requests(found: FoundRequests) -> Iterator[str]:
+def describe_requests(result: FoundRequests) -> Iterator[str]:
     """Yield the lines that show the requests in full."""
-    yield from found.notes
-    yield f"query {found.query_id}: {found.query}"
-    shown, known = len(found.requests), found.known
-    yield f"{shown:,} of the {counted(known, 'known request')} about it" + (
-        "; --doc ID shows those about a document" if shown < known else ""
+    yield from result.notes
+    yield f"query {result.query_id}: {result.query}"
+    shown, known_count = len(result.requests), result.known_count
+    yield f"{shown:,} of the {counted(known_count, 'known request')} about it" + (
+        "; --doc ID shows those about a document" if shown < known_count else ""
     )
     system = user = None
-    for request in found.requests:
+    for request in result.requests:
         yield ""
         yield from _heading(request)
         yield from _block("system", request.system, is_as_above=request.system == system)
         yield from _block("user", request.user, is_as_above=request.user == user)
         system, user = request.system, request.user
-    if found.has_later_rounds:
+    if result.has_later_rounds:
         yield ""
         yield (
             "What is asked in later rounds follows from the replies: --out DIR shows it for a run "
