@@ -69,13 +69,19 @@ def test_a_criterion_has_a_name_and_may_have_a_weight_and_a_meaning():
         (("accuracy=0",), "the weight must be above 0"),
         (("accuracy=1.2.3",), "the weight '1.2.3' is not a number"),
         (("accuracy=2", "accuracy: right"), "two criteria are called accuracy"),
-        (tuple(f"c{n}" for n in range(13)), "give 1 to 12 criteria, not 13"),
-        ((), "give 1 to 12 criteria, not 0"),
+        (tuple(f"c{n}" for n in range(13)), "give at most 12 criteria, not 13"),
     ],
 )
 def test_criteria_that_are_none_are_refused(given, says):
     with pytest.raises(ValueError, match=re.escape(says)):
         options_of(protocol="criteria", grade_by=given)
+
+
+def test_without_criteria_there_are_four_usual_ones():
+    usual = options_of(protocol="criteria")
+    assert [each.name for each in usual.criteria][:2] == ["relevance", "accuracy"]
+    assert usual.criteria[0].weight == 2
+    assert len(usual.criteria) == 4
 
 
 def test_a_file_names_a_criterion_a_line_and_a_record_holds_them(tmp_path):

@@ -8,7 +8,7 @@ run it again. Parts that need not wait for each other, such as the debates of di
 generators of their own, which it yields as `Parallel`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from importlib import import_module
 from typing import Any, TypeVar, cast
@@ -252,10 +252,18 @@ def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> t
         info = copy(infos[field])
         info.metadata = [
             *info.metadata,
-            OptionGroup(f"options of {', '.join(owners[field])}", last=True),
+            OptionGroup(_describe_owners(owners[field]), last=True),
         ]
         definitions[field] = (info.annotation, info)
     return create_model(kind.__name__, __base__=kind, **definitions)
+
+
+def _describe_owners(owners: Sequence[str]) -> str:
+    """Name the protocols that have an option, or those that have it not, where they are fewer."""
+    others = [name for name in PROTOCOLS if name not in owners]
+    if len(others) >= len(owners):
+        return f"options of {', '.join(owners)}"
+    return f"options of all protocols{' but ' if others else ''}{', '.join(others)}"
 
 
 def _all() -> list[type[AnnotateOptions]]:

@@ -100,8 +100,8 @@ def _read_criteria(texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, .
     names = [parse_criterion(text).name for text in texts]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise ValueError(f"two criteria are called {twice}")
-    if not 1 <= len(names) <= _MOST:
-        raise ValueError(f"give 1 to {_MOST} criteria, not {len(names)}")
+    if len(names) > _MOST:
+        raise ValueError(f"give at most {_MOST} criteria, not {len(names)}")
     return tuple(text.strip() for text in texts)
 
 
@@ -109,7 +109,7 @@ class CriteriaOptions(AnnotateOptions):
     """Options of grades by several criteria."""
 
     grade_by: Annotated[tuple[str, ...], AfterValidator(_read_criteria)] = Field(
-        USUAL,
+        (),
         description="criteria, each as 'name=weight: meaning', or a file with a line for each; "
         "without it relevance, accuracy, completeness and clarity",
     )
@@ -122,7 +122,7 @@ class CriteriaOptions(AnnotateOptions):
     @property
     def criteria(self) -> tuple[Criterion, ...]:
         """Return the criteria, in their order."""
-        return tuple(map(parse_criterion, self.grade_by))
+        return tuple(map(parse_criterion, self.grade_by or USUAL))
 
     @property
     def as_graded(self) -> graded.GradedOptions:
@@ -315,7 +315,7 @@ def fit(
     """
     if learned is None:
         return [Fit() for _ in judgments]
-    how, record = options.as_graded, score_record(options.grade_by)
+    how, record = options.as_graded, score_record(options.criteria)
     grades = [[row for row in pool if isinstance(row, Grade)] for pool in judgments]
     fits = graded.fit(grades, how, learned)
     parts = {
@@ -362,13 +362,13 @@ def _with_criteria(
 
 
 @cache
-def score_record(grade_by: tuple[str, ...]) -> type[GradedScore]:
+def score_record(criteria: tuple[Criterion, ...]) -> type[GradedScore]:
     """Return the record of a score with a column, and its error, for each criterion.
 
     Columns are called ``by_accuracy``, since readers of labels take ``relevance`` for the label.
     """
-    names = [parse_criterion(text).name for text in grade_by]
-    columns = [(f"by_{name}{end}", float) for end in ("", "_error") for name in names]
+    names = [f"by_{criterion.name}" for criterion in criteria]
+    columns = [(f"{name}{end}", float) for end in ("", "_error") for name in names]
     record: type[GradedScore] = make_dataclass(
         "CriteriaScore", columns, bases=(GradedScore,), frozen=True, slots=True, kw_only=True
     )
@@ -378,7 +378,7 @@ def score_record(grade_by: tuple[str, ...]) -> type[GradedScore]:
 def _score_kind(options: CriteriaOptions) -> ScoreKind:
     """Return the kind of scores under these options: with a column for each criterion."""
     names = [f"by_{criterion.name}" for criterion in options.criteria]
-    kind = replace(SCORE, record=score_record(options.grade_by))
+    kind = replace(SCORE, record=score_record(options.criteria))
     return replace(kind, shown=(*kind.shown, *names))
 
 
