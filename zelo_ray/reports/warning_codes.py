@@ -183,6 +183,14 @@ class WarningCode(Enum):
         "a threshold on its grades differs from people's",
         "Let people's grades correct the panel's: annotate --protocol graded --human FILE",
     )
+    # judges that are probed
+    JUDGE_IS_MOVED = (
+        60,
+        "probes",
+        "{judge} {habit} ({shift})",
+        "its judgments are of more than relevance",
+        "{advice}",
+    )
     # rankers
     REVERSED_RANKS = (
         94,
