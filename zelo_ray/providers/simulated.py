@@ -18,8 +18,8 @@ winner or points (see `zelo_ray.records.SyntheticFeatures`). A single document i
 and gets the nearest of the grades 0, 1, 2 and 3: the graded response model of Samejima (1969,
 Psychometrika Monograph 17), with logistic errors.
 
-With ``biases`` such a judge also goes by what it sees in the texts (`simulated_biases`): it is added
-to the truth of each document, so that a probe of judges has a known fault to find.
+With ``biases`` such a judge also goes by what it sees in the texts (`simulated_biases`), which is
+added to the truth of each document, so that a probe of judges has a known fault to find.
 
 All randomness is seeded with the request's key, so the same question has the same answer, and
 judges with different names err independently. It depends on the content that the key covers, and on
