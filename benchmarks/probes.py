@@ -33,7 +33,7 @@ from zelo_ray.records import Grade
 JUDGE = "simulated:judge"
 NOISE = 0.3
 WORDS = ["oak", "elm", "ash", "fir", "yew", "pine", "larch", "birch", "maple", "cedar"]
-ROWS = [(25, 25, 0.0, 1.0), (25, 25, 0.6, 0.25), (50, 25, 0.4, 0.25)]
+ROWS = [(25, 25, 0.0, 1.0), (25, 25, 0.63, 0.5), (50, 25, 0.44, 0.5)]
 """Documents, queries, the bias to instructions in grades, and the share of the draws."""
 
 

@@ -262,7 +262,8 @@ def test_holm_counts_all_judges_and_probes():
 def test_the_detectable_shift_is_that_of_a_power_analysis(n, tests):
     means = np.random.default_rng(n).normal(0, 0.7, n)
     effect = TTestPower().solve_power(nobs=n, alpha=0.05 / tests, power=0.8)
-    assert detectable_shift(means, tests) == pytest.approx(effect * means.std(ddof=1), rel=0.04)
+    ratio = detectable_shift(means, tests) / (effect * means.std(ddof=1))
+    assert 1 <= ratio < 1 + 2 / n, "a randomisation test of few queries finds less than a t test"
 
 
 def test_nothing_is_said_of_power_where_nothing_moved_or_few_queries_are():

@@ -70,44 +70,64 @@ def fit_with_covariate(
     Raises:
         ArithmeticError: the maximum was not reached.
     """
-    scores = [np.zeros(query.items) for query in games]
-    coefficient = 0.0
+    data = _Data(games, covariates, prior_sd)
+    at = _Parameters([np.zeros(query.items) for query in games], 0.0)
     for _ in range(MAX_STEPS):
-        steps = _derive(games, covariates, scores, coefficient, prior_sd)
+        steps = data.derive(at)
         slopes, information = zip(*map(_profile, steps), strict=True)
         total = sum(information)
         change = sum(slopes) / total if total > _NOTHING else 0.0
-        moves = [
-            np.linalg.solve(step.curvature, step.gradient - step.across * change) for step in steps
-        ]
+        moves = [_solve(step.curvature, step.gradient - step.across * change) for step in steps]
+        move = _Parameters(moves, change)
         gain = change * sum(step.own for step in steps) + sum(
-            float(step.gradient @ move) for step, move in zip(steps, moves, strict=True)
+            float(step.gradient @ scores) for step, scores in zip(steps, moves, strict=True)
         )
-        share = (
-            1.0
-            if gain <= TOLERANCE
-            else _share_of_step(
-                games, covariates, scores, moves, coefficient, change, prior_sd, steps
-            )
-        )
-        scores = [score + share * move for score, move in zip(scores, moves, strict=True)]
-        coefficient += share * change
         if gain <= TOLERANCE:
-            return _finish(games, covariates, scores, coefficient, prior_sd)
+            return _finish(data, at.moved(move, 1.0))
+        at = _climb(data, at, move, sum(step.value for step in steps))
     raise ArithmeticError(f"length control: no maximum after {MAX_STEPS} steps")
 
 
-def _derive(
-    games: Sequence[Games],
-    covariates: Sequence[Floats],
-    scores: Sequence[Floats],
-    coefficient: float,
-    prior_sd: float,
-) -> list[_Step]:
-    return [
-        _derivatives(query, x, score, coefficient, prior_sd)
-        for query, x, score in zip(games, covariates, scores, strict=True)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Parameters:
+    """Scores by query, and the coefficient."""
+
+    scores: Sequence[Floats]
+    coefficient: float
+
+    def moved(self, move: "_Parameters", share: float) -> "_Parameters":
+        """Return the parameters after a share of a step."""
+        pairs = zip(self.scores, move.scores, strict=True)
+        scores = [score + share * step for score, step in pairs]
+        return _Parameters(scores, self.coefficient + share * move.coefficient)
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """Games and covariates by query, and the prior of scores."""
+
+    games: Sequence[Games]
+    covariates: Sequence[Floats]
+    prior_sd: float
+
+    def derive(self, at: _Parameters) -> list[_Step]:
+        """Return the derivatives of each query."""
+        return [
+            _derivatives(games, x, scores, at.coefficient, self.prior_sd)
+            for games, x, scores in zip(self.games, self.covariates, at.scores, strict=True)
+        ]
+
+
+def _climb(data: _Data, at: _Parameters, move: _Parameters, value: float) -> _Parameters:
+    """Take a step, halved until it does not decrease the objective."""
+    share = 1.0
+    floor = value - 1e-13 * (abs(value) + 1)  # near the maximum all differences are rounding
+    for _ in range(50):
+        trial = at.moved(move, share)
+        if sum(step.value for step in data.derive(trial)) >= floor:
+            break
+        share /= 2
+    return trial
 
 
 def _derivatives(
@@ -135,7 +155,7 @@ def _derivatives(
 
     cells = np.bincount(games.first * size + games.second, weight, size**2).reshape(size, size)
     cells = cells + cells.T
-    curvature = np.diag(cells.sum(axis=1) + precision) - cells + 1 / size
+    curvature = np.asarray(np.diag(cells.sum(axis=1) + precision) - cells + 1 / size, np.float64)
     return _Step(
         value=value,
         gradient=net(pull) - precision * scores,
@@ -146,49 +166,19 @@ def _derivatives(
     )
 
 
+def _solve(matrix: Floats, vector: Floats) -> Floats:
+    return np.asarray(np.linalg.solve(matrix, vector), np.float64)
+
+
 def _profile(step: _Step) -> tuple[float, float]:
     """Return the derivative by the coefficient, and its information, with the scores maximised."""
-    solved = np.linalg.solve(step.curvature, step.across)
+    solved = _solve(step.curvature, step.across)
     return step.own - float(step.gradient @ solved), step.diagonal - float(step.across @ solved)
 
 
-def _share_of_step(
-    games: Sequence[Games],
-    covariates: Sequence[Floats],
-    scores: Sequence[Floats],
-    moves: Sequence[Floats],
-    coefficient: float,
-    change: float,
-    prior_sd: float,
-    steps: Sequence[_Step],
-) -> float:
-    """Return the share of a step that does not decrease the objective, by halving."""
-    value, share = sum(step.value for step in steps), 1.0
-    # Near the maximum all differences are rounding.
-    floor = value - 1e-13 * (abs(value) + 1)
-    for _ in range(50):
-        trial = _derive(
-            games,
-            covariates,
-            [score + share * move for score, move in zip(scores, moves, strict=True)],
-            coefficient + share * change,
-            prior_sd,
-        )
-        if sum(step.value for step in trial) >= floor:
-            break
-        share /= 2
-    return share
-
-
-def _finish(
-    games: Sequence[Games],
-    covariates: Sequence[Floats],
-    scores: Sequence[Floats],
-    coefficient: float,
-    prior_sd: float,
-) -> CovariateFit:
+def _finish(data: _Data, at: _Parameters) -> CovariateFit:
     """Compute the errors at the maximum, and centre the scores."""
-    steps = _derive(games, covariates, scores, coefficient, prior_sd)
+    steps, coefficient = data.derive(at), at.coefficient
     slopes, information = (np.array(part) for part in zip(*map(_profile, steps), strict=True))
     total = float(information.sum())
     telling = int((information > _NOTHING).sum())
@@ -199,8 +189,8 @@ def _finish(
             variance = telling / (telling - 1) * float((slopes**2).sum()) / total**2
     else:
         coefficient = nan
-    errors = [_errors(step, variance, prior_sd) for step in steps]
-    centred = tuple(score - score.mean() for score in scores)
+    errors = [_errors(step, variance, data.prior_sd) for step in steps]
+    centred = tuple(score - score.mean() for score in at.scores)
     return CovariateFit(coefficient, sqrt(variance), telling, centred, tuple(errors))
 
 
@@ -213,4 +203,5 @@ def _errors(step: _Step, variance: float, prior_sd: float) -> Floats:
     # The curvature holds the direction that centring removes with the eigenvalue precision + 1.
     removed = 1 / (size * (prior_sd**-2 + 1))
     own = np.maximum(inverse.diagonal() - removed, 0)
-    return np.sqrt(own + (0.0 if np.isnan(variance) else variance) * moved**2)
+    errors: Floats = np.sqrt(own + (0.0 if np.isnan(variance) else variance) * moved**2)
+    return errors

@@ -8,7 +8,7 @@ from math import log2, nan, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri
 
 from zelo_ray.commands.probe.sample import ProbedPair
 from zelo_ray.evaluation.bootstrap import FEWEST, bootstrap_means
@@ -168,23 +168,26 @@ def _measure(
 
 
 def detectable_shift(means: Floats, tests: int) -> float:
-    """Return the mean shift that a test finds with a chance of 80%, given how queries spread.
+    """Return the mean shift that the test finds with a chance of 80%, given how queries spread.
 
-    By Student's t, with the level that Holm's correction leaves the smallest of ``tests`` p values:
-    (t(1 - level/2) + t(power)) sd / sqrt(n) (Cohen 1988, Statistical Power Analysis, chapter 2).
+    At the level that Holm's correction leaves the smallest of ``tests`` p values, the randomisation
+    test calls a sum of n values significant beyond c times the root of their sum of squares, c the
+    normal quantile, which is a t of c sqrt((n - 1) / (n - c^2)). A noncentral t lies beyond that
+    with a chance of 80% (its normal approximation: Johnson & Welch 1940, Biometrika 31:362).
 
     Args:
         means: shifts of the queries, of shape [queries].
         tests: how many are corrected for.
 
     Returns:
-        NaN with fewer than 5 queries, or if nothing moved.
+        NaN with fewer than 5 queries or too few for any p as small, or if nothing moved.
     """
-    n = len(means)
-    if n < FEWEST or (spread := float(means.std(ddof=1))) <= TIE:
+    n, c = len(means), float(ndtri(1 - SURE / tests / 2))
+    if n < max(FEWEST, c * c + 1) or (spread := float(means.std(ddof=1))) <= TIE:
         return nan
-    steps = stdtrit(n - 1, 1 - SURE / tests / 2) + stdtrit(n - 1, POWER)
-    return float(steps * spread / sqrt(n))
+    t = c * sqrt((n - 1) / (n - c * c))
+    steps = t + float(ndtri(POWER)) * sqrt(1 + t * t / (2 * (n - 1)))
+    return steps * spread / sqrt(n)
 
 
 def read_judgments(
