@@ -9,13 +9,11 @@ import numpy as np
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.fitting.covariate import CovariateFit, fit_with_covariate
 from zelo_ray.fitting.outcomes import Floats, Games, Ints
-from zelo_ray.formats.files import list_directory
+from zelo_ray.formats.files import part_files
 from zelo_ray.formats.run_record import run_directory
 from zelo_ray.formats.text_lengths import Item, read_lengths
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.fit import FitOptions
-
-_ANNOTATED = "annotated.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +88,8 @@ def control_length(queries: Sequence[QueryGames], options: FitOptions) -> Length
 
 
 def _own_texts(source: str) -> tuple[str, ...]:
-    """Return the texts beside the votes of a run of annotate, if there are any."""
-    out = run_directory(source)
-    return (f"{out}/{_ANNOTATED}",) if _ANNOTATED in (list_directory(out) or ()) else ()
+    """Return the files of texts beside the votes of a run of annotate, if there are any."""
+    return tuple(part_files(f"{run_directory(source)}/annotated.jsonl"))
 
 
 def _known_games(query: QueryGames, lengths: Floats) -> tuple[Games, Floats, Ints] | None:

@@ -53,7 +53,7 @@ _BATTLES = {"cycles": 1, "repeats": 2}
 
 @dataclass(frozen=True, slots=True)
 class ProbeOutcome:
-    """What moved judges, and the judgments that show it."""
+    """Shifts of judges, the judgments that show them, and notes on what is missing."""
 
     shifts: Sequence[ProbeShift]
     judgments: Sequence[ShiftedJudgment]

@@ -27,7 +27,7 @@ POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ShiftedJudgment:
-    """What a judge said of a document and of its changed copy.
+    """A judge's judgments of a document and of its changed copy.
 
     Of grades, ``shift`` is the copy's less the original's. Of votes it is the preference for the
     copy (or, with the probe order, for what is shown first), from -1 to 1, the mean of both orders;
@@ -46,7 +46,7 @@ class ShiftedJudgment:
 
 @dataclass(frozen=True, slots=True)
 class ProbeShift:
-    """How far a judge's judgments move under a probe.
+    """Mean shift of a judge's judgments under a probe.
 
     ``shift`` is the mean over queries of the means over their documents, with a 95% interval over
     queries; ``up`` and ``down`` are the shares of documents that moved. p is of the paired
