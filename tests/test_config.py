@@ -193,6 +193,7 @@ LEAST = {
         "out": "pools.jsonl",
     },
     "drift": {"old": "then", "new": "now"},
+    "probe": FLAGS,
     "fit": {"source": "votes.parquet"},
     "convert": {"what": "qrels", "source": "graded", "out": "qrels.txt"},
     "prompt": {"inputs": ["pools.jsonl"]},

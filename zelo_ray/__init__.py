@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zelo_ray.api.doctor import doctor
     from zelo_ray.api.in_memory import agreement, fit_votes, measure
     from zelo_ray.api.load import load_run
+    from zelo_ray.api.probing import JudgeProbe, probe
     from zelo_ray.api.prompts import Prompts, prompt
     from zelo_ray.api.report import report
     from zelo_ray.api.sizing import Sizing, size
@@ -49,6 +50,7 @@ __all__ = [
     "Document",
     "Judge",
     "JudgeDrift",
+    "JudgeProbe",
     "Judgments",
     "LabelComparison",
     "Pool",
@@ -75,6 +77,7 @@ __all__ = [
     "fit_votes",
     "load_run",
     "measure",
+    "probe",
     "prompt",
     "report",
     "size",
@@ -89,6 +92,7 @@ _MODULES = {
     "zelo_ray.api.bakeoff": ("Bakeoff", "bakeoff"),
     "zelo_ray.api.doctor": ("doctor",),
     "zelo_ray.api.load": ("load_run",),
+    "zelo_ray.api.probing": ("JudgeProbe", "probe"),
     "zelo_ray.api.in_memory": ("agreement", "fit_votes", "measure"),
     "zelo_ray.api.prompts": ("Prompts", "prompt"),
     "zelo_ray.api.report": ("report",),

@@ -24,6 +24,7 @@ COMMAND_GROUPS = {
         "compare-protocols": "compare protocols at equal cost",
         "compare-labels": "show what new labels change",
         "drift": "find out whether judges changed between two runs on the same pools",
+        "probe": "find what moves a judge that should not: length, query words, orders",
     },
     "people": {
         "label": "draw documents or pairs for people to judge, and collect their answers",

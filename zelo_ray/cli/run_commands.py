@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         FitOptions,
         LabelOptions,
         PoolsOptions,
+        ProbeOptions,
         PromptOptions,
         ReportOptions,
     )
@@ -90,6 +91,21 @@ def _preview_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
     with plan_protocols(options, Display()) as plans:
         print_lines(*previews(plans, os.environ))
     print_next_step(next_step.after_estimate(words, 0.0, options.max_usd))
+    return ExitStatus.COMPLETE
+
+
+def _probe(options: "ProbeOptions", words: Words) -> int:
+    return (_preview_probe if options.dry_run else partial(_run, "probe"))(options, words)
+
+
+def _preview_probe(options: "ProbeOptions", words: Words) -> int:
+    from zelo_ray.commands.probe.job import plan_probe
+    from zelo_ray.reports import next_step
+    from zelo_ray.reports.progress.display import Display
+
+    with plan_probe(options, Display()) as plan:
+        high = _estimate(plan)
+    print_next_step(next_step.after_estimate(words, high, options.max_usd))
     return ExitStatus.COMPLETE
 
 
@@ -223,6 +239,7 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words], int]] = {
     "compare-labels": partial(_run, "compare_labels"),
     "label": _label,
     "drift": partial(_run, "drift"),
+    "probe": _probe,
     "fit": _fit,
     "convert": _convert,
     "pools": _pools,

@@ -21,6 +21,7 @@ from zelo_ray.options.label import LabelOptions
 from zelo_ray.options.loading import COMMANDS, Kind, load_options
 from zelo_ray.options.places import FileText, Place
 from zelo_ray.options.pools import PoolsOptions
+from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
@@ -50,6 +51,7 @@ __all__ = [
     "Place",
     "PoolsOptions",
     "Price",
+    "ProbeOptions",
     "PromptOptions",
     "ReportOptions",
     "SizeOptions",

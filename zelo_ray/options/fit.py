@@ -50,6 +50,16 @@ class FitOptions(CommandOptions):
     order_effect: Annotated[bool, _MODEL] = Field(
         False, description="fit the advantage of the first position (home advantage, position bias)"
     )
+    control: Annotated[Literal["length"] | None, _MODEL] = Field(
+        None,
+        description="length: beside the scores, those that remain when a coefficient of length is "
+        "fitted to all queries together",
+    )
+    texts: Annotated[tuple[Place, ...], FILES] = Field(
+        (),
+        description="with control: the documents whose length counts: pools, or a corpus by id; "
+        "without it, those beside the votes of a run",
+    )
     games: Annotated[Literal["rows", "pairs"] | None, _MODEL] = Field(
         None,
         description="rows: each row is a game; pairs: all judges' votes on a pair are one game; "
@@ -80,6 +90,17 @@ class FitOptions(CommandOptions):
         methods += ["prior_sd"] if "prior_sd" in self.model_fields_set else []
         if len(methods) > 1:
             raise ValueError(f"use only one of {' and '.join(methods)}")
+        if self.texts and not self.control:
+            raise ValueError("texts: needs control, which they are for")
+        others = {
+            "mle": self.mle,
+            "firth": self.firth,
+            "order_effect": self.order_effect,
+            "ties": self.ties != "half",
+            "reference": self.reference is not None,
+        }
+        if self.control and (other := next((name for name, is_on in others.items() if is_on), "")):
+            raise ValueError(f"control: cannot be combined with {other}")
         if self.out == self.source:
             raise ValueError(f"--out {self.out}: would overwrite the input")
         return self

@@ -19,6 +19,7 @@ from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.label import LabelOptions
 from zelo_ray.options.places import FROM_USER
 from zelo_ray.options.pools import PoolsOptions
+from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
@@ -33,6 +34,7 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "compare-labels": CompareLabelsOptions,
     "label": LabelOptions,
     "drift": DriftOptions,
+    "probe": ProbeOptions,
     "fit": FitOptions,
     "convert": ConvertOptions,
     "pools": PoolsOptions,

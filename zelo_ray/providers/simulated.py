@@ -18,6 +18,9 @@ winner or points (see `zelo_ray.records.SyntheticFeatures`). A single document i
 and gets the nearest of the grades 0, 1, 2 and 3: the graded response model of Samejima (1969,
 Psychometrika Monograph 17), with logistic errors.
 
+With ``biases`` such a judge also goes by what it sees in the texts (`simulated_biases`), which is
+added to the truth of each document, so that a probe of judges has a known fault to find.
+
 All randomness is seeded with the request's key, so the same question has the same answer, and
 judges with different names err independently. It depends on the content that the key covers, and on
 no id.
@@ -34,6 +37,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from zelo_ray.providers import Fatal, Provider, Refused, Retry
+from zelo_ray.providers.simulated_biases import BiasName, perceived_bias
 from zelo_ray.records import (
     Answer,
     Document,
@@ -73,6 +77,11 @@ class Traits(BaseModel):
         None, description="grades by which what is seen is marked down; 0 if None"
     )
     position_bias: _Logits = Field(0.0, description="logits in favour of what is shown first")
+    biases: dict[BiasName, _Logits] | None = Field(
+        None,
+        description="logits, or grades: length for each doubling of the text, stuffing if the "
+        "query stands in it, injection if it tells how to judge it, popularity if it is cited",
+    )
     refusals: _Chance = Field(0.0, description="chance of an answer that refuses")
     truncated: _Chance = Field(0.0, description="chance of an answer that breaks off")
     invalid: _Chance = Field(0.0, description="chance of an answer that is no verdict")
@@ -182,6 +191,8 @@ def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> 
     first, second = truths
     logits = (
         traits.slope * (second - first)
+        + _bias(request, traits, 1)
+        - _bias(request, traits, 0)
         - traits.position_bias
         + traits.shared_noise * _shared_error(request, truths)
         + traits.noise * _logistic(random.Random(request.key))
@@ -196,6 +207,7 @@ def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures
     shared = random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
     raw_grade = (
         traits.slope * truth
+        + _bias(request, traits, 0)
         - (traits.severity or 0.0)
         + traits.shared_noise * shared
         + traits.noise * _logistic(random.Random(request.key))
@@ -204,6 +216,11 @@ def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures
     return SyntheticFeatures(
         document_grade=min(max(math.floor(raw_grade + 0.5), 0), 3), words=words, argument=words
     )
+
+
+def _bias(request: Request, traits: Traits, place: int) -> float:
+    """Return what the judge's biases add to a document, whose text it sees for them alone."""
+    return perceived_bias(traits.biases, request.query, request.documents[place].content)
 
 
 def _logistic(rng: random.Random) -> float:

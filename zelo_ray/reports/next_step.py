@@ -17,6 +17,7 @@ from zelo_ray.options import (
     DoctorOptions,
     DriftOptions,
     FitOptions,
+    ProbeOptions,
     SizeOptions,
 )
 from zelo_ray.options.places import split_name
@@ -142,6 +143,22 @@ def after_compare_labels(options: CompareLabelsOptions) -> str:
 def after_drift(options: DriftOptions) -> str:
     """Return how to see how far the old and the new judgments agree."""
     return command_of("agree", options.old, options.new)
+
+
+def after_probe(options: ProbeOptions, words: Sequence[str], *, failing: Sequence[str]) -> str:
+    """Return how to probe with instructions; else how to judge the input with these judges.
+
+    Args:
+        options: of the probe.
+        words: the typed words.
+        failing: judges with a harmful shift.
+    """
+    if failing and not options.instructions:
+        out = sibling_path(options.out, "instructed")
+        return repeat_command(words, "--instructions", "FILE", "--out", out, without=("--out",))
+    judges = _judges(options.judges)
+    rest = ("--protocol", options.protocol, *judges, "--out", sibling_path(options.out, "judged"))
+    return command_of("annotate", *options.inputs, *rest, "--dry-run")
 
 
 def after_fit(options: FitOptions, words: Sequence[str]) -> str | None:

@@ -13,6 +13,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from zelo_ray.commands.fit.comparisons import COMPARISONS, Comparisons, read_comparisons
+from zelo_ray.commands.fit.length_control import (
+    NOT_CONTROLLED,
+    LengthControl,
+    QueryGames,
+    control_length,
+)
 from zelo_ray.errors import InputError
 from zelo_ray.fitting.identifiability import Unrated, UnratedReason
 from zelo_ray.fitting.outcomes import Games, Ints, OutcomeModel
@@ -51,12 +57,14 @@ class Fitted:
     """query_id (if the comparisons have any), doc_id, score, std_error, comparisons, rank and wins,
     best first; a tie is half a win"""
     effects: pa.Table
-    """query_id, effect (``order`` or ``tie``), value and std_error, in logits"""
+    """query_id, effect (``order`` or ``tie``), value and std_error, in logits; the effect
+    ``length``, for a doubling, is of all queries and has an empty query_id"""
     unscored: Mapping[str, str]
     """by query without scores, the reason"""
     rows: int
     """number of comparisons that count"""
     notes: tuple[str, ...] = ()
+    control: LengthControl | None = None
 
 
 def fit(options: FitOptions) -> Fitted:
@@ -100,14 +108,42 @@ def fit_comparisons(
     )
     shared = comparisons.votes if options.games is None else options.games == "pairs"
     rating: QueryFits = fit_queries(comparisons.table, model, options, shared=shared)
-    scores = rating.scores if comparisons.queries else rating.scores.drop_columns(["query_id"])
+    scores, effects, control = rating.scores, rating.effects, None
+    if options.control and rating.games:
+        control = control_length(rating.games, options)
+        scores = _beside(scores, control, options)
+        row = ("", "length", control.fit.coefficient, control.fit.std_error)
+        effects = pa.concat_tables([table_of_rows([row], _EFFECTS), effects])
+        notes = (*notes, *control.notes)
     return Fitted(
-        scores=scores,
-        effects=rating.effects,
+        scores=scores if comparisons.queries else scores.drop_columns(["query_id"]),
+        effects=effects,
         unscored=rating.unscored,
         rows=len(comparisons.table),
         notes=notes,
+        control=control,
     )
+
+
+def _beside(scores: pa.Table, control: LengthControl, options: FitOptions) -> pa.Table:
+    """Add the length of each document, and its length-controlled score with its error."""
+    points, offset = _scale(options)
+    items = zip(scores["query_id"].to_pylist(), scores["doc_id"].to_pylist(), strict=True)
+    rows = [control.scores.get(item, NOT_CONTROLLED) for item in items]
+    columns = {
+        "length": [row.length for row in rows],
+        "score_length_controlled": [(round(r.score, 12) + 0.0) * points + offset for r in rows],
+        "std_error_length_controlled": [round(row.std_error, 12) * points for row in rows],
+    }
+    for name, values in columns.items():
+        scores = scores.append_column(name, pa.array(values, pa.float64()))
+    return scores
+
+
+def _scale(options: FitOptions) -> tuple[float, float]:
+    """Return the points of a logit, and the score of the mean item."""
+    offset = _OFFSETS[options.scale] if options.offset is None else options.offset
+    return _POINTS[options.scale], offset
 
 
 def write(url: str, scores: pa.Table) -> None:
@@ -137,6 +173,8 @@ class QueryFits:
     scores: pa.Table
     effects: pa.Table
     unscored: Mapping[str, str]
+    games: Sequence[QueryGames]
+    """of the queries that have scores, each pair weighted as it was fitted"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +204,7 @@ def fit_queries(
     queries = [*_queries(table)]
     _refuse_unknown(options.reference, queries)
     scores, effects, unscored = list[Any](), list[Any](), dict[str, str]()
+    fitted = list[QueryGames]()
     for query in queries:
         at = None
         if options.reference is not None:
@@ -173,14 +212,16 @@ def fit_queries(
                 unscored[query.query_id] = f"the reference {options.reference} is missing"
                 continue
             at = query.names.index(options.reference)
-        rating = rate(_share_among_judges(query) if shared else query.games, model, at)
+        games = _share_among_judges(query) if shared else query.games
+        rating = rate(games, model, at)
         if rating.reason:
             unscored[query.query_id] = _describe_reason(rating.reason, query.names)
             continue
+        fitted.append(QueryGames(query.query_id, query.names, games))
         scores += _ranked(query, rating, options)
         effects += [(query.query_id, name, *estimate) for name, estimate in rating.effects.items()]
     table = _as_integers(table_of_rows(scores, _SCORES))
-    return QueryFits(table, table_of_rows(effects, _EFFECTS), unscored)
+    return QueryFits(table, table_of_rows(effects, _EFFECTS), unscored, fitted)
 
 
 def _queries(table: pa.Table) -> Iterator[_Query]:
@@ -250,8 +291,7 @@ def _ranked(query: _Query, ratings: FittedRatings, options: FitOptions) -> list[
     places = np.concatenate([games.first, games.second])
     counts = np.tile(games.won + games.lost + games.tied, 2)
     won = np.concatenate([games.won, games.lost]) + np.tile(games.tied, 2) / 2
-    points = _POINTS[options.scale]
-    offset = _OFFSETS[options.scale] if options.offset is None else options.offset
+    points, offset = _scale(options)
     # Rounding errors must not break ties, so keep 12 digits. Adding 0 turns -0 into 0.
     scores = (np.round(ratings.scores, 12) + 0.0) * points + offset
     errors = (np.round(ratings.std_errors, 12) + 0.0) * points

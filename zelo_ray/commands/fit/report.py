@@ -1,6 +1,6 @@
 """Report the scores fitted to comparisons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import isnan
 from typing import Any
@@ -13,7 +13,8 @@ from zelo_ray.reports.wording import format_number
 
 _QUERIES, _REASONS = 3, 10
 _COLUMNS = ("rank", "item", "score", "error", "comparisons", "wins")
-_NUMBERS = frozenset(_COLUMNS) - {"item"}
+_CONTROLLED = ("length", "length-controlled", "its error")
+_NUMBERS = frozenset({*_COLUMNS, *_CONTROLLED}) - {"item"}
 _UNITS = {"logits": "logits", "elo": "Elo points"}
 Row = Mapping[str, Any]
 
@@ -22,6 +23,7 @@ def build_report(fitted: Fitted, options: FitOptions) -> Report:
     """Build the report of `fit`: the scores of the first queries, and queries without scores."""
     effects = {query: [*rows] for query, rows in groupby(fitted.effects.to_pylist(), _query_of)}
     queries = [(query, [*rows]) for query, rows in groupby(fitted.scores.to_pylist(), _query_of)]
+    effects[""] = [row for row in effects.get("", ()) if row["effect"] != "length"]
     sections = [
         _scores_section(query, rows, effects.get(query, ()), options)
         for query, rows in queries[:_QUERIES]
@@ -37,9 +39,28 @@ def build_report(fitted: Fitted, options: FitOptions) -> Report:
     return Report(
         title=_title(options),
         tiles=tiles,
-        lead=(),
+        lead=[*_describe_control(fitted)],
         sections=[*sections, _unscored_section(fitted.unscored)],
         notes=notes,
+    )
+
+
+def _describe_control(fitted: Fitted) -> Iterator[str]:
+    """Say what length is worth, and what a length-controlled score is not."""
+    if fitted.control is None:
+        return
+    found = fitted.control.fit
+    queries = counted(found.queries, "query", "queries")
+    if isnan(found.coefficient):
+        yield "Documents that met are equally long: there is nothing to control."
+        return
+    yield (
+        f"A doubling of length goes with {found.coefficient:+.4f} ± {found.std_error:.4f} logits, "
+        f"by {queries}. A length-controlled score is what remains."
+    )
+    yield (
+        "Whether judges favour length, or longer documents are more relevant, these votes cannot "
+        "tell: in the second case the control takes away what is true."
     )
 
 
@@ -67,12 +88,22 @@ def _scores_section(
             format_number(row["std_error"], form),
             format_number(row["comparisons"], ",.10g"),
             format_number(row["wins"], ",.10g"),
+            *_controlled(row, form),
         ]
         for row in rows
     ]
-    table = ReportTable(_COLUMNS, cells, numbers=_NUMBERS, file=options.out or "--out FILE")
+    columns = (*_COLUMNS, *(_CONTROLLED if options.control else ()))
+    table = ReportTable(columns, cells, numbers=_NUMBERS, file=options.out or "--out FILE")
     title = f"Query {query}" if "query_id" in rows[0] else "Scores"
     return Section("scores", title, (table, Sentences([_effect(effect) for effect in effects])))
+
+
+def _controlled(row: Row, form: str) -> Iterator[str]:
+    """Yield the cells of a length-controlled score, where there is one."""
+    if "length" in row:
+        yield format_number(row["length"], ",.0f")
+        yield format_number(row["score_length_controlled"], form)
+        yield format_number(row["std_error_length_controlled"], form)
 
 
 def _effect(effect: Row) -> str:

@@ -1,0 +1,123 @@
+"""How often `zelo-ray probe` finds a known bias of a simulated judge, and one that is not there.
+
+Each draw is a sample of its own: documents, their copies and a judge's grades, by the functions
+that the command uses, without Ray. Columns: documents, queries; the shift that was set; the mean
+shift measured; the mean of what is told to be detectable with a chance of 80%; how often it was
+found; how often its 95% interval held the true shift; how often any of the other three probes of
+the judge was called significant, which Holm's correction keeps below 5%.
+Run: python -m benchmarks.probes [--draws N]
+"""
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from tests.builders import reply_to
+from zelo_ray.commands.probe.job import choose_probes, make_plan
+from zelo_ray.commands.probe.measured import ProbeShift, measure_shifts, read_judgments
+from zelo_ray.commands.probe.sample import draw_sample
+from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.formats.results import write_tables
+from zelo_ray.formats.tables import table_of
+from zelo_ray.options import ProbeOptions
+from zelo_ray.protocols import load_protocol
+from zelo_ray.providers import Settings, build_panel, load_provider
+from zelo_ray.records import Grade
+
+JUDGE = "simulated:judge"
+NOISE = 0.3
+WORDS = ["oak", "elm", "ash", "fir", "yew", "pine", "larch", "birch", "maple", "cedar"]
+ROWS = [(25, 25, 0.0, 1.0), (25, 25, 0.63, 0.5), (50, 25, 0.44, 0.5)]
+"""Documents, queries, the bias to instructions in grades, and the share of the draws."""
+
+
+def write_pools(place: Path, queries: int, number: int) -> None:
+    """Pools of three documents whose truth lies between grades, so that a bias is a mean shift."""
+    rng = Random(f"pools:{number}")
+    lines = []
+    for q in range(queries):
+        documents = [
+            {
+                "id": f"d{d}",
+                "content": " ".join(rng.choices(WORDS, k=30)),
+                "metadata": {"grade": rng.uniform(0.8, 1.8)},
+            }
+            for d in range(3)
+        ]
+        lines.append(
+            {"query": {"id": f"q{q}", "query": f"which tree is {number}?"}, "documents": documents}
+        )
+    place.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+async def draw(
+    folder: str, documents: int, queries: int, bias: float, number: int
+) -> list[ProbeShift]:
+    """The figures of one sample."""
+    place = Path(folder) / "input.jsonl"
+    write_pools(place, queries, number)
+    given: dict[str, Any] = {"documents": documents, "seed": number, "resamples": 1000}
+    options = ProbeOptions(inputs=(str(place),), out=folder, **given)
+    sample = draw_sample(options, choose_probes(options)[0], [str(place)], folder)
+    plan, protocol = make_plan(options, sample.place), load_protocol("graded")
+    biases = {"injection": bias} if bias else None
+    panel = build_panel((JUDGE,), {JUDGE: {"noise": NOISE, "biases": biases}})
+    provider = load_provider("simulated").connect(Settings())
+    grades = list[Grade]()
+    for line in read_lines(sample.place, LineLimits()):
+        assert line.pool
+        rounds = protocol.rounds(line.pool, panel, plan)
+        requests = next(rounds)
+        answers = [await provider.send(request) for request in requests]
+        replies = [
+            reply_to(request.key, answer.text, judge=JUDGE)
+            for request, answer in zip(requests, answers, strict=True)
+        ]
+        try:
+            rounds.send(replies)
+        except StopIteration as end:
+            grades += end.value
+    write_tables(folder, {"grades": table_of(grades, Grade)})
+    judgments, missing = read_judgments(folder, "graded", sample.pairs, [JUDGE])
+    return measure_shifts(judgments, missing, top=3.0, resamples=1000, seed=number)
+
+
+def measure(documents: int, queries: int, bias: float, draws: int) -> str:
+    shifts, detectable, found, held, alarms = [], [], [], [], []
+    with TemporaryDirectory() as folder:
+        for number in range(draws):
+            rows = {
+                row.probe: row
+                for row in asyncio.run(draw(folder, documents, queries, bias, number))
+            }
+            row = rows.pop("injection")
+            shifts.append(row.shift)
+            detectable.append(row.detectable)
+            found.append(row.moved)
+            held.append(row.low <= bias <= row.high)
+            alarms.append(any(other.moved for other in rows.values()) or (not bias and row.moved))
+    return (
+        f"| {documents} | {queries} | {bias:g} | {np.mean(shifts):+.3f} | "
+        f"{np.nanmean(detectable):.2f} | {np.mean(found):.2f} | {np.mean(held):.3f} | "
+        f"{np.mean(alarms):.3f} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=400)
+    flags = parser.parse_args()
+    print("| documents | queries | bias | shift | detectable | found | held | false alarm |")
+    print("|" + "---:|" * 8)
+    for *row, share in ROWS:
+        print(measure(*row, round(share * flags.draws)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

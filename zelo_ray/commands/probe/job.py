@@ -1,0 +1,245 @@
+"""Draw and change documents, have them judged as `annotate` does, and measure what moved."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from tempfile import TemporaryDirectory
+
+from pydantic import ValidationError
+
+from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.probe.measured import (
+    ProbeShift,
+    ShiftedJudgment,
+    measure_shifts,
+    queries_needed,
+    read_judgments,
+)
+from zelo_ray.commands.probe.sample import ProbeSample, draw_sample
+from zelo_ray.engine.job import Timer, Watch, claim_output, with_absolute_places
+from zelo_ray.engine.ledger import salt_of
+from zelo_ray.engine.preflight import files_to_judge
+from zelo_ray.engine.replacement import refuse_other_options
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.evaluation.probes import PROBES, ProbeKind, load_probe
+from zelo_ray.formats.input import resolve_inputs
+from zelo_ray.formats.pools import find_shards
+from zelo_ray.formats.results import write_json, write_tables
+from zelo_ray.formats.run_record import PROBE, record_start
+from zelo_ray.formats.tables import table_of
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import AnnotateOptions, ProbeOptions
+from zelo_ray.protocols import load_protocol
+from zelo_ray.providers import panel_of
+from zelo_ray.providers.pricing import table_version
+from zelo_ray.reasons import describe_disabled
+from zelo_ray.records import first_error
+from zelo_ray.reports.progress.display import Display
+
+KIND = "probe"
+TOP = {"graded": 3.0, "zelo": 1.0}
+"""The highest judgment of a document, by protocol."""
+_OWN = {
+    *("blocks", "dry_run", "inputs", "ledger", "out", "protocol"),
+    *("corpus", "queries", "columns", "strip_html", "document_limit"),
+}
+"""Options that are not passed on: the pools that are judged are made by them."""
+_BATTLES = {"cycles": 1, "repeats": 2}
+"""Options of zelo: a pool is one pair, which is shown in both orders."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOutcome:
+    """Shifts of judges, the judgments that show them, and notes on what is missing."""
+
+    shifts: Sequence[ProbeShift]
+    judgments: Sequence[ShiftedJudgment]
+    notes: Sequence[str]
+    complete: bool
+
+
+def choose_probes(options: ProbeOptions) -> tuple[list[ProbeKind], list[str]]:
+    """Return the probes to make, and notes on those that cannot be made.
+
+    Raises:
+        OptionError: a probe that was named is unknown, or cannot be made.
+    """
+    kinds, notes = list[ProbeKind](), list[str]()
+    for name in dict.fromkeys(options.probes or PROBES):
+        kind = load_probe(name)
+        why = ""
+        if kind.needs_translation and options.translations is None:
+            why = "it takes the same documents in another language: --translations FILE"
+        elif kind.change is None and options.protocol == "graded":
+            why = "grades are of one document alone; it takes --protocol zelo"
+        if why and options.probes:
+            raise OptionError(f"--probes {name}: {why}")
+        if why:
+            notes.append(f"{name} was not probed: {why}")
+        else:
+            kinds.append(kind)
+    return kinds, notes
+
+
+def make_plan(options: ProbeOptions, pools: str) -> AnnotateOptions:
+    """Return the options of the run that judges the pools.
+
+    Raises:
+        OptionError: options conflict.
+    """
+    kind = load_protocol(options.protocol).options
+    names = options.model_fields_set & kind.model_fields.keys() - _OWN
+    values = {
+        **{name: getattr(options, name) for name in names},
+        **(_BATTLES if options.protocol == "zelo" else {}),
+        "inputs": (pools,),
+        "out": f"{options.out.rstrip('/')}/{options.protocol}",
+        "ledger": options.ledger_dir,
+        "protocol": options.protocol,
+    }
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise OptionError(first_error(error)) from None
+
+
+def probe_judges(options: ProbeOptions, watch: Watch) -> ProbeOutcome:
+    """Change documents, have them judged, and measure what moved.
+
+    Args:
+        options: of the command.
+        watch: gets messages and progress.
+
+    Raises:
+        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    timer = Timer()
+    options = with_absolute_places(options)
+    panel = panel_of(options, os.environ)
+    kinds, notes = choose_probes(options)
+    with _fresh_display(watch), claim_output(options, watch, KIND):
+        salt_of(options.ledger_dir)
+        sample = _draw(options, kinds, options.out, watch)
+        plan = make_plan(options, sample.place)
+        refuse_other_options(plan, panel)
+        record_start(options.out, PROBE, {"kind": KIND, "options": options.model_dump(mode="json")})
+    timer.lap("draw")
+    with _fresh_display(watch):
+        summary = judge_pools(plan, watch)
+    timer.lap("judge")
+    with _fresh_display(watch), claim_output(options, watch, KIND):
+        judges = [judge.name for judge in panel]
+        judgments, missing = read_judgments(plan.out, options.protocol, sample.pairs, judges)
+        if not judgments:
+            raise InputError(f"no judgment of a changed document: see {plan.out}/failures.parquet")
+        shifts = measure_shifts(
+            judgments,
+            missing,
+            top=TOP[options.protocol],
+            resamples=options.resamples,
+            seed=options.seed,
+        )
+        notes += [*sample.notes, *_describe_gaps(summary, sample, missing)]
+        enough = sample.queries >= queries_needed(len(shifts))
+        complete = enough and summary.complete and not sample.rejected and not missing
+        outcome = ProbeOutcome(shifts, judgments, notes, complete)
+        _write(options, outcome, sample, summary, timer)
+    return outcome
+
+
+@contextmanager
+def plan_probe(options: ProbeOptions, watch: Watch) -> Iterator[AnnotateOptions]:
+    """Yield the options of the run that judges the pools, for an estimate.
+
+    The pools that they name exist until the context ends. Nothing else is written.
+
+    Raises:
+        InputError, OptionError, PanelError: as `probe_judges` would.
+    """
+    kinds, notes = choose_probes(options)
+    for note in notes:
+        watch.say(f"{note}.")
+    with TemporaryDirectory() as folder:
+        yield make_plan(options, _draw(options, kinds, folder, watch).place)
+
+
+def _draw(
+    options: ProbeOptions, kinds: Sequence[ProbeKind], folder: str, watch: Watch
+) -> ProbeSample:
+    """Read the input, and write the pools to judge to a folder."""
+    options = resolve_inputs(options, folder, watch.say)
+    shards = find_shards(options.inputs, options.out)
+    shards, _ = files_to_judge(options.model_copy(update={"out": folder}), shards, watch)
+    sample = draw_sample(options, kinds, shards, folder)
+    watch.say(
+        f"{counted(sample.documents, 'document')} of {counted(sample.queries, 'query', 'queries')}"
+        f" and {counted(len(sample.pairs), 'changed copy', 'changed copies')}: "
+        f"{', '.join(kind.name for kind in kinds)}"
+    )
+    return sample
+
+
+def _fresh_display(watch: Watch) -> AbstractContextManager[object]:
+    """Return a context in which the terminal's progress display starts again."""
+    return watch if isinstance(watch, Display) else nullcontext()
+
+
+def _describe_gaps(
+    summary: Summary, sample: ProbeSample, missing: dict[tuple[str, str], int]
+) -> Iterator[str]:
+    """Yield notes on what was not judged, and on invalid lines of the input."""
+    yield from describe_disabled(summary.disabled)
+    for judge in dict.fromkeys(judge for judge, _ in missing):
+        count = sum(number for (name, _), number in missing.items() if name == judge)
+        yield (
+            f"{judge} did not judge {count:,} of {counted(len(sample.pairs), 'pair')}: see "
+            f"{summary.out}/failures.parquet"
+        )
+    if sample.rejected:
+        yield f"{counted(sample.rejected, 'invalid or repeated input line')} left out"
+
+
+def _write(
+    options: ProbeOptions,
+    outcome: ProbeOutcome,
+    sample: ProbeSample,
+    summary: Summary,
+    timer: Timer,
+) -> None:
+    tables = {
+        "probes": table_of(outcome.shifts, ProbeShift),
+        "shifted": table_of(outcome.judgments, ShiftedJudgment),
+    }
+    write_tables(options.out, tables)
+    timer.lap("measure")
+    packages = ("zelo-ray", "numpy", "scipy", "pyarrow")
+    record = {
+        "kind": KIND,
+        "finished": True,
+        "complete": outcome.complete,
+        "options": options.model_dump(mode="json"),
+        "versions": {name: version(name) for name in packages}
+        | {"prices": table_version(options.prices)},
+        "probes": [asdict(shift) for shift in outcome.shifts],
+        "failing": [
+            [shift.judge, shift.probe]
+            for shift in outcome.shifts
+            if shift.fails(options.fail_above)
+        ],
+        "needed": queries_needed(len(outcome.shifts)),
+        "notes": list(outcome.notes),
+        "summary": {
+            "queries": sample.queries,
+            "documents": sample.documents,
+            "failures": summary.failures,
+            "dollars": summary.dollars,
+            "dollars_in_all": summary.dollars_in_all,
+            "unpriced": summary.unpriced,
+        },
+        "seconds": timer.laps,
+    }
+    write_json(options.out, PROBE, record)

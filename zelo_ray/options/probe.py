@@ -1,0 +1,45 @@
+"""Define the options of `probe`."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from zelo_ray.options.command import FILES, JUDGING, OptionGroup
+from zelo_ray.options.judging import JudgingOptions
+from zelo_ray.options.places import Place
+
+_PROBING = OptionGroup("probing")
+
+
+class ProbeOptions(JudgingOptions):
+    """Options of `probe`."""
+
+    does: ClassVar[str] = "find what moves a judge that should not: length, query words, orders"
+    usage: ClassVar[str] = "probe INPUT... --out DIR [--judges J...]"
+
+    protocol: Annotated[Literal["graded", "zelo"], JUDGING] = Field(
+        "graded",
+        description="graded: grade each document and its changed copies; zelo: let them meet in "
+        "battles, in both orders",
+    )
+    probes: Annotated[tuple[str, ...], _PROBING] = Field(
+        (),
+        description="length, order, stuffing, injection, popularity, language; without it, all "
+        "that the protocol and the input allow",
+    )
+    documents: Annotated[int, _PROBING] = Field(
+        100, ge=1, description="how many documents are changed, drawn over all queries"
+    )
+    translations: Annotated[Place | None, FILES] = Field(
+        None,
+        description="for the probe language: documents in another language, by id, as for --corpus",
+    )
+    fail_above: Annotated[float, _PROBING] = Field(
+        0.0,
+        ge=0,
+        description="exit status 4 if a shift is significant and surely larger than this, in "
+        "grades (or in preference, -1 to 1)",
+    )
+    resamples: Annotated[int, _PROBING] = Field(
+        10_000, ge=100, description="samples of queries, for intervals and tests"
+    )
