@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import Pair, count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
+from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error, token_votes
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
@@ -50,6 +50,7 @@ class ZeloOptions(AnnotateOptions):
     )
     prior_sd: PriorSd = 2.5
     repeats: Repeats = 1
+    answer: token_votes.AnswerForm = "reasoned"
     human: shared_error.Human = None
 
 
@@ -79,10 +80,11 @@ class VoteRequest:
     query_id: str
     pair: tuple[str, str]
     request: AnyRequest
+    response_model: type[Preference | token_votes.LetterVote] = Preference
 
     def read(self, reply: Reply) -> Vote | Failure:
         """Turn a reply into a vote, or into a failure."""
-        judge, verdict = self.request.judge.name, read_verdict(reply, Preference)
+        judge, verdict = self.request.judge.name, read_verdict(reply, self.response_model)
         if isinstance(verdict, str):
             return build_failure(self.query_id, self.pair, judge, reply, verdict)
         swapped = self.request.swapped
@@ -158,31 +160,34 @@ def vote_request(
     The order in which the judge sees them is drawn; every other repeat has the other one.
     """
     ids = (pair[0].id, pair[1].id)
+    in_a_token = getattr(options, "answer", "reasoned") == "token"
+    response_model = token_votes.LetterVote if in_a_token else Preference
     if planned := PlannedRequest.find(pool, judge, *ids, repeat):
-        return VoteRequest(pool.query_id, ids, planned)
+        return VoteRequest(pool.query_id, ids, planned, response_model)
     order = random.Random(f"{options.seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
     swapped = (order.random() < 0.5) != (repeat % 2 == 1)
     first, second = (pair[1], pair[0]) if swapped else pair
     request = build_request(
-        PROMPT,
+        token_votes.PROMPT if in_a_token else PROMPT,
         pool,
         judge,
         options,
-        Preference,
+        response_model,
         documents=(first, second),
         texts={"a": first.content, "b": second.content},
         repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
         item=(*ids, repeat),
         swapped=swapped,
+        choices=token_votes.LETTERS if in_a_token else (),
     )
-    return VoteRequest(pool.query_id, ids, request)
+    return VoteRequest(pool.query_id, ids, request, response_model)
 
 
 PROTOCOL = Protocol(
     name="zelo",
     rounds=rounds,
     count=count,
-    response_models=(Preference,),
+    response_models=(Preference, token_votes.LetterVote),
     min_documents=2,
     judgments={"votes": VOTES},
     fit=fit,

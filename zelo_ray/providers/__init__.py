@@ -207,6 +207,8 @@ def panel_of(
         find_key(judge, options.api_key_env, environ)
         if not load_provider(judge.provider).key_variables:
             connect(judge, Settings())
+    if getattr(options, "answer", "reasoned") == "token":
+        _refuse_without_probabilities(panel, options)
     if options.max_usd is not None and (unknown := find_unpriced(panel, options.prices)):
         raise PanelError(
             f"--max-usd needs prices, and that of {', '.join(unknown)} is unknown; give it as "
@@ -215,6 +217,26 @@ def panel_of(
     for judge in panel if options.max_usd is not None else ():
         refuse_unlimited(judge, judge.name)
     return panel
+
+
+def _refuse_without_probabilities(panel: Sequence[Judge], options: JudgingOptions) -> None:
+    """Refuse judges that give no probabilities of letters, before anything is asked.
+
+    Raises:
+        PanelError: a judge's API has none, or is asked in batches, from which none are read.
+    """
+    for judge in panel:
+        provider = load_provider(judge.provider)
+        if not provider.gives_probabilities:
+            raise PanelError(
+                f"{judge.name} gives no log-probabilities, and --answer token takes its votes from "
+                "them: leave it out, or ask with --answer reasoned (openai, servers that speak its "
+                "protocol, and vllm have log-probabilities)"
+            )
+        if options.mode == "batch" and provider.batch and not judge.base_url:
+            raise PanelError(
+                f"{judge.name}: --answer token is not asked in batches; leave out --mode batch"
+            )
 
 
 def refuse_unlimited(judge: Judge, name: str) -> None:

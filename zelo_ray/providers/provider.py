@@ -189,6 +189,8 @@ class Provider:
             matter.
         batch: the limits of its batch API; None if it has none.
         connect_batches: opens the batch API for a key; only with ``batch``.
+        gives_probabilities: whether it answers requests with `choices` (`zelo_ray.records.Request`)
+            by the probability of each letter.
         gpus: returns how many GPUs a judge's own process needs; it may raise PanelError. None:
             judges share a process without GPUs.
 
@@ -217,4 +219,5 @@ class Provider:
     least_cached_tokens: Callable[[str], int] | None = None
     batch: BatchLimits | None = None
     connect_batches: Callable[[Settings], Batches] | None = None
+    gives_probabilities: bool = False
     gpus: Callable[[Judge], int] | None = None

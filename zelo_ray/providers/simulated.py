@@ -112,7 +112,8 @@ class Simulated:
             await self._sleep(traits.latency * spread)
         if fails:
             raise Retry("a simulated failure", name=judge.name)
-        usage = Usage(_tokens(request.system, request.user), traits.output_tokens)
+        output_tokens = 1 if request.choices else traits.output_tokens
+        usage = Usage(_tokens(request.system, request.user), output_tokens)
         if status == "invalid":  # it may be asked again, so the count is kept
             nothing = "" if isinstance(request.response_model, Prose) else "Hard to say."
             return Answer("ok", nothing, usage, model=judge.model)  # no parser accepts it
@@ -233,5 +234,6 @@ PROVIDER = Provider(
     options=Traits.model_validate({}).model_dump(),
     concurrency=256,
     free=True,
+    gives_probabilities=True,
     limit_tokens=_limit_tokens,
 )
