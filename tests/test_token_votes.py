@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import Shelf, (
+from tests.builders import (
+    Shelf,
     ask,
     graded_pools,
     options_of,
