@@ -395,3 +395,36 @@ def test_the_worth_that_fakes_read_is_that_of_the_documents_shown():
     for request in next(ZELO.rounds(POOL, panel, options_of(**TOKEN))):
         shown = seen_worth(request)
         assert request.swapped == (shown[0] > shown[1])
+
+
+# What a preference counts as
+
+
+def test_a_vote_of_one_token_is_a_share_of_a_win_and_any_other_a_win():
+    votes = [
+        Vote("q", "a", "b", "j", preference, False, "", "k") for preference in (-0.5, -0.5, -0.5)
+    ]
+    scores = {}
+    for answer in ("token", "reasoned"):
+        (fit,) = ZELO.fit([votes], options_of(answer=answer))
+        scores[answer] = fit.scores[0].score - fit.scores[1].score
+    assert 0 < scores["token"] < math.log(3), "shrunk by the prior from the odds of 3 to 1"
+    assert scores["reasoned"] > scores["token"]
+    (close,) = ZELO.fit([votes], options_of(answer="token", prior_sd=1e3))
+    assert close.scores[0].score - close.scores[1].score == pytest.approx(math.log(3), abs=1e-3)
+    assert (close.scores[0].doc_id, close.scores[0].comparisons) == ("a", 3)
+
+
+@given(st.permutations(range(6)))
+def test_the_order_of_votes_changes_no_bit_of_a_score(order):
+    drawn = [("a", "b", 0.1), ("b", "c", -0.7), ("a", "c", 1 / 3), ("a", "b", 0.77)]
+    drawn += [("a", "b", -0.123456789), ("b", "c", 2 / 7)]
+    votes = [Vote("q", a, b, "j", p, False, "", "k") for a, b, p in drawn]
+    options = options_of(answer="token")
+    assert ZELO.fit([votes], options) == ZELO.fit([[votes[place] for place in order]], options)
+
+
+def test_what_a_score_means_says_that_votes_are_shares():
+    explain = ZELO.score.explain
+    assert "share of a win" in explain({"answer": "token"})
+    assert "share of a win" not in explain({"answer": "reasoned"}) == explain({})

@@ -6,9 +6,9 @@ judge sees a pair in an order of its own. Where it is asked again, it sees the o
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -39,6 +39,10 @@ LOGITS = (
     "no zero"
 )
 """What a score of Bradley-Terry means, by the judgments that it rests on."""
+_OF_TOKENS = (
+    "A vote of one token is a share of a win: the probability of the letter. So scores lie closer "
+    "together than by whole votes where a judge is unsure, and ± is that of whole votes: too large"
+)
 
 
 class ZeloOptions(AnnotateOptions):
@@ -144,8 +148,20 @@ def shown_documents(pool: Pool, options: AnnotateOptions) -> dict[str, Document]
 def fit(
     judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: Learned | None = None
 ) -> list[Fit]:
-    """Fit Bradley-Terry scores, many queries at once."""
-    return score_votes(judgments, options.prior_sd, shared_error.shared_error(learned))
+    """Fit Bradley-Terry scores, many queries at once.
+
+    A vote of one token is a share of a win, by its probabilities; any other is a win by its sign.
+    """
+    share = shared_error.shared_error(learned)
+    by_size = getattr(options, "answer", "reasoned") == "token"
+    return score_votes(judgments, options.prior_sd, share, by_size=by_size)
+
+
+def _explain(options: Mapping[str, Any]) -> str:
+    """Return the meaning of a score, by the options of a run."""
+    if options.get("answer") != "token":
+        return LOGITS.format("battles")
+    return f"{LOGITS.format('battles')}. {_OF_TOKENS}"
 
 
 def vote_request(
@@ -191,7 +207,7 @@ PROTOCOL = Protocol(
     min_documents=2,
     judgments={"votes": VOTES},
     fit=fit,
-    score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
+    score=ScoreKind(unit="logits", explain=_explain),
     options=ZeloOptions,
     judges_are_independent=lambda options: bool(options.votes == "all"),
     **shared_error.LEARNING,
