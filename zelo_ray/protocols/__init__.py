@@ -73,6 +73,7 @@ PROTOCOLS = {
     "auto": "zelo_ray.protocols.auto",
     "graded": "zelo_ray.protocols.graded",
     "zelo+graded": "zelo_ray.protocols.zelo_graded",
+    "listwise-votes": "zelo_ray.protocols.listwise_votes",
     "best-of": "zelo_ray.protocols.best_of",
     "samre": "zelo_ray.protocols.samre",
     "baseline-strong": "zelo_ray.protocols.baseline_strong",

@@ -18,6 +18,10 @@ winner or points (see `zelo_ray.records.SyntheticFeatures`). A single document i
 and gets the nearest of the grades 0, 1, 2 and 3: the graded response model of Samejima (1969,
 Psychometrika Monograph 17), with logistic errors.
 
+Three documents and more are perceived one by one, each with a standard Gumbel error, so that their
+order follows the model of Plackett and Luce (1975, Applied Statistics 24:193): the difference of
+two such errors is logistic. The first place is worth ``position_bias`` more than the last.
+
 All randomness is seeded with the request's key, so the same question has the same answer, and
 judges with different names err independently. It depends on the content that the key covers, and on
 no id.
@@ -163,10 +167,14 @@ def _text(request: Request, traits: Traits) -> str:
             view = _graded(request, traits, _truth(request, document))
         case [first, second]:
             view = _compared(request, traits, (_truth(request, first), _truth(request, second)))
+        case [_, _, *_] as documents:
+            view = _ordered(request, traits, [_truth(request, document) for document in documents])
     try:
         return synthesize_answer(request, view)
     except ValueError:
-        raise Refused("simulated judges compare two documents or grade one, and no more") from None
+        raise Refused(
+            "simulated judges compare two documents, grade one or order some, and no more"
+        ) from None
 
 
 def _truth(request: Request, document: Document) -> float:
@@ -191,10 +199,33 @@ def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> 
     return SyntheticFeatures(pair_preference=math.tanh(logits / 2), words=words, argument=words)
 
 
+def _ordered(request: Request, traits: Traits, truths: Sequence[float]) -> SyntheticFeatures:
+    """Return the features of several documents: scores whose differences err as those of a pair.
+
+    The difference of two Gumbel errors is logistic, and the first place is worth ``position_bias``
+    more than the last.
+    """
+    chances, last = random.Random(request.key), len(truths) - 1
+    scores = tuple(
+        traits.slope * truth
+        + traits.position_bias * (1 - place / last)
+        + traits.shared_noise * _own_error(request, document) / math.sqrt(2)
+        + traits.noise * _gumbel(chances)
+        for place, (document, truth) in enumerate(zip(request.documents, truths, strict=True))
+    )
+    words = ", ".join(f"{score:+.2f}" for score in scores)
+    return SyntheticFeatures(scores=scores, words=f"seen as {words} logits")
+
+
+def _own_error(request: Request, document: Document) -> float:
+    """Return the error that all simulated judges share on a document, in sd."""
+    return random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
+
+
 def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures:
     """Return the features of one document."""
     (document,) = request.documents
-    shared = random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
+    shared = _own_error(request, document)
     raw_grade = (
         traits.slope * truth
         - (traits.severity or 0.0)
@@ -205,6 +236,11 @@ def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures
     return SyntheticFeatures(
         document_grade=min(max(math.floor(raw_grade + 0.5), 0), 3), words=words, argument=words
     )
+
+
+def _gumbel(rng: random.Random) -> float:
+    """Draw from the standard Gumbel distribution."""
+    return -math.log(-math.log(rng.random() or 2**-54))
 
 
 def _logistic(rng: random.Random) -> float:
