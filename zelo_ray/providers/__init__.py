@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, ValidationError
 
 from zelo_ray.errors import PanelError, format_error
-from zelo_ray.options import JudgingOptions, did_you_mean
+from zelo_ray.options import AnnotateOptions, JudgingOptions, did_you_mean
 from zelo_ray.plugins import is_plugin_name
 from zelo_ray.providers.addresses import find_url_error, lacks_scheme
 from zelo_ray.providers.extra_body import (
@@ -65,6 +65,7 @@ __all__ = [
     "parse_judge",
     "refuse_unknown_names",
     "refuse_unlimited",
+    "refuse_without_probabilities",
     "server_chooses_sampling",
     "with_options",
 ]
@@ -207,8 +208,8 @@ def panel_of(
         find_key(judge, options.api_key_env, environ)
         if not load_provider(judge.provider).key_variables:
             connect(judge, Settings())
-    if getattr(options, "answer", "reasoned") == "token":
-        _refuse_without_probabilities(panel, options)
+    if isinstance(options, AnnotateOptions):  # others have one of these for each way of judging
+        refuse_without_probabilities(panel, options)
     if options.max_usd is not None and (unknown := find_unpriced(panel, options.prices)):
         raise PanelError(
             f"--max-usd needs prices, and that of {', '.join(unknown)} is unknown; give it as "
@@ -219,13 +220,17 @@ def panel_of(
     return panel
 
 
-def _refuse_without_probabilities(panel: Sequence[Judge], options: JudgingOptions) -> None:
-    """Refuse judges that give no probabilities of letters, before anything is asked.
+def refuse_without_probabilities(panel: Sequence[Judge], options: AnnotateOptions) -> None:
+    """Refuse judges that give no probabilities of letters, where votes rest on them.
+
+    Args:
+        panel: the judges.
+        options: of the run; whether it takes votes of one token says ``answer``, if it has that.
 
     Raises:
         PanelError: a judge's API has none, or is asked in batches, from which none are read.
     """
-    for judge in panel:
+    for judge in panel if getattr(options, "answer", "") == "token" else ():
         provider = load_provider(judge.provider)
         if not provider.gives_probabilities:
             raise PanelError(
