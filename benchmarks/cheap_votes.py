@@ -10,7 +10,7 @@ with `MORE` of them, and with `MOST`. What is in between is for a pilot of your 
 
 FOLDER holds llmjudge2024, as in tests/golden/SOURCES.md. Its table has recorded grades of three
 judges, turned into battles and into orders, where equal grades are ordered by chance. Intervals
-are 95%, over queries. Two minutes of one core; the picture takes matplotlib.
+are 95%, over queries. Three minutes of one core; the picture takes matplotlib.
 """
 
 import argparse

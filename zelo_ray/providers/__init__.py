@@ -39,7 +39,13 @@ from zelo_ray.providers.provider import (
     RetryKind,
     Settings,
 )
-from zelo_ray.providers.registry import PROVIDERS, RERANKERS, load_provider, parse_judge
+from zelo_ray.providers.registry import (
+    ENCODERS,
+    PROVIDERS,
+    RERANKERS,
+    load_provider,
+    parse_judge,
+)
 from zelo_ray.records import Judge, first_error
 
 __all__ = [
@@ -137,17 +143,32 @@ def build_panel(
         )
     panel: dict[str, Judge] = {}
     for judge in judges:
-        if judge.provider in RERANKERS:
+        if judge.provider in RERANKERS.keys() - ENCODERS:
             raise PanelError(f"{judge.name} is a reranker, which judges nothing; see bakeoff")
         provider = load_provider(judge.provider)
+        if judge.provider in ENCODERS and not judge.model:
+            raise PanelError(f"{judge.provider}: name a model: {judge.provider}:FOLDER")
         models = [judge.model] if judge.model else provider.models
         models = tuple(provider.judges_in(judge.model)) if provider.judges_in else models
         for member in (replace(judge, model=model) for model in models):
             if member.name in panel:
                 raise PanelError(f"judge {member.name} is named twice")
-            panel[member.name] = with_options(member, options.get(member.name, {}))
+            panel[member.name] = _with_fingerprint(
+                with_options(member, options.get(member.name, {})), provider
+            )
     refuse_unknown_names("judge", list(panel), {"judge_options": options})
     return tuple(panel.values())
+
+
+def _with_fingerprint(judge: Judge, provider: Provider) -> Judge:
+    """Return a judge whose version says which local model it is, if the user does not say it.
+
+    Raises:
+        PanelError: there is no such model.
+    """
+    if provider.fingerprint is None or judge.options["version"] is not None:
+        return judge
+    return replace(judge, options={**judge.options, "version": provider.fingerprint(judge)})
 
 
 def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
