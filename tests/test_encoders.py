@@ -1,6 +1,7 @@
 """Encoders on this machine: tiny models, made here from nothing and saved to disk."""
 
 import asyncio
+import json
 import os
 import warnings
 from importlib import import_module
@@ -8,10 +9,12 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from tests.builders import Shelf, ask, request_of
 from tests.fakes.rerank import rank
 from zelo_ray.errors import PanelError
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.providers import RERANKERS, Settings, load_provider
+from zelo_ray.protocols import advance, load_protocol
+from zelo_ray.providers import RERANKERS, Settings, build_panel, load_provider
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import build_rankers, local
 
@@ -194,3 +197,70 @@ def test_the_loop_lives_while_a_model_computes(folders):
     beats, answer = asyncio.run(run())
     assert answer.status == "ok"
     assert beats > 1
+
+
+# On a panel
+
+
+def judge_pool(folders, out, **fields):
+    names = (f"cross-encoder:{folders / 'cross'}", f"bi-encoder:{folders / 'bi'}")
+    options = {name: {"device": "cpu"} for name in names}
+    pool = Pool("q1", POOL.query, tuple(d for d in POOL.documents if d.content))
+    asker = ask([pool], out, {}, judges=names, judge_options=options, **fields)
+    assert not asker.stopped, asker.stopped
+    panel, own = asker.job
+    protocol = load_protocol(own.protocol)
+    step = advance(protocol.rounds(pool, panel, own), Shelf(*asker.books))
+    return asker, step, protocol.fit([step.judgments], own)[0]
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"answer": "token"}, {"protocol": "listwise-votes", "group": 3}]
+)
+def test_encoders_vote_by_the_order_of_their_scores(folders, tmp_path, fields):
+    asker, step, _ = judge_pool(folders, tmp_path / "out", **fields)
+    assert {row.status for row in asker.books} == {"ok"}
+    assert {(row.dollars, row.input_tokens) for row in asker.books} == {(0.0, 0)}
+    for kind, folder in (("cross-encoder", "cross"), ("bi-encoder", "bi")):
+        scores = scores_of(kind, folders / folder, tmp_path / kind)
+        by_doc = {d.id: score for d, score in zip(POOL.documents, scores, strict=True)}
+        votes = [vote for vote in step.judgments if vote.judge.startswith(kind)]
+        assert len(votes) == 3
+        for vote in votes:
+            gap = by_doc[vote.doc_id_b] - by_doc[vote.doc_id_a]
+            assert np.sign(vote.preference) == np.sign(gap)
+
+
+def test_the_size_of_an_encoders_vote_follows_from_its_slope(folders):
+    name = f"cross-encoder:{folders / 'cross'}"
+    found = {}
+    for slope in (None, 0.5, 2.0):
+        (judge,) = build_panel((name,), {name: {"device": "cpu", "slope": slope}}, {})
+        request = request_of(judge=judge, query=POOL.query, documents=POOL.documents[::2])
+        connection = load_provider("cross-encoder").connect(Settings())
+        answer = asyncio.run(connection.send(request))
+        found[slope] = np.arctanh(np.clip(json.loads(answer.text)["preference"], -0.999, 0.999))
+    assert found[None] == pytest.approx(found[0.5])
+    assert abs(found[2.0]) > abs(found[0.5])
+
+
+def test_an_encoder_gives_no_grade_and_no_reasons(folders, tmp_path):
+    name = f"cross-encoder:{folders / 'cross'}"
+    given = {"judges": (name,), "judge_options": {name: {"device": "cpu"}}}
+    asker = ask([POOL], tmp_path, {}, protocol="graded", **given)
+    assert {row.status for row in asker.books} == {"failed"}
+    assert "they give no grades" in asker.books[0].reason
+
+
+def test_a_judge_knows_its_model_by_the_models_files(folders, tmp_path):
+    name = f"cross-encoder:{folders / 'cross'}"
+    (judge,) = build_panel((name,), {}, {})
+    assert judge.options["version"] == local.fingerprint_of(judge)
+    (mine,) = build_panel((name,), {name: {"version": "mine"}}, {})
+    assert mine.options["version"] == "mine"
+    with pytest.raises(PanelError, match="no such folder"):
+        build_panel((f"cross-encoder:{tmp_path}/none",), {}, {})
+    with pytest.raises(PanelError, match="name a model: cross-encoder:FOLDER"):
+        build_panel(("cross-encoder",), {}, {})
+    with pytest.raises(PanelError, match="which judges nothing"):
+        build_panel(("cohere:rerank-v4",), {}, {})

@@ -150,7 +150,8 @@ def test_a_model_of_the_users_is_not_taken_for_one_of_ours():
     (model,) = load_protocol(THUMBS).response_models
     assert response_model_name(model) == "own_thumbs.Thumbing"
     assert [response_model_name(each) for each in load_protocol("zelo").response_models] == [
-        "Preference"
+        "Preference",
+        "LetterVote",
     ]
     assert response_model_name(order_of(3)) == "Order"
 

@@ -155,6 +155,11 @@ def test_instructions_that_a_template_would_not_show_are_refused():
             options_of(protocol=name, template=template, **fields)
 
 
+def test_a_template_does_not_go_with_votes_of_one_token():
+    with pytest.raises(ValueError, match="answer token has one of its own; give one of the two"):
+        options_of(template=ZELO, answer="token")
+
+
 def test_instructions_stand_between_markers_in_a_template():
     (request, *_) = asked("graded", template=GRADED, instructions="Be strict, please.")
     code = delimiter_code(SALT)

@@ -326,6 +326,9 @@ class Request:
     """Ids of its documents, and the repeat, by which a plan has it; empty: no plan has it."""
     swapped: bool = False
     """Whether it shows two documents in the other order; it is part of the plan, not of the key."""
+    choices: tuple[str, ...] = field(default=(), repr=False)
+    """Letters, one of which is the whole answer: one token is written, and the answer is the
+    probability of each letter, as JSON; empty: the answer is text."""
     key: str = field(init=False)
     """A hash of everything that can change the answer: 32 hexadecimal digits."""
 
@@ -355,7 +358,7 @@ class Request:
     @property
     def output_limit(self) -> int | None:
         """Return the most tokens that the answer may have, hidden ones included; None: no limit."""
-        return self.limit or self.judge.options.get("max_output_tokens")
+        return 1 if self.choices else self.limit or self.judge.options.get("max_output_tokens")
 
     def _compute_key(self) -> str:
         parts: list[Any] = [_written_schema(self.response_model), b"%d" % self.repeat]
@@ -364,6 +367,8 @@ class Request:
             parts.append([document.metadata.get(truth) for document in self.documents])
         if RECORDING in self.judge.options:  # a recorded judge sees ids
             parts.append([self.query_id, *(document.id for document in self.documents)])
+        if self.choices:
+            parts.append({"choices": [*self.choices]})
         return hash_request(self.judge.key_prefix, self.system, self.user, *parts)
 
 
@@ -486,6 +491,9 @@ class Answer:
     if it can be parsed"""
     parsed: bool = field(default=False, compare=False)
     """whether it was parsed as its request's response model"""
+    judge_fault: str = field(default="", compare=False)
+    """why this judge can answer no such request until a person acts, although this one was billed;
+    empty: others may be answered"""
     timing: CallTiming | None = field(default=None, compare=False)
     """how long the call took, where the connection knows it better than its caller, who also waits
     for a thread or a model that is loaded"""

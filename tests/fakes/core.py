@@ -60,6 +60,7 @@ class Fakes:
         burst: Seconds of the limits that a rested account can spend at once.
         cached: Share of the input that counts as read from a cache.
         caches: What is kept of prompts, where their cache is not a share but at work.
+        logprobs: Whether log-probabilities are given where they are asked for.
         thinking: Hidden tokens of every answer.
         lengths: How many tokens texts have.
         journal: File to append a line a request to.
@@ -90,6 +91,7 @@ class Fakes:
         cached: float = 0.0,
         caches: Caches | None = None,
         thinking: int = 0,
+        logprobs: bool = True,
         lengths: Lengths | None = None,
         journal: str | Path | None = None,
         keep: bool = True,
@@ -104,7 +106,7 @@ class Fakes:
         self.faults = tuple(faults)
         self.latency, self.jitter = latency, jitter
         self.cached, self.thinking, self.bodies = cached, thinking, bodies
-        self.caches = caches
+        self.caches, self.logprobs = caches, logprobs
         self.lengths = lengths or Lengths()
         self.url = ""
         self.outcomes: Counter[str] = Counter()
@@ -274,7 +276,8 @@ class Fakes:
     def answer(self, name: str, asked: Asked, request_id: str, kind: str) -> Said:
         """What the judge says, spoilt by a fault of that name ("ok": by none)."""
         verdict = self.judge(asked.system, asked.user, asked.schema, asked.model)
-        text = spoil(kind, verdict)
+        letters = {} if asked.schema or not isinstance(verdict, dict) else verdict
+        text = spoil(kind, max(letters, key=letters.__getitem__) if letters else verdict)
         if kind in ("refusal", "filtered"):
             text = "I cannot help with that."
         size = self.lengths.of_input(asked)
@@ -289,6 +292,7 @@ class Fakes:
             cached_tokens=read,
             thinking_tokens=self.thinking,
             cache_write_tokens=about - read,
+            letters=letters if kind == "ok" and self.logprobs else {},
         )
         return self.lengths.spoken(asked, said, self.seed)
 

@@ -4,8 +4,9 @@ With two documents it votes ``tanh((worth of the second - worth of the first) / 
 and points follow from that. One it grades with its worth, rounded to 0, 1, 2 or 3. Noise follows
 from the seed, the model and the prompt. Other verdicts it fills from their schema.
 
-Where there is no schema it writes the form that the system text shows: points in tags, or a tuple
-of sums as the last line, or plain words.
+Where there is no schema and one letter is asked for, it says how likely each is. Else it writes
+the form that the system text shows: points in tags, or a tuple of sums as the last line, or plain
+words.
 """
 
 import math
@@ -54,12 +55,20 @@ def judge(
         error = random.Random(f"{seed}:{model}:{without_codes(user)}").gauss(0.0, noise)
         gap, first = gap + error, first + error
     fields = schema.get("properties") or (_VOTE if '"preference"' in system else {})
+    if not fields and "Answer with one letter" in system:
+        return _letters(gap, scale)
     if not fields:
         return _prose(system, gap, scale)
     return {
         name: _fill(name, _resolve(field, schema), schema, first, gap, scale)
         for name, field in fields.items()
     }
+
+
+def _letters(gap: float, scale: float) -> dict[str, float]:
+    """The probability of each letter; the rest is of other words."""
+    share = (1 + math.tanh(gap / scale)) / 2
+    return {"A": 0.96 * (1 - share), "B": 0.96 * share}
 
 
 def _prose(system: str, gap: float, scale: float) -> str:

@@ -47,6 +47,9 @@ def read(_: Mapping[str, str], body: dict[str, Any]) -> Asked:
     if body["model"].startswith("gpt-6"):
         if "max_tokens" in body:
             raise Invalid("'max_tokens' is not supported with this model.", "unsupported")
+        if body.get("logprobs") and body.get("reasoning_effort") != "none":
+            said = "You are not allowed to request logprobs from this model."
+            raise Invalid(said, "forbidden")
         if "temperature" in body and body.get("reasoning_effort") != "none":
             raise Invalid("'temperature' is not supported with this model.", "unsupported")
     shape = body.get("response_format") or {}
@@ -59,7 +62,10 @@ def read(_: Mapping[str, str], body: dict[str, Any]) -> Asked:
     for message in body["messages"]:
         texts["user" if message["role"] == "user" else "system"] += message["content"]
     limit = body.get("max_completion_tokens", body.get("max_tokens"))
-    return Asked(body["model"], texts["system"], texts["user"], schema, limit)
+    if not body.get("logprobs") and "top_logprobs" in body:
+        raise Invalid("'top_logprobs' requires 'logprobs' to be set to true.")
+    top = body.get("top_logprobs", 0) if body.get("logprobs") else 0
+    return Asked(body["model"], texts["system"], texts["user"], schema, limit, top)
 
 
 def _check_strict(schema: dict[str, Any]) -> None:
@@ -81,13 +87,14 @@ def answer(asked: Asked, said: Said) -> dict[str, Any]:
         "content": None if refused else said.text,
         "refusal": said.text if refused else None,
     }
-    finish = _FINISH.get(said.kind, "stop")
+    finish = _FINISH.get(said.kind, "length" if asked.max_tokens == 1 else "stop")
+    log = _logprobs(said.letters, asked.top_logprobs) if said.letters else None
     return {
         "id": f"chatcmpl-{said.id}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": asked.model,
-        "choices": [{"index": 0, "finish_reason": finish, "logprobs": None, "message": message}],
+        "choices": [{"index": 0, "finish_reason": finish, "logprobs": log, "message": message}],
         "usage": {
             "prompt_tokens": said.input_tokens,
             "completion_tokens": said.output_tokens,
@@ -96,6 +103,25 @@ def answer(asked: Asked, said: Said) -> dict[str, Any]:
             "completion_tokens_details": {"reasoning_tokens": said.thinking_tokens},
         },
     }
+
+
+def _logprobs(letters: Mapping[str, float], most: int) -> dict[str, Any] | None:
+    """The log-probabilities of the first token: each letter in three forms, and another word."""
+    if not most:
+        return None
+    forms = (("{}", 0.9), (" {}", 0.08), ("{lower}", 0.02))
+    chances = {
+        form.format(letter, lower=letter.lower()): share * chance
+        for letter, chance in letters.items()
+        for form, share in forms
+    }
+    chances["Document"] = max(0.0, 1 - sum(letters.values()))
+    rows = [
+        {"token": token, "bytes": [*token.encode()], "logprob": math.log(chance)}
+        for token, chance in sorted(chances.items(), key=lambda item: -item[1])
+        if chance > 0
+    ][:most]
+    return {"content": [{**rows[0], "top_logprobs": rows}], "refusal": None} if rows else None
 
 
 def canonical(_: Mapping[str, str], body: dict[str, Any]) -> dict[str, Any]:

@@ -146,6 +146,8 @@ class Asked:
     user: str
     schema: dict[str, Any]
     max_tokens: int | None
+    top_logprobs: int = 0
+    """How many log-probabilities of each token are asked for."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,8 @@ class Said:
     cached_tokens: int
     thinking_tokens: int
     cache_write_tokens: int = 0
+    letters: Mapping[str, float] = field(default_factory=dict)
+    """Of an answer of one letter: the probability of each."""
 
 
 class Invalid(Exception):  # noqa: N818

@@ -125,6 +125,8 @@ class JudgeCaller(RequestRunner[Channel]):
         Where money is capped it is what answers of this kind keep to, for so much is reserved. One
         that was cut off is asked again with the judge's own limit, or twice that if it was so then.
         """
+        if request.choices:
+            return 1
         judge_limit = channel.judge.options.get("max_output_tokens")
         if judge_limit is None:
             return request.output_limit or 0
@@ -239,8 +241,9 @@ class JudgeCaller(RequestRunner[Channel]):
         finally:
             self._settle(channel, effort, spent)
         self._refuse_excess(request, channel, answer, effort, spent)
-        if error:
-            self._disable(channel, StopReason.ERROR, error)
+        if error or answer.judge_fault:
+            code = StopReason.ERROR if error else StopReason.FATAL
+            self._disable(channel, code, error or answer.judge_fault)
         return wait
 
     async def _send(self, request: Request, channel: Channel, effort: RequestState) -> Answer:
@@ -253,9 +256,14 @@ class JudgeCaller(RequestRunner[Channel]):
         return reply
 
     def _end_or_ask_again(self, channel: Channel, answer: Answer, effort: RequestState) -> None:
-        """Decide whether an answer is the last one to its request."""
+        """Decide whether an answer is the last one to its request.
+
+        Where a person has to act first, none is: a later run asks again.
+        """
         judge_limit = channel.judge.options.get("max_output_tokens") or 0
-        if answer.status == "truncated" and 0 < effort.limit < judge_limit:
+        if answer.judge_fault:
+            return
+        if answer.status == "truncated" and 1 < effort.limit < judge_limit:
             effort.cut = True  # the limit was ours
         elif answer.status == "invalid" and effort.reasks < self.options.reasks:
             effort.reasks += 1

@@ -180,7 +180,7 @@ def _forecast(
 
     words, error = _words_left(judge.name, sample, book)
     measured, replies = _measured(judge.name, pools, book, words, 0.0 if whole else error)
-    cases = measured or _assumed(judge, words)
+    cases = measured or _assumed(judge, words, _one_token_share(judge.name, sample))
     usage = cases[1]
     provider = load_provider(judge.provider)
     has_batch = provider.batch is not None and not judge.base_url
@@ -276,11 +276,26 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return mean, math.sqrt(len(pairs) / (len(pairs) - 1) * squares) / amount
 
 
-def _assumed(judge: Judge, words: float) -> list[Usage]:
-    """Return an assumed usage while no reply tells; a judge without a limit counts no tokens."""
+def _one_token_share(name: str, sample: Sequence[Sampled]) -> float:
+    """Return the share of a judge's requests whose answer is one token."""
+    requests = sum(len(pool.asked.get(name, ())) for pool in sample)
+    return sum(pool.one_token.get(name, 0) for pool in sample) / max(1, requests)
+
+
+def _assumed(judge: Judge, words: float, one_token: float) -> list[Usage]:
+    """Return an assumed usage while no reply tells; a judge without a limit counts no tokens.
+
+    Args:
+        judge: who is asked.
+        words: of a request.
+        one_token: the share of its requests that are answered by one token.
+    """
     limit = judge.options.get("max_output_tokens") or judge.options.get("output_tokens") or 0
     return [
-        Usage(round(words * per_word) if limit else 0, round(min(output, limit)))
+        Usage(
+            round(words * per_word) if limit else 0,
+            math.ceil(one_token * min(1, limit) + (1 - one_token) * round(min(output, limit))),
+        )
         for per_word, output in _ASSUMED
     ]
 

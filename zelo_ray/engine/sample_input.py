@@ -3,6 +3,7 @@
 import hashlib
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -48,6 +49,8 @@ class Sampled:
     """the same of its first round"""
     ended: bool = False
     """whether that is all that it takes"""
+    one_token: dict[str, int] = field(default_factory=dict)
+    """by judge: how many of the requests asked are answered by one token"""
 
 
 class InputSample:
@@ -102,6 +105,7 @@ class InputSample:
     def _render(self, pool: Pool) -> Sampled:
         current, missing = self._requests_so_far(pool, self._replies)
         sampled = Sampled(self._counts(pool), _lengths(current), ended=not missing)
+        sampled.one_token = Counter(request.judge.name for request in current if request.choices)
         one_round = self._protocol.max_rounds == 1
         first = current if one_round else self._requests_so_far(pool, NoReplies())[0]
         sampled.first = _lengths(first)

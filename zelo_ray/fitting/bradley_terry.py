@@ -55,7 +55,11 @@ class ScoreArrays:
 
 
 def score_votes(
-    query_votes: Sequence[Sequence[Vote]], prior_sd: float = 2.5, share: float = SHARE
+    query_votes: Sequence[Sequence[Vote]],
+    prior_sd: float = 2.5,
+    share: float = SHARE,
+    *,
+    by_size: bool = False,
 ) -> list[Fit]:
     """Turn the votes of many queries into scores.
 
@@ -68,6 +72,8 @@ def score_votes(
         prior_sd: standard deviation of the prior of a score, in logits.
         share: what judges get wrong together, of the spread of a query's scores: see
             `fitting.truth_error`.
+        by_size: whether a vote of preference p is (1 + p) / 2 of a win, whatever its sign. The
+            errors are those of whole wins, and so too large.
 
     Returns:
         One fit for each query, in the order given.
@@ -76,7 +82,7 @@ def score_votes(
         ValueError: a preference is not in [-1, 1], or the prior makes no sense.
     """
     battles = battles_of(query_votes)
-    fits = score_battles(battles, prior_sd, share)
+    fits = score_battles(battles, prior_sd, share, by_size=by_size)
     query_scores: list[list[Score]] = [[] for _ in query_votes]
     columns = (fits.score, fits.std_error, fits.comparisons, fits.rank, fits.truth_error)
     rows = zip(*(c.tolist() for c in (fits.query, fits.doc, *columns)), strict=True)
@@ -88,9 +94,11 @@ def score_votes(
     ]
 
 
-def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE) -> ScoreArrays:
+def score_battles(
+    battles: Battles, prior_sd: float = 2.5, share: float = SHARE, *, by_size: bool = False
+) -> ScoreArrays:
     """Score columns of votes as `score_votes` does."""
-    games = count_games(battles)
+    games = count_games(battles, by_size=by_size)
     reasons = why_unscored(battles, games)
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes

@@ -10,6 +10,9 @@ import scipy
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
 from zelo_ray.reasons import Unscored, UnscoredReason
 
+_SHARES = 2.0**24
+"""Parts of a game that a vote is rounded to."""
+
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
@@ -23,11 +26,15 @@ class PairCounts:
     """the share of the game that i won; j won the rest"""
 
 
-def count_games(battles: Battles) -> PairCounts:
+def count_games(battles: Battles, *, by_size: bool = False) -> PairCounts:
     """Count votes: a pair is one game, shared equally by the judges that answered on it.
 
     Only the sign of a vote counts, 0 is half a win for each, and several votes of one judge on a
     pair are averaged. A query's numbers depend, bit for bit, on its own votes only.
+
+    Args:
+        battles: the votes.
+        by_size: whether a vote shares its game by the size of its preference instead.
 
     Raises:
         ValueError: a preference is not in [-1, 1].
@@ -40,9 +47,10 @@ def count_games(battles: Battles) -> PairCounts:
     pair = (battles.query * size + low) * size + high
     key = pair * judges + battles.judge
     order = np.argsort(key)
-    words = np.where(battles.a == low, 1 - _won_by_b(battles), _won_by_b(battles))[order]
-    # Sums of halves are exact, so the order of a judge's votes cannot matter; that of the judges
-    # is the order of their names.
+    won_by_b = _won_by_b(battles, by_size=by_size)
+    words = np.where(battles.a == low, 1 - won_by_b, won_by_b)[order]
+    # Sums of halves, and of shares as they are rounded, are exact, so the order of a judge's votes
+    # cannot matter; that of the judges is the order of their names.
     sums, counts, firsts = _sums(key[order], words)
     shared, voters, starts = _sums(pair[order][firsts], sums / counts)
     cells, j = np.divmod(pair[order][firsts][starts], size)
@@ -74,10 +82,12 @@ def _idle(games: PairCounts, queries: int) -> Bools:
     return idle
 
 
-def _won_by_b(battles: Battles) -> Floats:
+def _won_by_b(battles: Battles, *, by_size: bool) -> Floats:
     odd = np.flatnonzero(~(np.abs(battles.preference) <= 1))
     if odd.size:
         raise ValueError(f"a preference lies in [-1, 1], not {battles.preference[odd[0]]}")
+    if by_size:
+        return np.round((battles.preference + 1) / 2 * _SHARES) / _SHARES
     return (np.sign(battles.preference) + 1) / 2
 
 

@@ -78,6 +78,7 @@ PROTOCOLS = {
     "graded": "zelo_ray.protocols.graded",
     "criteria": "zelo_ray.protocols.criteria",
     "zelo+graded": "zelo_ray.protocols.zelo_graded",
+    "listwise-votes": "zelo_ray.protocols.listwise_votes",
     "best-of": "zelo_ray.protocols.best_of",
     "samre": "zelo_ray.protocols.samre",
     "baseline-strong": "zelo_ray.protocols.baseline_strong",

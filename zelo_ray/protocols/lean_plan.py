@@ -17,7 +17,7 @@ from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.pairs import Pair, audit_share, count_pairs, first_turn, ring_pairs
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.places import read_text
-from zelo_ray.protocols import KEPT, Rounds, shared_error
+from zelo_ray.protocols import KEPT, Rounds, shared_error, token_votes
 from zelo_ray.protocols.grading import AnchoredOptions, GradeRequest, grade_requests
 from zelo_ray.protocols.zelo import VoteRequest, judge_in_turn, shown_documents, vote_request
 from zelo_ray.records import Failure, Grade, Judge, Pool, Vote
@@ -75,6 +75,7 @@ class LeanOptions(AnchoredOptions):
         description="directory of an earlier run of lean, whose judges are taken as "
         "they answered there",
     )
+    answer: token_votes.AnswerForm = "reasoned"
     human: shared_error.Human = None
 
     @model_validator(mode="after")

@@ -65,7 +65,7 @@ def _windows(documents: int) -> Iterator[tuple[int, int]]:
 
 
 @cache
-def order_of(documents: int) -> type[Order]:
+def order_of(documents: int, base: type[Order] = Order) -> type[Order]:
     """Build the response model for so many documents, which accepts permutations only."""
 
     def complete(order: list[int]) -> list[int]:
@@ -74,7 +74,7 @@ def order_of(documents: int) -> type[Order]:
         return order
 
     check = {"complete": field_validator("order")(complete)}
-    return create_model("Order", __base__=Order, __doc__=Order.__doc__, __validators__=check)
+    return create_model(base.__name__, __base__=base, __doc__=base.__doc__, __validators__=check)
 
 
 def _request(

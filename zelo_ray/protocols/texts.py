@@ -72,6 +72,7 @@ def build_request(
     repeat: int = 0,
     item: tuple[object, ...] = (),
     swapped: bool = False,
+    choices: tuple[str, ...] = (),
 ) -> Request:
     """Render a prompt.
 
@@ -89,6 +90,7 @@ def build_request(
         repeat: how often it was asked before.
         item: what of the pool it is about, by which a plan knows it (`PlannedRequest.find`).
         swapped: whether the order of two documents was drawn to be the other one.
+        choices: letters, one of which is the whole answer, given by their probabilities.
     """
     query = shown_query(pool, options.show_query)
     instructions = options.instructions
@@ -115,6 +117,7 @@ def build_request(
         prefix_ends=starts,
         item=item,
         swapped=swapped,
+        choices=choices,
     )
 
 

@@ -6,16 +6,16 @@ judge sees a pair in an order of its own. Where it is asked again, it sees the o
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import Pair, count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
+from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error, token_votes
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
 from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
@@ -40,6 +40,10 @@ LOGITS = (
     "no zero"
 )
 """What a score of Bradley-Terry means, by the judgments that it rests on."""
+_OF_TOKENS = (
+    "A vote of one token is a share of a win: the probability of the letter. So scores lie closer "
+    "together than by whole votes where a judge is unsure, and ± is that of whole votes: too large"
+)
 
 
 class BattleOptions(AnnotateOptions):
@@ -61,6 +65,17 @@ class ZeloOptions(BattleOptions, TemplateOptions):
         prompt=PROMPT,
         documents=(("document_a", "document A", "a"), ("document_b", "document B", "b")),
     )
+
+    answer: token_votes.AnswerForm = "reasoned"
+
+    @model_validator(mode="after")
+    def _template_is_of_reasoned_votes(self) -> Self:
+        if self.template and self.answer == "token":
+            raise ValueError(
+                "a template is the prompt of reasoned votes, and answer token has one of its own; "
+                "give one of the two (instructions go with both)"
+            )
+        return self
 
 
 class Preference(BaseModel):
@@ -89,10 +104,11 @@ class VoteRequest:
     query_id: str
     pair: tuple[str, str]
     request: AnyRequest
+    response_model: type[Preference | token_votes.LetterVote] = Preference
 
     def read(self, reply: Reply) -> Vote | Failure:
         """Turn a reply into a vote, or into a failure."""
-        judge, verdict = self.request.judge.name, read_verdict(reply, Preference)
+        judge, verdict = self.request.judge.name, read_verdict(reply, self.response_model)
         if isinstance(verdict, str):
             return build_failure(self.query_id, self.pair, judge, reply, verdict)
         swapped = self.request.swapped
@@ -152,8 +168,20 @@ def shown_documents(pool: Pool, options: AnnotateOptions) -> dict[str, Document]
 def fit(
     judgments: Sequence[Sequence[Vote]], options: BattleOptions, learned: Learned | None = None
 ) -> list[Fit]:
-    """Fit Bradley-Terry scores, many queries at once."""
-    return score_votes(judgments, options.prior_sd, shared_error.shared_error(learned))
+    """Fit Bradley-Terry scores, many queries at once.
+
+    A vote of one token is a share of a win, by its probabilities; any other is a win by its sign.
+    """
+    share = shared_error.shared_error(learned)
+    by_size = getattr(options, "answer", "reasoned") == "token"
+    return score_votes(judgments, options.prior_sd, share, by_size=by_size)
+
+
+def _explain(options: Mapping[str, Any]) -> str:
+    """Return the meaning of a score, by the options of a run."""
+    if options.get("answer") != "token":
+        return LOGITS.format("battles")
+    return f"{LOGITS.format('battles')}. {_OF_TOKENS}"
 
 
 def vote_request(
@@ -168,35 +196,38 @@ def vote_request(
     The order in which the judge sees them is drawn; every other repeat has the other one.
     """
     ids = (pair[0].id, pair[1].id)
+    in_a_token = getattr(options, "answer", "reasoned") == "token"
+    response_model = token_votes.LetterVote if in_a_token else Preference
     if planned := PlannedRequest.find(pool, judge, *ids, repeat):
-        return VoteRequest(pool.query_id, ids, planned)
+        return VoteRequest(pool.query_id, ids, planned, response_model)
     order = random.Random(f"{options.seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
     swapped = (order.random() < 0.5) != (repeat % 2 == 1)
     first, second = (pair[1], pair[0]) if swapped else pair
     request = build_request(
-        PROMPT,
+        token_votes.PROMPT if in_a_token else PROMPT,
         pool,
         judge,
         options,
-        Preference,
+        response_model,
         documents=(first, second),
         texts={"a": first.content, "b": second.content},
         repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
         item=(*ids, repeat),
         swapped=swapped,
+        choices=token_votes.LETTERS if in_a_token else (),
     )
-    return VoteRequest(pool.query_id, ids, request)
+    return VoteRequest(pool.query_id, ids, request, response_model)
 
 
 PROTOCOL = Protocol(
     name="zelo",
     rounds=rounds,
     count=count,
-    response_models=(Preference,),
+    response_models=(Preference, token_votes.LetterVote),
     min_documents=2,
     judgments={"votes": VOTES},
     fit=fit,
-    score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
+    score=ScoreKind(unit="logits", explain=_explain),
     options=ZeloOptions,
     judges_are_independent=lambda options: bool(options.votes == "all"),
     **shared_error.LEARNING,

@@ -19,7 +19,7 @@ from pydantic import Field
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
-from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, shared_error, zelo
+from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, shared_error, token_votes, zelo
 from zelo_ray.protocols.graded import Measured
 from zelo_ray.protocols.grading import GradingOptions, grade_requests
 from zelo_ray.protocols.judgments import GRADES, VOTES
@@ -30,6 +30,7 @@ from zelo_ray.records import AbsoluteScore, Failure, Grade, Judge, Pool, Score, 
 class ZeloGradedOptions(zelo.BattleOptions, GradingOptions):
     """Options of battles and grades."""
 
+    answer: token_votes.AnswerForm = "reasoned"
     grades: int = Field(5, ge=1, description="grades for each query in zelo+graded")
 
 

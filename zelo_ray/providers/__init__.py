@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, ValidationError
 
 from zelo_ray.errors import PanelError, format_error
-from zelo_ray.options import JudgingOptions, did_you_mean
+from zelo_ray.options import AnnotateOptions, JudgingOptions, did_you_mean
 from zelo_ray.plugins import is_plugin_name
 from zelo_ray.providers.addresses import find_url_error, lacks_scheme
 from zelo_ray.providers.extra_body import (
@@ -39,7 +39,13 @@ from zelo_ray.providers.provider import (
     RetryKind,
     Settings,
 )
-from zelo_ray.providers.registry import PROVIDERS, RERANKERS, load_provider, parse_judge
+from zelo_ray.providers.registry import (
+    ENCODERS,
+    PROVIDERS,
+    RERANKERS,
+    load_provider,
+    parse_judge,
+)
 from zelo_ray.records import Judge, first_error
 
 __all__ = [
@@ -65,6 +71,7 @@ __all__ = [
     "parse_judge",
     "refuse_unknown_names",
     "refuse_unlimited",
+    "refuse_without_probabilities",
     "server_chooses_sampling",
     "with_options",
 ]
@@ -136,17 +143,32 @@ def build_panel(
         )
     panel: dict[str, Judge] = {}
     for judge in judges:
-        if judge.provider in RERANKERS:
+        if judge.provider in RERANKERS.keys() - ENCODERS:
             raise PanelError(f"{judge.name} is a reranker, which judges nothing; see bakeoff")
         provider = load_provider(judge.provider)
+        if judge.provider in ENCODERS and not judge.model:
+            raise PanelError(f"{judge.provider}: name a model: {judge.provider}:FOLDER")
         models = [judge.model] if judge.model else provider.models
         models = tuple(provider.judges_in(judge.model)) if provider.judges_in else models
         for member in (replace(judge, model=model) for model in models):
             if member.name in panel:
                 raise PanelError(f"judge {member.name} is named twice")
-            panel[member.name] = with_options(member, options.get(member.name, {}))
+            panel[member.name] = _with_fingerprint(
+                with_options(member, options.get(member.name, {})), provider
+            )
     refuse_unknown_names("judge", list(panel), {"judge_options": options})
     return tuple(panel.values())
+
+
+def _with_fingerprint(judge: Judge, provider: Provider) -> Judge:
+    """Return a judge whose version says which local model it is, if the user does not say it.
+
+    Raises:
+        PanelError: there is no such model.
+    """
+    if provider.fingerprint is None or judge.options["version"] is not None:
+        return judge
+    return replace(judge, options={**judge.options, "version": provider.fingerprint(judge)})
 
 
 def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
@@ -207,6 +229,8 @@ def panel_of(
         find_key(judge, options.api_key_env, environ)
         if not load_provider(judge.provider).key_variables:
             connect(judge, Settings())
+    if isinstance(options, AnnotateOptions):  # others have one of these for each way of judging
+        refuse_without_probabilities(panel, options)
     if options.max_usd is not None and (unknown := find_unpriced(panel, options.prices)):
         raise PanelError(
             f"--max-usd needs prices, and that of {', '.join(unknown)} is unknown; give it as "
@@ -215,6 +239,30 @@ def panel_of(
     for judge in panel if options.max_usd is not None else ():
         refuse_unlimited(judge, judge.name)
     return panel
+
+
+def refuse_without_probabilities(panel: Sequence[Judge], options: AnnotateOptions) -> None:
+    """Refuse judges that give no probabilities of letters, where votes rest on them.
+
+    Args:
+        panel: the judges.
+        options: of the run; whether it takes votes of one token says ``answer``, if it has that.
+
+    Raises:
+        PanelError: a judge's API has none, or is asked in batches, from which none are read.
+    """
+    for judge in panel if getattr(options, "answer", "") == "token" else ():
+        provider = load_provider(judge.provider)
+        if not provider.gives_probabilities:
+            raise PanelError(
+                f"{judge.name} gives no log-probabilities, and --answer token takes its votes from "
+                "them: leave it out, or ask with --answer reasoned (openai, servers that speak its "
+                "protocol, and vllm have log-probabilities)"
+            )
+        if options.mode == "batch" and provider.batch and not judge.base_url:
+            raise PanelError(
+                f"{judge.name}: --answer token is not asked in batches; leave out --mode batch"
+            )
 
 
 def refuse_unlimited(judge: Judge, name: str) -> None:

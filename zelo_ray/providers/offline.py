@@ -266,4 +266,5 @@ PROVIDER = Provider(
     closed=True,
     concurrency=64,
     free=True,
+    gives_probabilities=True,
 )

@@ -332,7 +332,8 @@ def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) ->
         return "a proxy answered in place of the server"
     if fault.page and status in _BETWEEN - {404}:
         return _FIREWALL
-    if status in _OF_FIELDS and (name := refused_field(fault, text, caller.fields)):
+    of_fields = status in _OF_FIELDS or (status == 403 and "logprobs" in caller.fields)
+    if of_fields and (name := refused_field(fault, text, caller.fields)):
         if fault.flaw == "missing":
             return (
                 f"the server requires the field {name}, which belongs to another API; {_CHECK_URL}"

@@ -191,6 +191,10 @@ class Provider:
         connect_batches: opens the batch API for a key; only with ``batch``.
         build_body: returns the body of the HTTP request that a request becomes; None where there is
             none.
+        gives_probabilities: whether it answers requests with `choices` (`zelo_ray.records.Request`)
+            by the probability of each letter.
+        fingerprint: returns what identifies a judge's local model, to be the value of its option
+            ``version`` where that is unset; None where nothing does. It may raise PanelError.
         gpus: returns how many GPUs a judge's own process needs; it may raise PanelError. None:
             judges share a process without GPUs.
 
@@ -220,4 +224,6 @@ class Provider:
     batch: BatchLimits | None = None
     connect_batches: Callable[[Settings], Batches] | None = None
     build_body: Callable[[Request], Mapping[str, Any]] | None = None
+    gives_probabilities: bool = False
+    fingerprint: Callable[[Judge], str | None] | None = None
     gpus: Callable[[Judge], int] | None = None

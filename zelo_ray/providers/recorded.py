@@ -166,4 +166,5 @@ PROVIDER = Provider(
     transport={_PLACE: None},  # where a recording is changes no answer
     concurrency=64,
     free=True,
+    gives_probabilities=True,
 )

@@ -21,7 +21,10 @@ PROVIDERS = {
     "vllm": "zelo_ray.providers.vllm.judges",
 }
 
-PROMPTLESS_PROVIDERS = frozenset({"offline", "simulated", "recorded"})
+ENCODERS = frozenset({"cross-encoder", "bi-encoder"})
+"""Providers of rerankers that can be on a panel, too: they compare documents by their scores."""
+
+PROMPTLESS_PROVIDERS = frozenset({"offline", "simulated", "recorded", *ENCODERS})
 """Providers whose judges get query and documents, and do not read the prompt."""
 
 RERANKERS = {
@@ -34,7 +37,7 @@ RERANKERS = {
     "bi-encoder": "zelo_ray.rerankers.bi_encoder",
     "custom": "zelo_ray.rerankers.custom",
 }
-"""Providers of rerankers, which cannot be on a panel."""
+"""Providers of rerankers, which cannot be on a panel, but for `ENCODERS`."""
 
 
 def judges_without_prompt(judges: Iterable[str]) -> list[str]:

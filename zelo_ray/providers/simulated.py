@@ -21,6 +21,10 @@ Psychometrika Monograph 17), with logistic errors.
 With ``biases`` such a judge also goes by what it sees in the texts (`simulated_biases`), which is
 added to the truth of each document, so that a probe of judges has a known fault to find.
 
+Three documents and more are perceived one by one, each with a standard Gumbel error, so that their
+order follows the model of Plackett and Luce (1975, Applied Statistics 24:193): the difference of
+two such errors is logistic. The first place is worth ``position_bias`` more than the last.
+
 All randomness is seeded with the request's key, so the same question has the same answer, and
 judges with different names err independently. It depends on the content that the key covers, and on
 no id.
@@ -121,7 +125,8 @@ class Simulated:
             await self._sleep(traits.latency * spread)
         if fails:
             raise Retry("a simulated failure", name=judge.name)
-        usage = Usage(_tokens(request.system, request.user), traits.output_tokens)
+        output_tokens = 1 if request.choices else traits.output_tokens
+        usage = Usage(_tokens(request.system, request.user), output_tokens)
         if status == "invalid":  # it may be asked again, so the count is kept
             nothing = "" if isinstance(request.response_model, Prose) else "Hard to say."
             return Answer("ok", nothing, usage, model=judge.model)  # no parser accepts it
@@ -171,10 +176,14 @@ def _text(request: Request, traits: Traits) -> str:
             view = _graded(request, traits, _truth(request, document))
         case [first, second]:
             view = _compared(request, traits, (_truth(request, first), _truth(request, second)))
+        case [_, _, *_] as documents:
+            view = _ordered(request, traits, [_truth(request, document) for document in documents])
     try:
         return synthesize_answer(request, view)
     except ValueError:
-        raise Refused("simulated judges compare two documents or grade one, and no more") from None
+        raise Refused(
+            "simulated judges compare two documents, grade one or order some, and no more"
+        ) from None
 
 
 def _truth(request: Request, document: Document) -> float:
@@ -201,10 +210,33 @@ def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> 
     return SyntheticFeatures(pair_preference=math.tanh(logits / 2), words=words, argument=words)
 
 
+def _ordered(request: Request, traits: Traits, truths: Sequence[float]) -> SyntheticFeatures:
+    """Return the features of several documents: scores whose differences err as those of a pair.
+
+    The difference of two Gumbel errors is logistic, and the first place is worth ``position_bias``
+    more than the last.
+    """
+    chances, last = random.Random(request.key), len(truths) - 1
+    scores = tuple(
+        traits.slope * truth
+        + traits.position_bias * (1 - place / last)
+        + traits.shared_noise * _own_error(request, document) / math.sqrt(2)
+        + traits.noise * _gumbel(chances)
+        for place, (document, truth) in enumerate(zip(request.documents, truths, strict=True))
+    )
+    words = ", ".join(f"{score:+.2f}" for score in scores)
+    return SyntheticFeatures(scores=scores, words=f"seen as {words} logits")
+
+
+def _own_error(request: Request, document: Document) -> float:
+    """Return the error that all simulated judges share on a document, in sd."""
+    return random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
+
+
 def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures:
     """Return the features of one document."""
     (document,) = request.documents
-    shared = random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
+    shared = _own_error(request, document)
     raw_grade = (
         traits.slope * truth
         + _bias(request, traits, 0)
@@ -221,6 +253,11 @@ def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures
 def _bias(request: Request, traits: Traits, place: int) -> float:
     """Return what the judge's biases add to a document, whose text it sees for them alone."""
     return perceived_bias(traits.biases, request.query, request.documents[place].content)
+
+
+def _gumbel(rng: random.Random) -> float:
+    """Draw from the standard Gumbel distribution."""
+    return -math.log(-math.log(rng.random() or 2**-54))
 
 
 def _logistic(rng: random.Random) -> float:
@@ -250,5 +287,6 @@ PROVIDER = Provider(
     options=Traits.model_validate({}).model_dump(),
     concurrency=256,
     free=True,
+    gives_probabilities=True,
     limit_tokens=_limit_tokens,
 )

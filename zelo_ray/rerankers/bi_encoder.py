@@ -30,4 +30,4 @@ def _load(judge: Judge) -> local.LoadedModel:
     return local.LoadedModel(score, str(model.device))
 
 
-PROVIDER = local.encoder_provider(_load)
+PROVIDER = local.encoder_provider(_load, slope=10.0)  # cosines: .1 is a clear difference

@@ -32,4 +32,4 @@ def _load(judge: Judge) -> local.LoadedModel:
     return local.LoadedModel(score, str(model.device))
 
 
-PROVIDER = local.encoder_provider(_load)
+PROVIDER = local.encoder_provider(_load, slope=0.5)  # logits: the tanh of half is logistic

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import math
 import os
 import time
 from collections.abc import Callable
@@ -13,8 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from zelo_ray.errors import PanelError
-from zelo_ray.providers import Connection, Fatal, Provider, Settings
-from zelo_ray.records import Answer, CallTiming, Judge, Request
+from zelo_ray.protocols.rerank import Scores
+from zelo_ray.providers import Connection, Fatal, Provider, Refused, Settings
+from zelo_ray.records import (
+    Answer,
+    CallTiming,
+    Judge,
+    Request,
+    SyntheticFeatures,
+    synthesize_answer,
+)
 from zelo_ray.rerankers.answers import answer_of, failed_answer
 
 Scorer = Callable[[str, list[str]], Any]
@@ -62,10 +71,12 @@ class Local:
 
     Args:
         load: loads a judge's model. It is called in the thread, once for each judge.
+        slope: turns a difference of two scores into a preference, if the judge's options say none.
     """
 
-    def __init__(self, load: Callable[[Judge], LoadedModel]) -> None:
+    def __init__(self, load: Callable[[Judge], LoadedModel], slope: float = 1.0) -> None:
         self._load, self._thread = load, ThreadPoolExecutor(1, "encoder")
+        self._slope = slope
         self._loaded: dict[str, LoadedModel] = {}
 
     async def send(self, request: Request) -> Answer:
@@ -94,9 +105,32 @@ class Local:
             answer = answer_of(scores, len(texts), model=judge.model)
             seconds = time.perf_counter() - ready
             loading = ready - begun if is_new else 0.0
+            if not issubclass(request.response_model, Scores):
+                answer = replace(answer, text=self._vote(request, answer.text))
             return replace(answer, timing=CallTiming(seconds, loading, model.device, in_flight=1))
+        except Refused:
+            raise
         except Exception as error:  # noqa: BLE001 - a failure of this query, whatever it is
             return failed_answer(error, (request.query, *texts))
+
+    def _vote(self, request: Request, text: str) -> str:
+        """Return the answer of a judge that has these scores of the documents.
+
+        Raises:
+            Refused: they answer no such question, such as one for a grade.
+        """
+        scores = tuple(Scores.model_validate_json(text).scores)
+        slope = request.judge.options["slope"] or self._slope
+        pair = math.tanh(slope * (scores[1] - scores[0])) if len(scores) == 2 else None
+        words = ", ".join(f"{score:.4g}" for score in scores)
+        features = SyntheticFeatures(
+            pair_preference=pair, scores=scores, words=f"scores in the order shown: {words}"
+        )
+        try:
+            return synthesize_answer(request, features)
+        except ValueError:
+            what = "encoders compare documents or order them; they give no grades and no reasons"
+            raise Refused(what, name=request.judge.name) from None
 
 
 def _warm(model: LoadedModel) -> LoadedModel:
@@ -106,13 +140,18 @@ def _warm(model: LoadedModel) -> LoadedModel:
     return model
 
 
-def encoder_provider(load: Callable[[Judge], LoadedModel]) -> Provider:
-    """Build a provider of encoders, whose models are loaded in a thread at the first request."""
+def encoder_provider(load: Callable[[Judge], LoadedModel], slope: float) -> Provider:
+    """Build a provider of encoders, whose models are loaded in a thread at the first request.
+
+    Args:
+        load: loads a judge's model.
+        slope: by which the difference of two scores becomes a preference, its tanh.
+    """
 
     def connect(_: Settings) -> Connection:
         if find_spec("sentence_transformers") is None:
             raise PanelError("encoders need the extra: pip install 'zelo-ray[encoders]'")
-        return Local(load)
+        return Local(load, slope)
 
     return Provider(
         connect=connect,
@@ -123,7 +162,9 @@ def encoder_provider(load: Callable[[Judge], LoadedModel]) -> Provider:
             "revision": None,  # of a model on the Hugging Face Hub
             "trust_remote_code": False,
             "version": None,  # None: a fingerprint of the model's folder, if it has one
+            "slope": None,  # as a judge: what turns a difference of scores into a preference
         },
+        fingerprint=fingerprint_of,
         concurrency=2,  # one is computed while one waits
         free=True,
     )

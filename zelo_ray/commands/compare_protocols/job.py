@@ -46,7 +46,7 @@ from zelo_ray.formats.run_record import PROTOCOLS, record_start
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
-from zelo_ray.providers import panel_of
+from zelo_ray.providers import panel_of, refuse_without_probabilities
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.ray.session import ray_session
 from zelo_ray.reasons import describe_disabled
@@ -73,6 +73,8 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
     panel = panel_of(options, os.environ)
     pools = pools_file(options.out)
     jobs = make_plans(options, (pools,))
+    for job in jobs.values():
+        refuse_without_probabilities(panel, job)
     with _fresh_display(watch), claim_output(options, watch, _KIND):
         salt_of(options.ledger_dir)
         field = collect_items(options, options.out, watch)
@@ -127,9 +129,12 @@ def plan_protocols(
         pools = pools_file(folder)
         field = collect_items(options, folder, watch, choose=False)
         _read_runs(options, field)
+        jobs = make_plans(options, (pools,), field.examples)
+        for job in jobs.values():
+            refuse_without_probabilities(panel, job)
         yield {
             name: _raise_budget(job, spending_of_protocol(job, panel, ledger, pools_in(pools), ()))
-            for name, job in make_plans(options, (pools,), field.examples).items()
+            for name, job in jobs.items()
         }
 
 

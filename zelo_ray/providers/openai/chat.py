@@ -11,11 +11,11 @@ from zelo_ray.providers.openai.connection import (
     BASE_URL,
     FIELDS,
     KEY_VARIABLES,
-    READING,
     URL_VARIABLE,
     build_body,
     find_fault,
     open_client,
+    reading_of,
 )
 from zelo_ray.providers.outcome import Caller, advise_fields, attempt_call, resolve_settings
 from zelo_ray.records import Answer, Request
@@ -64,7 +64,7 @@ class _OpenAI:
             prompts=(request.system, request.user),
             fields=advise_fields(sent, FIELDS),
         )
-        return await attempt_call(self._post(sent), caller, READING, rates)
+        return await attempt_call(self._post(sent), caller, reading_of(request), rates)
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -103,6 +103,7 @@ PROVIDER = Provider(
     # The limit of the smallest paying accounts; every response then reports the account's own.
     rates={"rpm": 500},
     least_cached_tokens=lambda _: 1024,
+    gives_probabilities=True,
     # A batch may have 200 MB. A quarter of that uploads in reasonable time and risks less.
     batch=BatchLimits(requests=50_000, bytes=50_000_000),
     connect_batches=lambda settings: OpenAIBatches(_resolved(settings)),

@@ -1,10 +1,18 @@
 """OpenAI's client, and the form of its requests and responses, single or in a batch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Settings
+from zelo_ray.providers.choices import (
+    NO_PROBABILITIES,
+    REASONED,
+    TOP_TOKENS,
+    letter_probabilities,
+)
 from zelo_ray.providers.endings import classify_ending
 from zelo_ray.providers.faults import Fault, fault_in, read_fault
 from zelo_ray.providers.no_response import CONNECT_SECONDS
@@ -33,6 +41,8 @@ FIELDS: Mapping[str, str] = {
     "response_format": "set response_format: json_object, or none, in judge_options",
     "temperature": "leave temperature out of judge_options",
     "reasoning_effort": "leave reasoning_effort out of judge_options",
+    "logprobs": f"{REASONED}, or set reasoning_effort: none in judge_options if the model takes it",
+    "top_logprobs": f"set top_logprobs to fewer in extra_body, or {REASONED}",
     "prompt_cache_key": "name the server as openai:MODEL@URL, and it is not sent",
 }
 """Fields that a server may not accept, each with advice."""
@@ -64,6 +74,8 @@ def build_body(request: Request, *, cached: bool) -> dict[str, Any]:
     for name in ("temperature", "reasoning_effort"):
         if options[name] is not None:
             fields[name] = options[name]
+    if request.choices:
+        fields |= {"logprobs": True, "top_logprobs": TOP_TOKENS}
     if (
         cached and request.prefix_ends
     ):  # routes prompts with the same beginning to the machine that has it cached
@@ -92,6 +104,29 @@ def read_answer(completion: Any) -> Answer | Fault:
         reasons.append(lack)
     reason = "; ".join(reasons)
     return Answer(status, text, usage, model, reason, has_unknown_ending=ending is None)
+
+
+def read_choice(completion: Any, choices: tuple[str, ...]) -> Answer | Fault:
+    """Read the probabilities of an answer's letters; raise an error if it has another form.
+
+    An answer that breaks off after its one token is complete. One without log-probabilities shows
+    that the server gives none, whatever it is asked.
+    """
+    answer = read_answer(completion)
+    if isinstance(answer, Fault) or answer.status in ("refused", "filtered"):
+        return answer
+    tokens = (completion["choices"][0].get("logprobs") or {}).get("content")
+    if not tokens or not tokens[0].get("top_logprobs"):
+        return replace(
+            answer, status="invalid", reason=NO_PROBABILITIES, judge_fault=NO_PROBABILITIES
+        )
+    text = letter_probabilities(_log_probabilities(tokens[0]["top_logprobs"]), choices)
+    return replace(answer, status="ok", text=text, reason="", has_unknown_ending=False)
+
+
+def _log_probabilities(rows: Any) -> Iterator[tuple[str, float]]:
+    for row in rows:
+        yield str(row["token"]), float(row["logprob"])
 
 
 def _explain_no_text(message: Mapping[str, Any]) -> str:
@@ -126,6 +161,13 @@ def read_usage(completion: Any) -> Usage:
 
 
 READING = Reading(read_answer, read_usage)
+
+
+def reading_of(request: Request) -> Reading:
+    """Return how the answer to a request is read."""
+    if not request.choices:
+        return READING
+    return Reading(partial(read_choice, choices=request.choices), read_usage)
 
 
 def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":

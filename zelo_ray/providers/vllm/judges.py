@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from zelo_ray.errors import PanelError, format_error
 from zelo_ray.providers import Connection, Fatal, Provider, Refused, Retry, Settings
+from zelo_ray.providers.choices import NO_PROBABILITIES, TOP_TOKENS, letter_probabilities
 from zelo_ray.providers.outcome import redact
 from zelo_ray.providers.vllm.engines import EngineOwner, gpus_of
 from zelo_ray.records import Answer, CallTiming, Judge, Request, Usage, response_schema
@@ -51,7 +52,7 @@ class VLLM:
                 raise Retry("the engine died") from None
             _raise_provider_error(error, request)
         timing = CallTiming(time.perf_counter() - begun)
-        return replace(_read(answer, judge.model), timing=timing)
+        return replace(_read(answer, request), timing=timing)
 
     async def aclose(self) -> None:
         """Stop all engines."""
@@ -94,6 +95,7 @@ def _sampling(request: Request) -> Any:
             # otherwise repeats would be the same, and an invalid answer would come again
             seed=options["seed"] + request.repeat + _SEEDS * request.reask,
             max_tokens=request.output_limit,
+            logprobs=TOP_TOKENS if request.choices else None,
             structured_outputs=StructuredOutputsParams(json=schema) if schema else None,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
@@ -114,19 +116,32 @@ def _raise_provider_error(error: Exception, request: Request) -> NoReturn:
     raise Retry(f"the engine failed: {kind}") from None
 
 
-def _read(out: Any, model: str) -> Answer:
-    first = out.outputs[0]
+def _read(out: Any, request: Request) -> Answer:
+    first, model = out.outputs[0], request.judge.model
     usage = Usage(
         input_tokens=len(out.prompt_token_ids or ()),
         output_tokens=len(first.token_ids),
         cached_tokens=out.num_cached_tokens or 0,
     )
+    if request.choices and first.finish_reason in ("stop", "length", None):
+        return _read_choice(first, request, usage)
     if first.finish_reason in ("stop", None):
         return Answer("ok", first.text, usage, model)
     reason = f"finish_reason: {first.finish_reason}"
     if first.finish_reason in ("length", "repetition"):  # the text repeated itself
         return Answer("truncated", first.text, usage, model, reason)
     raise Retry(reason, billed=usage)  # abort, error
+
+
+def _read_choice(first: Any, request: Request, usage: Usage) -> Answer:
+    """Read the probabilities of the letters from those of the first token."""
+    model = request.judge.model
+    if not first.logprobs:
+        return Answer(
+            *("invalid", first.text, usage, model, NO_PROBABILITIES), judge_fault=NO_PROBABILITIES
+        )
+    tokens = [(each.decoded_token or "", each.logprob) for each in first.logprobs[0].values()]
+    return Answer("ok", letter_probabilities(tokens, request.choices), usage, model)
 
 
 async def tokenizer_of(engine: Any) -> Any:
@@ -215,6 +230,7 @@ PROVIDER = Provider(
         "max_model_len": None,
         "gpu_memory_utilization": None,
     },
+    gives_probabilities=True,
     concurrency=256,  # vLLM itself decides how many run side by side
     gpus=gpus_of,
 )

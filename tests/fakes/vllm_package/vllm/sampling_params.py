@@ -23,6 +23,7 @@ class SamplingParams:
     temperature: float = 1.0
     seed: int | None = None
     max_tokens: int | None = 16
+    logprobs: int | None = None
     structured_outputs: StructuredOutputsParams | None = None
     output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
 

@@ -16,6 +16,7 @@ starts while another of this process is not shut down. A plan's keys:
 
 import asyncio
 import json
+import math
 import os
 import signal
 import time
@@ -68,6 +69,13 @@ class _Tokenizer:
         if self._template == "parts" or (self._template == "repr" and role == "user"):
             return "".join(part["text"] for part in content if isinstance(part, dict))
         return str(content)
+
+
+def _logprobs(letters, most):
+    """How likely each first token is, by token id: as vLLM has it, a list with one entry."""
+    rows = [(letter, math.log(chance)) for letter, chance in letters.items() if chance > 0]
+    tokens = [SimpleNamespace(decoded_token=letter, logprob=log) for letter, log in rows]
+    return [dict(enumerate(tokens[:most]))] if most else None
 
 
 class AsyncLLM:
@@ -139,9 +147,12 @@ class AsyncLLM:
         if self.errored:  # all that was in flight
             raise EngineDeadError
         assert sampling_params.output_kind is RequestOutputKind.FINAL_ONLY
-        schema = sampling_params.structured_outputs.json
+        shaped = sampling_params.structured_outputs
+        schema = shaped.json if shaped else {}
         system, user, kwargs = json.loads(bytes(tokens))
         said = knowing.judge(system["content"], user["content"], schema, self._args.model)
+        letters = said if isinstance(said, dict) and not schema else {}
+        said = max(letters, key=letters.get) if letters else said
         text = "no verdict" if self._plan.get("invalid") else json.dumps(said)
         short = text.encode()[: sampling_params.max_tokens]
         self._log(
@@ -155,6 +166,7 @@ class AsyncLLM:
         first = SimpleNamespace(
             text=short.decode(),
             token_ids=list(short),
+            logprobs=_logprobs(letters, sampling_params.logprobs) if letters else None,
             finish_reason=self._plan.get(
                 "finish", "length" if len(short) < len(text.encode()) else "stop"
             ),
