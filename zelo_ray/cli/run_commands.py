@@ -150,8 +150,8 @@ def _prompt(options: "PromptOptions", _words: Words) -> int:
     from zelo_ray.commands.prompt import find_requests
     from zelo_ray.commands.prompt.screen import bodies_of, describe_requests
 
-    found = find_requests(options, os.environ)
-    print_lines(*(bodies_of(found) if options.body else describe_requests(found)))
+    requests = find_requests(options, os.environ)
+    print_lines(*(bodies_of(requests) if options.body else describe_requests(requests)))
     return ExitStatus.COMPLETE
 
 
@@ -168,8 +168,8 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
         from zelo_ray.commands.prompt.screen import describe_requests
 
         doc_ids = [options.doc] if options.doc else []
-        found = requests_of_run(options.dir, os.environ, options.query, doc_ids)
-        print_lines(*describe_requests(found))
+        requests = requests_of_run(options.dir, os.environ, options.query, doc_ids)
+        print_lines(*describe_requests(requests))
         return ExitStatus.COMPLETE
     parts, screen = build_explanation(options.dir, options.query, options.doc), make_console()
     if options.all or not screen.is_terminal:

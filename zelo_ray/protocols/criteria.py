@@ -328,7 +328,10 @@ def fit(
     }
     return [
         _with_criteria(
-            fitted, {name: each[number] for name, each in parts.items()}, options.criteria, record
+            fitted,
+            {name: fits_by[number] for name, fits_by in parts.items()},
+            options.criteria,
+            record,
         )
         for number, fitted in enumerate(fits)
     ]

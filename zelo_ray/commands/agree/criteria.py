@@ -43,13 +43,13 @@ def select_criterion(
     """
     if "grade" in columns:
         raise OptionError("--columns grade=NAME and --criterion both name the grade; give one")
-    taken = [
+    selected = [
         _take(source, criterion, columns, f"{folder}/{number}-{criterion}.parquet")
         for number, source in enumerate(sources)
     ]
     if human is not None:
         human = _take(human, criterion, columns, f"{folder}/human-{criterion}.parquet")
-    return taken, human, {**columns, "grade": criterion}
+    return selected, human, {**columns, "grade": criterion}
 
 
 def _take(source: str, criterion: str, columns: Mapping[str, str], place: str) -> str:
@@ -71,7 +71,7 @@ def _take(source: str, criterion: str, columns: Mapping[str, str], place: str) -
         rows = _table_of_rows(source_probe, columns)
     chosen = rows.filter(pc.equal(rows[_COLUMN], criterion))
     if not len(chosen):
-        names = [str(each) for each in pc.unique(rows[_COLUMN]).to_pylist()]
+        names = [str(name) for name in pc.unique(rows[_COLUMN]).to_pylist()]
         near = did_you_mean(criterion, names)
         raise InputError(f"{url}: has no criterion {criterion!r}{near}; it has {', '.join(names)}")
     pq.write_table(chosen.drop_columns([_COLUMN]).rename_columns({"grade": criterion}), place)
