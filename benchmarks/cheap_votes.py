@@ -65,6 +65,8 @@ class Loss:
 
 SAME, MORE, MOST = Loss("same errors", 1, 0), Loss("1.5x", 1.5, 1.0), Loss("2x", 2, 2.0)
 LOSSES = (SAME, MORE, MOST)
+TICKS = (0.2, 0.3, 0.5, 1, 2)
+"""Dollars, in the picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,23 +401,18 @@ def draw(points: Sequence[tuple[Way, float]], place: Path) -> None:
     """Draw quality against dollars: one dot for each reasoned way, three for each cheap one."""
     from matplotlib import pyplot as plt  # noqa: PLC0415 - only for the picture
 
-    figure, axes = plt.subplots(figsize=(7, 4.2))
-    names = list(dict.fromkeys(way.name for way, _ in points))
-    for name in names:
+    figure, axes = plt.subplots(figsize=(7.6, 4.2))
+    for name in dict.fromkeys(way.name for way, _ in points):
         own = [(way, good) for way, good in points if way.name == name]
-        dollars, values = own[0][0].dollars, [good for _, good in own]
-        (line,) = axes.plot([dollars] * len(values), values, marker="o", label=name, markersize=4)
-        axes.annotate(
-            name,
-            (dollars, values[0]),
-            xytext=(4, 4),
-            textcoords="offset points",
-            fontsize=7,
-            color=line.get_color(),
-        )
+        marker = "o" if own[0][0].loss else "D"
+        across = [way.dollars for way, _ in own]
+        axes.plot(across, [good for _, good in own], marker=marker, label=name, markersize=5)
     axes.set_xscale("log")
-    axes.set_xlabel("dollars for 1,000 documents (simulated judges, prices of a small model)")
+    axes.set_xticks(TICKS, [f"${dollars:g}" for dollars in TICKS], minor=False)
+    axes.minorticks_off()
+    axes.set_xlabel("for 1,000 documents, by simulated judges")
     axes.set_ylabel("nDCG@10 by the truth")
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(place, metadata={"Date": None})

@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import choix
@@ -346,3 +347,15 @@ def test_the_worth_of_a_pair_is_read_as_that_of_more():
         PROTOCOL.rounds(pool_of((0, 2)), PANEL[:1], options_of(protocol="listwise-votes"))
     )
     assert json.loads(order_by_worth(request))["order"][0] == 1 + seen_worth(request).index(2)
+
+
+def test_a_plan_finds_the_orders_without_their_prompts():
+    options = options_of(protocol="listwise-votes", repeats=2)
+    step, (requests,) = play(PROTOCOL, options, POOL, PANEL, order_by_worth)
+    shelf = Shelf()
+    for request in requests:
+        shelf.put(request, order_by_worth(request))
+    plan = {(r.judge.name, *r.item): (r.key, r.swapped) for r in requests}
+    assert len(plan) == len(requests)
+    planned = advance(PROTOCOL.rounds(replace(POOL, plan=plan), PANEL, options), shelf)
+    assert planned.judgments == step.judgments

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -371,6 +372,7 @@ def test_an_estimate_knows_that_an_answer_is_one_token():
         costs[answer] = forecast
     assert costs["token"].output_tokens == costs["token"].left == 15
     assert costs["reasoned"].output_tokens > 100 * 15
+    assert [costs[answer].has_batch for answer in ("token", "reasoned")] == [False, True]
     assert costs["token"].online.expected < costs["reasoned"].online.expected / 3
 
 
@@ -428,3 +430,24 @@ def test_what_a_score_means_says_that_votes_are_shares():
     explain = ZELO.score.explain
     assert "share of a win" in explain({"answer": "token"})
     assert "share of a win" not in explain({"answer": "reasoned"}) == explain({})
+
+
+def test_a_plan_finds_the_votes_without_their_prompts(tmp_path):
+    with Fakes(["openai"], key=None) as fakes:
+        asker = run(tmp_path, server_name(fakes))
+    panel, options = asker.job
+    (requests,) = [next(ZELO.rounds(POOL, panel, options))]
+    plan = {(r.judge.name, *r.item): (r.key, r.swapped) for r in requests}
+    planned = replace(POOL, plan=plan)
+    assert votes_in(asker, planned) == votes_in(asker)
+
+
+def test_a_cap_reserves_one_token_for_an_answer(tmp_path):
+    with Fakes(["openai"], key=None, bodies=True) as fakes:
+        name = server_name(fakes)
+        prices = {name: {"input": 1.0, "output": 1_000_000.0}}  # a dollar for each token written
+        asker = run(tmp_path, name, prices=prices, max_usd=20.0)
+        limits = [json.loads(entry["body"])["max_completion_tokens"] for entry in fakes.journal]
+    assert not asker.stopped
+    assert limits == [1] * 15
+    assert sum(row.dollars for row in asker.books) == pytest.approx(15, abs=0.1)

@@ -216,10 +216,12 @@ def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
     if names := ", ".join(
         forecast.judge for forecast in forecasts if forecast.input_tokens and not forecast.replies
     ):
+        by_letter = any(forecast.one_token for forecast in forecasts)
+        answer = "250 per answer" + (", 1 where it is a letter" if by_letter else "")
         hint = " --pilot 20 asks about 20 queries only, and measures both." if pilot else ""
         yield (
-            f"No replies of {names} yet: assumed are 1 token per 4 bytes of prompt and 250 per "
-            f"answer.{hint}"
+            f"No replies of {names} yet: assumed are 1 token per 4 bytes of prompt and "
+            f"{answer}.{hint}"
         )
     if unpriced := estimate.unpriced:
         yield (

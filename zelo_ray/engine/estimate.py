@@ -66,6 +66,8 @@ class JudgeForecast:
     """whether these limits are a cautious guess"""
     replies: int
     """requests whose replies it rests on; 0: on assumptions"""
+    one_token: float = 0.0
+    """the share of the requests that are answered by one token; none is then asked in batches"""
 
     @property
     def left(self) -> int:
@@ -180,10 +182,11 @@ def _forecast(
 
     words, error = _words_left(judge.name, sample, book)
     measured, replies = _measured(judge.name, pools, book, words, 0.0 if whole else error)
-    cases = measured or _assumed(judge, words, _one_token_share(judge.name, sample))
+    one_token = _one_token_share(judge.name, sample)
+    cases = measured or _assumed(judge, words, one_token)
     usage = cases[1]
     provider = load_provider(judge.provider)
-    has_batch = provider.batch is not None and not judge.base_url
+    has_batch = provider.batch is not None and not judge.base_url and not one_token
     size = BYTES_PER_TOKEN * max(0.0, words - OVERHEAD)
     hours, guessed = _hours(judge, survey.options, remainder, usage)
     prices = survey.options.prices
@@ -208,6 +211,7 @@ def _forecast(
         hours=hours,
         guessed=guessed,
         replies=replies,
+        one_token=one_token,
     )
 
 
