@@ -23,7 +23,11 @@ from zelo_ray.plugins import is_plugin_name
 from zelo_ray.providers.dotenv import DotenvFile
 
 _ALIASES = {"protocols": "compare-protocols"}
-_LOADERS = {"annotate": "load_annotate", "compare-protocols": "load_compare"}
+_LOADERS = {
+    "annotate": "load_annotate",
+    "compare-protocols": "load_compare",
+    "tune": "load_tune",
+}
 """Functions that load the options of commands which include those of protocols."""
 
 
@@ -79,7 +83,7 @@ def _own_protocols(words: Sequence[str]) -> list[str]:
     for word in words:
         flag, _, value = word.partition("=")
         if word.startswith("--"):
-            within = flag in ("--protocol", "--protocols")
+            within = flag in ("--protocol", "--protocols", "--try-protocols")
             protocols += [value] if within and value else []
         elif within:
             protocols.append(word)
@@ -99,10 +103,10 @@ def _choose_command(words: Sequence[str], prog: str, commands: Sequence[str]) ->
 
 def help_values(command: str) -> Mapping[str, Collection[str]]:
     """Return the values of options that help lists, by option."""
-    if command in ("annotate", "compare-protocols"):
+    if command in _LOADERS:
         from zelo_ray.protocols import PROTOCOLS
 
-        return {"protocol": PROTOCOLS, "protocols": PROTOCOLS}
+        return dict.fromkeys(("protocol", "protocols", "try_protocols"), PROTOCOLS)
     if command == "agree":
         from zelo_ray.evaluation.agreement import COEFFICIENTS
 

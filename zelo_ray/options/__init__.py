@@ -23,6 +23,7 @@ from zelo_ray.options.places import FileText, Place
 from zelo_ray.options.pools import PoolsOptions
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
+from zelo_ray.options.tune import TuneOptions
 
 __all__ = [
     "COMMANDS",
@@ -51,6 +52,7 @@ __all__ = [
     "Price",
     "ReportOptions",
     "SizeOptions",
+    "TuneOptions",
     "did_you_mean",
     "load_options",
 ]
