@@ -8,7 +8,6 @@ from zelo_ray.options import COMMANDS, CommandOptions
 from zelo_ray.options.command import is_collection_of
 from zelo_ray.protocols import options_with_all_protocols
 
-
 _OF_PROTOCOLS = ("annotate", "compare-protocols", "tune")
 
 

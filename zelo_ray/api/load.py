@@ -8,7 +8,13 @@ from pydantic import ValidationError
 
 from zelo_ray.api.annotation import read_run
 from zelo_ray.api.bakeoff import Bakeoff
-from zelo_ray.api.comparisons import JudgeDrift, LabelComparison, ProtocolComparison, RaterAgreement
+from zelo_ray.api.comparisons import (
+    JudgeDrift,
+    LabelComparison,
+    ProtocolComparison,
+    RaterAgreement,
+    Tuning,
+)
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, check_place
 from zelo_ray.commands.report import RECORDS, REPORTS
@@ -23,6 +29,7 @@ _RESULTS: Mapping[str, type[Results]] = {
     "agree": RaterAgreement,
     "compare": LabelComparison,
     "drift": JudgeDrift,
+    "tune": Tuning,
 }
 
 
@@ -33,7 +40,7 @@ def load_run(out: Place) -> Any:
         out: directory or URL.
 
     Returns:
-        A `Run`, `Bakeoff`, `ProtocolComparison`, `RaterAgreement`, `LabelComparison` or
+        A `Run`, `Bakeoff`, `ProtocolComparison`, `Tuning`, `RaterAgreement`, `LabelComparison` or
         `JudgeDrift`. Of an unfinished run of `annotate` it has the partial results.
 
     Raises:

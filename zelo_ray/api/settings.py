@@ -14,10 +14,11 @@ from zelo_ray.options import (
     CommandOptions,
     CompareProtocolsOptions,
     Kind,
+    TuneOptions,
     load_options,
 )
 from zelo_ray.options.places import check_url, read_text
-from zelo_ray.protocols import load_annotate, load_compare
+from zelo_ray.protocols import load_annotate, load_compare, load_tune
 from zelo_ray.providers.dotenv import DotenvFile
 
 Place = str | os.PathLike[str]
@@ -46,6 +47,11 @@ def annotate_options(given: Mapping[str, Any], config: Place | None) -> Annotate
 def compare_options(given: Mapping[str, Any], config: Place | None) -> CompareProtocolsOptions:
     """Load the options of compare-protocols, with those of all protocols."""
     return _loaded(load_compare, given, config)
+
+
+def tune_options(given: Mapping[str, Any], config: Place | None) -> TuneOptions:
+    """Load the options of tune, with those of all protocols."""
+    return _loaded(load_tune, given, config)
 
 
 def _loaded(

@@ -114,16 +114,20 @@ def _only_from_user(read: Callable[[str], str]) -> AfterValidator:
     return _TextReader(text)
 
 
+def text_reader(field: FieldInfo) -> AfterValidator | None:
+    """Return what reads the file that an option may name; None if its value is no text."""
+    nested = (getattr(kind, "__metadata__", ()) for kind in get_args(field.annotation))
+    marks = (*field.metadata, *(mark for group in nested for mark in group))
+    return next((mark for mark in marks if isinstance(mark, _TextReader)), None)
+
+
 def read_option(field: FieldInfo, value: str) -> str:
     """Return the value of an option from a user: the text of a file, if it may name one.
 
     Raises:
         ValidationError: the file cannot be read.
     """
-    nested = (getattr(kind, "__metadata__", ()) for kind in get_args(field.annotation))
-    marks = (*field.metadata, *(mark for group in nested for mark in group))
-    reader = next((mark for mark in marks if isinstance(mark, _TextReader)), None)
-    if reader is None:
+    if (reader := text_reader(field)) is None:
         return value
     text: str = TypeAdapter(Annotated[str, reader]).validate_python(value, context=FROM_USER)
     return text

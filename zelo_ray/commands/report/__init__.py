@@ -10,6 +10,7 @@ from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.compare_labels.report import COMPARE_LABELS_REPORT
 from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
 from zelo_ray.commands.drift.report import DRIFT_REPORT
+from zelo_ray.commands.tune.report import TUNE_REPORT
 from zelo_ray.engine.unfinished import PartialResultsUnavailable, partial_results
 from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.results import write_text
@@ -26,6 +27,7 @@ REPORTS = {
     "compare": COMPARE_LABELS_REPORT,
     "protocols": COMPARE_PROTOCOLS_REPORT,
     "drift": DRIFT_REPORT,
+    "tune": TUNE_REPORT,
 }
 """By the kind in a record, how the results of its command become a report."""
 RECORDS = tuple(dict.fromkeys(kind.record_name for kind in REPORTS.values()))

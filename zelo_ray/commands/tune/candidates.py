@@ -22,6 +22,8 @@ from zelo_ray.records import first_error
 
 AS_IT_IS = "as it is"
 """The name of the candidate that the command's own options are."""
+PROPOSAL = "proposal "
+"""How the names of candidates begin that a model proposed."""
 BY_JUDGE = ("judge_options", "limits", "prices", "api_key_env")
 """Options that are mappings by judge."""
 _SAME_FOR_ALL = {"blocks", "dry_run", "pilot", "anchors_from", "protocol"}
@@ -130,6 +132,8 @@ def _single_changes(options: TuneOptions) -> Iterator[Candidate]:
 def _named(options: TuneOptions) -> Iterator[Candidate]:
     """Yield the candidates of a config file."""
     for name, given in options.candidates.items():
+        if name.startswith(PROPOSAL):
+            raise OptionError(f"candidates.{name}: models' proposals are called so; rename it")
         protocol = str(given.get("protocol", options.protocol))
         changes = {key: value for key, value in given.items() if key != "protocol"}
         yield Candidate(name, protocol, _read_changes(protocol, changes, f"candidates.{name}"))
