@@ -53,6 +53,11 @@ class TuneOptions(JudgingOptions):
     proposer: Annotated[str | None, JUDGING] = Field(
         None, min_length=1, description="the model that proposes; without it, the first judge"
     )
+    measure: Annotated[Literal["concordance", "agreement"], RUNNING] = Field(
+        "concordance",
+        description="by what candidates are compared: the share of people's pairs that they order "
+        "alike, where a tie counts half (concordance) or nothing (agreement)",
+    )
     second_half: Annotated[Literal["all", "chosen"], MONEY] = Field(
         "all",
         description="who judges the second half of the queries: all candidates, or only the chosen "

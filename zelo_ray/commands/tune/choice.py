@@ -7,23 +7,22 @@ Nothing here knows of judges or files: verdicts on pairs of documents come in, a
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isnan, nan
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtri
 
 from zelo_ray.commands.compare_protocols.outcome import MOST
 from zelo_ray.commands.compare_protocols.people import Item
-from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
-from zelo_ray.evaluation.agreement.counts import Floats
-from zelo_ray.evaluation.agreement.differences import differences
+from zelo_ray.evaluation.agreement.estimates import estimate_share
 from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.randomisation import randomisation_test
-from zelo_ray.formats.judgments.all_judgments import HUMAN
+from zelo_ray.evaluation.resampling import TIE, Floats
 
 LEVEL, POWER = 0.05, 0.8
 """The level of the test, two-sided, and the power for which queries are counted."""
 _MOST_QUERIES = 10_000_000  # beyond that a difference is as good as none
-_AGREEMENT = {"agreement": COEFFICIENTS["agreement"]}
+Measure = Literal["concordance", "agreement"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Gain:
     Attributes:
         candidate: its name.
         half: of the queries, on which it was measured.
-        agreement: the share of the pairs on which it has the people's verdict.
+        value: its share of the pairs, by the measure (`credit_pairs`).
         as_it_is: the same of what is as it is.
         difference: of the two.
         low, high: ends of its 95% interval, over samples of queries.
@@ -45,7 +44,7 @@ class Gain:
 
     candidate: str
     half: str
-    agreement: float
+    value: float
     as_it_is: float
     difference: float
     low: float
@@ -68,7 +67,36 @@ class Gain:
         return self.difference < 0 and self.p <= LEVEL
 
 
-def choose(items: Sequence[Item], verdicts: Mapping[str, Sequence[int]]) -> str:
+def credit_pairs(
+    items: Sequence[Item], verdicts: Sequence[int], measure: Measure = "concordance"
+) -> Floats:
+    """Return what each verdict on a pair counts: 1 if it is the people's, 0 if it is the other.
+
+    By ``concordance`` a tie where people decide counts half, as does a decision where people say a
+    tie: so guesses in place of ties change nothing on average. By ``agreement`` both count 0, so a
+    candidate that guesses looks better than one that says a tie.
+
+    Args:
+        items: pairs of documents with the people's verdict.
+        verdicts: on each item; -1 where there is none.
+        measure: concordance or agreement.
+
+    Returns:
+        Of shape [items]; NaN where there is no verdict.
+    """
+    people = np.array([item.verdict for item in items], dtype=np.float64)
+    words = np.array(verdicts, dtype=np.float64)
+    apart = np.abs(words - people)
+    credit = 1 - apart / 2 if measure == "concordance" else (apart == 0).astype(np.float64)
+    found: Floats = np.where(words < 0, np.nan, credit)
+    return found
+
+
+def choose(
+    items: Sequence[Item],
+    verdicts: Mapping[str, Sequence[int]],
+    measure: Measure = "concordance",
+) -> str:
     """Return the candidate that agrees most with people on these items.
 
     Of equal ones it is the first. One that judged fewer than nine tenths of the items is not
@@ -77,15 +105,16 @@ def choose(items: Sequence[Item], verdicts: Mapping[str, Sequence[int]]) -> str:
     Args:
         items: pairs of documents with the people's verdict.
         verdicts: by candidate, its verdict on each item; -1 where it gave none.
+        measure: what is compared.
     """
-    people = np.array([item.verdict for item in items])
-    words = {name: np.array(row) for name, row in verdicts.items()}
-    whole = [name for name, row in words.items() if (row >= 0).sum() >= MOST * len(row)]
+    counted = {name: credit_pairs(items, row, measure) for name, row in verdicts.items()}
+    judged = {name: int((~np.isnan(row)).sum()) for name, row in counted.items()}
+    whole = [name for name, number in judged.items() if number >= MOST * len(items)]
     shares = {
-        name: (words[name] == people).sum() / max(1, (words[name] >= 0).sum())
-        for name in whole or words
+        name: float(np.nansum(counted[name])) / max(1, judged[name]) for name in whole or counted
     }
-    return max(shares, key=lambda name: float(shares[name]))
+    best = max(shares.values())
+    return next(name for name, share in shares.items() if share >= best - TIE)
 
 
 def measure_gain(
@@ -95,6 +124,7 @@ def measure_gain(
     as_it_is: str,
     half: str,
     *,
+    measure: Measure = "concordance",
     resamples: int,
     seed: int,
     tested: bool,
@@ -111,33 +141,34 @@ def measure_gain(
         candidate: the name of the one.
         as_it_is: the name of the other.
         half: of the queries, for the result.
+        measure: what is compared.
         resamples: how many samples of queries, and of signs, are drawn.
         seed: all chance follows from it.
         tested: whether the test is made.
     """
-    query_ids, query = np.unique([item.query_id for item in items], return_inverse=True)
-    names = (HUMAN, candidate, as_it_is)
-    rows = [[item.verdict for item in items], verdicts[candidate], verdicts[as_it_is]]
-    grades = np.array(rows, dtype=np.int16).reshape(3, len(items))
-    ratings = RatingMatrix(names, grades, query.astype(np.int64), 3)
-    [found] = differences(ratings, HUMAN, [names[1:]], _AGREEMENT, resamples=resamples, seed=seed)
-    both = (grades >= 0).all(axis=0)
-    right = (grades[1:] == grades[0]).astype(np.float64)
-    size = len(query_ids)
-    apart: Floats = np.bincount(query[both], (right[0] - right[1])[both], size).astype(np.float64)
-    pairs = np.bincount(query[both], minlength=size).astype(np.float64)
+    chance = {"resamples": resamples, "seed": seed}
+    one, other = (credit_pairs(items, verdicts[name], measure) for name in (candidate, as_it_is))
+    both = ~np.isnan(one + other)
+    names = np.array([item.query_id for item in items])[both]
+    query_ids, query = np.unique(names, return_inverse=True)
+
+    def sums(values: Floats) -> Floats:
+        return np.bincount(query, values[both], len(query_ids)).astype(np.float64)
+
+    apart, pairs = sums(one - other), sums(np.ones(len(items)))
+    total = max(1.0, float(pairs.sum()))
+    difference = estimate_share(apart, pairs, **chance)
     p = nan
     if tested:
-        [p] = randomisation_test(PairedRows(apart[np.newaxis]), resamples=resamples, seed=seed)
+        p = float(randomisation_test(PairedRows(apart[np.newaxis]), **chance)[0])
+    value, value_as_it_is = (float(sums(row).sum()) / total for row in (one, other))
     return Gain(
-        candidate,
-        half,
-        *(found.value_a, found.value_b, found.difference, found.low, found.high),
-        float(p),
-        *(found.items, found.queries),
-        int((apart > 0).sum()),
-        int((apart < 0).sum()),
-        count_needed(apart[pairs > 0], pairs[pairs > 0]),
+        *(candidate, half, value, value_as_it_is),
+        *(difference.value, difference.low, difference.high, p),
+        *(int(both.sum()), len(query_ids)),
+        int((apart > TIE).sum()),
+        int((apart < -TIE).sum()),
+        count_needed(apart, pairs),
     )
 
 
@@ -156,7 +187,7 @@ def count_needed(apart: Floats, pairs: Floats) -> int:
     Returns:
         The number; 0 with fewer than two queries, or no difference.
     """
-    if len(apart) < 2 or not apart.sum():
+    if len(apart) < 2 or abs(apart.sum()) <= TIE:
         return 0
     difference = apart.sum() / pairs.sum()
     residuals = (apart - difference * pairs) / pairs.mean()

@@ -10,11 +10,12 @@ from zelo_ray.commands.compare_protocols.costs import Bill, bills_by_query
 from zelo_ray.commands.compare_protocols.measured import measure
 from zelo_ray.commands.compare_protocols.people import People
 from zelo_ray.commands.compare_protocols.system_order import read_scores
+from zelo_ray.commands.tune.choice import credit_pairs
 from zelo_ray.commands.tune.halves import Half
 from zelo_ray.commands.tune.outcome import CandidateFigures
 from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix, measure_agreement
-from zelo_ray.evaluation.agreement.estimates import Estimate
+from zelo_ray.evaluation.agreement.estimates import Estimate, estimate_share
 from zelo_ray.formats.judgments.all_judgments import HUMAN
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
@@ -48,6 +49,7 @@ def figures_of_half(
     for trial in measured.trials:
         name, plan = trial.protocol, runs.plans[trial.protocol, half.name]
         agreement, decided = (trial.figures[key] for key in ("agreement", "agreement_decided"))
+        concordance = concordance_of(half, verdicts[name], **chance)
         kappa = kappa_of_grades(half, runs.field.people, plan, **chance)
         keys = {key for query_keys in requests.asked[name].values() for key in query_keys}
         row = CandidateFigures(
@@ -55,6 +57,9 @@ def figures_of_half(
             half=half.name,
             protocol=load_protocol(plan.protocol).name,
             differs=runs.candidates[name].differs(options),
+            concordance=concordance.value,
+            concordance_low=concordance.low,
+            concordance_high=concordance.high,
             agreement=agreement.value,
             agreement_low=agreement.low,
             agreement_high=agreement.high,
@@ -75,6 +80,17 @@ def figures_of_half(
         )
         rows.append(row)
     return rows
+
+
+def concordance_of(half: Half, verdicts: Sequence[int], *, resamples: int, seed: int) -> Estimate:
+    """Estimate the share of a half's pairs that are ordered as people do, a tie counting half."""
+    credit = credit_pairs(half.items, verdicts)
+    query = np.unique([item.query_id for item in half.items], return_inverse=True)[1]
+    right, judged = (
+        np.bincount(query, row)
+        for row in (np.nan_to_num(credit), (~np.isnan(credit)).astype(float))
+    )
+    return estimate_share(right, judged, resamples=resamples, seed=seed)
 
 
 def kappa_of_grades(

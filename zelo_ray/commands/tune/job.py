@@ -66,7 +66,7 @@ def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, Annot
         timer.lap("first half")
         proposed = _propose(runs, notes, watch) if proposer else None
         timer.lap("proposals")
-        chosen = choose(runs.halves[FIRST].items, runs.verdicts(FIRST))
+        chosen = choose(runs.halves[FIRST].items, runs.verdicts(FIRST), options.measure)
         every = options.second_half == "all"
         for name in runs.candidates if every else dict.fromkeys((AS_IT_IS, chosen)):
             runs.judge(name, SECOND)

@@ -58,7 +58,10 @@ def measure_outcome(runs: CandidateRuns, chosen: str) -> TuneOutcome:
             if name != AS_IT_IS:
                 tested = half.name == SECOND and name == chosen
                 gain = measure_gain(
-                    half.items, verdicts, name, AS_IT_IS, half.name, **chance, tested=tested
+                    *(half.items, verdicts, name, AS_IT_IS, half.name),
+                    measure=options.measure,
+                    tested=tested,
+                    **chance,
                 )
                 gains.append(gain)
     changed = {name: _changed(runs, name, chosen) for name in runs.halves}

@@ -25,8 +25,9 @@ _NOT_KEPT = {
 class CandidateFigures:
     """A candidate on one half of the queries: how far it agrees with people, and what it cost.
 
-    ``agreement`` is the share of the judged pairs with the people's verdict; ``decided`` the same
-    where neither says a tie; each has the ends of its 95% interval over samples of queries.
+    ``concordance`` is the share of the judged pairs that are ordered as people do, where a tie
+    counts half; by ``agreement`` it counts nothing; ``decided`` is where neither says a tie. Each
+    has the ends of its 95% interval over samples of queries.
     ``tokens`` counts input and output. ``dollars`` is what is known, ``unpriced`` the number of
     answers without a price. A reply that two candidates use counts for both. ``kappa`` is
     Cohen's, weighted by squares, of whole grades; NaN if judges or people gave none.
@@ -36,6 +37,9 @@ class CandidateFigures:
     half: str
     protocol: str
     differs: str
+    concordance: float
+    concordance_low: float
+    concordance_high: float
     agreement: float
     agreement_low: float
     agreement_high: float

@@ -27,6 +27,15 @@ from zelo_ray.reports.wording import (
 )
 
 Row = Mapping[str, Any]
+_MEASURES = {
+    "concordance": (
+        "Agreement with people is the share of their pairs that are ordered alike, where a tie "
+        "counts half (concordance)."
+    ),
+    "agreement": (
+        "Agreement with people is the share of their pairs that are ordered alike; a tie is wrong."
+    ),
+}
 _ROWS, _SAID, _DOCUMENT = 12, 300, 200
 
 
@@ -36,12 +45,13 @@ class TuneResults:
     def __init__(self, source: Source, record: Record) -> None:
         self.source, self.record = source, record
         self.chosen: str = record["chosen"]
+        self.measure: str = record["options"]["measure"]
 
     @cached_property
     def figures(self) -> list[Row]:
         """Return one row per candidate and half, the best on the first half first."""
         rows: list[Row] = self.source.table("candidates").to_pylist()
-        first = {row["candidate"]: row["agreement"] for row in rows if row["half"] == FIRST}
+        first = {row["candidate"]: row[self.measure] for row in rows if row["half"] == FIRST}
         known = {name: value for name, value in first.items() if not isnan(value)}
         best = sorted(known, key=lambda name: (name != self.chosen, -known[name]))
         place = {name: number for number, name in enumerate([*best, *first.keys() - known.keys()])}
@@ -51,7 +61,7 @@ class TuneResults:
     def gains(self) -> list[Row]:
         """Return the differences from what is as it is, by candidate and half."""
         rows: list[Row] = self.source.table("differences").to_pylist()
-        return rows
+        return sorted(rows, key=lambda row: (row["candidate"] != self.chosen, row["half"]))
 
     @cached_property
     def tested(self) -> Gain | None:
@@ -112,7 +122,7 @@ def _tiles(results: TuneResults) -> list[tuple[str, str]]:
 def describe_outcome(results: TuneResults) -> Iterator[str]:
     """Say which candidate was chosen, whether it is better, and what would show a difference."""
     row = results.figure(results.chosen, FIRST)
-    share = _estimate(row, "agreement") if row else "unknown"
+    share = _estimate(row, results.measure) if row else "unknown"
     if results.chosen == AS_IT_IS:
         yield (
             f"Chosen is what is as it is: no candidate agrees more with people on the first half "
@@ -125,7 +135,7 @@ def describe_outcome(results: TuneResults) -> Iterator[str]:
         return
     figures = format_estimate(gain.difference, gain.low, gain.high, "+z.3f")
     measured = (
-        f"on the second half it agrees with people on {gain.agreement:.3f} of the pairs, and what "
+        f"on the second half it agrees with people on {gain.value:.3f} of the pairs, and what "
         f"is as it is on {gain.as_it_is:.3f}, a difference of {figures} (p {_p(gain.p)})"
     )
     if gain.is_better:
@@ -160,7 +170,7 @@ def _explain(record: Record) -> str:
     text = (
         "Candidates were chosen on the first half of the queries; figures of that half flatter "
         "the best of them. One test was made, on the second half, so it needs no correction. "
-        "Agreement is the share of the pairs that people ordered which are ordered alike. "
+        f"{_MEASURES[record['options']['measure']]} "
         "Intervals are 95%, over samples of queries."
     )
     if cap := record["options"].get("max_usd"):
@@ -171,19 +181,21 @@ def _explain(record: Record) -> str:
 def candidates_section(results: TuneResults) -> Section:
     """Show the figures of each candidate on both halves."""
     has_kappa = any(not isnan(row["kappa"]) for row in results.figures)
-    columns = ["candidate", "half", "agreement", "judged", "calls", "tokens", "dollars"]
+    main, other = sorted(_MEASURES, key=lambda name: name != results.measure)
+    columns = ["candidate", "half", main, "judged", "calls", "tokens", "dollars"]
     columns += ["kappa"] if has_kappa else []
-    columns += ["decided only", "differs in"]
+    columns += [other, "decided only", "differs in"]
     cells: list[Cells] = [
         [
             TextCell(row["candidate"]),
             row["half"],
-            _estimate(row, "agreement"),
+            _estimate(row, main),
             f"{row['judged']:,} of {row['items']:,}",
             f"{row['calls']:,}",
             f"{row['tokens']:,}",
             format_cost(row["dollars"], row["unpriced"]),
             *([_estimate(row, "kappa")] if has_kappa else []),
+            format_number(row[other]),
             format_number(row["decided"]),
             TextCell(row["differs"]),
         ]
@@ -191,7 +203,7 @@ def candidates_section(results: TuneResults) -> Section:
     ]
     together = results.record["together"]
     shared = sum(row["calls"] for row in results.figures) - together["calls"]
-    caption = "Decided only: without ties."
+    caption = "Concordance: a tie counts half; agreement: nothing; decided only: without ties."
     if has_kappa:
         caption += " Kappa is Cohen's, weighted by squares, of whole grades with people's."
     if shared > 0:
@@ -208,11 +220,12 @@ def candidates_section(results: TuneResults) -> Section:
 def _chart(results: TuneResults) -> Iterator[Chart]:
     figures = {}
     for half in (FIRST, SECOND):
-        rows = [r for r in results.figures if r["half"] == half and not isnan(r["agreement"])]
+        name = results.measure
+        rows = [row for row in results.figures if row["half"] == half and not isnan(row[name])]
         if rows:
-            ends = ("agreement", "agreement_low", "agreement_high")
+            ends = (name, f"{name}_low", f"{name}_high")
             names = [row["candidate"] for row in rows]
-            figures[f"{half} half"] = intervals(names, {"": spans(rows, ends)}, "agreement")
+            figures[f"{half} half"] = intervals(names, {"": spans(rows, ends)}, name)
     if figures:
         yield Chart(figures, "Agreement with people, with 95% intervals.", "half")
 
