@@ -86,10 +86,8 @@ def concordance_of(half: Half, verdicts: Sequence[int], *, resamples: int, seed:
     """Estimate the share of a half's pairs that are ordered as people do, a tie counting half."""
     credit = credit_pairs(half.items, verdicts)
     query = np.unique([item.query_id for item in half.items], return_inverse=True)[1]
-    right, judged = (
-        np.bincount(query, row)
-        for row in (np.nan_to_num(credit), (~np.isnan(credit)).astype(float))
-    )
+    right = np.bincount(query, np.nan_to_num(credit))
+    judged = np.bincount(query, (~np.isnan(credit)).astype(np.float64))
     return estimate_share(right, judged, resamples=resamples, seed=seed)
 
 

@@ -28,7 +28,6 @@ from zelo_ray.providers import panel_of
 def measure_outcome(runs: CandidateRuns, chosen: str) -> TuneOutcome:
     """Measure all candidates on both halves, and test the chosen one on the second."""
     options, ledger = runs.options, Ledger(runs.options.ledger_dir)
-    chance = {"resamples": options.resamples, "seed": options.seed}
     asked: dict[str, dict[str, dict[str, list[str]]]] = {FIRST: {}, SECOND: {}}
     for (name, half_name), plan in runs.plans.items():
         if (name, half_name) in runs.summaries:
@@ -56,12 +55,16 @@ def measure_outcome(runs: CandidateRuns, chosen: str) -> TuneOutcome:
         figures += figures_of_half(runs, half, requests)
         for name in verdicts:
             if name != AS_IT_IS:
-                tested = half.name == SECOND and name == chosen
                 gain = measure_gain(
-                    *(half.items, verdicts, name, AS_IT_IS, half.name),
+                    half.items,
+                    verdicts,
+                    name,
+                    AS_IT_IS,
+                    half.name,
                     measure=options.measure,
-                    tested=tested,
-                    **chance,
+                    resamples=options.resamples,
+                    seed=options.seed,
+                    tested=half.name == SECOND and name == chosen,
                 )
                 gains.append(gain)
     changed = {name: _changed(runs, name, chosen) for name in runs.halves}
