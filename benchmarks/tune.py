@@ -3,15 +3,14 @@
     python -m benchmarks.tune FOLDER [--draws 1000]
 
 FOLDER holds llmjudge2024 and trec_dl19, as in tests/golden/SOURCES.md. First: recorded judges as
-candidates. With the split of the queries that their texts give, as `tune` does it, the best candidate is chosen
-on the first half, and measured on the second against the median judge, which is as it is. Then with
-40 splits drawn by chance, each with five judges as what is as it is: how optimistic the figures of
-the first half are, and what is gained on the second.
-Then equals: candidates that are equally good, whose errors go together by query. How often the
-chosen one is called significantly better, where it is measured on the second half, and where it is
-measured on the half on which it was chosen. Last, a candidate that guesses where another says a
-tie: how often it is called better, by each measure. Every figure is by the functions of the
-command. Two minutes of one core.
+candidates. With the split of the queries that their texts give, as `tune` does it, the best one is
+chosen on the first half, and measured on the second against the median judge, which is as it is.
+Then with 40 splits drawn by chance, each with five judges as what is as it is: how optimistic the
+figures of the first half are, and what is gained on the second. Then equals: candidates that are
+equally good, whose errors go together by query. How often the chosen one is called significantly
+better, where it is measured on the second half, and where it is measured on the half on which it
+was chosen. Last, a candidate that guesses where another says a tie: how often it is called better,
+by each measure. Every figure is by the functions of the command. Two minutes of one core.
 """
 
 import argparse
