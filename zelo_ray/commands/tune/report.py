@@ -167,9 +167,10 @@ def _p(p: float) -> str:
 
 
 def _explain(record: Record) -> str:
+    test = "One test was made, on the second half, so it needs no correction. "
     text = (
         "Candidates were chosen on the first half of the queries; figures of that half flatter "
-        "the best of them. One test was made, on the second half, so it needs no correction. "
+        f"the best of them. {'' if record['chosen'] == AS_IT_IS else test}"
         f"{_MEASURES[record['options']['measure']]} "
         "Intervals are 95%, over samples of queries."
     )
