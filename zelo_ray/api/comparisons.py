@@ -103,8 +103,8 @@ def compare_protocols(
         InputError: the input or the people's labels cannot be read.
         Stopped: the run stopped early; paid replies are kept, and the same call resumes.
     """
-    given = {**_placeholders(inputs, human), "out": out, **options}
-    settings, notes = _with_labels(compare_options(given, config), inputs, human)
+    keywords = {**_placeholders(inputs, human), "out": out, **options}
+    settings, notes = _with_labels(compare_options(keywords, config), inputs, human)
     return ProtocolComparison(run_watched(run_compare_protocols, settings, progress, notes))
 
 
@@ -137,8 +137,8 @@ def tune(
         InputError: the input or the people's labels cannot be read, or are too few.
         Stopped: the run stopped early; paid replies are kept, and the same call resumes.
     """
-    given = {**_placeholders(inputs, human), "out": out, **options}
-    settings, notes = _with_labels(tune_options(given, config), inputs, human)
+    keywords = {**_placeholders(inputs, human), "out": out, **options}
+    settings, notes = _with_labels(tune_options(keywords, config), inputs, human)
     return Tuning(run_watched(run_tune, settings, progress, notes))
 
 

@@ -80,8 +80,8 @@ def read_proposals(pool: Pool, reply: Reply, count: int) -> list[Proposal] | lis
         doc_ids = [document.id for document in pool.documents]
         return [build_failure(pool.query_id, doc_ids, reply.judge, reply, answer)]
     return [
-        Proposal(pool.query_id, number, reply.judge, each.instructions, each.why, reply.key)
-        for number, each in enumerate(answer.proposals[:count], 1)
+        Proposal(pool.query_id, number, reply.judge, proposal.instructions, proposal.why, reply.key)
+        for number, proposal in enumerate(answer.proposals[:count], 1)
     ]
 
 
@@ -113,12 +113,12 @@ def _request(pool: Pool, judge: Judge, options: ProposalOptions) -> Request:
 
 def _blocks(number: int, case: Document, options: ProposalOptions) -> dict[str, str]:
     """Return the texts of a case by the names of their markers."""
-    told = {name: str(case.metadata.get(name, "")) for name in (QUERY, PEOPLE, JUDGES)}
+    texts = {name: str(case.metadata.get(name, "")) for name in (QUERY, PEOPLE, JUDGES)}
     return {
-        f"query of case {number}": truncate_text(told[QUERY], _BYTES[QUERY]),
+        f"query of case {number}": truncate_text(texts[QUERY], _BYTES[QUERY]),
         f"document of case {number}": truncate_text(case.content, 4 * options.document_tokens),
-        f"people on case {number}": told[PEOPLE],
-        f"judges on case {number}": truncate_text(told[JUDGES], _BYTES[JUDGES]),
+        f"people on case {number}": texts[PEOPLE],
+        f"judges on case {number}": truncate_text(texts[JUDGES], _BYTES[JUDGES]),
     }
 
 

@@ -50,9 +50,11 @@ class Candidate:
     @property
     def folder(self) -> str:
         """Return the name of its folder, which is the same for the same changes."""
-        told = orjson.dumps([self.protocol, self.changes], default=str, option=orjson.OPT_SORT_KEYS)
+        content = orjson.dumps(
+            [self.protocol, self.changes], default=str, option=orjson.OPT_SORT_KEYS
+        )
         slug = re.sub(r"[^a-zA-Z0-9.]+", "-", self.name).strip("-.")[:40]
-        return f"{slug}-{hashlib.sha256(told).hexdigest()[:8]}"
+        return f"{slug}-{hashlib.sha256(content).hexdigest()[:8]}"
 
     def differs(self, options: TuneOptions) -> str:
         """Say in words in which options it differs from the command's own."""
@@ -81,8 +83,8 @@ def make_candidates(options: TuneOptions) -> tuple[list[Candidate], list[str]]:
     Raises:
         OptionError: a candidate is invalid, or there is none but what is as it is.
     """
-    given = [*_single_changes(options), *_named(options)]
-    candidates = drop_equal(options, [Candidate(AS_IT_IS, options.protocol, {}), *given])
+    tried = [*_single_changes(options), *_named(options)]
+    candidates = drop_equal(options, [Candidate(AS_IT_IS, options.protocol, {}), *tried])
     if len(candidates[0]) < 2 and not options.propose:
         raise OptionError(
             "tune: there is no candidate beside what is as it is; give --try-instructions, "
@@ -100,7 +102,7 @@ def drop_equal(
     Raises:
         OptionError: two others have the same name, or the options of one conflict.
     """
-    kept, said = dict[str, Candidate](), list[str]()
+    by_plan, notes = dict[str, Candidate](), list[str]()
     names = dict[str, None]()
     for candidate in candidates:
         if candidate.name in names:
@@ -108,11 +110,11 @@ def drop_equal(
         names[candidate.name] = None
         plan = plan_candidate(options, candidate, ("-",), "-").model_dump(mode="json")
         key = orjson.dumps(plan, option=orjson.OPT_SORT_KEYS, default=str).decode()
-        if same := kept.get(key):
-            said.append(f"{candidate.name} is the same as {same.name}, and left out")
+        if same := by_plan.get(key):
+            notes.append(f"{candidate.name} is the same as {same.name}, and left out")
         else:
-            kept[key] = candidate
-    return [*kept.values()], said
+            by_plan[key] = candidate
+    return [*by_plan.values()], notes
 
 
 def _single_changes(options: TuneOptions) -> Iterator[Candidate]:
@@ -131,11 +133,11 @@ def _single_changes(options: TuneOptions) -> Iterator[Candidate]:
 
 def _named(options: TuneOptions) -> Iterator[Candidate]:
     """Yield the candidates of a config file."""
-    for name, given in options.candidates.items():
+    for name, fields in options.candidates.items():
         if name.startswith(PROPOSAL):
             raise OptionError(f"candidates.{name}: models' proposals are called so; rename it")
-        protocol = str(given.get("protocol", options.protocol))
-        changes = {key: value for key, value in given.items() if key != "protocol"}
+        protocol = str(fields.get("protocol", options.protocol))
+        changes = {key: value for key, value in fields.items() if key != "protocol"}
         yield Candidate(name, protocol, _read_changes(protocol, changes, f"candidates.{name}"))
 
 
@@ -215,8 +217,8 @@ def refuse_strangers(options: TuneOptions, candidates: Sequence[Candidate], prop
     names = dict.fromkeys([proposer] if proposer else [])
     for candidate in candidates:
         names |= dict.fromkeys(_judges_of(options, candidate))
-    given = {name: getattr(options, name) for name in BY_JUDGE}
-    refuse_unknown_names("judge", list(names), given)
+    by_judge = {name: getattr(options, name) for name in BY_JUDGE}
+    refuse_unknown_names("judge", list(names), by_judge)
 
 
 def _judges_of(options: TuneOptions, candidate: Candidate) -> list[str]:

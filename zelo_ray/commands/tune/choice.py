@@ -27,7 +27,7 @@ Measure = Literal["concordance", "agreement"]
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How much more a candidate agrees with people than what is as it is, on what both judged.
+    """The difference of a candidate from what is as it is, in agreement with people.
 
     Attributes:
         candidate: its name.
@@ -37,7 +37,7 @@ class Gain:
         difference: of the two.
         low, high: ends of its 95% interval, over samples of queries.
         p: of the paired randomisation test over queries; NaN where no test was made.
-        items, queries: how many pairs, of how many queries, both judged.
+        items, queries: how many pairs, of how many queries, both judged; others do not count.
         better, worse: on how many queries it agrees more, and less.
         needed: how many queries would show such a difference; 0 if none would, or it is unknown.
     """
@@ -88,8 +88,8 @@ def credit_pairs(
     words = np.array(verdicts, dtype=np.float64)
     apart = np.abs(words - people)
     credit = 1 - apart / 2 if measure == "concordance" else (apart == 0).astype(np.float64)
-    found: Floats = np.where(words < 0, np.nan, credit)
-    return found
+    credits_or_nan: Floats = np.where(words < 0, np.nan, credit)
+    return credits_or_nan
 
 
 def choose(
@@ -109,9 +109,9 @@ def choose(
     """
     counted = {name: credit_pairs(items, row, measure) for name, row in verdicts.items()}
     judged = {name: int((~np.isnan(row)).sum()) for name, row in counted.items()}
-    whole = [name for name, number in judged.items() if number >= MOST * len(items)]
+    eligible = [name for name, number in judged.items() if number >= MOST * len(items)]
     shares = {
-        name: float(np.nansum(counted[name])) / max(1, judged[name]) for name in whole or counted
+        name: float(np.nansum(counted[name])) / max(1, judged[name]) for name in eligible or counted
     }
     best = max(shares.values())
     return next(name for name, share in shares.items() if share >= best - TIE)
@@ -147,25 +147,27 @@ def measure_gain(
         tested: whether the test is made.
     """
     chance = {"resamples": resamples, "seed": seed}
-    one, other = (credit_pairs(items, verdicts[name], measure) for name in (candidate, as_it_is))
-    both = ~np.isnan(one + other)
-    names = np.array([item.query_id for item in items])[both]
+    credit, credit_as_it_is = (
+        credit_pairs(items, verdicts[name], measure) for name in (candidate, as_it_is)
+    )
+    in_common = ~np.isnan(credit + credit_as_it_is)
+    names = np.array([item.query_id for item in items])[in_common]
     query_ids, query = np.unique(names, return_inverse=True)
 
     def sums(values: Floats) -> Floats:
-        return np.bincount(query, values[both], len(query_ids)).astype(np.float64)
+        return np.bincount(query, values[in_common], len(query_ids)).astype(np.float64)
 
-    apart, pairs = sums(one - other), sums(np.ones(len(items)))
+    apart, pairs = sums(credit - credit_as_it_is), sums(np.ones(len(items)))
     total = max(1.0, float(pairs.sum()))
     difference = estimate_share(apart, pairs, **chance)
     p = nan
     if tested:
         p = float(randomisation_test(PairedRows(apart[np.newaxis]), **chance)[0])
-    value, value_as_it_is = (float(sums(row).sum()) / total for row in (one, other))
+    value, value_as_it_is = (float(sums(row).sum()) / total for row in (credit, credit_as_it_is))
     return Gain(
         *(candidate, half, value, value_as_it_is),
         *(difference.value, difference.low, difference.high, p),
-        *(int(both.sum()), len(query_ids)),
+        *(int(in_common.sum()), len(query_ids)),
         int((apart > TIE).sum()),
         int((apart < -TIE).sum()),
         count_needed(apart, pairs),

@@ -29,9 +29,9 @@ _UNKNOWN = Estimate(nan, nan, nan, 0)
 
 @dataclass(frozen=True, slots=True)
 class PaidRequests:
-    """What candidates asked about a half: keys by candidate and query, bills and tokens by key."""
+    """Requests about a half: keys by candidate and query id, bills and tokens by key."""
 
-    asked: Mapping[str, Mapping[str, Sequence[str]]]
+    keys: Mapping[str, Mapping[str, Sequence[str]]]
     bills: Mapping[str, Bill]
     tokens: Mapping[str, int]
 
@@ -41,7 +41,7 @@ def figures_of_half(
 ) -> list[CandidateFigures]:
     """Return the figures of all candidates that judged a half, in their order."""
     options = runs.options
-    bills = {name: bills_by_query(each, requests.bills) for name, each in requests.asked.items()}
+    bills = {name: bills_by_query(keys, requests.bills) for name, keys in requests.keys.items()}
     chance = {"resamples": options.resamples, "seed": options.seed}
     verdicts = runs.verdicts(half.name)
     measured = measure(half.items, verdicts, bills, Bill(), **chance, compared=())
@@ -51,7 +51,7 @@ def figures_of_half(
         agreement, decided = (trial.figures[key] for key in ("agreement", "agreement_decided"))
         concordance = concordance_of(half, verdicts[name], **chance)
         kappa = kappa_of_grades(half, runs.field.people, plan, **chance)
-        keys = {key for query_keys in requests.asked[name].values() for key in query_keys}
+        keys = {key for query_keys in requests.keys[name].values() for key in query_keys}
         row = CandidateFigures(
             candidate=name,
             half=half.name,
@@ -115,9 +115,9 @@ def kappa_of_grades(
                 pairs.append((query_id, round(grade), round(score)))
     if not pairs:
         return _UNKNOWN
-    query_ids, said, judged = zip(*pairs, strict=True)
+    query_ids, by_people, by_run = zip(*pairs, strict=True)
     queries = np.unique(query_ids, return_inverse=True)[1].astype(np.int64)
-    grades = np.array([said, judged], np.int16)
+    grades = np.array([by_people, by_run], np.int16)
     ratings = RatingMatrix((HUMAN, "run"), grades, queries, highest - lowest + 1)
     rows, _ = measure_agreement(ratings, {}, _KAPPA, thresholds=(), resamples=resamples, seed=seed)
     return next((Estimate(row.value, row.low, row.high, row.queries) for row in rows), _UNKNOWN)

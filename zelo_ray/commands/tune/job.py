@@ -75,14 +75,14 @@ def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, Annot
         outcome = measure_outcome(runs, chosen)
         outcome.notes = [*notes, *describe_gaps(runs)]
         summaries = [*runs.summaries.values(), *([proposed] if proposed else [])]
-        outcome.complete = not field.rejected and all(each.complete for each in summaries)
-        whole = plan_candidate(
+        outcome.complete = not field.rejected and all(summary.complete for summary in summaries)
+        chosen_plan = plan_candidate(
             options, runs.candidates[chosen], options.inputs, options.out, field.examples
         )
-        write_outcome(options.out, outcome, whole)
+        write_outcome(options.out, outcome, chosen_plan)
         timer.lap("measure")
         write_record(runs, outcome, timer)
-    return outcome, whole
+    return outcome, chosen_plan
 
 
 def collect_labelled(
@@ -102,7 +102,7 @@ def collect_labelled(
         candidates: all of them.
         keep: whether the choice of examples is stored with the ledger.
     """
-    examples = [text for each in candidates if (text := each.changes.get("anchors"))]
+    examples = [text for candidate in candidates if (text := candidate.changes.get("anchors"))]
     protocols = dict.fromkeys(candidate.protocol for candidate in candidates)
     return collect_items(options, folder, watch, protocols, choose=keep, more_examples=examples)
 
@@ -118,8 +118,8 @@ def _announce(runs: CandidateRuns, watch: Watch) -> list[str]:
     )
     protocols = [candidate.protocol for candidate in runs.candidates.values()]
     if flags := unused_by_all(options, protocols, TuneOptions):
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in flags)
-        notes.append(f"none of these candidates uses {named}")
+        flag_names = ", ".join(f"--{name.replace('_', '-')}" for name in flags)
+        notes.append(f"none of these candidates uses {flag_names}")
     if field.queries < FEW:
         notes.append(
             f"people labelled {counted(field.queries, 'query', 'queries')}: with fewer than {FEW} "
@@ -145,12 +145,12 @@ def _propose(runs: CandidateRuns, notes: list[str], watch: Watch) -> Summary | N
     with fresh_display(watch):
         watch.say("")
         watch.say("proposals")
-        proposals, said, summary = ask_for_proposals(runs.options, plan, watch)
-    notes += said
-    known = [*runs.candidates.values()]
-    kept, same = drop_equal(runs.options, [*known, *proposals])
+        proposals, unusable, summary = ask_for_proposals(runs.options, plan, watch)
+    notes += unusable
+    earlier = [*runs.candidates.values()]
+    candidates, same = drop_equal(runs.options, [*earlier, *proposals])
     notes += same
-    for candidate in kept[len(known) :]:
+    for candidate in candidates[len(earlier) :]:
         runs.add(candidate)
         runs.judge(candidate.name, FIRST)
     return summary

@@ -16,7 +16,7 @@ from zelo_ray.commands.tune.misjudged import (
     describe_people,
     find_misjudged,
     read_documents,
-    read_said,
+    read_statements,
     worth_reading,
 )
 from zelo_ray.commands.tune.outcome import CandidateFigures, TuneOutcome
@@ -28,15 +28,15 @@ from zelo_ray.providers import panel_of
 def measure_outcome(runs: CandidateRuns, chosen: str) -> TuneOutcome:
     """Measure all candidates on both halves, and test the chosen one on the second."""
     options, ledger = runs.options, Ledger(runs.options.ledger_dir)
-    asked: dict[str, dict[str, dict[str, list[str]]]] = {FIRST: {}, SECOND: {}}
+    keys_by_half: dict[str, dict[str, dict[str, list[str]]]] = {FIRST: {}, SECOND: {}}
     for (name, half_name), plan in runs.plans.items():
         if (name, half_name) in runs.summaries:
             panel = panel_of(plan, os.environ)
             pools = pools_in(runs.halves[half_name].pools)
-            asked[half_name][name] = dict(requests_of(pools, panel, plan, ledger))
+            keys_by_half[half_name][name] = dict(requests_of(pools, panel, plan, ledger))
     keys = {
         key
-        for by_candidate in asked.values()
+        for by_candidate in keys_by_half.values()
         for by_query in by_candidate.values()
         for query_keys in by_query.values()
         for key in query_keys
@@ -51,7 +51,7 @@ def measure_outcome(runs: CandidateRuns, chosen: str) -> TuneOutcome:
     figures, gains = list[CandidateFigures](), list[Gain]()
     for half in runs.halves.values():
         verdicts = runs.verdicts(half.name)
-        requests = PaidRequests(asked[half.name], bills, tokens)
+        requests = PaidRequests(keys_by_half[half.name], bills, tokens)
         figures += figures_of_half(runs, half, requests)
         for name in verdicts:
             if name != AS_IT_IS:
@@ -105,5 +105,7 @@ def _reading(runs: CandidateRuns, chosen: str) -> Iterator[WorthReading]:
     documents = read_documents(half.pools, places)
     people = {place: describe_people(runs.field.people, half.items, place) for place in places}
     plans = {name: runs.plans[name, FIRST] for name in dict.fromkeys((AS_IT_IS, chosen))}
-    said = {name: read_said(plan.out, plan.protocol, places) for name, plan in plans.items()}
-    yield from worth_reading(misjudged, documents, people, said)
+    statements = {
+        name: read_statements(plan.out, plan.protocol, places) for name, plan in plans.items()
+    }
+    yield from worth_reading(misjudged, documents, people, statements)

@@ -51,10 +51,10 @@ class ChangedSide:
 
 @dataclass(frozen=True, slots=True)
 class WorthReading:
-    """What one judge of one candidate said of a document on which candidates often err.
+    """An opinion of one judge of a candidate on a document on which candidates often err.
 
     ``wrong`` and ``pairs`` count the verdicts of all candidates on pairs with this document;
-    ``document`` is how its text begins.
+    ``document`` is how its text begins, and ``statement`` the judge's grade or side and reason.
     """
 
     rank: int
@@ -67,7 +67,7 @@ class WorthReading:
     pairs: int
     candidate: str
     judge: str
-    said: str
+    statement: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def changed_sides(
 
 
 def find_misjudged(
-    items: Sequence[Item], verdicts: Iterable[Sequence[int]], most: int = READ
+    items: Sequence[Item], verdicts: Iterable[Sequence[int]], limit: int = READ
 ) -> list[Misjudged]:
     """List the documents that stand in the most pairs with a verdict that is not the people's.
 
@@ -105,7 +105,7 @@ def find_misjudged(
     Args:
         items: pairs of documents with the people's verdict.
         verdicts: of each candidate, on each item; -1 where it gave none.
-        most: how many.
+        limit: how many.
     """
     wrong, pairs = Counter[DocumentPlace](), Counter[DocumentPlace]()
     for row in verdicts:
@@ -119,12 +119,12 @@ def find_misjudged(
         (place for place in pairs if wrong[place]),
         key=lambda place: (-wrong[place], -wrong[place] / pairs[place], place),
     )
-    found, of_query = list[Misjudged](), Counter[str]()
+    misjudged, of_query = list[Misjudged](), Counter[str]()
     for place in by_errors:
         of_query[place[0]] += 1
-        if of_query[place[0]] <= OF_ONE_QUERY and len(found) < most:
-            found.append(Misjudged(*place, wrong[place], pairs[place]))
-    return found
+        if of_query[place[0]] <= OF_ONE_QUERY and len(misjudged) < limit:
+            misjudged.append(Misjudged(*place, wrong[place], pairs[place]))
+    return misjudged
 
 
 def read_documents(
@@ -154,7 +154,7 @@ def describe_people(people: People, items: Iterable[Item], place: DocumentPlace)
     return f"preferred in {won} of {of} pairs"
 
 
-def read_said(
+def read_statements(
     out: str, protocol: str, places: Collection[DocumentPlace]
 ) -> dict[DocumentPlace, list[tuple[str, str]]]:
     """Read what judges said of some documents: names of judges and texts, the first few of each.
@@ -164,7 +164,7 @@ def read_said(
         protocol: of the run.
         places: the documents.
     """
-    said = defaultdict[DocumentPlace, list[tuple[str, str]]](list)
+    statements = defaultdict[DocumentPlace, list[tuple[str, str]]](list)
     shown = Counter[tuple[DocumentPlace, str]]()
     query_ids = pa.array(sorted({query_id for query_id, _ in places}), pa.string())
     for name, kind in load_protocol(protocol).counted.items():
@@ -178,8 +178,8 @@ def read_said(
                 place = (judgment.query_id, doc_id)
                 shown[place, judgment.judge] += place in places
                 if place in places and shown[place, judgment.judge] <= _JUDGMENTS:
-                    said[place].append((judgment.judge, _words(kind, judgment, doc_id)))
-    return said
+                    statements[place].append((judgment.judge, _words(kind, judgment, doc_id)))
+    return statements
 
 
 def _words(kind: Judgments, judgment: Any, doc_id: str) -> str:
@@ -190,17 +190,17 @@ def _words(kind: Judgments, judgment: Any, doc_id: str) -> str:
     if (preference := getattr(judgment, "preference", None)) is None:
         return words
     documents = kind.documents_of(judgment)
-    other = next((name for name in documents if name != doc_id), doc_id)
+    other_id = next((name for name in documents if name != doc_id), doc_id)
     toward = -preference if doc_id == documents[0] else preference
     side = "better than" if toward > 0 else "worse than" if toward < 0 else "like"
-    return f"{side} {other}: {words}"
+    return f"{side} {other_id}: {words}"
 
 
 def worth_reading(
     misjudged: Sequence[Misjudged],
     documents: Mapping[DocumentPlace, tuple[Pool, Document]],
     people: Mapping[DocumentPlace, str],
-    said: Mapping[str, Mapping[DocumentPlace, Sequence[tuple[str, str]]]],
+    statements: Mapping[str, Mapping[DocumentPlace, Sequence[tuple[str, str]]]],
 ) -> Iterator[WorthReading]:
     """Yield the rows of the documents worth reading, the worst first.
 
@@ -208,13 +208,13 @@ def worth_reading(
         misjudged: the documents.
         documents: each with its pool.
         people: what people think of each.
-        said: by candidate, what its judges said of each.
+        statements: by candidate, what its judges said of each.
     """
     for rank, entry in enumerate(misjudged, 1):
         place = (entry.query_id, entry.doc_id)
         pool, document = documents[place]
         about = (rank, entry.query_id, pool.query, entry.doc_id, document.content[:_TEXT])
         counts = (people[place], entry.wrong, entry.pairs)
-        for candidate, by_place in said.items():
+        for candidate, by_place in statements.items():
             for judge, words in by_place.get(place, ()):
                 yield WorthReading(*about, *counts, candidate, judge, words)

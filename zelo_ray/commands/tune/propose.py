@@ -15,7 +15,7 @@ from zelo_ray.commands.tune.misjudged import (
     describe_people,
     find_misjudged,
     read_documents,
-    read_said,
+    read_statements,
 )
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.write_results import Summary
@@ -99,11 +99,13 @@ def plan_proposals(
     passed = (AnnotateOptions.model_fields.keys() & options.model_fields_set) - _NOT_PASSED
     values: dict[str, Any] = {name: getattr(options, name) for name in passed}
     for name in BY_JUDGE:
-        given = getattr(options, name)
-        values[name] = {proposer: given[proposer]} if proposer in given else {}
-    own = {"protocol": NAME, "judges": (proposer,), "count": options.propose}
+        by_judge = getattr(options, name)
+        values[name] = {proposer: by_judge[proposer]} if proposer in by_judge else {}
+    asking = {"protocol": NAME, "judges": (proposer,), "count": options.propose}
     places = {"inputs": (f"{out}/{_CASES}",), "out": out, "ledger": options.ledger_dir}
-    return ProposalOptions.model_validate({**values, **own, **places, "document_tokens": _TOKENS})
+    return ProposalOptions.model_validate(
+        {**values, **asking, **places, "document_tokens": _TOKENS}
+    )
 
 
 def find_cases(
@@ -117,19 +119,19 @@ def find_cases(
         people: their judgments.
         verdicts: of the run, on the items of the half.
     """
-    found = find_misjudged(half.items, [verdicts], CASES)
-    places = [(entry.query_id, entry.doc_id) for entry in found]
+    misjudged = find_misjudged(half.items, [verdicts], CASES)
+    places = [(entry.query_id, entry.doc_id) for entry in misjudged]
     documents = read_documents(half.pools, set(places))
-    said = read_said(options.out, options.protocol, set(places))
+    statements = read_statements(options.out, options.protocol, set(places))
     for number, place in enumerate(places, 1):
         pool, document = documents[place]
-        told = {
+        metadata = {
             QUERY: shown_query(pool, options.show_query),
             PEOPLE: describe_people(people, half.items, place),
-            JUDGES: "\n".join(words for _, words in said.get(place, ())),
+            JUDGES: "\n".join(words for _, words in statements.get(place, ())),
         }
         text = shown_document(document, pool, options).content
-        yield {"id": f"case-{number}", "content": text, "metadata": told}
+        yield {"id": f"case-{number}", "content": text, "metadata": metadata}
 
 
 def ask_for_proposals(

@@ -52,9 +52,10 @@ class TuneResults:
         """Return one row per candidate and half, the best on the first half first."""
         rows: list[Row] = self.source.table("candidates").to_pylist()
         first = {row["candidate"]: row[self.measure] for row in rows if row["half"] == FIRST}
-        known = {name: value for name, value in first.items() if not isnan(value)}
-        best = sorted(known, key=lambda name: (name != self.chosen, -known[name]))
-        place = {name: number for number, name in enumerate([*best, *first.keys() - known.keys()])}
+        measured = {name: value for name, value in first.items() if not isnan(value)}
+        best = sorted(measured, key=lambda name: (name != self.chosen, -measured[name]))
+        order = [*best, *(name for name in first if name not in measured)]
+        place = {name: number for number, name in enumerate(order)}
         return sorted(rows, key=lambda row: place[row["candidate"]])
 
     @cached_property
@@ -66,8 +67,8 @@ class TuneResults:
     @cached_property
     def tested(self) -> Gain | None:
         """Return the one difference that was tested; None if nothing else was chosen."""
-        found = [Gain(**row) for row in self.gains if not isnan(row["p"])]
-        return found[0] if found else None
+        tested = [Gain(**row) for row in self.gains if not isnan(row["p"])]
+        return tested[0] if tested else None
 
     def figure(self, candidate: str, half: str) -> Row | None:
         """Return the figures of a candidate on a half; None if it did not judge it."""
@@ -107,11 +108,11 @@ def _judges(record: Record) -> list[str]:
 def _tiles(results: TuneResults) -> list[tuple[str, str]]:
     """Return the figures at the top, the most telling first."""
     record, gain = results.record, results.tested
-    found = f"{gain.difference:+z.3f}" if gain else "none"
+    difference = f"{gain.difference:+z.3f}" if gain else "none"
     halves = record["halves"]
     return [
         ("chosen", short(results.chosen, 40)),
-        ("gain on the second half", found),
+        ("gain on the second half", difference),
         ("queries to choose on", f"{halves[FIRST]['queries']:,}"),
         ("queries to measure on", f"{halves[SECOND]['queries']:,}"),
         ("calls paid in all", f"{record['paid']['calls']:,}"),
@@ -182,10 +183,10 @@ def _explain(record: Record) -> str:
 def candidates_section(results: TuneResults) -> Section:
     """Show the figures of each candidate on both halves."""
     has_kappa = any(not isnan(row["kappa"]) for row in results.figures)
-    main, other = sorted(_MEASURES, key=lambda name: name != results.measure)
+    main, second_measure = sorted(_MEASURES, key=lambda name: name != results.measure)
     columns = ["candidate", "half", main, "judged", "calls", "tokens", "dollars"]
     columns += ["kappa"] if has_kappa else []
-    columns += [other, "decided only", "differs in"]
+    columns += [second_measure, "decided only", "differs in"]
     cells: list[Cells] = [
         [
             TextCell(row["candidate"]),
@@ -196,7 +197,7 @@ def candidates_section(results: TuneResults) -> Section:
             f"{row['tokens']:,}",
             format_cost(row["dollars"], row["unpriced"]),
             *([_estimate(row, "kappa")] if has_kappa else []),
-            format_number(row[other]),
+            format_number(row[second_measure]),
             format_number(row["decided"]),
             TextCell(row["differs"]),
         ]
@@ -293,7 +294,7 @@ def reading_section(results: TuneResults) -> Section | None:
             f"{row['wrong']:,} of {row['pairs']:,}",
             TextCell(row["candidate"]),
             TextCell(row["judge"]),
-            TextCell(short(row["said"], _SAID)),
+            TextCell(short(row["statement"], _SAID)),
         ]
         for row in results.source.table("worth_reading").to_pylist()
     ]
