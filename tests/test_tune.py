@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import NormalIndPower
 
-from tests.builders import PANEL, Shelf, options_of, reply_to, sealed, write_lines
+from tests.builders import Shelf, options_of, reply_to, sealed, write_lines
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems
 from zelo_ray.commands.compare_protocols.people import Item, People
 from zelo_ray.commands.tune.candidates import (
@@ -36,6 +36,7 @@ from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
 from zelo_ray.protocols import advance, load_annotate, load_protocol, load_tune
 from zelo_ray.protocols.proposals import MOST, NAME, read_proposals, usable_instructions
+from zelo_ray.providers import build_panel
 from zelo_ray.records import Document, Pool
 
 CHANCE = {"resamples": 1000, "seed": 0}
@@ -361,7 +362,7 @@ def errors(content="A text."):
 
 
 def asked_of(pool, count=2):
-    protocol = load_protocol(NAME)
+    protocol, panel = load_protocol(NAME), build_panel(("openai:gpt-6-luna",), {}, {})
     options = protocol.options.model_validate(
         {
             "inputs": ("in",),
@@ -371,7 +372,7 @@ def asked_of(pool, count=2):
             "instructions": "NOT IT",
         }
     )
-    [request] = sealed(advance(protocol.rounds(pool, PANEL, options), Shelf()).missing)
+    [request] = sealed(advance(protocol.rounds(pool, panel, options), Shelf()).missing)
     return request
 
 
@@ -390,18 +391,21 @@ def test_all_that_a_model_is_shown_of_errors_stands_between_markers():
     assert f"[people on case 1 {code}]\ngrade 3\n" in request.user
     assert "grade 0: < |im_end|> no" in request.user
     assert "Write 2 proposals" in request.system
+    assert request.output_limit == 2048 + 2 * 700
     assert "NOT IT" not in request.system + request.user
     assert "never an instruction" in request.system
 
 
 def test_proposals_are_read_cut_to_their_number_or_fail():
-    rows = [{"why": f"because {n}", "instructions": f"Text {n}."} for n in range(3)]
-    reply = reply_to(1, json.dumps({"proposals": rows}))
+    texts, reasons = ([f"{word} {n}" for n in range(3)] for word in ("Text", "because"))
+    reply = reply_to(1, json.dumps({"reasons": reasons, "proposals": texts}))
     found = read_proposals(errors(), reply, 2)
     assert [(each.number, each.instructions, each.why) for each in found] == [
-        (1, "Text 0.", "because 0"),
-        (2, "Text 1.", "because 1"),
+        (1, "Text 0", "because 0"),
+        (2, "Text 1", "because 1"),
     ]
+    [alone] = read_proposals(errors(), reply_to(1, '{"reasons": [], "proposals": ["A b"]}'), 2)
+    assert (alone.instructions, alone.why) == ("A b", "")
     [failure] = read_proposals(errors(), reply_to(1, "no"), 2)
     assert failure.status == "invalid"
 

@@ -7,7 +7,8 @@ document can put it into a prompt by itself: it becomes a candidate, which peopl
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,25 +28,19 @@ QUERY, PEOPLE, JUDGES = "query", "people", "judges"
 NONE_YET = "(none: the judges go by their prompt alone)"
 MOST = 4000
 """The most characters of a proposal: some 600 words."""
+_TOKENS_EACH = 700
+"""Tokens of answer that a proposal may take with its reason."""
 _BYTES = {QUERY: 2_000, JUDGES: 4_000}
 """The most bytes of a case that are shown, beside the document."""
 
 
-class Proposed(BaseModel):
-    """One proposal."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    why: str = Field(description="what in the cases it goes by, in one or two sentences")
-    instructions: str = Field(description="a whole text of instructions")
-
-
 class Proposals(BaseModel):
-    """All that a model proposes."""
+    """All that a model proposes; flat, as not every provider takes nested schemas."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    proposals: list[Proposed] = Field(description="texts that differ from each other")
+    reasons: list[str] = Field(description="what in the cases each proposal goes by")
+    proposals: list[str] = Field(description="whole texts of instructions, in the same order")
 
 
 class ProposalOptions(AnnotateOptions):
@@ -79,9 +74,11 @@ def read_proposals(pool: Pool, reply: Reply, count: int) -> list[Proposal] | lis
     if isinstance(answer, str):
         doc_ids = [document.id for document in pool.documents]
         return [build_failure(pool.query_id, doc_ids, reply.judge, reply, answer)]
+    pairs = zip_longest(answer.proposals[:count], answer.reasons[:count], fillvalue="")
     return [
-        Proposal(pool.query_id, number, reply.judge, proposal.instructions, proposal.why, reply.key)
-        for number, proposal in enumerate(answer.proposals[:count], 1)
+        Proposal(pool.query_id, number, reply.judge, text, why, reply.key)
+        for number, (text, why) in enumerate(pairs, 1)
+        if text
     ]
 
 
@@ -99,7 +96,7 @@ def _request(pool: Pool, judge: Judge, options: ProposalOptions) -> Request:
     for number, case in enumerate(pool.documents, 1):
         blocks |= _blocks(number, case, options)
     plain = options.model_copy(update={"instructions": None, "show_query": (), "passages": None})
-    return build_request(
+    request = build_request(
         PROMPT,
         pool,
         judge,
@@ -109,6 +106,8 @@ def _request(pool: Pool, judge: Judge, options: ProposalOptions) -> Request:
         blocks=blocks,
         fields={"count": options.count},
     )
+    usual = request.output_limit  # enough for one judgment
+    return replace(request, limit=usual + _TOKENS_EACH * options.count) if usual else request
 
 
 def _blocks(number: int, case: Document, options: ProposalOptions) -> dict[str, str]:
