@@ -30,13 +30,13 @@ from zelo_ray.commands.tune.misjudged import (
     find_misjudged,
 )
 from zelo_ray.commands.tune.outcome import chosen_options
-from zelo_ray.commands.tune.propose import plan_proposals, proposer_of
+from zelo_ray.commands.tune.propose import plan_proposals, proposal_options, proposer_of
 from zelo_ray.errors import InputError, OptionError, PanelError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
 from zelo_ray.protocols import advance, load_annotate, load_protocol, load_tune
 from zelo_ray.protocols.proposals import MOST, NAME, read_proposals, usable_instructions
-from zelo_ray.providers import build_panel
+from zelo_ray.providers import build_panel, panel_of
 from zelo_ray.records import Document, Pool
 
 CHANCE = {"resamples": 1000, "seed": 0}
@@ -303,6 +303,19 @@ def test_a_template_is_read_from_its_file_for_a_protocol_that_has_templates(tmp_
     assert plan.template == "Which of the two?\nSay it.\n"
     with pytest.raises(OptionError, match="template is not an option of protocol samre"):
         make_candidates(tune(protocol="samre", try_templates=["Which?"]))
+
+
+def test_a_path_of_python_is_a_file(tmp_path):
+    (tmp_path / "strict.txt").write_text("Be strict with this.")
+    options = tune(candidates={"x": {"instructions": tmp_path / "strict.txt"}})
+    [_, candidate], _ = make_candidates(options)
+    assert candidate.changes == {"instructions": "Be strict with this."}
+
+
+def test_a_proposer_without_a_price_is_refused_under_a_cap():
+    options = tune(propose=2, proposer="openai:m@http://127.0.0.1:9/v1", max_usd=1.0)
+    with pytest.raises(PanelError, match="needs prices, and that of openai:m@"):
+        panel_of(proposal_options(options, proposer_of(options), "-", "-"), {})
 
 
 def test_the_chosen_options_are_a_config_file(tmp_path):

@@ -162,15 +162,18 @@ def _read_changes(protocol: str, changes: Mapping[str, Any], source: str) -> dic
         what = f"{source}: {name} is not an option of protocol {protocol}"
         raise OptionError(f"{what}{did_you_mean(name, may_differ)}")
     try:
+        plain = {name: _plain(value) for name, value in changes.items()}
         return {
-            name: read_option(fields[name], value) if isinstance(value, str) else _listed(value)
-            for name, value in changes.items()
+            name: read_option(fields[name], value) if isinstance(value, str) else value
+            for name, value in plain.items()
         }
     except ValidationError as error:
         raise OptionError(f"{source}: {first_error(error)}") from None
 
 
-def _listed(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """Return a value as options hold it: a path as text, a list as a tuple."""
+    value = os.fspath(value) if isinstance(value, os.PathLike) else value
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -1,5 +1,6 @@
 """Run `tune`: judge the halves with every candidate over one ledger, choose, test and write."""
 
+import os
 from collections.abc import Sequence
 
 from zelo_ray.commands.compare_protocols.job import fresh_display
@@ -18,7 +19,12 @@ from zelo_ray.commands.tune.choice import choose
 from zelo_ray.commands.tune.halves import FEW, FIRST, SECOND, split_items
 from zelo_ray.commands.tune.measured import measure_outcome
 from zelo_ray.commands.tune.outcome import TuneOutcome, write_outcome
-from zelo_ray.commands.tune.propose import ask_for_proposals, plan_proposals, proposer_of
+from zelo_ray.commands.tune.propose import (
+    ask_for_proposals,
+    plan_proposals,
+    proposal_options,
+    proposer_of,
+)
 from zelo_ray.commands.tune.record import KIND, describe_gaps, write_record
 from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.engine.job import Timer, Watch, claim_output, with_absolute_places
@@ -27,6 +33,7 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.run_record import TUNE, record_start
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, TuneOptions
+from zelo_ray.providers import panel_of
 from zelo_ray.ray.session import ray_session
 
 
@@ -50,6 +57,8 @@ def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, Annot
     candidates, notes = make_candidates(options)
     proposer = proposer_of(options)
     refuse_strangers(options, candidates, proposer)
+    if proposer:  # a missing key or price is told before anything is asked
+        panel_of(proposal_options(options, proposer, "-", "-"), os.environ)
     with fresh_display(watch), claim_output(options, watch, KIND):
         salt_of(options.ledger_dir)
         field = collect_labelled(options, options.out, watch, candidates)

@@ -96,16 +96,26 @@ def plan_proposals(
     out = f"{options.out.rstrip('/')}/proposals/{digest}"
     with open_for_writing(f"{out}/{_CASES}") as stream:
         stream.write(line + b"\n")
+    return proposal_options(options, proposer, f"{out}/{_CASES}", out)
+
+
+def proposal_options(options: TuneOptions, proposer: str, cases: str, out: str) -> ProposalOptions:
+    """Return the options of the run that asks for proposals: online, with the command's cap.
+
+    Args:
+        options: of the command.
+        proposer: the model that proposes.
+        cases: the file of the errors.
+        out: directory or URL of the run.
+    """
     passed = (AnnotateOptions.model_fields.keys() & options.model_fields_set) - _NOT_PASSED
     values: dict[str, Any] = {name: getattr(options, name) for name in passed}
     for name in BY_JUDGE:
         by_judge = getattr(options, name)
         values[name] = {proposer: by_judge[proposer]} if proposer in by_judge else {}
-    asking = {"protocol": NAME, "judges": (proposer,), "count": options.propose}
-    places = {"inputs": (f"{out}/{_CASES}",), "out": out, "ledger": options.ledger_dir}
-    return ProposalOptions.model_validate(
-        {**values, **asking, **places, "document_tokens": _TOKENS}
-    )
+    values |= {"protocol": NAME, "judges": (proposer,), "count": options.propose}
+    values |= {"inputs": (cases,), "out": out, "ledger": options.ledger_dir}
+    return ProposalOptions.model_validate({**values, "document_tokens": _TOKENS})
 
 
 def find_cases(
