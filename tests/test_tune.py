@@ -28,16 +28,19 @@ from zelo_ray.commands.tune.misjudged import (
     changed_sides,
     describe_people,
     find_misjudged,
+    read_statements,
 )
 from zelo_ray.commands.tune.outcome import chosen_options
 from zelo_ray.commands.tune.propose import plan_proposals, proposal_options, proposer_of
 from zelo_ray.errors import InputError, OptionError, PanelError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
+from zelo_ray.formats.results import write_tables
+from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, load_annotate, load_protocol, load_tune
 from zelo_ray.protocols.proposals import MOST, NAME, read_proposals, usable_instructions
 from zelo_ray.providers import build_panel, panel_of
-from zelo_ray.records import Document, Pool
+from zelo_ray.records import Document, Pool, Vote
 
 CHANCE = {"resamples": 1000, "seed": 0}
 JUDGE = "simulated:judge"
@@ -355,6 +358,26 @@ def test_documents_of_many_errors_come_first_two_of_a_query():
         Misjudged("q2", "y", 1, 2),
     ]
     assert find_misjudged(items, verdicts, 1) == [Misjudged("q1", "a", 3, 5)]
+
+
+def test_what_judges_said_of_a_document_has_its_side_and_its_reason(tmp_path):
+    votes = [
+        Vote("q", "a", "b", "j", -0.5, False, "A names it.", "k1"),
+        Vote("q", "c", "a", "j", -1.0, True, "C has more.", "k2"),
+        Vote("q", "a", "d", "j", 0.0, False, "Both do.", "k3"),
+        Vote("q", "a", "e", "j", -0.1, False, "A fourth is not shown.", "k4"),
+        Vote("other", "a", "b", "j", -0.5, False, "Of another query.", "k5"),
+    ]
+    write_tables(str(tmp_path), {"votes": table_of(votes, Vote)})
+    assert read_statements(str(tmp_path), "zelo", {("q", "a"), ("q", "b")}) == {
+        ("q", "a"): [
+            ("j", "better than b: A names it."),
+            ("j", "worse than c: C has more."),
+            ("j", "like d: Both do."),
+        ],
+        ("q", "b"): [("j", "worse than a: A names it.")],
+    }
+    assert read_statements(str(tmp_path / "none"), "zelo", {("q", "a")}) == {}
 
 
 def test_people_are_described_by_grade_or_pairs():
