@@ -10,6 +10,7 @@ import pytest
 from statsmodels.stats.power import NormalIndPower
 
 from tests.builders import Shelf, options_of, reply_to, sealed, write_lines
+from zelo_ray.api.progress import SilentWatch
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems
 from zelo_ray.commands.compare_protocols.people import Item, People
 from zelo_ray.commands.tune.candidates import (
@@ -22,6 +23,7 @@ from zelo_ray.commands.tune.candidates import (
 )
 from zelo_ray.commands.tune.choice import choose, count_needed, credit_pairs, measure_gain
 from zelo_ray.commands.tune.halves import FIRST, SECOND, half_of, split_items
+from zelo_ray.commands.tune.job import announce
 from zelo_ray.commands.tune.misjudged import (
     ChangedSide,
     Misjudged,
@@ -32,6 +34,7 @@ from zelo_ray.commands.tune.misjudged import (
 )
 from zelo_ray.commands.tune.outcome import chosen_options
 from zelo_ray.commands.tune.propose import plan_proposals, proposal_options, proposer_of
+from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.errors import InputError, OptionError, PanelError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
@@ -205,6 +208,17 @@ def test_too_few_queries_are_refused(tmp_path):
     same = [text for text in map(str, range(20)) if half_of(text) == FIRST]
     with pytest.raises(InputError, match="are in the same half"):
         split_items(labelled(tmp_path, same), str(tmp_path))
+
+
+@pytest.mark.parametrize(("queries", "warns"), [(9, True), (10, False)])
+def test_with_few_queries_it_is_said_that_nothing_can_be_shown(tmp_path, queries, warns):
+    by_half = {half_of(text): text for text in map(str, range(100, 120))}
+    texts = [*by_half.values(), *map(str, range(queries - 2))]
+    field, watch = labelled(tmp_path, texts), SilentWatch()
+    runs = CandidateRuns(tune(), field, split_items(field, str(tmp_path)), watch)
+    runs.candidates[AS_IT_IS] = Candidate(AS_IT_IS, "zelo", {})
+    notes = announce(runs, watch)
+    assert [("nothing can be shown" in note) for note in notes] == [True] * warns
 
 
 # candidates

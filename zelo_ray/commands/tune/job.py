@@ -65,7 +65,7 @@ def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, Annot
         runs = CandidateRuns(options, field, split_items(field, options.out), watch)
         for candidate in candidates:
             runs.add(candidate)
-        notes += _announce(runs, watch)
+        notes += announce(runs, watch)
         started = {"kind": KIND, "options": options.model_dump(mode="json")}
         record_start(options.out, TUNE, started)
     timer.lap("read")
@@ -116,7 +116,7 @@ def collect_labelled(
     return collect_items(options, folder, watch, protocols, choose=keep, more_examples=examples)
 
 
-def _announce(runs: CandidateRuns, watch: Watch) -> list[str]:
+def announce(runs: CandidateRuns, watch: Watch) -> list[str]:
     """Say what will be judged, by which candidates; return what the report repeats of it."""
     options, field, notes = runs.options, runs.field, list[str]()
     halves = " and ".join(f"{half.queries:,}" for half in runs.halves.values())
