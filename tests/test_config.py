@@ -182,6 +182,7 @@ LEAST = {
     "annotate": FLAGS,
     "bakeoff": {"truth": "qrels.txt", "out": "out"},
     "compare-protocols": {**FLAGS, "human": "votes.jsonl"},
+    "tune": {**FLAGS, "human": "votes.jsonl"},
     "agree": {"sources": ["graded"]},
     "compare-labels": {"old": "a.qrels", "new": "b.qrels"},
     "label": {"out": "labels"},

@@ -167,6 +167,10 @@ def test_names_that_are_no_keys_are_left_out_and_named_without_their_values(fold
         ("RERANKERS", "bm=my_module:Class"),
         ("RERANKERS", "custom:my_module:Class"),
         ("PROTOCOL", "mine.py:PROTOCOL"),
+        ("TRY_JUDGES", "openai:m@http://127.0.0.1:9"),
+        ("TRY_PROTOCOLS", "mine.py:PROTOCOL"),
+        ("PROPOSER", "my_module:PROVIDER:model"),
+        ("CANDIDATES", "{x: {judges: [my_module:PROVIDER:model]}}"),
         ("MEASURES", "my_module:MEASURE@10"),
         ("API_KEY_ENV", "{'openai:m@http://127.0.0.1:9': OPENAI_API_KEY}"),
     ],
@@ -182,6 +186,21 @@ def test_judges_that_come_with_the_package_are_taken(folder):
     write(folder, 'ZELO_RAY_JUDGES="[offline:bm25, openai:gpt-6-luna]"')
     options, lines = told("annotate", "in", "--out", "o")
     assert (options.judges, lines) == (("offline:bm25", "openai:gpt-6-luna"), [])
+
+
+def test_keys_of_own_providers_that_candidates_name_are_taken(folder):
+    for name in ("one", "two", "three"):
+        (folder / f"{name}.py").write_text(
+            "from zelo_ray import Provider\n"
+            f'PROVIDER = Provider(connect=print, models=("m",), key_variables=("{name}_KEY",))\n'
+        )
+    write(folder, "one_KEY=1", "two_KEY=2", "three_KEY=3")
+    (folder / "c.yaml").write_text("candidates: {x: {judges: ['three.py:PROVIDER:m']}}\n")
+    words = ("in", "--human", "h", "--out", "o", "--config", "c.yaml", "--judges", "offline")
+    own = ("--try-judges", "one.py:PROVIDER:m", "--propose", "1", "--proposer", "two.py:PROVIDER:m")
+    _, lines = told("tune", *words, *own)
+    assert not lines
+    assert [os.environ[f"{name}_KEY"] for name in ("one", "two", "three")] == ["1", "2", "3"]
 
 
 def test_a_key_that_an_option_names_is_taken_and_so_is_that_of_an_own_provider(folder):

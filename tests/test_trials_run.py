@@ -195,7 +195,7 @@ def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
     assert cli.main(["compare-protocols", *own, "--anchors", "law", *words, "lean"]) == 2
     assert "two sources of examples" in capsys.readouterr().err
     assert not (folder / "out").exists()
-    assert collect_items(options, options.out, told).left_out
+    assert collect_items(options, options.out, told, options.protocols).left_out
     assert (folder / "out/replies/_examples.json").exists()
 
 

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
         LabelComparison,
         ProtocolComparison,
         RaterAgreement,
+        Tuning,
         agree,
         compare_labels,
         compare_protocols,
         drift,
+        tune,
     )
     from zelo_ray.api.doctor import doctor
     from zelo_ray.api.in_memory import agreement, fit_votes, measure
@@ -64,6 +66,7 @@ __all__ = [
     "ScoreKind",
     "Sizing",
     "Table",
+    "Tuning",
     "ZeloError",
     "agree",
     "agreement",
@@ -81,13 +84,14 @@ __all__ = [
     "prompt",
     "report",
     "size",
+    "tune",
 ]
 
 _MODULES = {
     "zelo_ray.api.annotation": ("Run", "annotate", "estimate"),
     "zelo_ray.api.comparisons": (
-        *("JudgeDrift", "LabelComparison", "ProtocolComparison", "RaterAgreement"),
-        *("agree", "compare_labels", "compare_protocols", "drift"),
+        *("JudgeDrift", "LabelComparison", "ProtocolComparison", "RaterAgreement", "Tuning"),
+        *("agree", "compare_labels", "compare_protocols", "drift", "tune"),
     ),
     "zelo_ray.api.bakeoff": ("Bakeoff", "bakeoff"),
     "zelo_ray.api.doctor": ("doctor",),

@@ -8,6 +8,8 @@ from zelo_ray.options import COMMANDS, CommandOptions
 from zelo_ray.options.command import is_collection_of
 from zelo_ray.protocols import options_with_all_protocols
 
+_OF_PROTOCOLS = ("annotate", "compare-protocols", "tune")
+
 
 def options_page() -> str:
     """A section for each command: what it is for, how it is called, and its options in tables."""
@@ -15,7 +17,7 @@ def options_page() -> str:
 
 
 def _command(name: str, kind: type[CommandOptions]) -> Iterator[str]:
-    kind = options_with_all_protocols(kind) if name in ("annotate", "compare-protocols") else kind
+    kind = options_with_all_protocols(kind) if name in _OF_PROTOCOLS else kind
     yield from (f"## {name}", "", f"{kind.does[0].upper()}{kind.does[1:]}.", "")
     yield from ("```text", f"zelo-ray {kind.usage}", "```", "")
     parser = argparse.ArgumentParser(add_help=False, prog=f"zelo-ray {name}")

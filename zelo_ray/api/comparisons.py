@@ -1,32 +1,35 @@
-"""Provide `compare_protocols`, `agree`, `compare_labels` and `drift`, and their results."""
+"""Provide `compare_protocols`, `tune`, `agree`, `compare_labels` and `drift`; their results."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import fspath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zelo_ray.api.bakeoff import store_runs, store_truth
 from zelo_ray.api.frames import frame_to_table, is_frame, is_nested, nested_table
 from zelo_ray.api.progress import SilentWatch, run_watched
 from zelo_ray.api.results import Results
-from zelo_ray.api.settings import Place, compare_options, is_place, options_of
+from zelo_ray.api.settings import Place, compare_options, is_place, options_of, tune_options
 from zelo_ray.api.store_inputs import store_table, with_pools
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.commands.compare_labels.run import run as run_compare_labels
 from zelo_ray.commands.compare_protocols.run import run as run_compare_protocols
 from zelo_ray.commands.drift.run import run as run_drift
+from zelo_ray.commands.tune.run import run as run_tune
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.options import (
     AgreeOptions,
     CompareLabelsOptions,
     DriftOptions,
+    JudgingOptions,
 )
 
 if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch
 
 _ABSENT = "-"
+Measuring = TypeVar("Measuring", bound=JudgingOptions)
 
 
 class ProtocolComparison(Results):
@@ -42,6 +45,15 @@ class ProtocolComparison(Results):
     def best(self) -> str:
         """Return the protocol that agrees with people most."""
         return next((row["protocol"] for row in self.trials), "zelo")
+
+
+class Tuning(Results):
+    """Results of `tune`: ``candidates``, ``differences``, ``changed`` and ``worth_reading``."""
+
+    @property
+    def chosen(self) -> str:
+        """Return the name of the candidate that was chosen on the first half."""
+        return str(self.report.record["chosen"])
 
 
 class RaterAgreement(Results):
@@ -91,9 +103,57 @@ def compare_protocols(
         InputError: the input or the people's labels cannot be read.
         Stopped: the run stopped early; paid replies are kept, and the same call resumes.
     """
+    keywords = {**_placeholders(inputs, human), "out": out, **options}
+    settings, notes = _with_labels(compare_options(keywords, config), inputs, human)
+    return ProtocolComparison(run_watched(run_compare_protocols, settings, progress, notes))
+
+
+def tune(
+    inputs: Any = None,
+    *,
+    human: Any = None,
+    out: Place | None = None,
+    progress: "Watch | bool | None" = True,
+    config: Place | None = None,
+    **options: Any,
+) -> Tuning:
+    """Choose how to ask judges on half of the labelled queries, and test it on the other half.
+
+    Args:
+        inputs: pools, as for `annotate`.
+        human: people's labels, as for `compare_protocols`.
+        out: directory or URL for the results and the ledger.
+        progress: as for `compare_protocols`.
+        config: a YAML file of options, which keywords override.
+        **options: those of the command, such as ``protocol``, ``judges``, ``try_instructions``,
+            ``candidates`` (a mapping from names to options of annotate) and ``max_usd``.
+
+    Returns:
+        A row per candidate and half in ``candidates``; differences from what is as it is, of which
+        one is tested; and what is worth reading. ``chosen.yaml`` has the chosen options.
+
+    Raises:
+        OptionError, PanelError, UnknownProtocol: an option is invalid.
+        InputError: the input or the people's labels cannot be read, or are too few.
+        Stopped: the run stopped early; paid replies are kept, and the same call resumes.
+    """
+    keywords = {**_placeholders(inputs, human), "out": out, **options}
+    settings, notes = _with_labels(tune_options(keywords, config), inputs, human)
+    return Tuning(run_watched(run_tune, settings, progress, notes))
+
+
+def _placeholders(inputs: Any, human: Any) -> dict[str, str | None]:
+    """Return what stands for pools and labels until they are stored."""
     marks = {"inputs": inputs, "human": human}
-    placeholders = {name: None if value is None else _ABSENT for name, value in marks.items()}
-    settings = compare_options({**placeholders, "out": out, **options}, config)
+    return {name: None if value is None else _ABSENT for name, value in marks.items()}
+
+
+def _with_labels(settings: Measuring, inputs: Any, human: Any) -> tuple[Measuring, list[str]]:
+    """Store pools and people's labels; return the options that name them, and notes.
+
+    Raises:
+        OptionError: it is to be an estimate.
+    """
     if settings.dry_run:
         raise OptionError("dry_run: is an option of the command line alone")
     updates: dict[str, Any] = {}
@@ -101,8 +161,7 @@ def compare_protocols(
         updates["human"] = _store_judgments(human, "human", settings.out)
     notes = list[str]()
     settings = with_pools(settings, "inputs", inputs, settings.out, notes.append)
-    settings = settings.model_copy(update=updates)
-    return ProtocolComparison(run_watched(run_compare_protocols, settings, progress, notes))
+    return settings.model_copy(update=updates), notes
 
 
 def agree(

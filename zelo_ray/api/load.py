@@ -8,7 +8,13 @@ from pydantic import ValidationError
 
 from zelo_ray.api.annotation import read_run
 from zelo_ray.api.bakeoff import Bakeoff
-from zelo_ray.api.comparisons import JudgeDrift, LabelComparison, ProtocolComparison, RaterAgreement
+from zelo_ray.api.comparisons import (
+    JudgeDrift,
+    LabelComparison,
+    ProtocolComparison,
+    RaterAgreement,
+    Tuning,
+)
 from zelo_ray.api.probing import JudgeProbe
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, check_place
@@ -25,6 +31,7 @@ _RESULTS: Mapping[str, type[Results]] = {
     "compare": LabelComparison,
     "drift": JudgeDrift,
     "probe": JudgeProbe,
+    "tune": Tuning,
 }
 
 
@@ -35,8 +42,8 @@ def load_run(out: Place) -> Any:
         out: directory or URL.
 
     Returns:
-        A `Run`, `Bakeoff`, `ProtocolComparison`, `RaterAgreement`, `LabelComparison`, `JudgeDrift`
-        or `JudgeProbe`. Of an unfinished run of `annotate` it has the partial results.
+        A `Run`, `Bakeoff`, `ProtocolComparison`, `Tuning`, `RaterAgreement`, `LabelComparison`,
+        `JudgeDrift` or `JudgeProbe`. Of an unfinished run of `annotate` it has the partial results.
 
     Raises:
         InputError: there are no results, or they are of another command and unfinished.

@@ -15,10 +15,11 @@ from zelo_ray.options import (
     CompareProtocolsOptions,
     Kind,
     PromptOptions,
+    TuneOptions,
     load_options,
 )
 from zelo_ray.options.places import check_url, read_text
-from zelo_ray.protocols import load_annotate, load_compare, load_prompt_options
+from zelo_ray.protocols import load_annotate, load_compare, load_prompt_options, load_tune
 from zelo_ray.providers.dotenv import DotenvFile
 
 Place = str | os.PathLike[str]
@@ -52,6 +53,11 @@ def prompt_options(given: Mapping[str, Any], config: Place | None) -> PromptOpti
 def compare_options(given: Mapping[str, Any], config: Place | None) -> CompareProtocolsOptions:
     """Load the options of compare-protocols, with those of all protocols."""
     return _loaded(load_compare, given, config)
+
+
+def tune_options(given: Mapping[str, Any], config: Place | None) -> TuneOptions:
+    """Load the options of tune, with those of all protocols."""
+    return _loaded(load_tune, given, config)
 
 
 def _loaded(

@@ -22,6 +22,7 @@ COMMAND_GROUPS = {
     "compare": {
         "bakeoff": "compare rerankers and test which differences are significant",
         "compare-protocols": "compare protocols at equal cost",
+        "tune": "find which instructions, template, panel or protocol judges like people",
         "compare-labels": "show what new labels change",
         "drift": "find out whether judges changed between two runs on the same pools",
         "probe": "find what moves a judge that should not: length, query words, orders",

@@ -27,6 +27,7 @@ _LOADERS = {
     "annotate": "load_annotate",
     "prompt": "load_prompt_options",
     "compare-protocols": "load_compare",
+    "tune": "load_tune",
 }
 """Functions that load the options of commands which include those of protocols."""
 
@@ -83,7 +84,7 @@ def _own_protocols(words: Sequence[str]) -> list[str]:
     for word in words:
         flag, _, value = word.partition("=")
         if word.startswith("--"):
-            within = flag in ("--protocol", "--protocols")
+            within = flag in ("--protocol", "--protocols", "--try-protocols")
             protocols += [value] if within and value else []
         elif within:
             protocols.append(word)
@@ -106,7 +107,7 @@ def help_values(command: str) -> Mapping[str, Collection[str]]:
     if command in _LOADERS:
         from zelo_ray.protocols import PROTOCOLS
 
-        return {"protocol": PROTOCOLS, "protocols": PROTOCOLS}
+        return dict.fromkeys(("protocol", "protocols", "try_protocols"), PROTOCOLS)
     if command == "agree":
         from zelo_ray.evaluation.agreement import COEFFICIENTS
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ProbeOptions,
         PromptOptions,
         ReportOptions,
+        TuneOptions,
     )
     from zelo_ray.reports.parts import Report
 
@@ -106,6 +107,22 @@ def _preview_probe(options: "ProbeOptions", words: Words) -> int:
     with plan_probe(options, Display()) as plan:
         high = _estimate(plan)
     print_next_step(next_step.after_estimate(words, high, options.max_usd))
+    return ExitStatus.COMPLETE
+
+
+def _tune(options: "TuneOptions", words: Words) -> int:
+    return (_preview_tune if options.dry_run else partial(_run, "tune"))(options, words)
+
+
+def _preview_tune(options: "TuneOptions", words: Words) -> int:
+    from zelo_ray.commands.dry_run import previews
+    from zelo_ray.commands.tune.preview import plan_candidates
+    from zelo_ray.reports import next_step
+    from zelo_ray.reports.progress.display import Display
+
+    with plan_candidates(options, Display()) as plans:
+        print_lines(*previews(plans, os.environ, "candidates"))
+    print_next_step(next_step.after_estimate(words, 0.0, options.max_usd))
     return ExitStatus.COMPLETE
 
 
@@ -235,6 +252,7 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words], int]] = {
     "annotate": _annotate,
     "bakeoff": partial(_run, "bakeoff"),
     "compare-protocols": _compare_protocols,
+    "tune": _tune,
     "agree": partial(_run, "agree"),
     "compare-labels": partial(_run, "compare_labels"),
     "label": _label,

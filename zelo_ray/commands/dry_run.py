@@ -49,8 +49,10 @@ def preview_with_cap(
     return [*format_estimate(estimated), *notes], cap
 
 
-def previews(plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield the previews of several protocols, by name, and their sum."""
+def previews(
+    plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str], what: str = "protocols"
+) -> Iterator[str]:
+    """Yield the previews of several protocols (or ``what`` they are), by name, and their sum."""
     every = []
     for name, options in plans.items():
         estimated, notes = _estimate(options, environ)
@@ -64,8 +66,8 @@ def previews(plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -
     )
     more = " + ?" if any(estimated.unpriced for estimated in every) else ""
     yield from _wrapped(
-        f"All {len(every):,} protocols together: {requests:,} requests are left to ask, for "
-        f"{expected}{more} ({low} to {high}). Requests of several protocols are paid once, but "
+        f"All {len(every):,} {what} together: {requests:,} requests are left to ask, for "
+        f"{expected}{more} ({low} to {high}). Requests of several {what} are paid once, but "
         "counted for each of them here."
     )
 

@@ -10,7 +10,7 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.results import write_json
 
-RUN, PROTOCOLS, PROBE = "run.json", "protocols.json", "probe.json"
+RUN, PROTOCOLS, PROBE, TUNE = "run.json", "protocols.json", "probe.json", "tune.json"
 _RESULTS = frozenset(
     f"{name}.parquet"
     for name in ("scores", "votes", "grades", "contests", "winners", "verdicts", "runs")
@@ -72,7 +72,7 @@ def is_finished(record: Mapping[str, Any]) -> bool:
 
 def unfinished_record(out: str) -> dict[str, Any] | None:
     """Return the record of the run in a directory or URL if it is unfinished, else None."""
-    for name in (RUN, PROTOCOLS, PROBE):
+    for name in (RUN, PROTOCOLS, PROBE, TUNE):
         if run := _read(out, name):
             return None if is_finished(run) else run
     return None
@@ -96,7 +96,7 @@ def options_of_run(url: str) -> dict[str, Any] | None:
     """Return the options of a run, given its directory or a file in it; None if there are none."""
     out = run_directory(url)
     names = list_directory(out) or ()
-    name = next((name for name in (RUN, PROTOCOLS, PROBE) if name in names), None)
+    name = next((name for name in (RUN, PROTOCOLS, PROBE, TUNE) if name in names), None)
     options = read_record(f"{out}/{name}").get("options") if name else None
     return options if isinstance(options, dict) else None
 

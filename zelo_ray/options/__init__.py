@@ -25,6 +25,7 @@ from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
+from zelo_ray.options.tune import TuneOptions
 
 __all__ = [
     "COMMANDS",
@@ -55,6 +56,7 @@ __all__ = [
     "PromptOptions",
     "ReportOptions",
     "SizeOptions",
+    "TuneOptions",
     "did_you_mean",
     "load_options",
 ]

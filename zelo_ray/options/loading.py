@@ -24,12 +24,14 @@ from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
 from zelo_ray.options.strict_yaml import read_yaml
+from zelo_ray.options.tune import TuneOptions
 from zelo_ray.records import first_error
 
 COMMANDS: Mapping[str, type[CommandOptions]] = {
     "annotate": AnnotateOptions,
     "bakeoff": BakeoffOptions,
     "compare-protocols": CompareProtocolsOptions,
+    "tune": TuneOptions,
     "agree": AgreeOptions,
     "compare-labels": CompareLabelsOptions,
     "label": LabelOptions,

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, get_args
 
 import fsspec
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationInfo
+from pydantic.fields import FieldInfo
 
 FROM_USER = "given"
 """The context of validation of options from a user. Options from a record already have the texts,
@@ -100,13 +101,36 @@ def read_words(place: str) -> str:
     return text
 
 
+class _TextReader(AfterValidator):
+    """The mark of an option whose value a user may give as the name of a file."""
+
+
 def _only_from_user(read: Callable[[str], str]) -> AfterValidator:
     """Return a validator that applies ``read`` to options from a user, not to those of a record."""
 
     def text(given: str, info: ValidationInfo) -> str:
         return read(given) if info.context == FROM_USER else given
 
-    return AfterValidator(text)
+    return _TextReader(text)
+
+
+def text_reader(field: FieldInfo) -> AfterValidator | None:
+    """Return what reads the file that an option may name; None if its value is no text."""
+    nested = (getattr(kind, "__metadata__", ()) for kind in get_args(field.annotation))
+    marks = (*field.metadata, *(mark for group in nested for mark in group))
+    return next((mark for mark in marks if isinstance(mark, _TextReader)), None)
+
+
+def read_option(field: FieldInfo, value: str) -> str:
+    """Return the value of an option from a user: the text of a file, if it may name one.
+
+    Raises:
+        ValidationError: the file cannot be read.
+    """
+    if (reader := text_reader(field)) is None:
+        return value
+    text: str = TypeAdapter(Annotated[str, reader]).validate_python(value, context=FROM_USER)
+    return text
 
 
 FileText = Annotated[str, _only_from_user(read_text_or_literal)]

@@ -23,6 +23,7 @@ from zelo_ray.options import (
     Kind,
     OptionGroup,
     PromptOptions,
+    TuneOptions,
     did_you_mean,
     load_options,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "load_compare",
     "load_prompt_options",
     "load_protocol",
+    "load_tune",
     "options_with_all_protocols",
     "protocol_of_record",
     "recorded_options",
@@ -233,6 +235,23 @@ def load_compare(
     return load_options(
         CompareProtocolsOptions, values, environ, config, refined=refined, more=_all
     )
+
+
+def load_tune(
+    values: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
+) -> TuneOptions:
+    """Load the options of tune, with those of all protocols that are tried.
+
+    Raises:
+        OptionError: an option is unknown or out of range.
+    """
+
+    def refined(merged: Mapping[str, Any]) -> type[TuneOptions]:
+        tried = merged.get("try_protocols") or ()
+        names = [merged.get("protocol") or "zelo", *([tried] if isinstance(tried, str) else tried)]
+        return options_with_all_protocols(TuneOptions, map(str, names))
+
+    return load_options(TuneOptions, values, environ, config, refined=refined, more=_all)
 
 
 def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:

@@ -27,7 +27,11 @@ from zelo_ray.records import Judge
 _OPTION = "ZELO_RAY_"
 _WHERE_KEYS_GO = f"{_OPTION}API_KEY_ENV"
 _MAY_NAME_CODE = {
-    f"{_OPTION}{name}" for name in ("JUDGES", "RERANKERS", "PROTOCOL", "PROTOCOLS", "MEASURES")
+    f"{_OPTION}{name}"
+    for name in (
+        *("JUDGES", "RERANKERS", "PROTOCOL", "PROTOCOLS", "MEASURES"),
+        *("TRY_JUDGES", "TRY_PROTOCOLS", "PROPOSER", "CANDIDATES"),
+    )
 }
 _CODE = {"custom", "vllm", "cross-encoder", "bi-encoder"}
 """Providers whose models are code, or files that a library loads as such."""
@@ -131,7 +135,12 @@ class DotenvFile:
 
 
 def _judges_in(options: CommandOptions) -> Iterator[str]:
-    """Yield the judges in the names of rerankers, such as ``listwise:JUDGE``."""
+    """Yield the judges in the names of rerankers, such as ``listwise:JUDGE``, and of candidates."""
+    yield from getattr(options, "try_judges", ())
+    yield from filter(None, [getattr(options, "proposer", None)])
+    for changes in getattr(options, "candidates", {}).values():
+        judges = changes.get("judges", ())
+        yield from [judges] if isinstance(judges, str) else judges
     for name in getattr(options, "rerankers", ()):
         ranker, _, judge = name.rpartition("=")[2].partition(":")
         if ranker in RANKERS:

@@ -19,6 +19,7 @@ from zelo_ray.options import (
     FitOptions,
     ProbeOptions,
     SizeOptions,
+    TuneOptions,
 )
 from zelo_ray.options.places import split_name
 from zelo_ray.reports.command_lines import (
@@ -28,6 +29,7 @@ from zelo_ray.reports.command_lines import (
     repeat_command,
     sibling_path,
     typed_value,
+    values_of,
 )
 
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
@@ -121,6 +123,27 @@ def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str
     files = {name: file for name in texts if (file := typed_value(words, flag_of(name)))}
     updates = {"out": sibling_path(out, best.protocol), "max_usd": None, "dry_run": True}
     return command_from_options("annotate", best.model_copy(update={**files, **updates}))
+
+
+def after_tune(options: TuneOptions, chosen: str) -> str:
+    """Return how to judge the whole input as was chosen, from the same ledger.
+
+    The cap is dropped, as it held for the choice: the estimate suggests one.
+
+    Args:
+        options: of the command.
+        chosen: the name of the file with the chosen options.
+    """
+    out = options.out.rstrip("/")
+    places = ("--config", f"{out}/{chosen}", "--out", sibling_path(out, "judged"))
+    read = [
+        word
+        for name in ("corpus", "queries", "columns")
+        if (value := getattr(options, name))
+        for word in (flag_of(name), *values_of(value))
+    ]
+    ledger = ("--ledger", options.ledger_dir)
+    return command_of("annotate", *options.inputs, *read, *places, *ledger, "--dry-run")
 
 
 def after_agree(options: AgreeOptions, *, grades: bool) -> str | None:

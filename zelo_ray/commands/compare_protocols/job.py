@@ -25,7 +25,11 @@ from zelo_ray.commands.compare_protocols.labelled_items import (
 )
 from zelo_ray.commands.compare_protocols.measured import measure, read_verdicts, write_outcome
 from zelo_ray.commands.compare_protocols.outcome import ProtocolsOutcome
-from zelo_ray.commands.compare_protocols.plans import make_plans, unused_by_all
+from zelo_ray.commands.compare_protocols.plans import (
+    make_plans,
+    protocols_to_compare,
+    unused_by_all,
+)
 from zelo_ray.commands.compare_protocols.system_order import (
     SystemOrder,
     check_runs,
@@ -75,9 +79,9 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
     jobs = make_plans(options, (pools,))
     for job in jobs.values():
         refuse_without_probabilities(panel, job)
-    with _fresh_display(watch), claim_output(options, watch, _KIND):
+    with fresh_display(watch), claim_output(options, watch, _KIND):
         salt_of(options.ledger_dir)
-        field = collect_items(options, options.out, watch)
+        field = collect_items(options, options.out, watch, protocols_to_compare(options))
         runs = _read_runs(options, field)
         jobs = make_plans(options, (pools,), field.examples)
         for job in jobs.values():
@@ -90,14 +94,14 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
     ledger, summaries = Ledger(options.ledger_dir), dict[str, Summary]()
     with ray_session(options):
         for name, job in jobs.items():
-            with _fresh_display(watch):
+            with fresh_display(watch):
                 watch.say("")
                 watch.say(name)
                 spent = _spent(job, panel, ledger)
                 summaries[name] = judge_pools(job, watch, spent=spent)
             ledger.refresh()
             timer.lap(name)
-    with _fresh_display(watch), claim_output(options, watch, _KIND):
+    with fresh_display(watch), claim_output(options, watch, _KIND):
         outcome = _measure(options, jobs, panel, ledger, field)
         outcome.orders = _measure_orders(options, jobs, outcome, field, runs)
         outcome.notes = [*_notes(options, outcome, field, summaries)]
@@ -108,7 +112,7 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
     return outcome
 
 
-def _fresh_display(watch: Watch) -> AbstractContextManager[object]:
+def fresh_display(watch: Watch) -> AbstractContextManager[object]:
     """Return a context for one protocol, in which the terminal's progress display starts again."""
     return watch if isinstance(watch, Display) else nullcontext()
 
@@ -127,7 +131,8 @@ def plan_protocols(
     panel, ledger = panel_of(options, os.environ, keys=False), Ledger(options.ledger_dir)
     with TemporaryDirectory() as folder:
         pools = pools_file(folder)
-        field = collect_items(options, folder, watch, choose=False)
+        protocols = protocols_to_compare(options)
+        field = collect_items(options, folder, watch, protocols, choose=False)
         _read_runs(options, field)
         jobs = make_plans(options, (pools,), field.examples)
         for job in jobs.values():
@@ -255,7 +260,7 @@ def _notes(
     for trial in outcome.trials:
         summary = summaries[trial.protocol]
         if unjudged := trial.items - trial.judged:
-            why = "; ".join(_reasons(summary))
+            why = "; ".join(failure_reasons(summary))
             yield f"{trial.protocol} did not judge {unjudged:,} of {trial.items:,} items: {why}"
         elif summary.disabled:
             yield f"{trial.protocol}: {'; '.join(describe_disabled(summary.disabled))}"
@@ -271,7 +276,7 @@ def _notes(
         yield f"rejected {counted(field.rejected, 'invalid input line')}; see rejected.parquet"
 
 
-def _reasons(summary: Summary) -> Iterator[str]:
+def failure_reasons(summary: Summary) -> Iterator[str]:
     """Yield why judges were disabled, and the most frequent reason of failed requests."""
     yield from describe_disabled(summary.disabled)
     if reasons := summary.reasons:

@@ -1,10 +1,9 @@
 """Collect the items to compare protocols on: pools that people labelled, and their judgments."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
-from zelo_ray.commands.compare_protocols.plans import protocols_to_compare
 from zelo_ray.engine.anchoring import choose_examples
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.job import Watch
@@ -16,7 +15,7 @@ from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.matching_ids import explain_mismatch
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import CompareProtocolsOptions
+from zelo_ray.options import CompareProtocolsOptions, TuneOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.protocols.anchors import USUAL, example_query_ids
 
@@ -40,7 +39,13 @@ class LabelledItems:
 
 
 def collect_items(
-    options: CompareProtocolsOptions, folder: str, watch: Watch, *, choose: bool = True
+    options: CompareProtocolsOptions | TuneOptions,
+    folder: str,
+    watch: Watch,
+    protocols: Iterable[str],
+    *,
+    choose: bool = True,
+    more_examples: Iterable[str] = (),
 ) -> LabelledItems:
     """Write the pools that people labelled to a file of a folder; only these are judged.
 
@@ -50,7 +55,9 @@ def collect_items(
         options: of the command.
         folder: the directory to write to.
         watch: gets messages.
+        protocols: names of all that judge these items.
         choose: whether the choice of examples is stored with the ledger.
+        more_examples: texts of further worked examples that judges are shown.
     """
     people = read_people(
         options.human, options.people, options.turn, split_columns(options.columns)
@@ -62,13 +69,11 @@ def collect_items(
     census = count_input(shards, {}, folder, keep=keep, show=options.show_query)
     for message in (*census.reports, *census.own):
         watch.say(message)
-    examples, shown = "", frozenset[str]()
-    if any(
-        "anchors" in load_protocol(name).options.model_fields
-        for name in protocols_to_compare(options)
-    ):
+    examples, shown = "", set[str]()
+    if any("anchors" in load_protocol(name).options.model_fields for name in protocols):
         examples = choose_examples(options, shards, watch.say, keep=choose) or ""
-        shown = example_query_ids(examples or getattr(options, "anchors", USUAL))
+        shown |= example_query_ids(examples or getattr(options, "anchors", USUAL))
+        shown.update(*map(example_query_ids, more_examples))
     items: list[Item] = []
     known_count = queries = without = 0
     query_ids, labelled = list[str](), people.query_ids
@@ -98,7 +103,7 @@ def collect_items(
 
 
 def _no_item(
-    options: CompareProtocolsOptions,
+    options: CompareProtocolsOptions | TuneOptions,
     people: People,
     met_pairs: Sequence[str],
     census: InputCount,

@@ -74,6 +74,7 @@ def measure(
     *,
     resamples: int,
     seed: int,
+    compared: Iterable[str] | None = None,
 ) -> ProtocolsOutcome:
     """Measure how far protocols agree with people, and what they cost.
 
@@ -84,15 +85,17 @@ def measure(
         together: what was paid for all protocols.
         resamples: how many samples of queries are drawn.
         seed: of the random numbers.
+        compared: protocols of which every two are compared; None for all.
     """
     names, query = np.unique([item.query_id for item in items], return_inverse=True)
     query_ids: list[str] = names.tolist()
     verdicts = np.array([[item.verdict for item in items], *words.values()], dtype=np.int16)
     ratings = RatingMatrix((HUMAN, *words), verdicts, query.astype(np.int64), 3)
     chance = {"resamples": resamples, "seed": seed}
+    raters = words if compared is None else compared
     differences = [
         difference
-        for difference in compare_raters(ratings, words, _COEFFICIENTS, **chance)
+        for difference in compare_raters(ratings, raters, _COEFFICIENTS, **chance)
         if (difference.scale, difference.coefficient) in _OF_AGREEMENT.values()
     ]
     outcome = ProtocolsOutcome([], [], differences, together)

@@ -1,11 +1,18 @@
 """Choose the protocols to compare, and the options with which each of them runs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from pydantic import ValidationError
 
 from zelo_ray.errors import OptionError
-from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
+from zelo_ray.options import (
+    AnnotateOptions,
+    CommandOptions,
+    CompareProtocolsOptions,
+    JudgingOptions,
+)
 from zelo_ray.protocols import PROTOCOLS, load_protocol
 from zelo_ray.records import first_error
 
@@ -42,18 +49,43 @@ def make_plans(
     for name in called:
         if called.count(name) > 1:  # each has a folder of its name
             raise OptionError(f"--protocols: {name} is named twice")
-    return {name: _plan(options, pools, name, examples) for name in names}
+    folders = {name: f"{options.out.rstrip('/')}/{load_protocol(name).name}" for name in names}
+    return {
+        name: plan_run(options, pools, name, folders[name], examples=examples) for name in names
+    }
 
 
-def _plan(
-    options: CompareProtocolsOptions, pools: tuple[str, ...], protocol: str, examples: str
+def plan_run(
+    options: JudgingOptions,
+    pools: tuple[str, ...],
+    protocol: str,
+    out: str,
+    *,
+    examples: str = "",
+    changes: Mapping[str, Any] = MappingProxyType({}),
 ) -> AnnotateOptions:
+    """Return the options of one run of `annotate`: those of a command that apply to its protocol.
+
+    Args:
+        options: of the command, with those of the protocol.
+        pools: the files of the pools.
+        protocol: its name.
+        out: directory or URL of its results; it uses the ledger of the command.
+        examples: chosen by ``anchors_from``, for a protocol that shows examples.
+        changes: options that differ from the command's; texts are not read from files.
+
+    Raises:
+        UnknownProtocol, OptionError: the protocol is unknown, or options conflict.
+    """
     kind = load_protocol(protocol).options
     option_names = options.model_fields_set & kind.model_fields.keys() - _OWN
+    if "anchors" in changes:
+        option_names, examples = option_names - {"anchors_from"}, ""
     values = {
         **{name: getattr(options, name) for name in option_names},
+        **changes,
         "inputs": pools,
-        "out": f"{options.out.rstrip('/')}/{load_protocol(protocol).name}",
+        "out": out,
         "ledger": options.ledger_dir,
         "protocol": protocol,
     }
@@ -65,9 +97,13 @@ def _plan(
     return plan.model_copy(update=settled)
 
 
-def unused_by_all(options: CompareProtocolsOptions, names: Iterable[str]) -> list[str]:
-    """Return the options that were given and that none of these protocols uses."""
-    fields = {*CompareProtocolsOptions.model_fields}.union(
+def unused_by_all(
+    options: JudgingOptions,
+    names: Iterable[str],
+    command: type[CommandOptions] = CompareProtocolsOptions,
+) -> list[str]:
+    """Return the options that were given and that neither the command nor these protocols use."""
+    fields = {*command.model_fields}.union(
         *(load_protocol(name).options.model_fields for name in names)
     )
     return sorted(options.model_fields_set - fields)

@@ -11,6 +11,7 @@ from zelo_ray.commands.compare_labels.report import COMPARE_LABELS_REPORT
 from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
 from zelo_ray.commands.drift.report import DRIFT_REPORT
 from zelo_ray.commands.probe.report import PROBE_REPORT
+from zelo_ray.commands.tune.report import TUNE_REPORT
 from zelo_ray.engine.unfinished import PartialResultsUnavailable, partial_results
 from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.results import write_text
@@ -28,6 +29,7 @@ REPORTS = {
     "protocols": COMPARE_PROTOCOLS_REPORT,
     "drift": DRIFT_REPORT,
     "probe": PROBE_REPORT,
+    "tune": TUNE_REPORT,
 }
 """By the kind in a record, how the results of its command become a report."""
 RECORDS = tuple(dict.fromkeys(kind.record_name for kind in REPORTS.values()))

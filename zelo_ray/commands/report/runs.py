@@ -115,7 +115,7 @@ class PastRun:
             return sum(
                 int(_dict(ranker).get("missing", 0)) for ranker in self._summary.get("rankers", ())
             )
-        if self.command == "compare-protocols":
+        if self.command in ("compare-protocols", "tune"):
             runs = _dict(self.record.get("runs")).values()
             return sum(int(_dict(run).get("failures", 0)) for run in runs)
         return _first(self._summary, of="failures")
