@@ -264,3 +264,14 @@ def test_a_judge_knows_its_model_by_the_models_files(folders, tmp_path):
         build_panel(("cross-encoder",), {}, {})
     with pytest.raises(PanelError, match="which judges nothing"):
         build_panel(("cohere:rerank-v4",), {}, {})
+
+
+def test_two_documents_of_one_text_are_a_tie(folders):
+    name = f"cross-encoder:{folders / 'cross'}"
+    (judge,) = build_panel((name,), {name: {"device": "cpu"}}, {})
+    connection = load_provider("cross-encoder").connect(Settings())
+    for text in TEXTS:
+        same = (Document("a", text), Document("b", text))
+        request = request_of(judge=judge, query=POOL.query, documents=same)
+        answer = asyncio.run(connection.send(request))
+        assert json.loads(answer.text)["preference"] == 0

@@ -121,7 +121,8 @@ class Local:
         """
         scores = tuple(Scores.model_validate_json(text).scores)
         slope = request.judge.options["slope"] or self._slope
-        pair = math.tanh(slope * (scores[1] - scores[0])) if len(scores) == 2 else None
+        # Equal texts differ in their last digits, by their place in the block: that is a tie.
+        pair = round(math.tanh(slope * (scores[1] - scores[0])), 4) if len(scores) == 2 else None
         words = ", ".join(f"{score:.4g}" for score in scores)
         features = SyntheticFeatures(
             pair_preference=pair, scores=scores, words=f"scores in the order shown: {words}"
