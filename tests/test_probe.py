@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.power import TTestPower
 
 from tests.builders import stored
-from tests.crash import bare_environment
+from tests.crash import ROOT, bare_environment
 from zelo_ray import cli, load_run
 from zelo_ray.commands.probe.job import choose_probes, make_plan
 from zelo_ray.commands.probe.measured import (
@@ -401,7 +401,18 @@ def test_an_estimate_asks_and_writes_nothing(tmp_path, capsys):
     printed = capsys.readouterr()
     assert "50 of 50 requests about 10 queries are left to ask" in printed.out
     assert "--max-usd" in printed.out.splitlines()[-1]
+    assert "--pilot" not in printed.out
     assert not (tmp_path / "out").exists()
+
+
+def test_a_judge_that_replays_answers_cannot_be_probed(tmp_path, capsys):
+    pools_file(tmp_path)
+    words = ["probe", str(tmp_path / "pools.jsonl"), "--out", str(tmp_path / "out")]
+    recorded = f"recorded:{ROOT / 'data' / 'recordings'}"
+    for more in ((), ("--dry-run",)):
+        assert cli.main([*words, "--judges", recorded, *more]) == 2
+        assert "of changed documents none were recorded" in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
 
 
 def test_results_of_another_command_are_left_alone(tmp_path, capsys):

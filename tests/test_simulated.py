@@ -421,7 +421,7 @@ def test_an_option_that_cannot_be_ends_the_run(options, says):
 def test_an_option_that_nobody_knows_is_told_before_the_run():
     with pytest.raises(
         PanelError,
-        match=r"'nosie' .*'noise'\?\).*: failures, invalid",
+        match=r"'nosie' .*'noise'\?\).*: biases, failures, invalid",
     ):
         judge_of(nosie=1)
 
