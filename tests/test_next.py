@@ -22,6 +22,7 @@ from zelo_ray.options import (
     DoctorOptions,
     DriftOptions,
     FitOptions,
+    ProbeOptions,
     SizeOptions,
 )
 from zelo_ray.reasons import Disabled, StopReason
@@ -111,6 +112,9 @@ def bakeoff(**fields):
     return BakeoffOptions(truth="t", rerankers=("bm25",), out="c", **fields)
 
 
+PROBE = ProbeOptions(
+    inputs=("p",), out="o", judges=("offline:bm25",), corpus="c.jsonl", documents=9, max_usd=2
+)
 DOCTOR = DoctorOptions(judges=("offline",))
 NEXT = {
     "contest": lambda: next_step.after_bakeoff(bakeoff(), [], failed=False),
@@ -124,6 +128,10 @@ NEXT = {
     "labels": lambda: next_step.after_compare_labels(CompareLabelsOptions(old="a", new="b")),
     "board": lambda: next_step.after_compare_labels(
         CompareLabelsOptions(old="a", new="b", bakeoff="c", out="d")
+    ),
+    "probe": lambda: next_step.after_probe(PROBE, ["probe", "p"], failing=[]),
+    "bias": lambda: next_step.after_probe(
+        PROBE, ["probe", "p", "--out", "o", "--documents", "9"], failing=["offline:bm25"]
     ),
     "drift": lambda: next_step.after_drift(DriftOptions(old="a/votes.parquet", new="b")),
     "fit": lambda: next_step.after_fit(FitOptions(source="g.csv"), ["fit", "g.csv"]),
@@ -152,6 +160,13 @@ def test_every_next_command_is_one_that_parses(name):
 def test_paths_are_those_of_the_user():
     assert NEXT["agree"]() == "zelo-ray compare-labels --old h.txt --new g/scores.parquet"
     assert NEXT["pool"]() == "zelo-ray annotate p.jsonl.gz --out p-judged --dry-run"
+    assert NEXT["probe"]() == (
+        "zelo-ray annotate p --out o-judged --corpus c.jsonl --judges offline:bm25 --dry-run "
+        "--protocol graded"
+    )
+    words = shlex.split(NEXT["bias"]())
+    assert words[1:6] == ["probe", "p", "--documents", "9", "--instructions"]
+    assert words[7:] == ["--out", "o-instructed"]
     assert NEXT["drift"]() == "zelo-ray agree a/votes.parquet b"
     assert NEXT["document"]() == """zelo-ray explain o --query q --doc 'd '"'"'1'"'"''"""
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.power import TTestPower
 
 from tests.builders import stored
-from tests.crash import bare_environment
+from tests.crash import ROOT, bare_environment
 from zelo_ray import cli, load_run
 from zelo_ray.commands.probe.job import choose_probes, make_plan
 from zelo_ray.commands.probe.measured import (
@@ -24,6 +24,7 @@ from zelo_ray.commands.probe.measured import (
 )
 from zelo_ray.commands.probe.report import warn_of_shifts
 from zelo_ray.commands.probe.sample import draw_documents, draw_sample
+from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.probes import PROBES, Subject, load_probe
 from zelo_ray.evaluation.probes.injection import WORDINGS
@@ -312,8 +313,11 @@ def probing(one_ray, tmp_path):
 
     def run(*words, biases=None, **traits):
         pools_file(tmp_path, queries=24)
-        config = {JUDGE: {"noise": 0.3, "biases": biases, **traits}}
-        (tmp_path / "config.json").write_text(json.dumps({"judge_options": config}))
+        config = {
+            "judge_options": {JUDGE: {"noise": 0.3, "biases": biases, **traits}},
+            "prices": {JUDGE: {"input": 2.0, "output": 8.0}},
+        }
+        (tmp_path / "config.json").write_text(json.dumps(config))
         own = ("--config", str(tmp_path / "config.json"), "--judges", JUDGE)
         places = (str(tmp_path / "pools.jsonl"), "--out", str(tmp_path / "out"))
         status, printed = one_ray.run(bare_environment(), "probe", *places, *own, *words)
@@ -382,6 +386,23 @@ def test_with_few_queries_or_failures_it_is_not_complete(probing, tmp_path):
 
 
 @pytest.mark.ray
+def test_a_cap_holds_and_the_same_command_goes_on_where_it_stopped(probing, tmp_path):
+    words = ("--documents", "48", "--max-usd")
+    status, printed, _ = probing(*words, "0.2", biases={"injection": 1.0})
+    paid = [*read_rows(str(tmp_path / "out"))]
+    assert status == 3
+    assert "the budget of $0.2000 is used up" in printed
+    assert "did not judge" in printed
+    assert 0.1 < sum(reply.dollars for reply in paid) <= 0.2
+    status, _, rows = probing(*words, "5", biases={"injection": 1.0})
+    assert status == 4
+    assert rows["injection"]["documents"] == 48
+    replies = [*read_rows(str(tmp_path / "out"))]
+    assert len(replies) == len({reply.key for reply in replies}) == 48 * 5
+    assert {reply.key for reply in paid} < {reply.key for reply in replies}
+
+
+@pytest.mark.ray
 def test_the_same_text_in_another_language_is_the_users(probing, tmp_path):
     lines = [json.dumps({"_id": f"d{d}", "text": f"Baum {d}"}) for d in range(2)]
     (tmp_path / "german.jsonl").write_text("\n".join(lines))
@@ -401,7 +422,18 @@ def test_an_estimate_asks_and_writes_nothing(tmp_path, capsys):
     printed = capsys.readouterr()
     assert "50 of 50 requests about 10 queries are left to ask" in printed.out
     assert "--max-usd" in printed.out.splitlines()[-1]
+    assert "--pilot" not in printed.out
     assert not (tmp_path / "out").exists()
+
+
+def test_a_judge_that_replays_answers_cannot_be_probed(tmp_path, capsys):
+    pools_file(tmp_path)
+    words = ["probe", str(tmp_path / "pools.jsonl"), "--out", str(tmp_path / "out")]
+    recorded = f"recorded:{ROOT / 'data' / 'recordings'}"
+    for more in ((), ("--dry-run",)):
+        assert cli.main([*words, "--judges", recorded, *more]) == 2
+        assert "of changed documents none were recorded" in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
 
 
 def test_results_of_another_command_are_left_alone(tmp_path, capsys):

@@ -61,11 +61,11 @@ def _annotate(options: "AnnotateOptions", words: Words) -> int:
     return _print_next_step(report, words)
 
 
-def _estimate(options: "AnnotateOptions") -> float:
+def _estimate(options: "AnnotateOptions", *, pilot: bool = True) -> float:
     """Print the estimate of the remaining cost; return the --max-usd that it needs."""
     from zelo_ray.commands.dry_run import preview_with_cap
 
-    lines, cap = preview_with_cap(options, os.environ)
+    lines, cap = preview_with_cap(options, os.environ, pilot=pilot)
     print_lines(*lines)
     return cap
 
@@ -105,7 +105,7 @@ def _preview_probe(options: "ProbeOptions", words: Words) -> int:
     from zelo_ray.reports.progress.display import Display
 
     with plan_probe(options, Display()) as plan:
-        high = _estimate(plan)
+        high = _estimate(plan, pilot=False)
     print_next_step(next_step.after_estimate(words, high, options.max_usd))
     return ExitStatus.COMPLETE
 

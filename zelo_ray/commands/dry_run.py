@@ -36,17 +36,17 @@ def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
 
 
 def preview_with_cap(
-    options: AnnotateOptions, environ: Mapping[str, str]
+    options: AnnotateOptions, environ: Mapping[str, str], *, pilot: bool = True
 ) -> tuple[list[str], float]:
     """Return the `preview`, and the budget in US dollars that suffices for the whole job.
 
-    The budget is 0 if a price is unknown.
+    The budget is 0 if a price is unknown. ``pilot`` is whether to suggest one.
     """
     estimated, notes = _estimate(options, environ)
     high = estimated.dollars(estimated.mode).high
     can = high and not estimated.unpriced
     cap = estimated.spent + estimated.maybe + high if can else 0.0
-    return [*format_estimate(estimated), *notes], cap
+    return [*format_estimate(estimated, pilot=pilot), *notes], cap
 
 
 def previews(

@@ -36,7 +36,7 @@ from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
-from zelo_ray.records import first_error
+from zelo_ray.records import RECORDING, Judge, first_error
 from zelo_ray.reports.progress.display import Display
 
 KIND = "probe"
@@ -84,6 +84,22 @@ def choose_probes(options: ProbeOptions) -> tuple[list[ProbeKind], list[str]]:
     return kinds, notes
 
 
+def panel_to_probe(options: ProbeOptions, *, keys: bool = True) -> tuple[Judge, ...]:
+    """Return the judges; ``keys`` is whether those of their providers have to be there.
+
+    Raises:
+        PanelError: there is no such judge.
+        OptionError: a judge only replays what was recorded, and of copies nothing was.
+    """
+    panel = panel_of(options, os.environ, keys=keys)
+    if name := next((judge.name for judge in panel if RECORDING in judge.options), ""):
+        raise OptionError(
+            f"{name} replays recorded answers, and of changed documents none were recorded: name "
+            "other --judges"
+        )
+    return panel
+
+
 def make_plan(options: ProbeOptions, pools: str) -> AnnotateOptions:
     """Return the options of the run that judges the pools.
 
@@ -119,7 +135,7 @@ def probe_judges(options: ProbeOptions, watch: Watch) -> ProbeOutcome:
     """
     timer = Timer()
     options = with_absolute_places(options)
-    panel = panel_of(options, os.environ)
+    panel = panel_to_probe(options)
     kinds, notes = choose_probes(options)
     with _fresh_display(watch), claim_output(options, watch, KIND):
         salt_of(options.ledger_dir)
@@ -160,6 +176,7 @@ def plan_probe(options: ProbeOptions, watch: Watch) -> Iterator[AnnotateOptions]
     Raises:
         InputError, OptionError, PanelError: as `probe_judges` would.
     """
+    panel_to_probe(options, keys=False)
     kinds, notes = choose_probes(options)
     for note in notes:
         watch.say(f"{note}.")

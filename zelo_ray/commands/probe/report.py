@@ -107,7 +107,7 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
         f"Shift: {what}; a mean over queries with its 95% interval over queries. Up, down: share "
         "of the documents that moved. p: paired randomisation test over queries, after Holm's "
         "correction for all judges and probes. Detectable: the shift that this sample would have "
-        "shown with a chance of 80%."
+        "shown with a chance of about 80%."
     )
     columns = ("judge", "probe", "result", *numbers)
     table = ReportTable(columns, cells, caption, frozenset(numbers), file="probes.parquet")
