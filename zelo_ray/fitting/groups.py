@@ -76,9 +76,9 @@ def _cut(order: Sequence[str], size: int) -> tuple[Group, ...]:
 
 def _connected(rounds: Sequence[Sequence[Group]]) -> bool:
     """Return whether the groups link all documents."""
-    groups = [set(group) for each in rounds for group in each]
-    linked, rest = groups[0], groups[1:]
-    while touching := [group for group in rest if group & linked]:
+    groups = [set(group) for groups in rounds for group in groups]
+    linked, unlinked = groups[0], groups[1:]
+    while touching := [group for group in unlinked if group & linked]:
         linked = linked.union(*touching)
-        rest = [group for group in rest if not group & linked]
-    return not rest
+        unlinked = [group for group in unlinked if not group & linked]
+    return not unlinked

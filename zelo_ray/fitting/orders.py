@@ -146,10 +146,10 @@ def order_derivatives(scores: Floats, stack: OrderStack) -> tuple[Floats, Floats
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     squares = np.zeros(size * size)
     for place in range(longest - 1):  # the last document is no choice
-        left = powers[:, place:]
+        choices = powers[:, place:]
         going = stack.shown[:, place + 1]
-        total = left.sum(axis=1, keepdims=True)
-        chance = np.divide(left, total, out=np.zeros_like(left), where=total > 0)
+        total = choices.sum(axis=1, keepdims=True)
+        chance = np.divide(choices, total, out=np.zeros_like(choices), where=total > 0)
         weight = np.where(going, stack.weight, 0.0)
         where = stack.places[:, place:]
         expected = weight[:, np.newaxis] * chance

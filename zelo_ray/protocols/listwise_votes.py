@@ -110,16 +110,18 @@ def group_order(documents: int) -> type[Order]:
 def rounds(pool: Pool, panel: Sequence[Judge], options: ListwiseOptions) -> Rounds:
     """Let judges order every group of the plan."""
     shown = shown_documents(pool, options)
-    asked = [
+    requests = [
         _order_request(pool, [shown[doc_id] for doc_id in group], judge, options, repeat)
         for group, before, judges in _plan(pool, panel, options)
         for judge in judges
         for repeat in range(before * options.repeats, (before + 1) * options.repeats)
     ]
-    if not asked:
+    if not requests:
         return []
-    replies = yield [each.request for each in asked]
-    return [row for each, reply in zip(asked, replies, strict=True) for row in each.read(reply)]
+    replies = yield [request.request for request in requests]
+    return [
+        row for request, reply in zip(requests, replies, strict=True) for row in request.read(reply)
+    ]
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: ListwiseOptions) -> dict[str, int]:

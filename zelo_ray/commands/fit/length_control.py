@@ -71,16 +71,18 @@ def control_length(queries: Sequence[QueryGames], options: FitOptions) -> Length
         _known_games(query, lengths[start : start + len(query.names)])
         for query, start in zip(queries, starts[:-1], strict=True)
     ]
-    kept = [(query, *part) for query, part in zip(queries, parts, strict=True) if part]
-    if not kept:
+    controlled = [(query, *part) for query, part in zip(queries, parts, strict=True) if part]
+    if not controlled:
         raise InputError("--control length: no two documents that met have texts")
     fit = fit_with_covariate(
-        [games for _, games, _, _ in kept], [x for _, _, x, _ in kept], options.prior_sd
+        [games for _, games, _, _ in controlled], [x for _, _, x, _ in controlled], options.prior_sd
     )
     scores = dict[Item, ControlledScore]()
     known_lengths = dict(zip(items, lengths.tolist(), strict=True))
-    for (query, _, _, known), values, errors in zip(kept, fit.scores, fit.std_errors, strict=True):
-        rows = zip(known.tolist(), values.tolist(), errors.tolist(), strict=True)
+    for (query, _, _, places), values, errors in zip(
+        controlled, fit.scores, fit.std_errors, strict=True
+    ):
+        rows = zip(places.tolist(), values.tolist(), errors.tolist(), strict=True)
         for at, value, error in rows:
             item = (query.query_id, query.names[at])
             scores[item] = ControlledScore(value, error, known_lengths[item])
@@ -97,23 +99,23 @@ def _known_games(query: QueryGames, lengths: Floats) -> tuple[Games, Floats, Int
 
     The covariate is the binary logarithm of the ratio of lengths: doublings. None without a game.
     """
-    games, known = query.games, np.flatnonzero(~np.isnan(lengths))
+    games, places = query.games, np.flatnonzero(~np.isnan(lengths))
     number = np.full(len(lengths), -1)
-    number[known] = np.arange(len(known))
+    number[places] = np.arange(len(places))
     first, second = number[games.first], number[games.second]
     mask = (first >= 0) & (second >= 0)
     if not mask.any():
         return None
-    doublings = np.log2(lengths[known])
-    kept = Games(
-        items=len(known),
+    doublings = np.log2(lengths[places])
+    known_games = Games(
+        items=len(places),
         first=first[mask],
         second=second[mask],
         won=games.won[mask],
         lost=games.lost[mask],
         tied=games.tied[mask],
     )
-    return kept, doublings[kept.first] - doublings[kept.second], known
+    return known_games, doublings[known_games.first] - doublings[known_games.second], places
 
 
 def _notes(lengths: Floats, bad: Sequence[str]) -> Iterator[str]:

@@ -49,13 +49,13 @@ def _describe_control(fitted: Fitted) -> Iterator[str]:
     """Say what length is worth, and what a length-controlled score is not."""
     if fitted.control is None:
         return
-    found = fitted.control.fit
-    queries = counted(found.queries, "query", "queries")
-    if isnan(found.coefficient):
+    fit = fitted.control.fit
+    queries = counted(fit.queries, "query", "queries")
+    if isnan(fit.coefficient):
         yield "Documents that met are equally long: there is nothing to control."
         return
     yield (
-        f"A doubling of length goes with {found.coefficient:+.4f} ± {found.std_error:.4f} logits, "
+        f"A doubling of length goes with {fit.coefficient:+.4f} ± {fit.std_error:.4f} logits, "
         f"by {queries}. A length-controlled score is what remains."
     )
     yield (

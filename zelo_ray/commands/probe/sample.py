@@ -113,12 +113,12 @@ def draw_documents(counts: Mapping[str, int], documents: int, seed: int) -> dict
         for query_id in queries[:documents]
     }
     chosen = dict[str, list[int]]()
-    left = documents
+    remaining = documents
     for turn in range(max((len(order) for order in orders.values()), default=0)):
         for query_id, order in orders.items():
-            if turn < len(order) and left:
+            if turn < len(order) and remaining:
                 chosen.setdefault(query_id, []).append(order[turn])
-                left -= 1
+                remaining -= 1
     return chosen
 
 
@@ -135,10 +135,10 @@ def _count_documents(shards: Iterable[str], limit: int | None) -> tuple[dict[str
 
 def _chosen_pools(shards: Iterable[str], chosen: Mapping[str, object]) -> Iterator[Pool]:
     """Yield the pools of the drawn queries, the first of each id."""
-    left = {*chosen}
+    unread = {*chosen}
     for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
-        if line.pool and line.pool.query_id in left:
-            left.remove(line.pool.query_id)
+        if line.pool and line.pool.query_id in unread:
+            unread.remove(line.pool.query_id)
             yield line.pool
 
 
@@ -156,8 +156,8 @@ def _read_translations(
 class _Names:
     """Gives names that no other has."""
 
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
+    def __init__(self, names: set[str]) -> None:
+        self._taken = names
 
     def unused(self, *parts: str) -> str:
         name = _BETWEEN.join(parts)
@@ -236,8 +236,8 @@ class _Builder:
             self._left_out[kind.name, f"longer than {LARGEST:,} bytes"] += 1
             return None
         if kind.change is None:
-            others = [other for other in pool.documents if other.content != document.content]
-            others = [other for other in others if len(other.content.encode()) <= LARGEST]
+            others = [d for d in pool.documents if d.content != document.content]
+            others = [d for d in others if len(d.content.encode()) <= LARGEST]
             if not others:
                 self._left_out[kind.name, "alone in their pool"] += 1
                 return None
