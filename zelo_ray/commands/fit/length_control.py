@@ -79,10 +79,9 @@ def control_length(queries: Sequence[QueryGames], options: FitOptions) -> Length
     )
     scores = dict[Item, ControlledScore]()
     known_lengths = dict(zip(items, lengths.tolist(), strict=True))
-    for (query, _, _, places), values, errors in zip(
-        controlled, fit.scores, fit.std_errors, strict=True
-    ):
-        rows = zip(places.tolist(), values.tolist(), errors.tolist(), strict=True)
+    columns = zip(controlled, fit.scores, fit.std_errors, strict=True)
+    for (query, _, _, numbers), values, errors in columns:
+        rows = zip(numbers.tolist(), values.tolist(), errors.tolist(), strict=True)
         for at, value, error in rows:
             item = (query.query_id, query.names[at])
             scores[item] = ControlledScore(value, error, known_lengths[item])
