@@ -27,8 +27,8 @@ FOREIGN = {
     ("providers/gemini/connection.py", "limit: 0,"),  # Google's, of a quota that no field tells
     ("records.py", "Value error, "),  # pydantic puts it before a validator's own words
     ("cli/arguments.py", "argument "),  # argparse puts it before a flag's name
-    ("protocols/texts.py", "=== user ===\n"),  # marks in files of prompts
-    ("protocols/texts.py", "=== then ===\n"),
+    ("protocols/prompt_files.py", "=== user ===\n"),  # marks in files of prompts
+    ("protocols/prompt_files.py", "=== then ===\n"),
     ("commands/annotate/report/raters.py", "the people"),  # the name of a rater among others
 }
 

@@ -276,7 +276,7 @@ def test_a_candidate_that_judges_as_another_is_left_out():
         ({"candidates": {"x": {"cycels": 3}}}, r"cycels is not an option .*did you mean 'cycles'"),
         ({"candidates": {"x": {"protocol": "graded", "cycles": 3}}}, "not an option of protocol"),
         ({"candidates": {"x": {"cycles": 0}}}, "x: .*cycles: "),
-        ({"candidates": {"proposal 1": {"cycles": 3}}}, "models' proposals are called so"),
+        ({"candidates": {"proposal-1": {"cycles": 3}}}, "models' proposals are called so"),
         ({"candidates": {"as it is": {"cycles": 3}}}, "two candidates are called 'as it is'"),
         ({"try_instructions": ["./gone.txt"]}, "no such file"),
         ({"proposer": JUDGE, "try_judges": ["simulated:b"]}, "--proposer: needs --propose N"),
@@ -491,12 +491,12 @@ def test_proposals_are_dropped_that_equal_a_candidate():
     options = tune(propose=2, instructions="Be strict with this.")
     known, _ = make_candidates(options)
     found = [
-        Candidate(f"proposal {n}", "zelo", {"instructions": text}, "why")
+        Candidate(f"proposal-{n}", "zelo", {"instructions": text}, "why")
         for n, text in enumerate(("Be strict with this.", "Be mild to them."), 1)
     ]
     kept, said = drop_equal(options, [*known, *found])
-    assert [each.name for each in kept] == [AS_IT_IS, "proposal 2"]
-    assert said == ["proposal 1 is the same as as it is, and left out"]
+    assert [each.name for each in kept] == [AS_IT_IS, "proposal-2"]
+    assert said == ["proposal-1 is the same as as it is, and left out"]
 
 
 def test_the_split_is_that_of_a_hash():

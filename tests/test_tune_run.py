@@ -130,22 +130,22 @@ def test_the_truly_better_wording_is_proposed_chosen_and_shown_to_be_better(
 ):
     status, printed = run("--propose", "2", "--max-usd", "5")
     assert status == 0, printed
-    assert "Chosen is proposal 1" in printed
+    assert "Chosen is proposal-1" in printed
     assert "It is better: " in printed
     assert "proposal 2 is left out: it has 25,000 characters" in " ".join(printed.split())
     record = json.loads((folder / "out/tune.json").read_text())
-    assert (record["chosen"], record["queries"]) == ("proposal 1", QUERIES)
+    assert (record["chosen"], record["queries"]) == ("proposal-1", QUERIES)
     assert record["halves"]["first"]["queries"] + record["halves"]["second"]["queries"] == QUERIES
     figures = {(row["candidate"], row["half"]): row for row in rows_of(folder, "candidates")}
     assert len(figures) == 6
-    best = figures["proposal 1", "second"]
+    best = figures["proposal-1", "second"]
     assert (best["concordance"], best["kappa"]) == (1.0, 1.0)
     assert best["calls"] == DOCUMENTS * record["halves"]["second"]["queries"]
     assert best["tokens"] == 97 * best["calls"]
     assert best["dollars"] == pytest.approx(best["calls"] * (90 * 2 + 7 * 8) / 1e6)
     gains = {(row["candidate"], row["half"]): row for row in rows_of(folder, "differences")}
     tested = [place for place, row in gains.items() if row["p"] == row["p"]]
-    assert tested == [("proposal 1", "second")]
+    assert tested == [("proposal-1", "second")]
     assert gains["proposal 1", "second"]["p"] < 0.05
     calls = 3 * DOCUMENTS * QUERIES + 1
     assert len(model.server.bodies) == calls

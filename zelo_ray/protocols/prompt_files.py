@@ -11,7 +11,8 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-USER, THEN = "=== user ===\n", "=== then ===\n"
+USER = "=== user ===\n"
+THEN = "=== then ===\n"
 _HEADING = re.compile(r"^=== (\w+) ===\n", re.MULTILINE)
 
 

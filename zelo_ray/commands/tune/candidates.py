@@ -22,7 +22,7 @@ from zelo_ray.records import first_error
 
 AS_IT_IS = "as it is"
 """The name of the candidate that the command's own options are."""
-PROPOSAL = "proposal "
+PROPOSAL = "proposal-"
 """How the names of candidates begin that a model proposed."""
 BY_JUDGE = ("judge_options", "limits", "prices", "api_key_env")
 """Options that are mappings by judge."""
