@@ -16,8 +16,10 @@ from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.learning import learn_judges
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.run_record import changed_prompt_options
 from zelo_ray.options import AgreeOptions, load_options
 from zelo_ray.protocols import criteria, find_protocol, load_protocol
+from zelo_ray.protocols.graded import is_plain, pooling_of
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CriterionGrade, Document, Grade, Pool, read_response, response_schema
 
@@ -69,6 +71,10 @@ def test_a_criterion_has_a_name_and_may_have_a_weight_and_a_meaning():
         (("accuracy=0",), "the weight must be above 0"),
         (("accuracy=1.2.3",), "the weight '1.2.3' is not a number"),
         (("accuracy=2", "accuracy: right"), "two criteria are called accuracy"),
+        (("accuracy", "accuracy_error"), "cannot be called accuracy_error beside accuracy"),
+        (("model_config", "clarity"), "a criterion cannot be called model_config"),
+        (("synthesize",), "a criterion cannot be called synthesize"),
+        (("json",), "a criterion cannot be called json"),
         (tuple(f"c{n}" for n in range(13)), "give at most 12 criteria, not 13"),
     ],
 )
@@ -192,6 +198,57 @@ def test_scores_have_a_column_and_an_error_for_each_criterion(tmp_path):
     assert line["documents"][1]["by_relevance"] == 1.5
     parts = pq.read_table(tmp_path / "criteria.parquet").to_pylist()
     assert len(parts) == 2 * len(pq.read_table(tmp_path / "grades.parquet")) == 28
+
+
+def test_the_error_is_that_of_the_weighted_means_before_they_are_rounded(tmp_path):
+    """Judges that differ within one step of the whole grade differ nevertheless."""
+
+    def near(request):
+        second = request.judge.provider == "anthropic"
+        grades = {"relevance": 2, "freshness": 3 if second else 2}
+        return json.dumps({n: {"reason": "", "grade": g} for n, g in grades.items()})
+
+    pools = [pool_of(query_id=f"q{n}") for n in range(6)]
+    judged(tmp_path, pools, near)
+    grades = pq.read_table(tmp_path / "grades.parquet")["grade"].to_pylist()
+    assert set(grades) == {2}
+    row = pq.read_table(tmp_path / "scores.parquet").to_pylist()[0]
+    assert row["score"] == pytest.approx((2 * 2 + 2.5) / 3)
+    # Two judges at 2 and 7/3 everywhere: half their difference is the error of their mean.
+    assert row["std_error"] == pytest.approx(1 / 6, abs=1e-4)
+    assert row["truth_error"] > row["std_error"]
+
+
+def test_one_judge_alone_shows_no_error_of_its_mean(tmp_path):
+    judged(tmp_path, [pool_of()], lambda r: say(r) if r.judge == PANEL[0] else ("", "refused"))
+    rows = pq.read_table(tmp_path / "scores.parquet").to_pylist()
+    assert all(math.isnan(row["std_error"]) and row["truth_error"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("weights", [("1.1", "2.2", "3.3"), ("0.1", "0.2", "0.3")])
+def test_a_half_is_a_half_whatever_the_weights(weights):
+    parts = tuple(criteria.parse_criterion(f"c{n}={w}") for n, w in enumerate(weights))
+    assert criteria.weighted_mean({"c0": 3, "c1": 0, "c2": 0}, parts) == 0.5
+
+
+def test_pages_say_that_criteria_are_pooled_by_their_mean():
+    recorded = options().model_dump(mode="json")
+    assert is_plain(recorded)
+    assert pooling_of(recorded["pooling"], human=True) == "mean"
+
+
+def test_other_criteria_are_other_questions_and_other_weights_are_not():
+    was, now, heavier = (
+        options_of(protocol="criteria", grade_by=by).model_dump(mode="json")
+        for by in (("accuracy: right",), ("accuracy: wrong",), ("accuracy=3: right",))
+    )
+    assert list(changed_prompt_options(was, now)) == ["grade_by"]
+    assert not list(changed_prompt_options(was, heavier))
+    plain = options_of().model_dump(mode="json")
+    assert not list(
+        changed_prompt_options({k: v for k, v in plain.items() if k != "answer"}, plain)
+    )
+    assert list(changed_prompt_options(plain, {**plain, "answer": "token"})) == ["answer"]
 
 
 def test_judges_are_measured_by_each_criterion(tmp_path):

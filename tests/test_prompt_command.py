@@ -76,6 +76,33 @@ def test_what_is_not_there_is_said(pools, sought, says):
         find(pools, **sought)
 
 
+def test_an_input_without_a_valid_line_says_what_is_wrong_with_the_first(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"query": {"id": "q1", "query": ""}, "documents": []}\n')
+    with pytest.raises(NothingToExplain, match=r"holds no pool; .*bad\.jsonl, line 1: query"):
+        find(str(path))
+
+
+@pytest.mark.parametrize(
+    ("judge", "variable", "has_key"),
+    [
+        ("openai:m", None, True),
+        ("openai:m@https://api.openai.com/v1", None, True),
+        ("openai:m", "https://api.openai.com/v1", True),
+        ("openai:m", "http://127.0.0.1:9/v1", False),
+        ("openai:m@http://127.0.0.1:9/v1", None, False),
+    ],
+)
+def test_the_key_of_openais_cache_goes_to_openai_alone(
+    pools, monkeypatch, judge, variable, has_key
+):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    if variable:
+        monkeypatch.setenv("OPENAI_BASE_URL", variable)
+    (request,) = find(pools, judges=[judge]).requests
+    assert ("prompt_cache_key" in request.body) == has_key
+
+
 def test_the_requests_about_documents_are_those_that_show_them(pools):
     assert {r.doc_ids.count("d1") for r in find(pools, doc="d1").requests} == {1}
     both = find(pools, doc=["d1", "d2"]).requests

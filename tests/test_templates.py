@@ -173,6 +173,10 @@ def test_what_a_template_leaves_out_is_said():
     assert describe_unused_places(options_of(protocol="graded")) == ""
     said = describe_unused_places(options_of(protocol="graded", template=bare))
     assert said == "the template has no {{grades}} and no {{examples}}, so judges see none"
+    bare = BEST_OF.replace("{{instructions}}", "")
+    said = describe_unused_places(options_of(protocol="best-of", template=bare))
+    assert said == "the template has no {{instructions}}, so judges see none"
+    assert not describe_unused_places(options_of(template=ZELO.replace("{{instructions}}", "")))
 
 
 def test_a_template_of_one_part_is_the_users_prompt(tmp_path):

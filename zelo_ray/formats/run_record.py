@@ -1,6 +1,7 @@
 """Read and write the record of a run, ``run.json``: once when calls begin, and at the end."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ _RESULTS = frozenset(
 """Files of results that a user may name in place of their directory."""
 PROMPT_OPTIONS = (
     *("protocol", "criteria", "anchors", "show_metadata", "document_tokens", "judge_options"),
-    *("instructions", "template", "show_query", "passages"),
+    *("instructions", "template", "answer", "grade_by", "group", "show_query", "passages"),
     "seed",  # decides on the examples, and on the order of documents
 )
 """Options that change the prompts of judges."""
@@ -104,8 +105,17 @@ def options_of_run(url: str) -> dict[str, Any] | None:
 def changed_prompt_options(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Yield the options whose values make the prompts of two runs differ."""
     for name in PROMPT_OPTIONS:
-        if (was.get(name) or None) != (now.get(name) or None):
+        if _told_to_judges(name, was.get(name)) != _told_to_judges(name, now.get(name)):
             yield name
+
+
+def _told_to_judges(name: str, value: Any) -> Any:
+    """Return what of an option's value is in prompts; None for the usual value."""
+    if name == "answer" and value == "reasoned":
+        return None
+    if name == "grade_by" and value:  # weights are not
+        return [re.sub(r"^([^=:]*)=[^:]*", r"\1", text).strip() for text in value]
+    return value or None
 
 
 def run_directory(url: str) -> str:

@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
-from math import nan
-from typing import Annotated, Any, NamedTuple, Self
+from math import hypot, isnan, nan, sqrt
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import (
@@ -24,6 +25,7 @@ from pydantic import (
     create_model,
 )
 
+from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.places import FROM_USER, read_text_or_literal
@@ -54,6 +56,8 @@ USUAL = (
 )
 """The criteria of a job that names none."""
 _CRITERION = re.compile(r"([a-z][a-z0-9_]*)\s*(?:=\s*([0-9.]+))?\s*(?::\s*(.+))?")
+_SCALE = 10_000
+"""Weighted means are counted in units of 1 / `_SCALE`, as grades are whole numbers."""
 _MOST = 12
 """Criteria that one answer may grade."""
 _PLAIN = tuple(column.name for column in fields(GradedScore))
@@ -98,11 +102,23 @@ def _read_criteria(texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, .
     if info.context == FROM_USER and len(texts) == 1:
         texts = tuple(line for line in read_text_or_literal(texts[0]).splitlines() if line.strip())
     names = [parse_criterion(text).name for text in texts]
+    if taken := next((name for name in names if _cannot_be_a_field(name)), ""):
+        raise ValueError(f"a criterion cannot be called {taken}; give it another name")
+    if clash := next((name for name in names if f"{name}_error" in names), ""):
+        raise ValueError(
+            f"a criterion cannot be called {clash}_error beside {clash}, whose error is a column "
+            "of that name; give it another name"
+        )
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise ValueError(f"two criteria are called {twice}")
     if len(names) > _MOST:
         raise ValueError(f"give at most {_MOST} criteria, not {len(names)}")
     return tuple(text.strip() for text in texts)
+
+
+def _cannot_be_a_field(name: str) -> bool:
+    """Return whether answers cannot have a field of this name, as their model has its own."""
+    return name.startswith("model_") or hasattr(CriteriaGrading, name)
 
 
 class CriteriaOptions(AnnotateOptions):
@@ -114,6 +130,9 @@ class CriteriaOptions(AnnotateOptions):
         "without it relevance, accuracy, completeness and clarity",
     )
     repeats: Repeats = 1
+    pooling: Literal["mean"] = Field(
+        "mean", description="how a panel's grades become one: criteria are pooled by their mean"
+    )
     human: shared_error.Human = None
     ambiguous: float = Field(
         1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
@@ -127,9 +146,9 @@ class CriteriaOptions(AnnotateOptions):
     @property
     def as_graded(self) -> graded.GradedOptions:
         """Return the options by which each criterion's grades are pooled: by their mean."""
-        names = ("inputs", "out", "repeats", "human", "ambiguous", "min_coverage")
+        names = ("inputs", "out", "repeats", "pooling", "human", "ambiguous", "min_coverage")
         values = {name: getattr(self, name) for name in names}
-        return graded.GradedOptions.model_construct(**values, pooling="mean")
+        return graded.GradedOptions.model_construct(**values)
 
 
 class CriterionVerdict(BaseModel):
@@ -202,9 +221,12 @@ class CriteriaRequest:
 
 
 def weighted_mean(grades: Mapping[str, float], criteria: Sequence[Criterion]) -> float:
-    """Return the mean of grades by criterion, weighted; NaN where one is missing."""
+    """Return the mean of grades by criterion, weighted; NaN where one is missing.
+
+    It is rounded to 9 digits, so that a half is one whatever the weights.
+    """
     total = sum(criterion.weight for criterion in criteria)
-    return sum(c.weight * grades.get(c.name, nan) for c in criteria) / total
+    return round(sum(c.weight * grades.get(c.name, nan) for c in criteria) / total, 9)
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: CriteriaOptions) -> Rounds:
@@ -261,6 +283,8 @@ class LearnedCriteria(graded.Measured):
     """The judges as measured from all grades of a run, and by each criterion."""
 
     by_criterion: Mapping[str, graded.Measured] = field(default_factory=dict)
+    mean_variance: float = nan
+    """between the judges of a document, of their weighted means, which are not rounded"""
 
 
 def learn(tables: Mapping[str, pa.Table], options: CriteriaOptions) -> LearnedCriteria:
@@ -301,6 +325,37 @@ def learn(tables: Mapping[str, pa.Table], options: CriteriaOptions) -> LearnedCr
         notes=(*notes, *measured.notes),
         shared=measured.shared,
         by_criterion=parts,
+        mean_variance=calibration.typical_variance(_means_in(tables["criteria"], options.criteria))
+        / _SCALE**2,
+    )
+
+
+def _means_in(table: pa.Table, criteria: Sequence[Criterion]) -> calibration.Ratings:
+    """Return each judge's weighted mean of its grades of each document of a table."""
+    items = pc.binary_join_element_wise(table["query_id"], table["doc_id"], "\0")
+    unit, judge = (
+        pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64) - 1
+        for column in (items, table["judge"])
+    )
+    weights = {criterion.name: criterion.weight for criterion in criteria}
+    weight = np.array([weights[name] for name in table["criterion"].to_pylist()])
+    return _weighted_means(unit, judge, weight, table["grade"].to_numpy())
+
+
+def _weighted_means(
+    unit: graded.Ints, judge: graded.Ints, weight: graded.Floats, grade: graded.Ints
+) -> calibration.Ratings:
+    """Return weighted means by document and judge, as grades in units of 1 / `_SCALE`."""
+    judges, units = (int(codes.max(initial=-1)) + 1 for codes in (judge, unit))
+    cells, place = np.unique(unit * max(judges, 1) + judge, return_inverse=True)
+    means = np.bincount(place, weight * grade) / np.bincount(place, weight)
+    return calibration.Ratings(
+        unit=cells // max(judges, 1),
+        judge=cells % max(judges, 1),
+        grade=np.rint(_SCALE * means).astype(np.int64),
+        units=units,
+        judges=tuple(map(str, range(judges))),
+        levels=3 * _SCALE + 1,
     )
 
 
@@ -326,15 +381,46 @@ def fit(
         )
         for criterion in options.criteria
     }
+    errors = _errors(judgments, options.criteria, learned.mean_variance)
     return [
         _with_criteria(
             fitted,
             {name: fits_by[number] for name, fits_by in parts.items()},
             options.criteria,
             record,
+            errors[number],
         )
         for number, fitted in enumerate(fits)
     ]
+
+
+def _errors(
+    judgments: Sequence[Sequence[Grade | CriterionGrade]],
+    criteria: Sequence[Criterion],
+    variance: float,
+) -> list[dict[str, float]]:
+    """Return, by pool and document, the standard error of the mean of the judges' means."""
+    weights = {criterion.name: criterion.weight for criterion in criteria}
+    units, judges = dict[tuple[int, str], int](), dict[str, int]()
+    rows = [
+        (
+            units.setdefault((number, row.doc_id), len(units)),
+            judges.setdefault(row.judge, len(judges)),
+            weights[row.criterion],
+            row.grade,
+        )
+        for number, pool in enumerate(judgments)
+        for row in pool
+        if isinstance(row, CriterionGrade)
+    ]
+    errors = [dict[str, float]() for _ in judgments]
+    if rows:
+        unit, judge, weight, grade = (np.array(column) for column in zip(*rows, strict=True))
+        ratings = _weighted_means(unit, judge, weight, grade)
+        values = calibration.mean_errors(ratings, variance * _SCALE**2) / _SCALE
+        for (number, doc_id), value in zip(units, values.tolist(), strict=True):
+            errors[number][doc_id] = value
+    return errors
 
 
 def _is_by(row: Grade | CriterionGrade, name: str) -> bool:
@@ -346,9 +432,21 @@ def _as_grade(row: Any) -> Grade:
 
 
 def _with_criteria(
-    fitted: Fit, parts: Mapping[str, Fit], criteria: Sequence[Criterion], record: Any
+    fitted: Fit,
+    parts: Mapping[str, Fit],
+    criteria: Sequence[Criterion],
+    record: Any,
+    errors: Mapping[str, float],
 ) -> Fit:
-    """Return a query's fit with the scores by criterion, ranked by their weighted mean."""
+    """Return a query's fit with the scores by criterion, ranked by their weighted mean.
+
+    Args:
+        fitted: to the whole grades.
+        parts: the fits to the grades by criterion.
+        criteria: their weights.
+        record: the record of a score.
+        errors: standard errors of the weighted means, by document.
+    """
     if fitted.reason or not fitted.scores:
         return fitted
     scores = {name: {s.doc_id: s for s in part.scores} for name, part in parts.items()}
@@ -359,9 +457,18 @@ def _with_criteria(
         columns = {f"by_{name}": part.score for name, part in of.items()}
         columns |= {f"by_{name}_error": part.std_error for name, part in of.items()}
         plain = {column: getattr(score, column) for column in _PLAIN}
-        rows.append(record(**{**plain, "score": mean, "grade": round(mean)}, **columns))
+        error = errors[score.doc_id]
+        shared = sqrt(max(score.truth_error**2 - _or_zero(score.std_error) ** 2, 0.0))
+        plain |= {"score": mean, "grade": round(mean), "std_error": error}
+        plain |= {"truth_error": hypot(_or_zero(error), shared)}
+        rows.append(record(**plain, **columns))
     rows.sort(key=lambda row: (-row.score, row.doc_id))
     return Fit(tuple(replace(row, rank=rank) for rank, row in enumerate(rows, 1)))
+
+
+def _or_zero(error: float) -> float:
+    """Return an error, or 0 if it is unknown."""
+    return 0.0 if isnan(error) else error
 
 
 @cache
@@ -391,7 +498,8 @@ def _explained(options: Mapping[str, Any]) -> str:
     return (
         "A score is the weighted mean, from 0 to 3, of a document's scores by criterion "
         f"(weights: {weights}), each of which is the mean of the judges' grades; ± is the standard "
-        "error of a mean of whole grades; about people it is larger by what they get wrong together"
+        "error of the mean of the judges' weighted means; about people it is larger by what they "
+        "get wrong together"
     )
 
 

@@ -95,12 +95,16 @@ def choose_prompt(name: str, options: object) -> PromptParts:
 
 
 def describe_unused_places(options: object) -> str:
-    """Say which places a template leaves out that the built-in prompt has; empty for none."""
+    """Say which places a template leaves out that the built-in prompt has; empty for none.
+
+    Where there are no instructions their place holds nothing, but the usual criteria in best-of.
+    """
     if not (isinstance(options, TemplateOptions) and options.template):
         return ""
     form = options.template_form
     _, used = _parse(options.template, form)
-    unused = [_written(place) for place, _ in form.optional if place not in {*used, INSTRUCTIONS}]
+    words = {INSTRUCTIONS} if (INSTRUCTIONS, INSTRUCTIONS) in form.optional else set[str]()
+    unused = [_written(place) for place, _ in form.optional if place not in used | words]
     if not unused:
         return ""
     return f"the template has no {' and no '.join(unused)}, so judges see none"

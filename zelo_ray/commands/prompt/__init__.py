@@ -157,12 +157,14 @@ def _find_pool(source: PreviewedInput, name: str) -> Pool:
     Raises:
         NothingToExplain: there is none, or there are several.
     """
-    texts = dict[str, str]()
+    texts, invalid = dict[str, str](), ""
     for line in source.lines():
         if line.pool and name in ("", line.pool.query_id):
             return line.pool
         if line.pool:
             texts[line.pool.query_id] = " ".join(line.pool.query.casefold().split())
+        elif not invalid:
+            invalid = f"; {line.file}, line {line.number}: {line.reason}"
     query_id = complete_name(name, [*texts]) if name else ""
     if query_id not in texts:
         sought = " ".join(name.casefold().split())
@@ -175,7 +177,9 @@ def _find_pool(source: PreviewedInput, name: str) -> Pool:
         if not matches:
             near = did_you_mean(name, texts)
             raise NothingToExplain(
-                f"the input has no query {name!r}{near}" if name else "the input holds no pool"
+                f"the input has no query {name!r}{near}{invalid}"
+                if name
+                else f"the input holds no pool{invalid}"
             )
         query_id = matches[0]
     return next(p for line in source.lines() if (p := line.pool) and p.query_id == query_id)

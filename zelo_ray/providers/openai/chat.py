@@ -81,7 +81,9 @@ def _resolved(settings: Settings) -> Settings:
 
 def _body_as_sent(request: Request) -> dict[str, Any]:
     """Build the body that goes to the server which the judge or the environment names."""
-    return build_body(request, cached=not (request.judge.base_url or os.environ.get(URL_VARIABLE)))
+    key = os.environ.get(KEY_VARIABLES[0]) or "none"  # it tells which file's URL counts
+    url = _resolved(Settings(key, request.judge.base_url)).base_url
+    return build_body(request, cached=url == BASE_URL)
 
 
 PROVIDER = Provider(
