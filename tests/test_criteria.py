@@ -19,7 +19,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.run_record import changed_prompt_options
 from zelo_ray.options import AgreeOptions, load_options
 from zelo_ray.protocols import criteria, find_protocol, load_protocol
-from zelo_ray.protocols.graded import is_plain, pooling_of
+from zelo_ray.protocols.graded import is_plain, recorded_pooling
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CriterionGrade, Document, Grade, Pool, read_response, response_schema
 
@@ -232,9 +232,10 @@ def test_a_half_is_a_half_whatever_the_weights(weights):
 
 
 def test_pages_say_that_criteria_are_pooled_by_their_mean():
-    recorded = options().model_dump(mode="json")
+    recorded = options(human="qrels.txt").model_dump(mode="json")
     assert is_plain(recorded)
-    assert pooling_of(recorded["pooling"], human=True) == "mean"
+    assert recorded_pooling(recorded) == "mean"
+    assert recorded_pooling({"human": "qrels.txt", "pooling": "thurstone"}) == "thurstone"
 
 
 def test_other_criteria_are_other_questions_and_other_weights_are_not():

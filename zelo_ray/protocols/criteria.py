@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from math import hypot, isnan, nan, sqrt
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -130,9 +130,6 @@ class CriteriaOptions(AnnotateOptions):
         "without it relevance, accuracy, completeness and clarity",
     )
     repeats: Repeats = 1
-    pooling: Literal["mean"] = Field(
-        "mean", description="how a panel's grades become one: criteria are pooled by their mean"
-    )
     human: shared_error.Human = None
     ambiguous: float = Field(
         1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
@@ -146,9 +143,9 @@ class CriteriaOptions(AnnotateOptions):
     @property
     def as_graded(self) -> graded.GradedOptions:
         """Return the options by which each criterion's grades are pooled: by their mean."""
-        names = ("inputs", "out", "repeats", "pooling", "human", "ambiguous", "min_coverage")
+        names = ("inputs", "out", "repeats", "human", "ambiguous", "min_coverage")
         values = {name: getattr(self, name) for name in names}
-        return graded.GradedOptions.model_construct(**values)
+        return graded.GradedOptions.model_construct(**values, pooling="mean")
 
 
 class CriterionVerdict(BaseModel):

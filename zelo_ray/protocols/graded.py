@@ -231,7 +231,18 @@ def _usual_error(learned: Measured) -> float:
 
 def is_plain(options: Mapping[str, Any]) -> bool:
     """Return whether the scores of a graded run treat all judges alike, by its options."""
-    return pooling_of(options.get("pooling"), human=bool(options.get("human"))) in _PLAIN
+    return recorded_pooling(options) in _PLAIN
+
+
+def recorded_pooling(options: Mapping[str, Any]) -> str:
+    """Return how the grades of a run are pooled, by its options: those by criteria by their mean.
+
+    Args:
+        options: as the record of the run has them; ``grade_by`` is of criteria alone.
+    """
+    if "grade_by" in options:
+        return "mean"
+    return pooling_of(options.get("pooling"), human=bool(options.get("human")))
 
 
 def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats, Floats | None]:
@@ -379,7 +390,7 @@ _MEAN = (
 
 
 def _explained(options: Mapping[str, Any]) -> str:
-    pooling = pooling_of(options.get("pooling"), human=bool(options.get("human")))
+    pooling = recorded_pooling(options)
     return (
         "Grades are 0 irrelevant, 1 marginal (on topic, does not answer), 2 relevant (answers in "
         "part), 3 highly relevant (answers fully). A score is on that scale, the same for all "

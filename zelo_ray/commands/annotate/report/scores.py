@@ -6,7 +6,7 @@ import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.formats.wording import counted
-from zelo_ray.protocols.graded import is_plain, pooling_of
+from zelo_ray.protocols.graded import is_plain, recorded_pooling
 from zelo_ray.records import Contest, Verdict, Vote
 from zelo_ray.reports.charts import stacks
 from zelo_ray.reports.charts.figures import histogram, intervals
@@ -95,7 +95,7 @@ def _chart_comparisons(results: AnnotateResults) -> list[Chart]:
 
 def _chart_grades(results: AnnotateResults) -> list[Chart]:
     scores, options = results.scores, results.options
-    pooling = pooling_of(options.get("pooling"), human=bool(options.get("human")))
+    pooling = recorded_pooling(options)
     counts = scores.counts()
     best = (stacks.LEVELS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)).astype(np.int64)
     figures = {
