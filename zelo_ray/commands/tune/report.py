@@ -285,19 +285,20 @@ def changed_section(results: TuneResults) -> Section | None:
 
 def reading_section(results: TuneResults) -> Section | None:
     """Show the documents that are most worth reading."""
-    cells: list[Cells] = [
-        [
+    cells, rank = list[Cells](), 0
+    for row in results.source.table("worth_reading").to_pylist():
+        document = [
             str(row["rank"]),
             TextCell(short(row["query"], _DOCUMENT)),
             TextCell(f"{row['doc_id']}: {short(row['document'], _DOCUMENT)}"),
             row["people"],
             f"{row['wrong']:,} of {row['pairs']:,}",
-            TextCell(row["candidate"]),
-            TextCell(row["judge"]),
-            TextCell(short(row["statement"], _SAID)),
         ]
-        for row in results.source.table("worth_reading").to_pylist()
-    ]
+        judgment = (row["candidate"], row["judge"], short(row["statement"], _SAID))
+        # A document stands in the first row of its judgments alone.
+        shown = document if row["rank"] != rank else [""] * len(document)
+        cells.append([*shown, *map(TextCell, judgment)])
+        rank = row["rank"]
     if not cells:
         return None
     columns = ("", "query", "document", "people", "wrong", "candidate", "judge", "said")
