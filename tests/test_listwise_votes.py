@@ -9,7 +9,7 @@ from itertools import combinations
 import choix
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import (
@@ -25,7 +25,7 @@ from tests.builders import (
 )
 from tests.fakes import Fakes
 from zelo_ray.fitting.bradley_terry import score_votes
-from zelo_ray.fitting.groups import count_groups, draw_groups
+from zelo_ray.fitting.groups import _connected, count_groups, draw_groups
 from zelo_ray.fitting.orders import fit_orders, order_derivatives, score_orders, stack_orders
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.protocols.listwise_votes import group_order
@@ -80,7 +80,32 @@ def test_groups_follow_from_seed_and_query():
     first = draw_groups(0, "q", ids, 8, 3)
     assert first != draw_groups(1, "q", ids, 8, 3)
     assert first != draw_groups(0, "r", ids, 8, 3)
-    assert first[:2] == draw_groups(0, "q", ids, 8, 2), "more looks ask nothing anew"
+
+
+@given(st.integers(2, 60), st.integers(3, 12), st.integers(2, 5), st.integers(0, 99))
+@example(4, 3, 3, 0)  # two groups of two in a round: every third time they must be drawn again
+@example(4, 3, 3, 1)
+@example(4, 3, 3, 2)
+@example(4, 3, 3, 3)
+def test_more_looks_ask_nothing_anew(n, size, rounds, seed):
+    ids = [f"d{place}" for place in range(n)]
+    more = draw_groups(seed, "q", ids, size, rounds + 1)
+    assert more[:rounds] == draw_groups(seed, "q", ids, size, rounds)
+
+
+def test_a_ring_of_pairs_is_connected():
+    ring = [[("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]]
+    assert not _connected(ring)
+    assert not _connected([*ring, [("b", "c"), ("d", "a"), ("f", "g"), ("h", "e")]])
+    assert _connected([*ring, [("b", "c"), ("d", "e"), ("f", "g"), ("h", "a")]])
+
+
+@given(st.lists(st.sets(st.integers(0, 11), min_size=1, max_size=4), min_size=1, max_size=9))
+def test_groups_are_connected_if_a_walk_reaches_all(groups):
+    reached, ids = {min(groups[0])}, set().union(*groups)
+    for _ in ids:
+        reached |= {there for group in groups if group & reached for there in group}
+    assert _connected([[tuple(sorted(group)) for group in groups]]) == (reached == ids)
 
 
 def test_no_documents_are_no_groups():
