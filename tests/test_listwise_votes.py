@@ -8,6 +8,7 @@ from itertools import combinations
 
 import choix
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -24,14 +25,18 @@ from tests.builders import (
     send_away,
 )
 from tests.fakes import Fakes
+from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.groups import _connected, count_groups, draw_groups
 from zelo_ray.fitting.orders import fit_orders, order_derivatives, score_orders, stack_orders
+from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.protocols.listwise_votes import group_order
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import UnscoredReason
-from zelo_ray.records import CODE_PLACEHOLDER, Document, Failure, Pool, Vote, read_response
+from zelo_ray.records import CODE_PLACEHOLDER, Document, Failure, Pool, Score, Vote, read_response
 
 PROTOCOL = load_protocol("listwise-votes")
 PANEL = build_panel(("openai:a@http://localhost/v1", "openai:b@http://localhost/v1"), {}, {})
@@ -256,7 +261,33 @@ def test_a_server_and_batches_give_the_same_votes(tmp_path, documents):
     assert texts[0] == texts[1]
 
 
+def test_labels_without_a_judge_rest_on_the_orders_of_the_others(tmp_path):
+    options = options_of(protocol="listwise-votes", out=str(tmp_path))
+    pools = [pool_of(range(20), query_id=f"q{n}", query=f"question {n}?") for n in range(3)]
+    found = [play(PROTOCOL, options, pool, PANEL, order_by_worth)[0].judgments for pool in pools]
+    pq.write_table(
+        table_of([vote for votes in found for vote in votes], Vote), tmp_path / "votes.parquet"
+    )
+    scores = [score for fit in score_orders(found) for score in fit.scores]
+    pq.write_table(table_of(scores, Score), tmp_path / "scores.parquet")
+    told = options.model_dump(mode="json")
+    write_json(str(tmp_path), "run.json", {"kind": "annotate", "finished": True, "options": told})
+    run, truth = find_truth_run(str(tmp_path)), read_qrels(str(tmp_path))
+    rest = [[vote for vote in votes if vote.judge == PANEL[1].name] for votes in found]
+    for judges, votes in (((), found), ((PANEL[0].name,), rest)):
+        labels = run.labels_without(judges, truth).to_pylist()
+        scores = [score for fit in score_orders(votes) for score in fit.scores]
+        assert {(row["query_id"], row["doc_id"]): row["relevance"] for row in labels} == {
+            (score.query_id, score.doc_id): score.score for score in scores
+        }
+
+
 # The fit
+
+
+def test_votes_without_a_key_are_no_orders():
+    with pytest.raises(ValueError, match="no key"):
+        score_orders([votes_of({"": "abc"})])
 
 
 def test_scores_are_those_of_choix():
