@@ -12,10 +12,13 @@ from tests.crash import URLS
 from tests.fakes import Fakes, Fault
 from tests.fakes.parts import spoil
 from zelo_ray.engine.batch import BatchClient
+from zelo_ray.engine.batch.harvest import Harvester
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.protocols import advance, zelo, zelo_graded
+from zelo_ray.protocols import advance, load_protocol, zelo, zelo_graded
+from zelo_ray.protocols.criteria import CriteriaGrading, grading_by
+from zelo_ray.protocols.listwise import order_of
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Grade
@@ -182,6 +185,38 @@ def test_lines_that_fail_end_as_calls_that_fail(fakes, environ, tmp_path, provid
     assert {row.final for row in invalid} == {True, False}
     assert all(row.attempts >= 2 for row in invalid if row.final)
     assert sum(row.dollars for row in away.books) == pytest.approx(booked(fakes))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "bad", "recorded"),
+    [
+        ("criteria", {"relevance": {"reason": "none", "grade": 7}}, "CriteriaGrading:relevance,"),
+        ("listwise-votes", {"order": [1, 1, 2]}, "GroupOrder:3"),
+    ],
+)
+def test_answers_are_checked_by_the_model_of_their_own_requests(
+    environ, tmp_path, protocol, bad, recorded
+):
+    pools = [pool_of(range(3), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
+    with Fakes(["openai"], judge=lambda *_: bad) as fakes:
+        mine = {"OPENAI_API_KEY": fakes.key, "OPENAI_BASE_URL": fakes.urls["openai"]}
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in mine.items():
+                patch.setenv(name, value)
+            given = {"judges": ("openai:gpt-6-luna",), "protocol": protocol, "limits": {}}
+            away = send_away(pools, tmp_path, mine, **given)["openai"]
+    assert {row.status for row in away.books} == {"invalid"}
+    assert {row.final for row in away.books} == {True, False}, "each was asked again"
+    assert all(part.verdict.startswith(recorded) for part in Parts(str(tmp_path)))
+
+
+def test_a_part_of_an_earlier_version_names_the_base_of_its_model(tmp_path):
+    ledger = Ledger(str(tmp_path), "run")
+    harvester = Harvester(None, ledger, load_protocol("zelo"))
+    ledger.close()
+    assert harvester._model_named("CriteriaGrading") is CriteriaGrading
+    assert harvester._model_named("CriteriaGrading:a,b") is grading_by(("a", "b"))
+    assert harvester._model_named("Order:3") is order_of(3)
 
 
 def test_talk_around_an_answer_counts_for_nothing_where_prompts_have_gone(

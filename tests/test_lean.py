@@ -290,6 +290,19 @@ def test_judges_are_taken_from_an_earlier_run(tmp_path):
             load_annotate({**given, "judges_from": str(tmp_path / name)}, {})
 
 
+def test_judges_who_answered_in_another_form_are_refused(tmp_path):
+    steps = [drive(replace(MANY, query_id=f"q{n}"))[0] for n in range(3)]
+    given = {"inputs": ["in.jsonl"], "out": "out", "protocol": "lean"}
+    for form, other in (("reasoned", "token"), ("token", "reasoned")):
+        options = load_annotate({**given, "answer": form}, {})
+        kept = lean.learn(tables_of(steps), options).kept
+        (tmp_path / "judges.json").write_text(json.dumps(kept))
+        told = {**given, "judges_from": str(tmp_path)}
+        assert load_annotate({**told, "answer": form}, {}).answer == form
+        with pytest.raises(OptionError, match=f"measured with --answer {form}.*{other}"):
+            load_annotate({**told, "answer": other}, {})
+
+
 # Against zelo, on judges that err
 
 

@@ -8,8 +8,9 @@ from itertools import combinations
 
 import choix
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import (
@@ -24,14 +25,18 @@ from tests.builders import (
     send_away,
 )
 from tests.fakes import Fakes
+from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
 from zelo_ray.fitting.bradley_terry import score_votes
-from zelo_ray.fitting.groups import count_groups, draw_groups
+from zelo_ray.fitting.groups import _connected, count_groups, draw_groups
 from zelo_ray.fitting.orders import fit_orders, order_derivatives, score_orders, stack_orders
+from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.protocols.listwise_votes import group_order
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import UnscoredReason
-from zelo_ray.records import CODE_PLACEHOLDER, Document, Failure, Pool, Vote, read_response
+from zelo_ray.records import CODE_PLACEHOLDER, Document, Failure, Pool, Score, Vote, read_response
 
 PROTOCOL = load_protocol("listwise-votes")
 PANEL = build_panel(("openai:a@http://localhost/v1", "openai:b@http://localhost/v1"), {}, {})
@@ -80,7 +85,32 @@ def test_groups_follow_from_seed_and_query():
     first = draw_groups(0, "q", ids, 8, 3)
     assert first != draw_groups(1, "q", ids, 8, 3)
     assert first != draw_groups(0, "r", ids, 8, 3)
-    assert first[:2] == draw_groups(0, "q", ids, 8, 2), "more looks ask nothing anew"
+
+
+@given(st.integers(2, 60), st.integers(3, 12), st.integers(2, 5), st.integers(0, 99))
+@example(4, 3, 3, 0)  # two groups of two in a round: every third time they must be drawn again
+@example(4, 3, 3, 1)
+@example(4, 3, 3, 2)
+@example(4, 3, 3, 3)
+def test_more_looks_ask_nothing_anew(n, size, rounds, seed):
+    ids = [f"d{place}" for place in range(n)]
+    more = draw_groups(seed, "q", ids, size, rounds + 1)
+    assert more[:rounds] == draw_groups(seed, "q", ids, size, rounds)
+
+
+def test_a_ring_of_pairs_is_connected():
+    ring = [[("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]]
+    assert not _connected(ring)
+    assert not _connected([*ring, [("b", "c"), ("d", "a"), ("f", "g"), ("h", "e")]])
+    assert _connected([*ring, [("b", "c"), ("d", "e"), ("f", "g"), ("h", "a")]])
+
+
+@given(st.lists(st.sets(st.integers(0, 11), min_size=1, max_size=4), min_size=1, max_size=9))
+def test_groups_are_connected_if_a_walk_reaches_all(groups):
+    reached, ids = {min(groups[0])}, set().union(*groups)
+    for _ in ids:
+        reached |= {there for group in groups if group & reached for there in group}
+    assert _connected([[tuple(sorted(group)) for group in groups]]) == (reached == ids)
 
 
 def test_no_documents_are_no_groups():
@@ -231,7 +261,33 @@ def test_a_server_and_batches_give_the_same_votes(tmp_path, documents):
     assert texts[0] == texts[1]
 
 
+def test_labels_without_a_judge_rest_on_the_orders_of_the_others(tmp_path):
+    options = options_of(protocol="listwise-votes", out=str(tmp_path))
+    pools = [pool_of(range(20), query_id=f"q{n}", query=f"question {n}?") for n in range(3)]
+    found = [play(PROTOCOL, options, pool, PANEL, order_by_worth)[0].judgments for pool in pools]
+    pq.write_table(
+        table_of([vote for votes in found for vote in votes], Vote), tmp_path / "votes.parquet"
+    )
+    scores = [score for fit in score_orders(found) for score in fit.scores]
+    pq.write_table(table_of(scores, Score), tmp_path / "scores.parquet")
+    told = options.model_dump(mode="json")
+    write_json(str(tmp_path), "run.json", {"kind": "annotate", "finished": True, "options": told})
+    run, truth = find_truth_run(str(tmp_path)), read_qrels(str(tmp_path))
+    rest = [[vote for vote in votes if vote.judge == PANEL[1].name] for votes in found]
+    for judges, votes in (((), found), ((PANEL[0].name,), rest)):
+        labels = run.labels_without(judges, truth).to_pylist()
+        scores = [score for fit in score_orders(votes) for score in fit.scores]
+        assert {(row["query_id"], row["doc_id"]): row["relevance"] for row in labels} == {
+            (score.query_id, score.doc_id): score.score for score in scores
+        }
+
+
 # The fit
+
+
+def test_votes_without_a_key_are_no_orders():
+    with pytest.raises(ValueError, match="no key"):
+        score_orders([votes_of({"": "abc"})])
 
 
 def test_scores_are_those_of_choix():

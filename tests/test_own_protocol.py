@@ -153,7 +153,7 @@ def test_a_model_of_the_users_is_not_taken_for_one_of_ours():
         "Preference",
         "LetterVote",
     ]
-    assert response_model_name(order_of(3)) == "Order"
+    assert response_model_name(order_of(3)) == "Order:3"
 
 
 def test_a_function_of_the_users_that_raises_is_named_in_one_line(tmp_path, environ):

@@ -268,6 +268,24 @@ def test_a_server_that_gives_no_log_probabilities_is_refused_at_once(tmp_path, g
     assert len(again) == 15
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_one_answer_without_log_probabilities_ends_no_judge_that_gave_them(tmp_path, again):
+    good, seen = completion(("A", 0.9), ("B", 0.1)), []
+
+    def script(body):
+        seen.append(body)
+        return completion(("A", 1.0), logprobs=None) if len(seen) == 5 else good
+
+    if again:  # what was judged in an earlier run counts, too
+        first, _ = scripted(tmp_path, good)
+        assert not first.stopped
+    asker, bodies = scripted(tmp_path, script, run_id="next", seed=int(again), concurrency=1)
+    assert not asker.stopped
+    assert len(bodies) == 16, "it is asked once more, as any answer that does not read"
+    (bad,) = [row for row in asker.books if row.status == "invalid"]
+    assert (bad.final, bad.reason) == (False, "the answer has no log-probabilities")
+
+
 def test_top_logprobs_that_are_no_numbers_are_no_answer_and_no_vote(tmp_path):
     rows = [{"token": "A", "logprob": None}]
     broken = {"content": [{"token": "A", "logprob": 0, "top_logprobs": rows}]}

@@ -95,10 +95,13 @@ class Prose(Protocol):
 def response_model_name(model: type[BaseModel]) -> str:
     """Return the name of a response model in the record of a batch.
 
-    A user's model may be called like one of this package, so its module is part of its name.
+    A user's model may be called like one of this package, so its module is part of its name. After
+    a colon are its ``PARAMETERS``, if it has any: texts of which its protocol builds it again.
     """
     home = model.__module__
-    return model.__name__ if home.startswith("zelo_ray.") else f"{home}.{model.__name__}"
+    name = model.__name__ if home.startswith("zelo_ray.") else f"{home}.{model.__name__}"
+    parameters: tuple[str, ...] = getattr(model, "PARAMETERS", ())
+    return f"{name}:{','.join(parameters)}" if parameters else name
 
 
 @cache

@@ -208,7 +208,11 @@ class JudgeCaller(RequestRunner[Channel]):
             reply = await self._send(request, channel, effort)
             effort.answered = True
             checked = check_answer(request.response_model, reply, request.user)
-            answer, error, effort.wraps = checked.answer, checked.error, checked.wraps
+            answer, error, effort.wraps = (
+                _without_doubtful_fault(channel, checked.answer),
+                checked.error,
+                checked.wraps,
+            )
             self._record_reply(channel)
             self._end_or_ask_again(channel, answer, effort)
         except Retry as trouble:
@@ -420,3 +424,9 @@ class JudgeCaller(RequestRunner[Channel]):
             channel, channel.failure_detector.record_throttling(lasting, self.clock.now())
         )
         return 0.0
+
+
+def _without_doubtful_fault(channel: Channel, answer: Answer) -> Answer:
+    """Return an answer without a fault of its judge that the judge's earlier judgments belie."""
+    channel.has_judged |= answer.status == "ok"
+    return replace(answer, judge_fault="") if channel.has_judged else answer

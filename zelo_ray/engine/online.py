@@ -187,6 +187,7 @@ class OnlineClient(JudgeCaller):
                     continue
                 keys = progress.answered_keys().get(channel.judge.name, ())
                 if await asyncio.to_thread(has_judged, self._ledger, keys):
+                    channel.has_judged = True
                     channel.trial.skip()
             open_to = {name for name, channel in self.channels.items() if not channel.disabled}
             requests = [

@@ -34,6 +34,8 @@ class Channel:
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     """held by a first call that goes alone"""
     tally: Tally = field(default_factory=Tally)
+    has_judged: bool = False
+    """whether it has given a judgment, now or in an earlier run"""
     disabled: Disabled | None = None
     """why this judge is asked nothing more; None while it is"""
 

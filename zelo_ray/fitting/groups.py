@@ -2,7 +2,8 @@
 
 In each round the documents stand in an order that a hash draws, which is cut into groups of nearly
 equal size. So every document is shown equally often, and two documents meet in different rounds by
-chance. All groups together connect the documents, since scores need that.
+chance. The first two rounds connect all documents, since scores need that; so further rounds add to
+those of a smaller plan, and change none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 _TRIES = 20
-"""Draws of the last round, before it is the first with its cuts moved, which always connects."""
+"""Draws of the second round, before it is the first with its cuts moved, which always connects."""
 
 Group = tuple[str, ...]
 """IDs of documents, ascending."""
@@ -51,11 +52,11 @@ def _draw(
     orders = [_order(f"{seed}:{query_id}:{number}", doc_ids) for number in range(rounds)]
     drawn = [_cut(order, size) for order in orders]
     for attempt in range(1, _TRIES):
-        if rounds < 2 or _connected(drawn):
+        if rounds < 2 or _connected(drawn[:2]):
             return tuple(drawn)
-        drawn[-1] = _cut(_order(f"{seed}:{query_id}:{rounds - 1}:{attempt}", doc_ids), size)
+        drawn[1] = _cut(_order(f"{seed}:{query_id}:1:{attempt}", doc_ids), size)
     half = len(drawn[0][0]) // 2
-    drawn[-1] = _cut([*orders[0][half:], *orders[0][:half]], size)
+    drawn[1] = _cut([*orders[0][half:], *orders[0][:half]], size)
     return tuple(drawn)
 
 
@@ -80,5 +81,5 @@ def _connected(rounds: Sequence[Sequence[Group]]) -> bool:
     linked, unlinked = groups[0], groups[1:]
     while touching := [group for group in unlinked if group & linked]:
         linked = linked.union(*touching)
-        unlinked = [group for group in unlinked if not group & linked]
+        unlinked = [group for group in unlinked if not group <= linked]
     return not unlinked

@@ -55,8 +55,10 @@ def score_orders(
         One fit for each query, in the order given.
 
     Raises:
-        ValueError: a preference is not in [-1, 1], or the prior makes no sense.
+        ValueError: a vote has no key, a preference is not in [-1, 1], or the prior makes no sense.
     """
+    if any(vote.key == "" for votes in query_votes for vote in votes):
+        raise ValueError("a vote has no key, so nobody knows which order it is of")
     battles = battles_of(query_votes)
     reasons = why_unscored(battles, count_games(battles))
     scores, errors, calls = list[Floats](), list[Floats](), list[Ints]()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from math import hypot, isnan, nan, sqrt
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -161,6 +161,8 @@ class CriteriaGrading(BaseModel):
     """A judge's verdict on a document, with a field for each criterion."""
 
     model_config = ConfigDict(strict=True, extra="allow")
+    PARAMETERS: ClassVar[tuple[str, ...]] = ()
+    """names of the criteria, of which `grading_by` builds it"""
 
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
@@ -173,7 +175,7 @@ class CriteriaGrading(BaseModel):
 def grading_by(names: tuple[str, ...]) -> type[CriteriaGrading]:
     """Build the response model of these criteria, which accepts no others."""
     verdicts: dict[str, Any] = dict.fromkeys(names, (CriterionVerdict, ...))
-    return create_model(
+    model = create_model(
         "CriteriaGrading",
         __base__=CriteriaGrading,
         __doc__=CriteriaGrading.__doc__,
@@ -181,6 +183,8 @@ def grading_by(names: tuple[str, ...]) -> type[CriteriaGrading]:
         __cls_kwargs__={"extra": "forbid"},
         **verdicts,
     )
+    model.PARAMETERS = names
+    return model
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,6 +517,7 @@ PROTOCOL = Protocol(
     rounds=rounds,
     count=count,
     response_models=(CriteriaGrading,),
+    rebuild={"CriteriaGrading": grading_by},
     judgments={"grades": GRADES, "criteria": CRITERIA},
     fit=fit,
     score=SCORE,

@@ -21,7 +21,7 @@ from zelo_ray.fitting.pairs import first_turn
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import Learned, Protocol, graded, shared_error, zelo
 from zelo_ray.protocols.judgments import GRADES, VOTES
-from zelo_ray.protocols.lean_plan import LeanOptions, count, given_model, rounds
+from zelo_ray.protocols.lean_plan import ANSWER, REASONED, LeanOptions, count, given_model, rounds
 from zelo_ray.protocols.zelo_graded import absolute_kind
 from zelo_ray.records import AbsoluteScore, Grade, Vote
 
@@ -49,7 +49,10 @@ def learn(tables: Mapping[str, pa.Table], options: LeanOptions) -> LearnedJudges
         votes, grades = _some(tables, tables["votes"]["query_id"])
         battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
         model = judged.learn(battles, judged.grades_of(battles, grades)).for_judges(names)
-    knowledge = LearnedJudges(model=model, notes=model.notes, kept=model.to_json())
+    kept = model.to_json()
+    if options.answer != REASONED:
+        kept[ANSWER] = options.answer
+    knowledge = LearnedJudges(model=model, notes=model.notes, kept=kept)
     human = tables.get("human")
     if human is None:
         return knowledge

@@ -25,6 +25,9 @@ from zelo_ray.records import Failure, Grade, Judge, Pool, Vote
 _LARGE = 50  # documents from which a second later round pays
 _LEAST_GAIN = 0.1  # of the expected loss: a round that lowers it by so much is followed by another
 
+ANSWER, REASONED = "answer", "reasoned"
+"""The form of the judges' answers in a record of them; without it they gave reasons."""
+
 
 def _model_at(place: str) -> str:
     """Return a model's text, given as such, as its file, or as the directory of the run."""
@@ -77,6 +80,19 @@ class LeanOptions(AnchoredOptions):
     )
     answer: token_votes.AnswerForm = "reasoned"
     human: shared_error.Human = None
+
+    @model_validator(mode="after")
+    def _takes_judges_as_they_answer(self) -> Self:
+        """Refuse judges who answered in another form there: their habits are others."""
+        if self.judges_from is not None:
+            form = json.loads(self.judges_from).get(ANSWER, REASONED)
+            if form != self.answer:
+                raise ValueError(
+                    f"judges_from: these judges were measured with --answer {form}, and answer "
+                    f"otherwise with --answer {self.answer}; take a run with that, or leave "
+                    "judges_from out"
+                )
+        return self
 
     @model_validator(mode="after")
     def _has_calls_for_the_first_round(self) -> Self:

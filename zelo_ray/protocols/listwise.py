@@ -8,6 +8,7 @@ Each window needs the one before it: as many rounds as windows.
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
@@ -25,6 +26,8 @@ class Order(BaseModel):
     """A judge's verdict on the documents of a window."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
+    PARAMETERS: ClassVar[tuple[str, ...]] = ()
+    """how many documents, as a text, of which `order_of` builds it"""
 
     order: list[int] = Field(
         description="the numbers of all documents, each once, the most relevant first"
@@ -74,7 +77,9 @@ def order_of(documents: int, base: type[Order] = Order) -> type[Order]:
         return order
 
     check = {"complete": field_validator("order")(complete)}
-    return create_model(base.__name__, __base__=base, __doc__=base.__doc__, __validators__=check)
+    model = create_model(base.__name__, __base__=base, __doc__=base.__doc__, __validators__=check)
+    model.PARAMETERS = (str(documents),)
+    return model
 
 
 def _request(
@@ -100,5 +105,6 @@ RANKER = Ranker(
     rounds=rounds,
     count=count,
     response_models=(Order,),
+    rebuild={"Order": lambda parameters: order_of(int(parameters[0]))},
     max_rounds=None,  # one for each window
 )

@@ -9,7 +9,7 @@ BlitzRank, Agrawal et al. 2026, arXiv 2602.05448), but they come from one look: 
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from typing import Literal, Self
@@ -196,8 +196,10 @@ PROTOCOL = Protocol(
     rounds=rounds,
     count=count,
     response_models=(GroupOrder,),
+    rebuild={"GroupOrder": lambda parameters: group_order(int(parameters[0]))},
     min_documents=2,
-    judgments={"votes": VOTES},
+    # votes of one key are one order
+    judgments={"votes": replace(VOTES, columns=(*VOTES.columns, "key"))},
     fit=fit,
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("places in one order")),
     options=ListwiseOptions,

@@ -212,6 +212,11 @@ class Ranker:
     """how many requests a pool takes of each judge at most, without making them"""
     response_models: tuple[type[BaseModel], ...]
     """the models that answers to its requests must satisfy"""
+    rebuild: Mapping[str, Callable[[tuple[str, ...]], type[BaseModel]]] = field(
+        default_factory=dict
+    )
+    """what builds a model again of its ``PARAMETERS``, by the model's name, where requests have
+    stricter ones than ``response_models``: a batch comes home without its requests"""
     max_rounds: int | None = 1
     """how many rounds of requests a pool takes at most, one after another; None: it depends"""
     min_documents: int = 1

@@ -8,6 +8,7 @@ TOP_TOKENS = 20
 """The most likely tokens whose log-probabilities are asked for: the most that OpenAI gives."""
 REASONED = "ask this judge with --answer reasoned"
 NO_PROBABILITIES = f"the server returns no log-probabilities; {REASONED}"
+NONE_HERE = "the answer has no log-probabilities"
 _SPACES = " \t\r\n\u2581\u0120"
 """White space, and what stands for a space in the tokens of SentencePiece and of GPT-2."""
 _DIGITS = 6

@@ -4,6 +4,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 
+from pydantic import BaseModel
+
 from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import BatchedJudge, BatchState
 from zelo_ray.engine.bookkeeping import check_answer, name_error, overcharged
@@ -33,8 +35,16 @@ class Harvester:
         self._verdicts = {
             response_model_name(model): model for way in protocols for model in way.response_models
         }
+        self._rebuild = {name: build for way in protocols for name, build in way.rebuild.items()}
         self._spent: dict[str, float] = defaultdict(float)
         self._prompts: dict[str, list[int]] = defaultdict(list)
+
+    def _model_named(self, verdict: str) -> type[BaseModel] | None:
+        """Return the model that answers of a part must satisfy; earlier versions told its base."""
+        name, _, parameters = verdict.partition(":")
+        if parameters and (build := self._rebuild.get(name)):
+            return build(tuple(parameters.split(",")))
+        return self._verdicts.get(name)
 
     async def watch(self, channel: BatchedJudge) -> None:
         """Poll the judge's batches until none is open; harvest those that have ended."""
@@ -160,7 +170,7 @@ class Harvester:
         final, billed, error, wraps = True, True, "", tuple[str, ...]()
         if isinstance(outcome, Answer):
             try:
-                checked = check_answer(self._verdicts.get(part.verdict), outcome, None)
+                checked = check_answer(self._model_named(part.verdict), outcome, None)
                 outcome, error, wraps = checked.answer, checked.error, checked.wraps
             except Retry as trouble:
                 outcome = trouble

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zelo_ray.providers import Settings
 from zelo_ray.providers.choices import (
     NO_PROBABILITIES,
+    NONE_HERE,
     REASONED,
     TOP_TOKENS,
     letter_probabilities,
@@ -110,16 +111,14 @@ def read_choice(completion: Any, choices: tuple[str, ...]) -> Answer | Fault:
     """Read the probabilities of an answer's letters; raise an error if it has another form.
 
     An answer that breaks off after its one token is complete. One without log-probabilities shows
-    that the server gives none, whatever it is asked.
+    that the server gives none, whatever it is asked, unless it has given some before.
     """
     answer = read_answer(completion)
     if isinstance(answer, Fault) or answer.status in ("refused", "filtered"):
         return answer
     tokens = (completion["choices"][0].get("logprobs") or {}).get("content")
     if not tokens or not tokens[0].get("top_logprobs"):
-        return replace(
-            answer, status="invalid", reason=NO_PROBABILITIES, judge_fault=NO_PROBABILITIES
-        )
+        return replace(answer, status="invalid", reason=NONE_HERE, judge_fault=NO_PROBABILITIES)
     text = letter_probabilities(_log_probabilities(tokens[0]["top_logprobs"]), choices)
     return replace(answer, status="ok", text=text, reason="", has_unknown_ending=False)
 

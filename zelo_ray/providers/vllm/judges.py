@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from zelo_ray.errors import PanelError, format_error
 from zelo_ray.providers import Connection, Fatal, Provider, Refused, Retry, Settings
-from zelo_ray.providers.choices import NO_PROBABILITIES, TOP_TOKENS, letter_probabilities
+from zelo_ray.providers.choices import NO_PROBABILITIES, NONE_HERE, TOP_TOKENS, letter_probabilities
 from zelo_ray.providers.outcome import redact
 from zelo_ray.providers.vllm.engines import EngineOwner, gpus_of
 from zelo_ray.records import Answer, CallTiming, Judge, Request, Usage, response_schema
@@ -138,7 +138,7 @@ def _read_choice(first: Any, request: Request, usage: Usage) -> Answer:
     model = request.judge.model
     if not first.logprobs:
         return Answer(
-            *("invalid", first.text, usage, model, NO_PROBABILITIES), judge_fault=NO_PROBABILITIES
+            *("invalid", first.text, usage, model, NONE_HERE), judge_fault=NO_PROBABILITIES
         )
     tokens = [(each.decoded_token or "", each.logprob) for each in first.logprobs[0].values()]
     return Answer("ok", letter_probabilities(tokens, request.choices), usage, model)
