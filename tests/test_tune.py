@@ -273,6 +273,7 @@ def test_a_candidate_that_judges_as_another_is_left_out():
         ({}, "there is no candidate beside what is as it is"),
         ({"candidates": {"x": {"document_limit": 3}}}, "document_limit is the same for all"),
         ({"candidates": {"x": {"out": "elsewhere"}}}, "out is the same for all"),
+        ({"candidates": {"x": {"human": "q.txt"}}}, "human is the same .* by labels knows answers"),
         ({"candidates": {"x": {"cycels": 3}}}, r"cycels is not an option .*did you mean 'cycles'"),
         ({"candidates": {"x": {"protocol": "graded", "cycles": 3}}}, "not an option of protocol"),
         ({"candidates": {"x": {"cycles": 0}}}, "x: .*cycles: "),

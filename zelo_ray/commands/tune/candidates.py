@@ -26,8 +26,11 @@ PROPOSAL = "proposal-"
 """How the names of candidates begin that a model proposed."""
 BY_JUDGE = ("judge_options", "limits", "prices", "api_key_env")
 """Options that are mappings by judge."""
-_SAME_FOR_ALL = {"blocks", "dry_run", "pilot", "anchors_from", "protocol"}
+_SAME_FOR_ALL = {"blocks", "dry_run", "pilot", "anchors_from", "protocol", "human"}
 """Options of judging that no candidate can have of its own."""
+_MEASURES_ALL = (
+    ", as people's labels measure them, and a candidate that is calibrated by labels knows answers"
+)
 _SHOWN = 60  # characters of a value
 
 
@@ -158,7 +161,8 @@ def _read_changes(protocol: str, changes: Mapping[str, Any], source: str) -> dic
         if name in may_differ:
             continue
         if name in fields or name in TuneOptions.model_fields:
-            raise OptionError(f"{source}: {name} is the same for all candidates; leave it out")
+            why = _MEASURES_ALL if name == "human" else ""
+            raise OptionError(f"{source}: {name} is the same for all candidates{why}; leave it out")
         what = f"{source}: {name} is not an option of protocol {protocol}"
         raise OptionError(f"{what}{did_you_mean(name, may_differ)}")
     try:
