@@ -246,6 +246,34 @@ def test_equal_lengths_tell_nothing_and_that_is_told(tmp_path, capsys):
     assert "there is nothing to control" in capsys.readouterr().out
 
 
+def test_lengths_that_order_every_comparison_leave_no_coefficient_and_no_score(tmp_path, capsys):
+    rows = [("a", "b", -1), ("b", "c", 1), ("a", "c", -1)]
+    votes = [
+        {"query_id": "q", "doc_id_a": a, "doc_id_b": b, "preference": preference}
+        for a, b, preference in rows
+    ]
+    documents = [{"id": i, "content": "x" * n} for i, n in (("a", 14), ("b", 5), ("c", 8))]
+    pool = {"query": {"id": "q", "query": "which?"}, "documents": documents}
+    (tmp_path / "votes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in votes))
+    (tmp_path / "pools.jsonl").write_text(json.dumps(pool) + "\n")
+    texts = ("--control", "length", "--texts", str(tmp_path / "pools.jsonl"))
+    assert fit_files(tmp_path, *texts, "--out", str(tmp_path / "both.csv")) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "no finite coefficient exists" in printed
+    assert "equally long, or nearly so" not in printed
+    frame = pd.read_csv(tmp_path / "both.csv")
+    assert frame[["score_length_controlled", "std_error_length_controlled"]].isna().all(axis=None)
+    assert frame.score.notna().all()
+
+
+def test_lengths_that_hardly_differ_order_nothing():
+    made, apart, _ = run_of(2)
+    fitted = fit_with_covariate(made, [1e-8 * np.abs(x) for x in apart], 2.5)
+    assert np.isnan(fitted.coefficient)
+    assert not fitted.separated
+    assert np.isfinite(fitted.scores).all()
+
+
 def test_a_run_has_its_own_texts(tmp_path, capsys):
     """Votes of a run lie beside its documents; a query without votes does not matter."""
     votes, pools = votes_file(tmp_path)

@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from dataclasses import asdict
 from random import Random
 
 import numpy as np
@@ -19,10 +20,11 @@ from zelo_ray.commands.probe.job import choose_probes, make_plan
 from zelo_ray.commands.probe.measured import (
     ShiftedJudgment,
     detectable_shift,
+    have_enough_queries,
     measure_shifts,
     queries_needed,
 )
-from zelo_ray.commands.probe.report import warn_of_shifts
+from zelo_ray.commands.probe.report import describe_too_few, warn_of_shifts
 from zelo_ray.commands.probe.sample import draw_documents, draw_sample
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import InputError, OptionError
@@ -273,6 +275,17 @@ def test_nothing_is_said_of_power_where_nothing_moved_or_few_queries_are():
     for tests in (1, 4, 12, 40):
         needed = queries_needed(tests)
         assert tests * 2 / 2**needed < 0.05 <= max(tests * 2 / 2 ** (needed - 1), 2 / 2**5)
+
+
+def test_each_probe_needs_queries_of_its_own_and_only_those_that_lack_them_are_named():
+    many = shifts_of([[1]] * 12)
+    assert have_enough_queries(measured(many))
+    shifts = measured([*many, *shifts_of([[1]] * 3, probe="language")])
+    assert not have_enough_queries(shifts)
+    [note] = describe_too_few([asdict(shift) for shift in shifts], queries_needed(2))
+    assert note.startswith("Too few queries: 3 (language); the shift of a probe cannot be")
+    assert "length" not in note
+    assert not [*describe_too_few([asdict(shift) for shift in measured(many)], 12)]
 
 
 def test_a_gate_fails_on_a_sure_shift_in_the_harmful_direction_beyond_its_margin():

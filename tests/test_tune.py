@@ -4,8 +4,10 @@ import hashlib
 import json
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from statsmodels.stats.power import NormalIndPower
 
@@ -34,6 +36,7 @@ from zelo_ray.commands.tune.misjudged import (
 )
 from zelo_ray.commands.tune.outcome import chosen_options
 from zelo_ray.commands.tune.propose import plan_proposals, proposal_options, proposer_of
+from zelo_ray.commands.tune.report import TuneResults, describe_outcome
 from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.errors import InputError, OptionError, PanelError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
@@ -273,6 +276,9 @@ def test_a_candidate_that_judges_as_another_is_left_out():
         ({}, "there is no candidate beside what is as it is"),
         ({"candidates": {"x": {"document_limit": 3}}}, "document_limit is the same for all"),
         ({"candidates": {"x": {"out": "elsewhere"}}}, "out is the same for all"),
+        ({"candidates": {"x": {"human": "q.txt"}}}, "human is the same .* by labels knows answers"),
+        ({"candidates": {"x": {"judges": None}}}, "candidates.x: judges: "),
+        ({"candidates": {"x": {"judges": 3}}}, "candidates.x: judges: "),
         ({"candidates": {"x": {"cycels": 3}}}, r"cycels is not an option .*did you mean 'cycles'"),
         ({"candidates": {"x": {"protocol": "graded", "cycles": 3}}}, "not an option of protocol"),
         ({"candidates": {"x": {"cycles": 0}}}, "x: .*cycles: "),
@@ -298,6 +304,93 @@ def test_options_by_judge_go_to_the_candidates_that_have_the_judge():
     with pytest.raises(PanelError, match="no judge 'simulated:b' on the panel"):
         refuse_strangers(options, candidates[:1], "")
     refuse_strangers(options, candidates[:1], "simulated:b")
+
+
+def test_options_by_judge_of_a_candidate_leave_those_of_other_judges():
+    own = {JUDGE: {"noise": 0.5}, "simulated:b": {"noise": 0.25}}
+    options = tune(
+        judges=[JUDGE, "simulated:b"],
+        judge_options=own,
+        candidates={"x": {"judge_options": {JUDGE: {"noise": 2.0}}}},
+    )
+    [_, candidate], _ = make_candidates(options)
+    plan = plan_candidate(options, candidate, ("p",), "o")
+    assert plan.judge_options == {JUDGE: {"noise": 2.0}, "simulated:b": {"noise": 0.25}}
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_criteria_of_a_candidate_are_read_from_their_file(tmp_path, is_list):
+    place = tmp_path / "criteria.txt"
+    place.write_text("relevance=2: it answers\nclarity: it is clear\n")
+    fields = {"protocol": "criteria", "grade_by": [str(place)] if is_list else str(place)}
+    options = tune(protocol="graded", candidates={"x": fields})
+    [_, candidate], _ = make_candidates(options)
+    plan = plan_candidate(options, candidate, ("p",), "o")
+    assert plan.grade_by == ("relevance=2: it answers", "clarity: it is clear")
+
+
+TEMPLATE = (
+    "{extra}A curator asks: {{{{query}}}}\n{{{{document}}}}\nSay it so: {{{{answer_format}}}}\n"
+)
+
+
+def test_what_a_template_says_is_what_its_candidate_asks(tmp_path):
+    (tmp_path / "curator.txt").write_text(TEMPLATE)
+    options = tune(protocol="graded", try_templates=[str(tmp_path / "curator.txt")])
+    candidates, _ = make_candidates(options)
+    assert [each.name for each in candidates] == [AS_IT_IS, "template curator"]
+    pool = Pool("q", "how do I reset it?", (Document("d", "Hold the button.", {}),))
+    asked = []
+    for candidate in candidates:
+        plan = plan_candidate(options, candidate, ("p",), "o")
+        protocol, panel = load_protocol(plan.protocol), build_panel(plan.judges, {}, {})
+        [request] = sealed(advance(protocol.rounds(pool, panel, plan), Shelf()).missing)
+        asked.append(request.user)
+    assert "A curator asks: " not in asked[0]
+    assert "A curator asks: " in asked[1]
+    assert all("Hold the button." in text and "how do I reset it?" in text for text in asked)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"protocol": "graded", "template": ""},
+        {"protocol": "best-of", "criteria": "Be strict."},
+    ],
+)
+def test_proposals_that_no_judge_could_be_given_are_refused_before_they_are_paid_for(
+    tmp_path, fields
+):
+    (tmp_path / "t.txt").write_text(TEMPLATE)
+    (tmp_path / "with.txt").write_text(f"{{{{instructions}}}}\n{TEMPLATE}")
+    own = {"template": str(tmp_path / "t.txt")} if "template" in fields else {}
+    with pytest.raises(OptionError, match="--propose: no proposal could be judged"):
+        proposer_of(tune(**{**fields, **own}, propose=2))
+    fits = {"template": str(tmp_path / "with.txt")} if own else {"criteria": None}
+    assert proposer_of(tune(**{**fields, **fits}, propose=2)) == JUDGE
+
+
+def lead_of(chosen, judged):
+    """The first words of a report, by how many of 100 pairs each candidate judged."""
+    spans = {"concordance": 0.7, "concordance_low": 0.6, "concordance_high": 0.8}
+    rows = [
+        {"candidate": name, "half": FIRST, "judged": count, "items": 100, **spans}
+        for name, count in judged.items()
+    ]
+    tables = {"candidates": pa.Table.from_pylist(rows), "differences": pa.table({})}
+    record = {"chosen": chosen, "options": {"measure": "concordance"}}
+    return " ".join(describe_outcome(TuneResults(SimpleNamespace(table=tables.get), record)))
+
+
+def test_candidates_that_judged_too_little_are_named_and_nothing_is_claimed_of_them():
+    assert "there is nothing to change" in lead_of(AS_IT_IS, {AS_IT_IS: 100, "new": 90})
+    lead = lead_of(AS_IT_IS, {AS_IT_IS: 100, "new": 100, "cut off": 3})
+    assert "no candidate of those that judged enough agrees more" in lead
+    assert "nothing to change" not in lead
+    assert "Less than 90% of the first half was judged by cut off" in lead
+    lead = lead_of("new", {AS_IT_IS: 100, "new": 100, "cut off": 3})
+    assert "which of those that judged enough agrees most" in lead
+    assert "those that judged enough" not in lead_of("new", {AS_IT_IS: 1, "new": 2})
 
 
 def test_a_template_is_read_from_its_file_for_a_protocol_that_has_templates(tmp_path):

@@ -265,6 +265,17 @@ def test_an_estimate_asks_and_writes_nothing(folder, capsys, model):
     assert not (folder / "out").exists()
 
 
+def test_an_estimate_has_the_second_half_of_those_that_surely_judge_it(folder, capsys):
+    own = ("--config", str(folder / "config.yaml"), "--dry-run", "--second-half", "chosen")
+    assert cli.main(["tune", *own]) == 0
+    said = capsys.readouterr()
+    first = DOCUMENTS * sum(half_of(f"Question {q}?") == FIRST for q in range(QUERIES))
+    as_it_is, _, lazy = said.out.partition("instructions lazy")
+    assert f"{DOCUMENTS * QUERIES} of {DOCUMENTS * QUERIES} requests" in as_it_is
+    assert f"{first} of {first} requests" in lazy
+    assert "the chosen candidate would judge the second half, too" in said.err
+
+
 def test_few_queries_are_told_of_and_python_refuses_an_estimate(folder, capsys):
     labels = (folder / "qrels.txt").read_text().splitlines()
     (folder / "qrels.txt").write_text("\n".join(labels[:DOCUMENTS]) + "\n")

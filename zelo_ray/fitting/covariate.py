@@ -9,7 +9,7 @@ score from its length: b is then what length explains over all queries, and a sc
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan, sqrt
+from math import isnan, nan, sqrt
 
 import numpy as np
 from scipy.special import expit
@@ -22,12 +22,13 @@ TOLERANCE = 1e-20
 CLUSTERS = 10
 """Fewer queries do not show how far they differ: the error is then that of independent games."""
 _NOTHING = 1e-9
-"""Information about the coefficient below which there is none, as where all lengths are equal."""
+"""Information about the coefficient below which there is none, as where all lengths are equal.
+Where x orders every game, the coefficient grows without end until it has vanished, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class CovariateFit:
-    """Scores by query, and the shared coefficient, NaN if no game tells it.
+    """Scores by query, and the shared coefficient, NaN if no game tells it or it is not finite.
 
     ``std_error`` is of the coefficient: with ten queries or more from how far they differ (the
     sandwich of Liang & Zeger 1986, Biometrika 73:13, by query), else of the information.
@@ -41,6 +42,8 @@ class CovariateFit:
     """centred, in logits, by query"""
     std_errors: tuple[Floats, ...]
     """of the scores, with the error of the coefficient"""
+    separated: bool = False
+    """whether x orders every game, so that no coefficient is the best: then scores are NaN, too"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,9 @@ def _finish(data: _Data, at: _Parameters) -> CovariateFit:
             variance = telling / (telling - 1) * float((slopes**2).sum()) / total**2
     else:
         coefficient = nan
+    if isnan(coefficient) and at.coefficient:  # it moved as long as there was information
+        none = tuple(np.full(len(score), nan) for score in at.scores)
+        return CovariateFit(nan, nan, telling, none, none, separated=True)
     errors = [_errors(step, variance, data.prior_sd) for step in steps]
     centred = tuple(score - score.mean() for score in at.scores)
     return CovariateFit(coefficient, sqrt(variance), telling, centred, tuple(errors))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Annotated, get_args
 
 import fsspec
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationInfo
+from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic.fields import FieldInfo
 
 FROM_USER = "given"
@@ -119,18 +119,6 @@ def text_reader(field: FieldInfo) -> AfterValidator | None:
     nested = (getattr(kind, "__metadata__", ()) for kind in get_args(field.annotation))
     marks = (*field.metadata, *(mark for group in nested for mark in group))
     return next((mark for mark in marks if isinstance(mark, _TextReader)), None)
-
-
-def read_option(field: FieldInfo, value: str) -> str:
-    """Return the value of an option from a user: the text of a file, if it may name one.
-
-    Raises:
-        ValidationError: the file cannot be read.
-    """
-    if (reader := text_reader(field)) is None:
-        return value
-    text: str = TypeAdapter(Annotated[str, reader]).validate_python(value, context=FROM_USER)
-    return text
 
 
 FileText = Annotated[str, _only_from_user(read_text_or_literal)]

@@ -51,8 +51,14 @@ def _describe_control(fitted: Fitted) -> Iterator[str]:
         return
     fit = fitted.control.fit
     queries = counted(fit.queries, "query", "queries")
+    if fit.separated:
+        yield (
+            "Length orders every comparison of documents that are not equally long, so no finite "
+            "coefficient exists, and no length-controlled score."
+        )
+        return
     if isnan(fit.coefficient):
-        yield "Documents that met are equally long: there is nothing to control."
+        yield "Documents that met are equally long, or nearly so: there is nothing to control."
         return
     yield (
         f"A doubling of length goes with {fit.coefficient:+.4f} ± {fit.std_error:.4f} logits, "

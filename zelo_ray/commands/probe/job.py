@@ -13,6 +13,7 @@ from zelo_ray.commands.annotate.job import judge_pools
 from zelo_ray.commands.probe.measured import (
     ProbeShift,
     ShiftedJudgment,
+    have_enough_queries,
     measure_shifts,
     queries_needed,
     read_judgments,
@@ -160,7 +161,7 @@ def probe_judges(options: ProbeOptions, watch: Watch) -> ProbeOutcome:
             seed=options.seed,
         )
         notes += [*sample.notes, *_describe_gaps(summary, sample, missing)]
-        enough = sample.queries >= queries_needed(len(shifts))
+        enough = have_enough_queries(shifts)
         complete = enough and summary.complete and not sample.rejected and not missing
         outcome = ProbeOutcome(shifts, judgments, notes, complete)
         _write(options, outcome, sample, summary, timer)

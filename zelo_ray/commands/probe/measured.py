@@ -96,6 +96,12 @@ def queries_needed(tests: int) -> int:
     return max(FEWEST, int(log2(2 * max(tests, 1) / SURE)) + 1)
 
 
+def have_enough_queries(shifts: Sequence[ProbeShift]) -> bool:
+    """Return whether each of these shifts has the queries with which it can be significant."""
+    needed = queries_needed(len(shifts))
+    return all(shift.queries >= needed for shift in shifts)
+
+
 def measure_shifts(
     judgments: Sequence[ShiftedJudgment],
     missing: Mapping[tuple[str, str], int],

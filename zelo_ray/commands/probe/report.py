@@ -27,11 +27,7 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     summary, options = record["summary"], record["options"]
     judges = [*dict.fromkeys(row["judge"] for row in rows)]
     notes = [f"{note}." for note in record["notes"]]
-    if (queries := min(row["queries"] for row in rows)) < record["needed"]:
-        notes.append(
-            f"Too few queries: {queries:,}; no shift can be significant with fewer than "
-            f"{record['needed']:,}."
-        )
+    notes += describe_too_few(rows, record["needed"])
     return Report(
         title=f"What moves {counted(len(judges), 'judge')}",
         tiles=[
@@ -50,6 +46,19 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
             f"{options['protocol']}, seed {options['seed']}, {options['resamples']:,} resamples."
         ),
     )
+
+
+def describe_too_few(rows: Sequence[Row], needed: int) -> Iterator[str]:
+    """Name the probes that have too few queries for any shift to be significant."""
+    fewest = dict[str, int]()
+    for row in rows:
+        fewest[row["probe"]] = min(row["queries"], fewest.get(row["probe"], row["queries"]))
+    few = [f"{count:,} ({probe})" for probe, count in fewest.items() if count < needed]
+    if few:
+        yield (
+            f"Too few queries: {', '.join(few)}; the shift of a probe cannot be significant with "
+            f"fewer than {needed:,}."
+        )
 
 
 def headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from pydantic import ValidationError
+from pydantic import ValidationError, create_model
 
 from zelo_ray.commands.compare_protocols.plans import plan_run
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.files import file_stem
 from zelo_ray.options import AnnotateOptions, TuneOptions, did_you_mean
-from zelo_ray.options.command import FILES, MONEY, RUNNING, group_of
-from zelo_ray.options.places import read_option
+from zelo_ray.options.command import FILES, MONEY, RUNNING, CommandOptions, group_of
+from zelo_ray.options.places import FROM_USER
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel, refuse_unknown_names
 from zelo_ray.records import first_error
@@ -26,8 +26,11 @@ PROPOSAL = "proposal-"
 """How the names of candidates begin that a model proposed."""
 BY_JUDGE = ("judge_options", "limits", "prices", "api_key_env")
 """Options that are mappings by judge."""
-_SAME_FOR_ALL = {"blocks", "dry_run", "pilot", "anchors_from", "protocol"}
+_SAME_FOR_ALL = {"blocks", "dry_run", "pilot", "anchors_from", "protocol", "human"}
 """Options of judging that no candidate can have of its own."""
+_MEASURES_ALL = (
+    ", as people's labels measure them, and a candidate that is calibrated by labels knows answers"
+)
 _SHOWN = 60  # characters of a value
 
 
@@ -145,7 +148,8 @@ def _read_changes(protocol: str, changes: Mapping[str, Any], source: str) -> dic
     """Return the changes of a candidate, with the texts of the files that they name.
 
     Raises:
-        OptionError: an option is unknown, or is the same for all candidates; or there is no file.
+        OptionError: an option is unknown or invalid, or the same for all candidates; or there is no
+            file.
     """
     fields = load_protocol(protocol).options.model_fields
     may_differ = [
@@ -158,17 +162,22 @@ def _read_changes(protocol: str, changes: Mapping[str, Any], source: str) -> dic
         if name in may_differ:
             continue
         if name in fields or name in TuneOptions.model_fields:
-            raise OptionError(f"{source}: {name} is the same for all candidates; leave it out")
+            why = _MEASURES_ALL if name == "human" else ""
+            raise OptionError(f"{source}: {name} is the same for all candidates{why}; leave it out")
         what = f"{source}: {name} is not an option of protocol {protocol}"
         raise OptionError(f"{what}{did_you_mean(name, may_differ)}")
+    plain = {name: _plain(value) for name, value in changes.items()}
+    own: dict[str, Any] = {name: (fields[name].annotation, fields[name]) for name in plain}
+    kind: type[CommandOptions] = create_model("OptionsOfCandidate", __base__=CommandOptions, **own)
     try:
-        plain = {name: _plain(value) for name, value in changes.items()}
-        return {
-            name: read_option(fields[name], value) if isinstance(value, str) else value
-            for name, value in plain.items()
-        }
+        read = kind.model_validate(plain, context=FROM_USER)
     except ValidationError as error:
         raise OptionError(f"{source}: {first_error(error)}") from None
+    texts = {name: getattr(read, name) for name in plain}
+    return {
+        name: value if isinstance(value, str | tuple) else plain[name]
+        for name, value in texts.items()
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -199,7 +208,11 @@ def plan_candidate(
         for name in BY_JUDGE
         if name in options.model_fields_set
     }
-    changes = {**by_judge, **candidate.changes}
+    own = {
+        name: {**by_judge.get(name, {}), **value} if name in BY_JUDGE else value
+        for name, value in candidate.changes.items()
+    }
+    changes = {**by_judge, **own}
     try:
         return plan_run(options, pools, candidate.protocol, out, examples=examples, changes=changes)
     except OptionError as error:

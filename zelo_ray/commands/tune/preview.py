@@ -4,8 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 
-from zelo_ray.commands.tune.candidates import make_candidates, plan_candidate, refuse_strangers
-from zelo_ray.commands.tune.halves import split_items
+from zelo_ray.commands.tune.candidates import (
+    AS_IT_IS,
+    make_candidates,
+    plan_candidate,
+    refuse_strangers,
+)
+from zelo_ray.commands.tune.halves import FIRST, split_items
 from zelo_ray.commands.tune.job import collect_labelled
 from zelo_ray.commands.tune.propose import proposer_of
 from zelo_ray.engine.job import Watch
@@ -14,7 +19,10 @@ from zelo_ray.options import AnnotateOptions, TuneOptions
 
 @contextmanager
 def plan_candidates(options: TuneOptions, watch: Watch) -> Iterator[dict[str, AnnotateOptions]]:
-    """Yield the options of each candidate's run on both halves, for an estimate.
+    """Yield the options of each candidate's run on the halves that it judges, for an estimate.
+
+    If only the chosen candidate judges the second half, which one that is, is not known: then all
+    but what is as it is have the first half alone, and a message says so.
 
     The pools that they name exist until the context ends. Nothing else is written. Proposals are
     not among them, as nobody has made them yet.
@@ -26,15 +34,22 @@ def plan_candidates(options: TuneOptions, watch: Watch) -> Iterator[dict[str, An
     refuse_strangers(options, candidates, proposer_of(options))
     with TemporaryDirectory() as folder:
         field = collect_labelled(options, folder, watch, candidates, keep=False)
-        split_items(field, folder)
+        halves = split_items(field, folder)
+        if options.second_half == "chosen":
+            notes.append(
+                "the chosen candidate would judge the second half, too, which is estimated of what "
+                "is as it is alone"
+            )
         if options.propose:
             notes.append(f"{options.propose} proposals would be further candidates")
         for line in notes:
             watch.say(line)
         out = options.out.rstrip("/")
+        some = field.pools if options.second_half == "all" else halves[FIRST].pools
         yield {
             candidate.name: plan_candidate(
-                *(options, candidate, (field.pools,), f"{out}/candidates/{candidate.folder}"),
+                *(options, candidate, (field.pools if candidate.name == AS_IT_IS else some,)),
+                f"{out}/candidates/{candidate.folder}",
                 field.examples,
             )
             for candidate in candidates

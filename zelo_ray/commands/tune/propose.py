@@ -9,7 +9,7 @@ import orjson
 
 from zelo_ray.commands.annotate.job import judge_pools
 from zelo_ray.commands.compare_protocols.people import People
-from zelo_ray.commands.tune.candidates import BY_JUDGE, PROPOSAL, Candidate
+from zelo_ray.commands.tune.candidates import BY_JUDGE, PROPOSAL, Candidate, plan_candidate
 from zelo_ray.commands.tune.halves import Half
 from zelo_ray.commands.tune.misjudged import (
     describe_people,
@@ -52,13 +52,18 @@ def proposer_of(options: TuneOptions) -> str:
     """Return the name of the model that proposes; "" if none does.
 
     Raises:
-        OptionError: it is not one model.
+        OptionError: it is not one model, or judges could not have other instructions.
         PanelError: there is no such model.
     """
     if not options.propose:
         if options.proposer:
             raise OptionError("--proposer: needs --propose N, the number of proposals")
         return ""
+    try:  # a proposal that cannot be judged would be paid for in vain
+        any_proposal = Candidate(f"{PROPOSAL}1", options.protocol, {"instructions": "Any words."})
+        plan_candidate(options, any_proposal, ("-",), "-")
+    except OptionError as error:
+        raise OptionError(f"--propose: no proposal could be judged; {error}") from None
     names = (options.proposer,) if options.proposer else options.judges
     panel = build_panel(names, {}, os.environ)
     if options.proposer and len(panel) > 1:

@@ -5,6 +5,7 @@ from functools import cached_property
 from math import isnan
 from typing import Any
 
+from zelo_ray.commands.compare_protocols.outcome import MOST
 from zelo_ray.commands.tune.candidates import AS_IT_IS
 from zelo_ray.commands.tune.choice import LEVEL, Gain
 from zelo_ray.commands.tune.halves import FIRST, SECOND
@@ -70,6 +71,15 @@ class TuneResults:
         tested = [Gain(**row) for row in self.gains if not isnan(row["p"])]
         return tested[0] if tested else None
 
+    @cached_property
+    def judged_little(self) -> list[str]:
+        """Return the candidates that judged too little of the first half to be chosen."""
+        return [
+            row["candidate"]
+            for row in self.figures
+            if row["half"] == FIRST and row["judged"] < MOST * row["items"]
+        ]
+
     def figure(self, candidate: str, half: str) -> Row | None:
         """Return the figures of a candidate on a half; None if it did not judge it."""
         rows = (row for row in self.figures if (row["candidate"], row["half"]) == (candidate, half))
@@ -124,13 +134,26 @@ def describe_outcome(results: TuneResults) -> Iterator[str]:
     """Say which candidate was chosen, whether it is better, and what would show a difference."""
     row = results.figure(results.chosen, FIRST)
     share = _estimate(row, results.measure) if row else "unknown"
+    few = results.judged_little
+    of_those = " of those that judged enough" if few and results.chosen not in few else ""
     if results.chosen == AS_IT_IS:
+        change = "others may be better" if few else "there is nothing to change"
         yield (
-            f"Chosen is what is as it is: no candidate agrees more with people on the first half "
-            f"({share}). Nothing was tested, and there is nothing to change."
+            f"Chosen is what is as it is: no candidate{of_those} agrees more with people on the "
+            f"first half ({share}). Nothing was tested, and {change}."
         )
+    else:
+        yield (
+            f"Chosen is {results.chosen}, which{of_those} agrees most with people on the first "
+            f"half: {share}."
+        )
+    if few:
+        yield (
+            f"Less than {MOST:.0%} of the first half was judged by {', '.join(few)}: whether these "
+            "agree more with people is not known."
+        )
+    if results.chosen == AS_IT_IS:
         return
-    yield f"Chosen is {results.chosen}, which agrees most with people on the first half: {share}."
     if (gain := results.tested) is None or not gain.items:
         yield "On the second half nothing was judged both by it and as it is, so nothing is shown."
         return
