@@ -210,9 +210,11 @@ def completion(*tokens, text="A", finish="length", **more):
     return {"choices": [{**choice, "logprobs": logprobs, **more}], "usage": usage, "model": "small"}
 
 
-def scripted(out, script, **fields):
+def scripted(out, script, concurrency=None, **fields):
     with Scripted(script) as server:
-        asker = run(out, f"openai:small@{server.url}/v1", limits={}, **fields)
+        judge = f"openai:small@{server.url}/v1"
+        limits = {judge: {"concurrency": concurrency}} if concurrency else {}
+        asker = run(out, judge, limits=limits, **fields)
     return asker, server.bodies
 
 
