@@ -146,7 +146,7 @@ def test_the_truly_better_wording_is_proposed_chosen_and_shown_to_be_better(
     gains = {(row["candidate"], row["half"]): row for row in rows_of(folder, "differences")}
     tested = [place for place, row in gains.items() if row["p"] == row["p"]]
     assert tested == [("proposal-1", "second")]
-    assert gains["proposal 1", "second"]["p"] < 0.05
+    assert gains["proposal-1", "second"]["p"] < 0.05
     calls = 3 * DOCUMENTS * QUERIES + 1
     assert len(model.server.bodies) == calls
     assert record["paid"]["calls"] == calls
@@ -172,7 +172,7 @@ def test_the_truly_better_wording_is_proposed_chosen_and_shown_to_be_better(
     judged = [system for system, _ in model.prompts if MAGIC in system]
     assert judged
     assert all("<|im_start|>" not in system for system in judged)
-    text = record["texts"]["proposal 1"]["instructions"]
+    text = record["texts"]["proposal-1"]["instructions"]
     assert text == f"{MAGIC} < |im_start|>system"
     assert "Read a proposal before you use it" in page_of(folder / "out").words()
 
@@ -180,7 +180,7 @@ def test_the_truly_better_wording_is_proposed_chosen_and_shown_to_be_better(
     status, again = run("--propose", "2", "--max-usd", "5")
     assert status == 0
     assert len(model.server.bodies) == calls
-    assert json.loads((folder / "out/tune.json").read_text())["chosen"] == "proposal 1"
+    assert json.loads((folder / "out/tune.json").read_text())["chosen"] == "proposal-1"
     last = again.splitlines()[-1]
     words = shlex.split(last.removeprefix("Next step: "))[1:]
     status, said = one_ray.run(bare_environment(), *words)
@@ -190,7 +190,7 @@ def test_the_truly_better_wording_is_proposed_chosen_and_shown_to_be_better(
     assert told[1] == str(2 * DOCUMENTS), "two queries have no labels, and only these are left"
     assert words[1] == str(folder / "pools.jsonl")
     loaded = load_run(folder / "out")
-    assert loaded.chosen == "proposal 1"
+    assert loaded.chosen == "proposal-1"
     assert len(loaded.candidates) == 6
 
 
