@@ -169,7 +169,10 @@ def test_what_is_no_order_of_the_group_is_a_failure_of_its_documents(order):
 
 def test_two_repeats_show_reversed_orders_and_take_most_from_a_judge_of_places():
     options = options_of(protocol="listwise-votes", repeats=2)
-    as_shown = lambda r: json.dumps({"order": [*range(1, len(r.documents) + 1)]})  # noqa: E731
+
+    def as_shown(request):
+        return json.dumps({"order": [*range(1, len(request.documents) + 1)]})
+
     step, (requests,) = play(PROTOCOL, options, POOL, PANEL[:1], as_shown)
     for first, second in zip(requests[::2], requests[1::2], strict=True):
         assert first.documents == second.documents[::-1]

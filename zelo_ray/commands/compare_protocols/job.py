@@ -21,6 +21,7 @@ from zelo_ray.commands.compare_protocols.costs import (
 from zelo_ray.commands.compare_protocols.labelled_items import (
     LabelledItems,
     collect_items,
+    describe_left_out,
     pools_file,
 )
 from zelo_ray.commands.compare_protocols.measured import measure, read_verdicts, write_outcome
@@ -264,16 +265,7 @@ def _notes(
             yield f"{trial.protocol} did not judge {unjudged:,} of {trial.items:,} items: {why}"
         elif summary.disabled:
             yield f"{trial.protocol}: {'; '.join(describe_disabled(summary.disabled))}"
-    if alone := field.people.judgment_count - field.judgments_in_input:
-        what = "pairs" if field.people.kind == "votes" else "documents"
-        limit = options.document_limit
-        where = f"among the first {limit} documents of a query" if limit else "in the input"
-        counts = f"{alone:,} of {field.people.judgment_count:,} {what}"
-        yield f"{counts} in {options.human} are not {where}"
-    if field.left_out:
-        yield field.left_out
-    if field.rejected:
-        yield f"rejected {counted(field.rejected, 'invalid input line')}; see rejected.parquet"
+    yield from describe_left_out(field, options.human, options.document_limit)
 
 
 def failure_reasons(summary: Summary) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Collect the items to compare protocols on: pools that people labelled, and their judgments."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
@@ -36,6 +36,25 @@ class LabelledItems:
     """the worked examples chosen by ``anchors_from``; empty without it"""
     left_out: str
     """a note on left out queries of worked examples; empty if there are none"""
+
+
+def describe_left_out(items: LabelledItems, human: str, limit: int | None) -> Iterator[str]:
+    """Yield what people's labels and the input have that was not judged.
+
+    Args:
+        items: what was judged.
+        human: where the labels are.
+        limit: how many documents of a query took part; None: all.
+    """
+    people = items.people
+    if alone := people.judgment_count - items.judgments_in_input:
+        what = "pairs" if people.kind == "votes" else "documents"
+        where = f"among the first {limit} documents of a query" if limit else "in the input"
+        yield f"{alone:,} of {people.judgment_count:,} {what} in {human} are not {where}"
+    if items.left_out:
+        yield items.left_out
+    if items.rejected:
+        yield f"rejected {counted(items.rejected, 'invalid input line')}; see rejected.parquet"
 
 
 def collect_items(

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from zelo_ray.commands.explain.queries import complete_name
+from zelo_ray.commands.explain.queries import complete_name, find_by_text
 from zelo_ray.engine.preview_input import PreviewedInput, preview_input
 from zelo_ray.engine.tokens import Estimates, measure_request
 from zelo_ray.errors import InputError, NothingToExplain
@@ -157,31 +157,22 @@ def _find_pool(source: PreviewedInput, name: str) -> Pool:
     Raises:
         NothingToExplain: there is none, or there are several.
     """
-    texts, invalid = dict[str, str](), ""
+    query_ids, invalid = list[str](), ""
     for line in source.lines():
         if line.pool and name in ("", line.pool.query_id):
             return line.pool
         if line.pool:
-            texts[line.pool.query_id] = " ".join(line.pool.query.casefold().split())
+            query_ids.append(line.pool.query_id)
         elif not invalid:
             invalid = f"; {line.file}, line {line.number}: {line.reason}"
-    query_id = complete_name(name, [*texts]) if name else ""
-    if query_id not in texts:
-        sought = " ".join(name.casefold().split())
-        holding = [query for query, text in texts.items() if sought in text]
-        exact = [query for query in holding if texts[query] == sought]
-        matches = exact or holding
-        if len(matches) > 1:
-            few = ", ".join(matches[:_NAMED])
-            raise NothingToExplain(f"{name!r} is in the text of several queries: {few}")
-        if not matches:
-            near = did_you_mean(name, texts)
-            raise NothingToExplain(
-                f"the input has no query {name!r}{near}{invalid}"
-                if name
-                else f"the input holds no pool{invalid}"
-            )
-        query_id = matches[0]
+    if not (name and query_ids):
+        raise NothingToExplain(f"the input holds no pool{invalid}")
+    query_id = complete_name(name, query_ids)
+    if query_id not in query_ids:
+        query_id = find_by_text(name, source.shards)
+    if query_id not in query_ids:
+        near = did_you_mean(name, query_ids)
+        raise NothingToExplain(f"the input has no query {name!r}{near}{invalid}")
     return next(p for line in source.lines() if (p := line.pool) and p.query_id == query_id)
 
 

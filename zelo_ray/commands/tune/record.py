@@ -6,13 +6,13 @@ from importlib.metadata import version
 from typing import Any
 
 from zelo_ray.commands.compare_protocols.job import failure_reasons
+from zelo_ray.commands.compare_protocols.labelled_items import describe_left_out
 from zelo_ray.commands.compare_protocols.outcome import MOST
 from zelo_ray.commands.tune.outcome import TuneOutcome
 from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.engine.job import Timer
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.run_record import TUNE
-from zelo_ray.formats.wording import counted
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
 
@@ -33,14 +33,7 @@ def describe_gaps(runs: CandidateRuns) -> Iterator[str]:
             )
         elif summary.disabled:
             yield f"{name}: {'; '.join(describe_disabled(summary.disabled))}"
-    if alone := field.people.judgment_count - field.judgments_in_input:
-        what = "pairs" if field.people.kind == "votes" else "documents"
-        counts = f"{alone:,} of {field.people.judgment_count:,} {what}"
-        yield f"{counts} in {options.human} are not in the input"
-    if field.left_out:
-        yield field.left_out
-    if field.rejected:
-        yield f"rejected {counted(field.rejected, 'invalid input line')}; see rejected.parquet"
+    yield from describe_left_out(field, options.human, options.document_limit)
 
 
 def write_record(runs: CandidateRuns, outcome: TuneOutcome, timer: Timer) -> None:
