@@ -86,10 +86,14 @@ class Given:
     def _run(self, name: str) -> None:
         kept = self._kept / ("judged" + "".join(_RUNS[name]))  # one run for all that are alike
         if not kept.exists():
+            file = self._folder / "pools.jsonl"
+            of_the_page = file.read_bytes() if file.exists() else None
             _pools(self._folder)
             judges = () if "--judges" in _RUNS[name] else ("--judges", "offline")
             pools = "graded.jsonl" if name == "pilot" else "pools.jsonl"
             self._annotate(pools, *judges, "--out", str(kept), *_RUNS[name])
+            if of_the_page is not None:
+                file.write_bytes(of_the_page)
         shutil.copytree(kept, self._folder / name)
 
 

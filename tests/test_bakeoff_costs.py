@@ -207,7 +207,7 @@ def test_a_contest_is_timed_alone_once_and_its_ledger_knows_the_times(one_ray, t
     out, run_file = tmp_path / "out", tmp_path / "first.run"
     run_file.write_text("parcel-missing Q0 parcel-missing-01 1 1.0 first\n")
     with Rerankers() as server:
-        server.delay = 0.2
+        server.delay = 1.0  # a busy machine delays what a client sees by some 10 ms
         spec = f"hosted=rerank:m@{server.url}/vllm/v1"
         words = ["bakeoff", "--truth", GRADES, "--pools", SAMPLE, "--runs", str(run_file)]
         words += ["--rerankers", "original", "bm25", spec, "--latency-queries", "5"]
@@ -223,7 +223,6 @@ def test_a_contest_is_timed_alone_once_and_its_ledger_knows_the_times(one_ray, t
     times = [row for row in rows_of(out, "times") if row["run"] == "hosted"]
     alone = sorted(row["seconds"] for row in times if row["is_alone"])
     assert len(alone) == 5
-    # The least of five: a busy machine delays what a client sees of some calls.
     assert min(alone) == pytest.approx(min(measured[-5:]), rel=0.05)
     assert max(row["in_flight"] for row in times if row["is_alone"]) == 1
     costs = {(row["run"], row["is_alone"]): row for row in rows_of(out, "costs")}
