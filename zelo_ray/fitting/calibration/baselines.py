@@ -48,7 +48,7 @@ def mean_errors(ratings: Ratings, typical: float) -> Floats:
     judges, squares = _judge_squares(ratings)
     freedom = np.maximum(judges - 1, 0)
     variance = (_TYPICAL_WEIGHT * typical + squares) / (_TYPICAL_WEIGHT + freedom)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # a unit without judges
         return np.where(judges > 0, np.sqrt(variance / judges), np.nan)
 
 
