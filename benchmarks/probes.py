@@ -20,7 +20,12 @@ import numpy as np
 
 from tests.builders import reply_to
 from zelo_ray.commands.probe.job import choose_probes, make_plan
-from zelo_ray.commands.probe.measured import ProbeShift, measure_shifts, read_judgments
+from zelo_ray.commands.probe.measured import (
+    JudgedGrades,
+    ProbeShift,
+    measure_shifts,
+    read_judgments,
+)
 from zelo_ray.commands.probe.sample import draw_sample
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.results import write_tables
@@ -84,7 +89,7 @@ async def draw(
         except StopIteration as end:
             grades += end.value
     write_tables(folder, {"grades": table_of(grades, Grade)})
-    judgments, missing = read_judgments(folder, "graded", sample.pairs, [JUDGE])
+    judgments, missing = read_judgments(JudgedGrades(folder), sample.pairs, [JUDGE])
     return measure_shifts(judgments, missing, top=3.0, resamples=1000, seed=number)
 
 

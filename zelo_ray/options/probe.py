@@ -25,10 +25,14 @@ class ProbeOptions(JudgingOptions):
     probes: Annotated[tuple[str, ...], _PROBING] = Field(
         (),
         description="length, order, stuffing, injection, popularity, language; without it, all "
-        "that the protocol and the input allow",
+        "that the protocol and the input allow. recall, by itself: judges write down what they "
+        "remember of documents, by the query alone",
     )
     documents: Annotated[int, _PROBING] = Field(
-        100, ge=1, description="how many documents are changed, drawn over all queries"
+        100,
+        ge=1,
+        description="how many documents are changed, drawn over all queries; with recall, how many "
+        "queries are asked about at most",
     )
     translations: Annotated[Place | None, FILES] = Field(
         None,
@@ -38,7 +42,7 @@ class ProbeOptions(JudgingOptions):
         0.0,
         ge=0,
         description="exit status 4 if a shift is significant and surely larger than this, in "
-        "grades (or in preference, -1 to 1)",
+        "grades (or in preference, -1 to 1; with recall, in shares of an answer)",
     )
     resamples: Annotated[int, _PROBING] = Field(
         10_000, ge=100, description="samples of queries, for intervals and tests"

@@ -188,7 +188,10 @@ class WarningCode(Enum):
         "{section}",
         "{judges} may have read {collection}, with its labels ({evidence})",
         "agreement with these labels may be memory, and be lower on other data",
-        "Check the judges on data of your own that is not public",
+        (
+            "Check the judges on data of your own that is not public, and ask them what they "
+            "remember of this (zelo-ray probe --probes recall)"
+        ),
     )
     # judges that are probed
     JUDGE_IS_MOVED = (

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import log2, nan, sqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -31,7 +31,9 @@ class ShiftedJudgment:
 
     Of grades, ``shift`` is the copy's less the original's. Of votes it is the preference for the
     copy (or, with the probe order, for what is shown first), from -1 to 1, the mean of both orders;
-    ``original`` is then 0, what a judge says who finds both alike. ``keys`` are of the replies.
+    ``original`` is then 0, what a judge says who finds both alike. With the probe recall,
+    ``changed`` is the share of the answer that repeats a document of its query, and ``original``
+    the share that repeats one of another query. ``keys`` are of the replies.
     """
 
     judge: str
@@ -196,21 +198,23 @@ def detectable_shift(means: Floats, tests: int) -> float:
     return steps * spread / sqrt(n)
 
 
+class JudgedPairs(Protocol):
+    """Judgments of originals and copies, by judge and pair."""
+
+    def of_pair(self, judge: str, pair: ProbedPair) -> ShiftedJudgment | None:
+        """Return what a judge said of a pair; None if a judgment is missing."""
+
+
 def read_judgments(
-    judged: str, protocol: str, pairs: Sequence[ProbedPair], judges: Iterable[str]
+    said: JudgedPairs, pairs: Sequence[ProbedPair], judges: Iterable[str]
 ) -> tuple[list[ShiftedJudgment], dict[tuple[str, str], int]]:
-    """Read what judges said of originals and copies.
+    """Return the judgments of pairs, and how many pairs lack one, by judge and probe.
 
     Args:
-        judged: directory or URL of the results of `annotate` on the pools.
-        protocol: graded or zelo.
+        said: what was judged.
         pairs: originals and copies.
         judges: names of the panel.
-
-    Returns:
-        The judgments, and how many pairs lack one, by judge and probe.
     """
-    said = _Grades(judged) if protocol == "graded" else _Votes(judged)
     judgments, missing = list[ShiftedJudgment](), defaultdict[tuple[str, str], int](int)
     for judge in judges:
         for pair in pairs:
@@ -222,13 +226,13 @@ def read_judgments(
     return judgments, dict(missing)
 
 
-class _Grades:
+class JudgedGrades:
     """Grades by judge, query and document; the mean of those that are repeated."""
 
     def __init__(self, judged: str) -> None:
         columns = ("judge", "query_id", "doc_id", "grade", "key")
         self._by_item = defaultdict[tuple[str, str, str], list[tuple[float, str]]](list)
-        for judge, query_id, doc_id, grade, key in _rows(judged, "grades", columns, Grade):
+        for judge, query_id, doc_id, grade, key in read_rows(judged, "grades", columns, Grade):
             self._by_item[judge, query_id, doc_id].append((grade, key))
 
     def of_pair(self, judge: str, pair: ProbedPair) -> ShiftedJudgment | None:
@@ -245,13 +249,15 @@ class _Grades:
         return ShiftedJudgment(*names, original, changed, changed - original, keys)
 
 
-class _Votes:
+class JudgedVotes:
     """Votes by judge and pool; a pair counts if it was judged in both orders."""
 
     def __init__(self, judged: str) -> None:
         columns = ("judge", "query_id", "doc_id_a", "preference", "swapped", "key")
         self._by_pool = defaultdict[tuple[str, str], list[tuple[str, float, bool, str]]](list)
-        for judge, query_id, a, preference, swapped, key in _rows(judged, "votes", columns, Vote):
+        for judge, query_id, a, preference, swapped, key in read_rows(
+            judged, "votes", columns, Vote
+        ):
             self._by_pool[judge, query_id].append((a, preference, swapped, key))
 
     def of_pair(self, judge: str, pair: ProbedPair) -> ShiftedJudgment | None:
@@ -271,7 +277,7 @@ class _Votes:
         return ShiftedJudgment(*names, 0.0, shift, shift, keys)
 
 
-def _rows(judged: str, name: str, columns: Sequence[str], record: type) -> Iterator[Any]:
+def read_rows(judged: str, name: str, columns: Sequence[str], record: type) -> Iterator[Any]:
     """Yield the rows of a table of judgments, each a tuple of some columns."""
     table = read_table(judged, name, columns, record).select(list(columns))
     yield from zip(*(column.to_pylist() for column in table.columns), strict=True)

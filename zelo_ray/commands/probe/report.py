@@ -5,6 +5,7 @@ from math import isnan
 from typing import Any
 
 from zelo_ray.commands.probe.measured import ProbeShift, ShiftedJudgment, is_significant
+from zelo_ray.commands.probe.recall import RECALL, RepeatedPassage
 from zelo_ray.evaluation.probes import load_probe
 from zelo_ray.formats.run_record import PROBE
 from zelo_ray.formats.wording import counted
@@ -25,7 +26,7 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     """Build the report of `probe`."""
     rows: Sequence[Row] = record["probes"]
     summary, options = record["summary"], record["options"]
-    judges = [*dict.fromkeys(row["judge"] for row in rows)]
+    judges, memory = [*dict.fromkeys(row["judge"] for row in rows)], _of_memory(rows)
     notes = [f"{note}." for note in record["notes"]]
     notes += describe_too_few(rows, record["needed"])
     return Report(
@@ -37,15 +38,23 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
             ("paid in all", format_cost(summary["dollars_in_all"], summary["unpriced"])),
         ],
         lead=[*_outcome(rows, record)],
-        sections=[_probes_section(rows, options["protocol"]), _shifted_section(source)],
+        sections=[
+            _probes_section(rows, options["protocol"]),
+            _repeated_section(source) if memory else _shifted_section(source),
+        ],
         find_warnings=lambda: _rank_warnings(source, rows, options["protocol"]),
         notes=notes,
         made=(
             f"zelo-ray {record['versions']['zelo-ray']} probe: "
-            f"{', '.join(map(without_credentials, options['inputs']))}, protocol "
-            f"{options['protocol']}, seed {options['seed']}, {options['resamples']:,} resamples."
+            f"{', '.join(map(without_credentials, options['inputs']))}, "
+            f"{RECALL if memory else 'protocol ' + options['protocol']}, seed {options['seed']}, "
+            f"{options['resamples']:,} resamples."
         ),
     )
+
+
+def _of_memory(rows: Sequence[Row]) -> bool:
+    return any(load_probe(row["probe"]).is_of_memory for row in rows)
 
 
 def describe_too_few(rows: Sequence[Row], needed: int) -> Iterator[str]:
@@ -74,9 +83,16 @@ def _outcome(rows: Sequence[Row], record: Mapping[str, Any]) -> Iterator[str]:
     for row in rows:
         if is_significant(row["p_holm"]):
             moved.setdefault(row["judge"], []).append(row["probe"])
+    memory = _of_memory(rows)
     for judge, probes in moved.items():
-        yield f"{judge} is moved by {', '.join(probes)}."
-    if not moved:
+        habit = load_probe(RECALL).up if memory else f"is moved by {', '.join(probes)}"
+        yield f"{judge} {habit}."
+    if not moved and memory:
+        yield (
+            "No judge wrote documents down significantly more than by chance. It may have read "
+            "them all the same: most of what is read is not remembered word for word."
+        )
+    elif not moved:
         yield "No probe moved a judge significantly; the table says which shift would have shown."
     margin = record["options"]["fail_above"]
     if failing := record["failing"]:
@@ -105,18 +121,22 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
         ]
         for row in rows
     ]
+    memory = _of_memory(rows)
     numbers = ("shift", "p (Holm)", "up", "down", "detectable", "documents", "queries")
     what = (
-        "the grade of the changed copy less that of the document"
+        "the share of an answer's words that stand, in runs of eight or more, in a document of its "
+        "query, less the same for another query's documents"
+        if memory
+        else "the grade of the changed copy less that of the document"
         if protocol == "graded"
         else "the preference for the changed copy (order: for what is shown first), -1 to 1, mean "
         "of both orders"
     )
     caption = (
         f"Shift: {what}; a mean over queries with its 95% interval over queries. Up, down: share "
-        "of the documents that moved. p: paired randomisation test over queries, after Holm's "
-        "correction for all judges and probes. Detectable: the shift that this sample would have "
-        "shown with a chance of about 80%."
+        f"of the {'queries' if memory else 'documents'} that moved. p: paired randomisation test "
+        "over queries, after Holm's correction for all judges and probes. Detectable: the shift "
+        "that this sample would have shown with a chance of about 80%."
     )
     columns = ("judge", "probe", "result", *numbers)
     table = ReportTable(columns, cells, caption, frozenset(numbers), file="probes.parquet")
@@ -151,6 +171,34 @@ def _shifted_section(source: Source) -> Section | None:
     return Section("shifted", "Judgments that moved furthest", (table,))
 
 
+def _repeated_section(source: Source) -> Section | None:
+    """Show the longest runs of documents that judges wrote from memory."""
+    rows = sorted(source.rows("repeated"), key=lambda row: -row["words"])
+    if not rows:
+        return None
+    cells: list[Cells] = [
+        [
+            *(TextCell(row[name]) for name in ("judge", "query_id", "doc_id")),
+            f"{row['words']:,}",
+            format_number(row["share"], ".0%"),
+            TextCell(row["run"]),
+        ]
+        for row in rows[:_SHOWN]
+    ]
+    caption = "Words of an answer that the document has, too, in runs of eight or more; the longest"
+    columns = ("judge", "query", "document", "words", "share", "longest run")
+    table = ReportTable(
+        columns,
+        cells,
+        f"{caption} run as the judge wrote it. Words that the query has in a row do not count.",
+        frozenset(("words", "share")),
+        open_rows=_OPEN,
+        file="repeated.parquet",
+        total=len(rows),
+    )
+    return Section("repeated", "What judges wrote from memory", (table,))
+
+
 def _rank_warnings(source: Source, rows: Sequence[Row], protocol: str) -> RankedWarnings:
     judges = [*dict.fromkeys(row["judge"] for row in rows)]
     warnings = [
@@ -163,9 +211,10 @@ def _rank_warnings(source: Source, rows: Sequence[Row], protocol: str) -> Ranked
 
 def warn_of_shifts(rows: Sequence[Row], protocol: str) -> Iterator[ResultWarning]:
     """Yield a warning for each significant shift in a direction that is a fault."""
-    unit = "grades" if protocol == "graded" else "of preference"
+    judged = "grades" if protocol == "graded" else "of preference"
     for row in rows:
         kind = load_probe(row["probe"])
+        unit = "of its words" if kind.is_of_memory else judged
         wrong = row["shift"] > 0 or kind.wrong == "either"
         if not (wrong and is_significant(row["p_holm"])):
             continue
@@ -184,7 +233,7 @@ PROBE_REPORT = ReportKind(
     PROBE,
     (PROBE, "probes.parquet", "shifted.parquet"),
     frozenset({"probes", "needed", "options", "failing", "summary"}),
-    {"probes": (ProbeShift,), "shifted": (ShiftedJudgment,)},
+    {"probes": (ProbeShift,), "shifted": (ShiftedJudgment,), "repeated": (RepeatedPassage,)},
     build_report,
     headline,
     lambda record: bool(record.get("complete")),

@@ -32,7 +32,9 @@ _BETWEEN = "~"  # stands in the id of a copy, between the document's and the pro
 class ProbedPair:
     """A document and its changed copy; for the probe `order`, another document.
 
-    ``pool_id`` is the id of the query in the pools that are judged.
+    ``pool_id`` is the id of the query in the pools that are judged. For the probe `recall` the
+    judge's answer is compared with all documents of two queries: ``changed_id`` is the one that it
+    was asked about, and ``original_id`` the other one.
     """
 
     probe: str
@@ -69,13 +71,13 @@ def draw_sample(
     Raises:
         InputError: the input holds no document, or none can be changed.
     """
-    counts, rejected = _count_documents(shards, options.document_limit)
+    counts, rejected = count_documents(shards, options.document_limit)
     chosen = draw_documents(counts, options.documents, options.seed)
     if not chosen:
         raise InputError("the input holds no pool with documents")
     builder = _Builder(options, kinds, _Names({*counts}))
     place = f"{folder.rstrip('/')}/pools.jsonl"
-    pools = [*_chosen_pools(shards, chosen)]
+    pools = [*read_chosen_pools(shards, chosen)]
     translations = _read_translations(options, pools, chosen)
     with open_for_writing(place) as file:
         for pool in pools:
@@ -122,7 +124,7 @@ def draw_documents(counts: Mapping[str, int], documents: int, seed: int) -> dict
     return chosen
 
 
-def _count_documents(shards: Iterable[str], limit: int | None) -> tuple[dict[str, int], int]:
+def count_documents(shards: Iterable[str], limit: int | None) -> tuple[dict[str, int], int]:
     """Return by query id how many documents it has, and how many lines are rejected."""
     counts, rejected = dict[str, int](), 0
     for pool in (line.pool for shard in shards for line in read_lines(shard, LineLimits())):
@@ -133,7 +135,7 @@ def _count_documents(shards: Iterable[str], limit: int | None) -> tuple[dict[str
     return {query_id: count for query_id, count in counts.items() if count}, rejected
 
 
-def _chosen_pools(shards: Iterable[str], chosen: Mapping[str, object]) -> Iterator[Pool]:
+def read_chosen_pools(shards: Iterable[str], chosen: Mapping[str, object]) -> Iterator[Pool]:
     """Yield the pools of the drawn queries, the first of each id."""
     unread = {*chosen}
     for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
@@ -194,7 +196,7 @@ class _Builder:
             for kind, document, changed in pairs:
                 pool_id = self._pool_names.unused(pool.query_id, kind.name, document.id)
                 self._add(kind, pool, document, changed, pool_id)
-                yield _line(pool, pool_id, (document, changed))
+                yield pool_line(pool, pool_id, (document, changed))
 
     def describe_left_out(self) -> Iterator[str]:
         """Yield how many documents were left out, by probe and reason."""
@@ -213,7 +215,7 @@ class _Builder:
             documents |= {document.id: document, changed.id: changed}
             self._add(kind, pool, document, changed, pool.query_id)
         if documents:
-            yield _line(pool, pool.query_id, documents.values())
+            yield pool_line(pool, pool.query_id, documents.values())
 
     def _add(
         self, kind: ProbeKind, pool: Pool, document: Document, changed: Document, pool_id: str
@@ -256,7 +258,7 @@ class _Builder:
         return replace(changed, id=names.unused(document.id, kind.name))
 
 
-def _line(pool: Pool, pool_id: str, documents: Iterable[Document]) -> dict[str, Any]:
+def pool_line(pool: Pool, pool_id: str, documents: Iterable[Document]) -> dict[str, Any]:
     """Return an input line of a pool with other documents."""
     return {
         "query": {**pool.about, "id": pool_id, "query": pool.query},

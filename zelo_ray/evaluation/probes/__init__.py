@@ -19,6 +19,7 @@ PROBES = {
     "injection": "zelo_ray.evaluation.probes.injection",
     "popularity": "zelo_ray.evaluation.probes.popularity",
     "language": "zelo_ray.evaluation.probes.language",
+    "recall": "zelo_ray.evaluation.probes.recall",
 }
 
 

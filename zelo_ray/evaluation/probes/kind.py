@@ -25,13 +25,14 @@ class ProbeKind:
         name: as users write it.
         does: what it changes, after "the same document".
         change: returns the changed text, or None for a document that it cannot change; a pure
-            function. None: nothing is changed, and two documents are shown in both orders.
+            function. None: nothing is changed; two documents are shown in both orders, or none is.
         wrong: the direction of a shift that is a fault: ``up``, a higher judgment of the changed
             copy, or ``either``.
         up: what a judge does whose judgments move up, after its name.
         down: the same if they move down.
         advice: what helps, without a full stop.
         needs_translation: whether the user has to give translations.
+        is_of_memory: whether judges are asked for documents, and judge none.
     """
 
     name: str
@@ -42,3 +43,4 @@ class ProbeKind:
     down: str
     advice: str
     needs_translation: bool = False
+    is_of_memory: bool = False
