@@ -5,12 +5,18 @@ that the command uses, without Ray. Columns: documents, queries; the shift that 
 shift measured; the mean of what is told to be detectable with a chance of 80%; how often it was
 found; how often its 95% interval held the true shift; how often any of the other three probes of
 the judge was called significant, which Holm's correction keeps below 5%.
+
+A second table is of `recall`: answers of a simulated judge that has read the documents of some
+queries, and for the others writes their words in another order. Columns: queries; the chance of
+having read, for which there are only two words where it is 0, so that runs repeat by chance; the
+mean shift; the mean of what is told to be detectable; how often it was found.
 Run: python -m benchmarks.probes [--draws N]
 """
 
 import argparse
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -26,23 +32,28 @@ from zelo_ray.commands.probe.measured import (
     measure_shifts,
     read_judgments,
 )
+from zelo_ray.commands.probe.recall import Recitations, draw_queries
 from zelo_ray.commands.probe.sample import draw_sample
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.results import write_tables
 from zelo_ray.formats.tables import table_of
-from zelo_ray.options import ProbeOptions
-from zelo_ray.protocols import load_protocol
+from zelo_ray.options import AnnotateOptions, ProbeOptions
+from zelo_ray.protocols import Protocol, load_protocol
+from zelo_ray.protocols.recitation import NAME as RECITATION
+from zelo_ray.protocols.recitation import TABLE, Recitation
 from zelo_ray.providers import Settings, build_panel, load_provider
-from zelo_ray.records import Grade
+from zelo_ray.records import Grade, Judge
 
 JUDGE = "simulated:judge"
 NOISE = 0.3
 WORDS = ["oak", "elm", "ash", "fir", "yew", "pine", "larch", "birch", "maple", "cedar"]
 ROWS = [(25, 25, 0.0, 1.0), (25, 25, 0.63, 0.5), (50, 25, 0.44, 0.5)]
 """Documents, queries, the bias to instructions in grades, and the share of the draws."""
+MEMORIES = [(25, 0.0, 2), (100, 0.0, 2), (25, 0.3, 10), (100, 0.1, 10)]
+"""Queries, the chance of having read the documents of one, and how many words there are."""
 
 
-def write_pools(place: Path, queries: int, number: int) -> None:
+def write_pools(place: Path, queries: int, number: int, words: Sequence[str] = WORDS) -> None:
     """Pools of three documents whose truth lies between grades, so that a bias is a mean shift."""
     rng = Random(f"pools:{number}")
     lines = []
@@ -50,7 +61,7 @@ def write_pools(place: Path, queries: int, number: int) -> None:
         documents = [
             {
                 "id": f"d{d}",
-                "content": " ".join(rng.choices(WORDS, k=30)),
+                "content": " ".join(rng.choices(words, k=30)),
                 "metadata": {"grade": rng.uniform(0.8, 1.8)},
             }
             for d in range(3)
@@ -61,21 +72,39 @@ def write_pools(place: Path, queries: int, number: int) -> None:
     place.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-async def draw(
-    folder: str, documents: int, queries: int, bias: float, number: int
-) -> list[ProbeShift]:
-    """The figures of one sample."""
+def draw_memory(
+    folder: str, queries: int, memory: float, vocabulary: int, number: int
+) -> ProbeShift:
+    """The figures of one sample of answers from memory."""
     place = Path(folder) / "input.jsonl"
-    write_pools(place, queries, number)
-    given: dict[str, Any] = {"documents": documents, "seed": number, "resamples": 1000}
+    write_pools(place, queries, number, WORDS[:vocabulary])
+    given: dict[str, Any] = {"probes": ("recall",), "seed": number, "resamples": 1000}
     options = ProbeOptions(inputs=(str(place),), out=folder, **given)
-    sample = draw_sample(options, choose_probes(options)[0], [str(place)], folder)
-    plan, protocol = make_plan(options, sample.place), load_protocol("graded")
-    biases = {"injection": bias} if bias else None
-    panel = build_panel((JUDGE,), {JUDGE: {"noise": NOISE, "biases": biases}})
+    sample = draw_queries(options, [str(place)], folder)
+    plan, protocol = make_plan(options, sample.place), load_protocol(RECITATION)
+    panel = build_panel((JUDGE,), {JUDGE: {"memory": memory}})
+    write_tables(folder, {TABLE: table_of(asyncio.run(ask(protocol, panel, plan)), Recitation)})
+    answers = Recitations(folder, sample.place)
+    judgments, missing = read_judgments(answers, sample.pairs, [JUDGE])
+    (shift,) = measure_shifts(judgments, missing, top=1.0, resamples=1000, seed=number)
+    return shift
+
+
+def measure_memory(queries: int, memory: float, vocabulary: int, draws: int) -> str:
+    with TemporaryDirectory() as folder:
+        rows = [draw_memory(folder, queries, memory, vocabulary, number) for number in range(draws)]
+    return (
+        f"| {queries} | {memory:g} | {np.mean([row.shift for row in rows]):+.3f} | "
+        f"{np.nanmean([row.detectable for row in rows]):.2f} | "
+        f"{np.mean([row.moved for row in rows]):.3f} |"
+    )
+
+
+async def ask(protocol: Protocol, panel: Sequence[Judge], plan: AnnotateOptions) -> list[Any]:
+    """What a panel says of all pools of a run with one round, without Ray."""
     provider = load_provider("simulated").connect(Settings())
-    grades = list[Grade]()
-    for line in read_lines(sample.place, LineLimits()):
+    judgments = list[Any]()
+    for line in read_lines(plan.inputs[0], LineLimits()):
         assert line.pool
         rounds = protocol.rounds(line.pool, panel, plan)
         requests = next(rounds)
@@ -87,8 +116,21 @@ async def draw(
         try:
             rounds.send(replies)
         except StopIteration as end:
-            grades += end.value
-    write_tables(folder, {"grades": table_of(grades, Grade)})
+            judgments += end.value
+    return judgments
+
+
+def draw(folder: str, documents: int, queries: int, bias: float, number: int) -> list[ProbeShift]:
+    """The figures of one sample."""
+    place = Path(folder) / "input.jsonl"
+    write_pools(place, queries, number)
+    given: dict[str, Any] = {"documents": documents, "seed": number, "resamples": 1000}
+    options = ProbeOptions(inputs=(str(place),), out=folder, **given)
+    sample = draw_sample(options, choose_probes(options)[0], [str(place)], folder)
+    plan, protocol = make_plan(options, sample.place), load_protocol("graded")
+    biases = {"injection": bias} if bias else None
+    panel = build_panel((JUDGE,), {JUDGE: {"noise": NOISE, "biases": biases}})
+    write_tables(folder, {"grades": table_of(asyncio.run(ask(protocol, panel, plan)), Grade)})
     judgments, missing = read_judgments(JudgedGrades(folder), sample.pairs, [JUDGE])
     return measure_shifts(judgments, missing, top=3.0, resamples=1000, seed=number)
 
@@ -97,10 +139,7 @@ def measure(documents: int, queries: int, bias: float, draws: int) -> str:
     shifts, detectable, found, held, alarms = [], [], [], [], []
     with TemporaryDirectory() as folder:
         for number in range(draws):
-            rows = {
-                row.probe: row
-                for row in asyncio.run(draw(folder, documents, queries, bias, number))
-            }
+            rows = {row.probe: row for row in draw(folder, documents, queries, bias, number)}
             row = rows.pop("injection")
             shifts.append(row.shift)
             detectable.append(row.detectable)
@@ -122,6 +161,10 @@ def main() -> None:
     print("|" + "---:|" * 8)
     for *row, share in ROWS:
         print(measure(*row, round(share * flags.draws)), flush=True)
+    print("\n| queries | has read | shift | detectable | found |")
+    print("|" + "---:|" * 5)
+    for row in MEMORIES:
+        print(measure_memory(*row, flags.draws), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from statsmodels.stats.power import TTestPower
 from tests.builders import stored
 from tests.crash import ROOT, bare_environment
 from zelo_ray import cli, load_run
-from zelo_ray.commands.probe.job import choose_probes, make_plan
+from zelo_ray.commands.probe.job import choose_probes, make_plan, panel_to_probe
 from zelo_ray.commands.probe.measured import (
     ShiftedJudgment,
     detectable_shift,
@@ -24,6 +24,7 @@ from zelo_ray.commands.probe.measured import (
     measure_shifts,
     queries_needed,
 )
+from zelo_ray.commands.probe.recall import draw_queries
 from zelo_ray.commands.probe.report import describe_too_few, warn_of_shifts
 from zelo_ray.commands.probe.sample import draw_documents, draw_sample
 from zelo_ray.engine.ledger import read_rows
@@ -37,7 +38,7 @@ from zelo_ray.providers import build_panel
 from zelo_ray.providers.simulated_biases import FEATURES
 
 JUDGE = "simulated:judge"
-CHANGING = [name for name in PROBES if name not in ("order", "language")]
+CHANGING = [name for name in PROBES if name not in ("order", "language", "recall")]
 words = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta"]), min_size=1, max_size=80)
 
 
@@ -204,7 +205,7 @@ def test_probes_that_cannot_be_made_are_told_of_or_refused_if_they_were_named(tm
     assert [kind.name for kind in kinds] == ["length", "stuffing", "injection", "popularity"]
     assert [note.split()[0] for note in notes] == ["order", "language"]
     kinds, _ = choose_probes(options_of(tmp_path, protocol="zelo", translations="t.tsv"))
-    assert [kind.name for kind in kinds] == [*PROBES]
+    assert [kind.name for kind in kinds] == [name for name in PROBES if name != "recall"]
     for name, why in (
         ("order", "takes --protocol zelo"),
         ("language", "--translations FILE"),
@@ -212,6 +213,28 @@ def test_probes_that_cannot_be_made_are_told_of_or_refused_if_they_were_named(tm
     ):
         with pytest.raises(OptionError, match=why):
             choose_probes(options_of(tmp_path, probes=(name,)))
+    (kind,), _ = choose_probes(options_of(tmp_path, probes=("recall",)))
+    assert kind.name == "recall"
+    with pytest.raises(OptionError, match="recall: it shows no documents, so it takes a run of"):
+        choose_probes(options_of(tmp_path, probes=("length", "recall")))
+    options = options_of(tmp_path, probes=("recall",), judges=("offline:bm25",))
+    with pytest.raises(OptionError, match="offline:bm25 is no language model"):
+        panel_to_probe(options)
+
+
+def test_queries_are_drawn_with_all_their_documents_and_compared_with_one_other_each(tmp_path):
+    place = pools_file(tmp_path, queries=12, documents=4)
+    options = options_of(tmp_path, probes=("recall",), documents=7, document_limit=3, seed=2)
+    sample = draw_queries(options, [str(place)], str(tmp_path / "out"))
+    assert (sample.queries, sample.documents, len(sample.pairs)) == (7, 21, 7)
+    drawn = {line.pool.query_id: line.pool for line in read_lines(sample.place, LineLimits())}
+    assert all(len(pool.documents) == 3 for pool in drawn.values())
+    assert {pair.changed_id for pair in sample.pairs} == drawn.keys()
+    assert {pair.original_id for pair in sample.pairs} == drawn.keys()
+    assert all(pair.original_id != pair.changed_id for pair in sample.pairs)
+    pools_file(tmp_path, queries=1)
+    with pytest.raises(InputError, match="takes two queries"):
+        draw_queries(options, [str(place)], str(tmp_path / "out"))
 
 
 def shifts_of(by_query, judge="a", probe="length", original=1.0):
@@ -456,3 +479,32 @@ def test_results_of_another_command_are_left_alone(tmp_path, capsys):
     words = ["probe", str(tmp_path / "pools.jsonl"), "--out", str(tmp_path / "out")]
     assert cli.main([*words, "--judges", JUDGE]) == 1
     assert "holds the results of annotate" in capsys.readouterr().err
+
+
+@pytest.mark.ray
+def test_a_judge_that_has_read_the_documents_is_found_and_one_that_has_not_is_not(
+    probing, tmp_path
+):
+    status, printed, rows = probing("--probes", "recall", memory=0.5)
+    assert status == 4
+    assert f"{JUDGE} writes documents of these queries down from memory" in " ".join(
+        printed.split()
+    )
+    assert rows["recall"]["shift"] == pytest.approx(0.5, abs=0.25)
+    assert rows["recall"]["queries"] == 24
+    assert len(stored(tmp_path / "out")) == 24
+    assert load_run(tmp_path / "out").failing == [(JUDGE, "recall")]
+    repeated = pq.read_table(tmp_path / "out" / "repeated.parquet").to_pylist()
+    assert all(row["words"] == len(row["run"].split()) == 30 for row in repeated)
+    assert "What judges wrote from memory" in (tmp_path / "out" / "report.html").read_text()
+    assert "--instructions" not in printed
+    status, printed, rows = probing("--probes", "recall", "--replace")
+    assert (status, rows["recall"]["shift"]) == (0, pytest.approx(0, abs=0.05))
+    assert "No judge wrote documents down significantly more than by chance" in printed
+
+
+def test_an_estimate_of_the_recall_names_one_request_a_query_and_judge(tmp_path, capsys):
+    place = pools_file(tmp_path, queries=5)
+    words = ("--probes", "recall", "--judges", JUDGE, "--out", str(tmp_path / "out"), "--dry-run")
+    assert cli.main(["probe", str(place), *words]) == 0
+    assert "5 of 5 requests" in capsys.readouterr().out
