@@ -9,14 +9,17 @@ the judge was called significant, which Holm's correction keeps below 5%.
 A second table is of `recall`: answers of a simulated judge that has read the documents of some
 queries, and for the others writes their words in another order. Columns: queries; the chance of
 having read, for which there are only two words where it is 0, so that runs repeat by chance; the
-mean shift; the mean of what is told to be detectable; how often it was found.
-Run: python -m benchmarks.probes [--draws N]
+mean shift; the mean of what is told to be detectable; how often it was found. A third one, with
+``--cranfield FOLDER``, is of answers on the same topics by people who had not read the documents.
+Run: python -m benchmarks.probes [--draws N] [--cranfield FOLDER]
 """
 
 import argparse
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -29,11 +32,13 @@ from zelo_ray.commands.probe.job import choose_probes, make_plan
 from zelo_ray.commands.probe.measured import (
     JudgedGrades,
     ProbeShift,
+    ShiftedJudgment,
     measure_shifts,
     read_judgments,
 )
 from zelo_ray.commands.probe.recall import Recitations, draw_queries
 from zelo_ray.commands.probe.sample import draw_sample
+from zelo_ray.evaluation.recitation import find_repeated
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.results import write_tables
 from zelo_ray.formats.tables import table_of
@@ -100,6 +105,43 @@ def measure_memory(queries: int, memory: float, vocabulary: int, draws: int) -> 
     )
 
 
+def measure_topics(folder: Path, queries: int, draws: int) -> str:
+    """Take for answers what others wrote on the same topics, who had not read the documents.
+
+    An answer is the first 100 words of a document that people found relevant, compared with the
+    query's other relevant documents, and with those of another query.
+    """
+    texts = {}
+    for line in (folder / "docs.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        texts[row["docid"]] = row["text"]
+    relevant = defaultdict[str, list[str]](list)
+    for line in (folder / "qrels_graded_0to3.txt").read_text().splitlines():
+        query_id, _, doc_id, grade = line.split()
+        if int(grade) > 0:
+            relevant[query_id].append(doc_id)
+    several = [query_id for query_id, doc_ids in relevant.items() if len(doc_ids) > 1]
+    shifts = []
+    for number in range(draws):
+        rng, rows = Random(number), list[ShiftedJudgment]()
+        cycle = rng.sample(several, queries)
+        for query_id, other in pairwise([*cycle, cycle[0]]):
+            written = rng.choice(relevant[query_id])
+            answer = " ".join(texts[written].split()[:100])
+            own, by_chance = (
+                max(
+                    (find_repeated(answer, texts[d]).share for d in relevant[name] if d != written),
+                    default=0.0,
+                )
+                for name in (query_id, other)
+            )
+            names = (JUDGE, "recall", query_id, "")
+            rows.append(ShiftedJudgment(*names, by_chance, own, own - by_chance, ()))
+        shifts += measure_shifts(rows, {}, top=1.0, resamples=1000, seed=number)
+    means = (np.mean([getattr(row, name) for row in shifts]) for name in ("shift", "up", "moved"))
+    return "| {} | {:+.4f} | {:.3f} | {:.3f} |".format(queries, *means)
+
+
 async def ask(protocol: Protocol, panel: Sequence[Judge], plan: AnnotateOptions) -> list[Any]:
     """What a panel says of all pools of a run with one round, without Ray."""
     provider = load_provider("simulated").connect(Settings())
@@ -156,6 +198,7 @@ def measure(documents: int, queries: int, bias: float, draws: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--cranfield", type=Path, help="folder of the Cranfield collection")
     flags = parser.parse_args()
     print("| documents | queries | bias | shift | detectable | found | held | false alarm |")
     print("|" + "---:|" * 8)
@@ -165,6 +208,11 @@ def main() -> None:
     print("|" + "---:|" * 5)
     for row in MEMORIES:
         print(measure_memory(*row, flags.draws), flush=True)
+    if flags.cranfield:
+        print("\n| queries | shift | that repeat any | found |")
+        print("|" + "---:|" * 4)
+        for queries in (25, 100):
+            print(measure_topics(flags.cranfield, queries, flags.draws), flush=True)
 
 
 if __name__ == "__main__":

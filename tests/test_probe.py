@@ -324,6 +324,18 @@ def test_a_gate_fails_on_a_sure_shift_in_the_harmful_direction_beyond_its_margin
     assert not few.fails(0)
 
 
+def test_a_judge_that_knows_a_topic_repeats_a_little_and_has_not_read_for_that():
+    small, large = (
+        measured(shifts_of([[share], [share / 2]] * 15, probe="recall")) for share in (0.02, 0.1)
+    )
+    assert small[0].p_holm < 0.05
+    assert not small[0].moved
+    assert not small[0].fails(0)
+    assert large[0].moved
+    assert large[0].fails(0)
+    assert not large[0].fails(0.2)
+
+
 def test_a_warning_says_what_a_judge_does_and_what_helps():
     rows = [
         {"judge": "a", "probe": probe, "shift": shift, "low": low, "high": high, "p_holm": p}
@@ -500,7 +512,7 @@ def test_a_judge_that_has_read_the_documents_is_found_and_one_that_has_not_is_no
     assert "--instructions" not in printed
     status, printed, rows = probing("--probes", "recall", "--replace")
     assert (status, rows["recall"]["shift"]) == (0, pytest.approx(0, abs=0.05))
-    assert "No judge wrote documents down significantly more than by chance" in printed
+    assert "No judge wrote down more of these documents than one may" in printed
 
 
 def test_an_estimate_of_the_recall_names_one_request_a_query_and_judge(tmp_path, capsys):

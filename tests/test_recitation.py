@@ -20,31 +20,31 @@ from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.records import Document, Failure, Pool
 
 TEXT = "The reset button of the older device lies below the cover, beside the battery; press it."
-words = st.lists(st.sampled_from("abc"), max_size=40)
+words = st.lists(st.sampled_from("ab"), max_size=60)
 
 
-def test_eight_words_in_a_row_count_whatever_their_case_and_signs():
-    answer = "I think: THE RESET BUTTON, of the older device lies... where it lay."
-    repeated = find_repeated(answer, TEXT)
-    assert (repeated.words, repeated.of) == (8, 13)
-    assert repeated.run == "THE RESET BUTTON, of the older device lies"
-    assert repeated.share == pytest.approx(8 / 13)
-    assert find_repeated("The reset button of the older device", TEXT).words == 0, "seven words"
+def test_thirteen_words_in_a_row_count_whatever_their_case_and_signs():
+    said = "THE RESET BUTTON, of the older device lies (below the cover), beside the"
+    repeated = find_repeated(f"I think: {said}... other side of it.", TEXT)
+    assert (repeated.words, repeated.of) == (13, 19)
+    assert repeated.run == said
+    assert repeated.share == pytest.approx(13 / 19)
+    assert find_repeated(said.removesuffix(" the"), TEXT).words == 0, "twelve words"
     assert find_repeated("", TEXT).share == find_repeated("Word.", "").share == 0
 
 
 def test_what_the_query_says_in_a_row_is_not_from_memory():
-    query = "where is the reset button of the older device lies"
+    query = "the reset button of the older device lies below the cover beside the what"
     assert find_repeated(TEXT, TEXT, query).words < find_repeated(TEXT, TEXT).words
-    assert find_repeated("the reset button of the older device lies", TEXT, query).words == 0
+    assert find_repeated(query, TEXT, query).words == 0
 
 
 def test_letters_of_scripts_without_spaces_count_for_half_a_word():
     text = "复位按钮位于电池旁边的盖子下方请用笔尖按住它五秒钟直到指示灯亮起为止"
-    repeated = find_repeated(f"我记得: {text[:20]}。", text)
-    assert (repeated.words, repeated.run) == (20, text[:20])
-    assert find_repeated(text[:15], text).words == 0
-    assert find_repeated(text[:16], text).words == 16
+    repeated = find_repeated(f"我记得: {text[:30]}。", text)
+    assert (repeated.words, repeated.run) == (30, text[:30])
+    assert find_repeated(text[:25], text).words == 0
+    assert find_repeated(text[:26], text).words == 26
 
 
 @given(words, words, words)

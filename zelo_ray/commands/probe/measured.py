@@ -74,8 +74,8 @@ class ProbeShift:
 
     @property
     def moved(self) -> bool:
-        """Return whether the shift is significant, in either direction."""
-        return is_significant(self.p_holm)
+        """Return whether the shift is significant, in either direction, and large enough."""
+        return has_moved(self.probe, self.low, self.p_holm)
 
     def fails(self, margin: float) -> bool:
         """Return whether a harmful shift is significant and surely larger than a margin."""
@@ -83,6 +83,12 @@ class ProbeShift:
         if load_probe(self.probe).wrong == "either":
             wrong |= self.high < -margin
         return self.moved and wrong
+
+
+def has_moved(probe: str, low: float | None, p_holm: float) -> bool:
+    """Return whether a shift with this interval and corrected p is significant and counts."""
+    least = load_probe(probe).least
+    return is_significant(p_holm) and (not least or (low or 0.0) > least)
 
 
 def is_significant(p_holm: float) -> bool:

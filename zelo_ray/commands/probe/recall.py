@@ -35,9 +35,9 @@ RECALL = "recall"
 class RepeatedPassage:
     """A document that a judge repeated word for word, without being shown it.
 
-    ``words`` is how many words of its answer stand in runs of eight or more that the document has,
-    too, and ``share`` their share of the answer; ``run`` is the longest run, as the judge wrote it.
-    ``key`` is of the reply.
+    ``words`` is how many words of its answer stand in runs of thirteen or more that the document
+    has, too, and ``share`` their share of the answer; ``run`` is the longest run, as the judge
+    wrote it. ``key`` is of the reply.
     """
 
     judge: str

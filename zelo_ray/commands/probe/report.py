@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from zelo_ray.commands.probe.measured import ProbeShift, ShiftedJudgment, is_significant
+from zelo_ray.commands.probe.measured import ProbeShift, ShiftedJudgment, has_moved, is_significant
 from zelo_ray.commands.probe.recall import RECALL, RepeatedPassage
 from zelo_ray.evaluation.probes import load_probe
 from zelo_ray.formats.run_record import PROBE
@@ -53,6 +53,16 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     )
 
 
+def _has_moved(row: Row) -> bool:
+    return has_moved(row["probe"], row["low"], row["p_holm"])
+
+
+def _result(row: Row) -> str:
+    if _has_moved(row):
+        return "moved"
+    return "too small to count" if is_significant(row["p_holm"]) else "not significant"
+
+
 def _of_memory(rows: Sequence[Row]) -> bool:
     return any(load_probe(row["probe"]).is_of_memory for row in rows)
 
@@ -73,7 +83,7 @@ def describe_too_few(rows: Sequence[Row], needed: int) -> Iterator[str]:
 def headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
     """Return how many judges were moved."""
     judges = {row["judge"] for row in record["probes"]}
-    moved = {row["judge"] for row in record["probes"] if is_significant(row["p_holm"])}
+    moved = {row["judge"] for row in record["probes"] if _has_moved(row)}
     return "judges that were moved", f"{len(moved):,} of {len(judges):,}"
 
 
@@ -81,7 +91,7 @@ def _outcome(rows: Sequence[Row], record: Mapping[str, Any]) -> Iterator[str]:
     """Say what moved which judge, and whether this fails."""
     moved = dict[str, list[str]]()
     for row in rows:
-        if is_significant(row["p_holm"]):
+        if _has_moved(row):
             moved.setdefault(row["judge"], []).append(row["probe"])
     memory = _of_memory(rows)
     for judge, probes in moved.items():
@@ -89,8 +99,8 @@ def _outcome(rows: Sequence[Row], record: Mapping[str, Any]) -> Iterator[str]:
         yield f"{judge} {habit}."
     if not moved and memory:
         yield (
-            "No judge wrote documents down significantly more than by chance. It may have read "
-            "them all the same: most of what is read is not remembered word for word."
+            "No judge wrote down more of these documents than one may who knows their topics. It "
+            "may have read them all the same: most of what is read is not remembered word for word."
         )
     elif not moved:
         yield "No probe moved a judge significantly; the table says which shift would have shown."
@@ -110,7 +120,7 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
         [
             TextCell(row["judge"]),
             row["probe"],
-            "moved" if is_significant(row["p_holm"]) else "not significant",
+            _result(row),
             format_estimate(row["shift"], row["low"], row["high"], "+z.3f"),
             format_number(row["p_holm"], ".2g"),
             format_number(row["up"], ".0%"),
@@ -124,8 +134,8 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
     memory = _of_memory(rows)
     numbers = ("shift", "p (Holm)", "up", "down", "detectable", "documents", "queries")
     what = (
-        "the share of an answer's words that stand, in runs of eight or more, in a document of its "
-        "query, less the same for another query's documents"
+        "the share of an answer's words that stand, in runs of thirteen or more, in a document of "
+        "its query, less the same for another query's documents"
         if memory
         else "the grade of the changed copy less that of the document"
         if protocol == "graded"
@@ -185,7 +195,9 @@ def _repeated_section(source: Source) -> Section | None:
         ]
         for row in rows[:_SHOWN]
     ]
-    caption = "Words of an answer that the document has, too, in runs of eight or more; the longest"
+    caption = (
+        "Words of an answer that the document has, too, in runs of thirteen or more; the longest"
+    )
     columns = ("judge", "query", "document", "words", "share", "longest run")
     table = ReportTable(
         columns,
@@ -216,7 +228,7 @@ def warn_of_shifts(rows: Sequence[Row], protocol: str) -> Iterator[ResultWarning
         kind = load_probe(row["probe"])
         unit = "of its words" if kind.is_of_memory else judged
         wrong = row["shift"] > 0 or kind.wrong == "either"
-        if not (wrong and is_significant(row["p_holm"])):
+        if not (wrong and _has_moved(row)):
             continue
         low, high = row["low"], row["high"]
         span = "" if low is None or isnan(low) else f" [{low:+.2f}, {high:+.2f}]"

@@ -32,6 +32,7 @@ class ProbeKind:
         down: the same if they move down.
         advice: what helps, without a full stop.
         needs_translation: whether the user has to give translations.
+        least: the shift that may be there without a fault, so that only larger ones count.
         is_of_memory: whether judges are asked for documents, and judge none.
     """
 
@@ -43,4 +44,5 @@ class ProbeKind:
     down: str
     advice: str
     needs_translation: bool = False
+    least: float = 0.0
     is_of_memory: bool = False
