@@ -9,7 +9,7 @@ import pytest
 
 from tests import outputs
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]  # 65 commands
 RECORD = outputs.read_record()
 
 
