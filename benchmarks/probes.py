@@ -10,8 +10,9 @@ A second table is of `recall`: answers of a simulated judge that has read the do
 queries, and for the others writes their words in another order. Columns: queries; the chance of
 having read, for which there are only two words where it is 0, so that runs repeat by chance; the
 mean shift; the mean of what is told to be detectable; how often it was found. A third one, with
-``--cranfield FOLDER``, is of answers on the same topics by people who had not read the documents.
-Run: python -m benchmarks.probes [--draws N] [--cranfield FOLDER]
+the FOLDER of the Cranfield collection, is of answers on the same topics by people who had not read
+the documents.
+Run: python -m benchmarks.probes [--draws N] [FOLDER]
 """
 
 import argparse
@@ -198,7 +199,7 @@ def measure(documents: int, queries: int, bias: float, draws: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=400)
-    parser.add_argument("--cranfield", type=Path, help="folder of the Cranfield collection")
+    parser.add_argument("cranfield", type=Path, nargs="?", help="folder of the collection")
     flags = parser.parse_args()
     print("| documents | queries | bias | shift | detectable | found | held | false alarm |")
     print("|" + "---:|" * 8)

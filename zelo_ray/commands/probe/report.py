@@ -30,7 +30,7 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     notes = [f"{note}." for note in record["notes"]]
     notes += describe_too_few(rows, record["needed"])
     return Report(
-        title=f"What moves {counted(len(judges), 'judge')}",
+        title=f"What {'is remembered by' if memory else 'moves'} {counted(len(judges), 'judge')}",
         tiles=[
             headline(source, record),
             ("queries", f"{summary['queries']:,}"),
@@ -84,7 +84,8 @@ def headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
     """Return how many judges were moved."""
     judges = {row["judge"] for row in record["probes"]}
     moved = {row["judge"] for row in record["probes"] if _has_moved(row)}
-    return "judges that were moved", f"{len(moved):,} of {len(judges):,}"
+    title = "that remember" if _of_memory(record["probes"]) else "that were moved"
+    return f"judges {title}", f"{len(moved):,} of {len(judges):,}"
 
 
 def _outcome(rows: Sequence[Row], record: Mapping[str, Any]) -> Iterator[str]:
@@ -104,10 +105,12 @@ def _outcome(rows: Sequence[Row], record: Mapping[str, Any]) -> Iterator[str]:
         )
     elif not moved:
         yield "No probe moved a judge significantly; the table says which shift would have shown."
-    margin = record["options"]["fail_above"]
+    above = record["options"]["fail_above"]
+    margin = max(above, load_probe(RECALL).least if memory else 0.0)
     if failing := record["failing"]:
         names = ", ".join(f"{judge} ({probe})" for judge, probe in failing)
-        yield f"Failed: a harmful shift is surely larger than {margin:g} (--fail-above): {names}."
+        limit = f"{margin:g} (--fail-above)" if margin == above else f"{margin:g}"
+        yield f"Failed: a harmful shift is surely larger than {limit}: {names}."
 
 
 def _habit(row: Row) -> str:
@@ -238,7 +241,8 @@ def warn_of_shifts(rows: Sequence[Row], protocol: str) -> Iterator[ResultWarning
             "shift": f"{row['shift']:+.2f}{span} {unit}",
             "advice": kind.advice,
         }
-        yield ResultWarning(WarningCode.JUDGE_IS_MOVED, values, min(abs(row["shift"]), 1))
+        code = WarningCode.JUDGE_HAS_READ if kind.is_of_memory else WarningCode.JUDGE_IS_MOVED
+        yield ResultWarning(code, values, min(abs(row["shift"]), 1))
 
 
 PROBE_REPORT = ReportKind(

@@ -15,10 +15,7 @@ PROBE = ProbeKind(
     wrong="up",
     up="writes documents of these queries down from memory, word for word",
     down="repeats documents of other queries rather than of those that it is asked for",
-    advice=(
-        "It may have read the labels, too: measure it on queries and documents of your own that "
-        "are not public"
-    ),
-    least=0.02,  # abstracts of one topic and other authors: .008, by benchmarks/probes.py
+    advice="Measure it on queries and documents of your own that are not public",
+    least=0.02,  # abstracts of one topic and other authors: .009, by benchmarks/probes.py
     is_of_memory=True,
 )
