@@ -26,7 +26,7 @@ from zelo_ray.commands.probe.measured import (
 )
 from zelo_ray.commands.probe.recall import draw_queries
 from zelo_ray.commands.probe.report import describe_too_few, warn_of_shifts
-from zelo_ray.commands.probe.sample import draw_documents, draw_sample
+from zelo_ray.commands.probe.sample import LARGEST_LINE, draw_documents, draw_sample
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.probes import PROBES, Subject, load_probe
@@ -217,6 +217,11 @@ def test_probes_that_cannot_be_made_are_told_of_or_refused_if_they_were_named(tm
     assert kind.name == "recall"
     with pytest.raises(OptionError, match="recall: it shows no documents, so it takes a run of"):
         choose_probes(options_of(tmp_path, probes=("length", "recall")))
+    with pytest.raises(OptionError, match="takes no --protocol"):
+        choose_probes(options_of(tmp_path, probes=("recall",), protocol="zelo"))
+    given = {"instructions": "Only this.", "show_query": ("about",)}
+    plan = make_plan(options_of(tmp_path, probes=("recall",), **given), "pools.jsonl")
+    assert (plan.instructions, plan.show_query, plan.out[-6:]) == (None, (), "recall")
     options = options_of(tmp_path, probes=("recall",), judges=("offline:bm25",))
     with pytest.raises(OptionError, match="offline:bm25 is no language model"):
         panel_to_probe(options)
@@ -232,6 +237,14 @@ def test_queries_are_drawn_with_all_their_documents_and_compared_with_one_other_
     assert {pair.changed_id for pair in sample.pairs} == drawn.keys()
     assert {pair.original_id for pair in sample.pairs} == drawn.keys()
     assert all(pair.original_id != pair.changed_id for pair in sample.pairs)
+    lines = [json.loads(line) for line in place.read_text().splitlines()]
+    lines[0]["documents"] *= 1 + LARGEST_LINE // len(json.dumps(lines[0]["documents"]))
+    lines[0]["documents"] = [{**d, "id": f"d{n}"} for n, d in enumerate(lines[0]["documents"])]
+    place.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    whole = options.model_copy(update={"document_limit": None, "documents": 100})
+    sample = draw_queries(whole, [str(place)], str(tmp_path / "out"))
+    assert sample.notes == ["1 query left out, with too long texts"]
+    assert len(sample.pairs) == sample.queries == 11
     pools_file(tmp_path, queries=1)
     with pytest.raises(InputError, match="takes two queries"):
         draw_queries(options, [str(place)], str(tmp_path / "out"))
@@ -480,7 +493,7 @@ def test_a_judge_that_replays_answers_cannot_be_probed(tmp_path, capsys):
     recorded = f"recorded:{ROOT / 'data' / 'recordings'}"
     for more in ((), ("--dry-run",)):
         assert cli.main([*words, "--judges", recorded, *more]) == 2
-        assert "of changed documents none were recorded" in capsys.readouterr().err
+        assert "to what a probe asks none were recorded" in capsys.readouterr().err
         assert not (tmp_path / "out").exists()
 
 

@@ -6,6 +6,7 @@ among texts of one topic: `benchmarks/probes.py` counts both.
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 RUN = 13
@@ -15,7 +16,11 @@ _UNSPACED = (
     "\U00020000-\U0003ffff"
 )
 """Letters of scripts that put no spaces between words: Thai to Khmer, kana, Han."""
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_MARKS = "".join(
+    letter for letter in map(chr, range(0x300, 0x10000)) if unicodedata.category(letter)[0] == "M"
+)
+"""Vowel signs and accents, which go on with a word."""
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}](?:[^\W{_UNSPACED}]|[{_MARKS}])*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ def find_repeated(answer: str, document: str, query: str = "") -> Repeated:
     In scripts without spaces a letter counts as half a word. Runs that the query has, too, do not
     count: whoever writes them may have them from there.
     """
+    answer = unicodedata.normalize("NFC", answer)
     matches = [*_WORD.finditer(answer)]
     words = [match[0].casefold() for match in matches]
     letters = sum(bool(re.match(f"[{_UNSPACED}]", word)) for word in words)
@@ -59,7 +65,7 @@ def find_repeated(answer: str, document: str, query: str = "") -> Repeated:
 
 
 def _grams(text: str, size: int) -> set[tuple[str, ...]]:
-    words = [word.casefold() for word in _WORD.findall(text)]
+    words = [word.casefold() for word in _WORD.findall(unicodedata.normalize("NFC", text))]
     return {tuple(words[at : at + size]) for at in range(len(words) - size + 1)}
 
 

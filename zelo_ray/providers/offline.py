@@ -259,7 +259,7 @@ def _telling(text: str) -> list[str]:
     return [word for word in words if rarity(word) > 1] or words
 
 
-@lru_cache(4096)
+@lru_cache(512)  # a long text has half a megabyte of them
 def _gram_counts(text: str) -> Counter[str]:
     padded = [f" {word} " for word in _telling(text)]
     return Counter(

@@ -31,7 +31,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.probes import PROBES, ProbeKind, load_probe
 from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.pools import find_shards
-from zelo_ray.formats.results import write_json, write_tables
+from zelo_ray.formats.results import remove_tables, write_json, write_tables
 from zelo_ray.formats.run_record import PROBE, record_start
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
@@ -50,6 +50,8 @@ TOP = {"graded": 3.0, "zelo": 1.0, RECITATION: 1.0}
 """The highest judgment of a document, by protocol."""
 _FOLDERS = {RECITATION: RECALL}
 """Where the judgments are in the results, if not in a folder of the protocol's name."""
+_OF_JUDGMENTS = {"instructions", "passages", "show_query", "show_metadata"}
+"""Options that are not passed on where nothing is judged, and the query alone is shown."""
 _UNREAD = ENCODERS | {"offline"}
 """Providers whose judges cannot write what they remember."""
 _OWN = {
@@ -92,6 +94,8 @@ def choose_probes(options: ProbeOptions) -> tuple[list[ProbeKind], list[str]]:
         why = ""
         if kind.is_of_memory and len(names) > 1:
             why = "it shows no documents, so it takes a run of its own: name it alone"
+        elif kind.is_of_memory and options.protocol == "zelo":
+            why = "it shows no documents, so it takes no --protocol"
         elif kind.needs_translation and options.translations is None:
             why = "it takes the same documents in another language: --translations FILE"
         elif kind.change is None and not kind.is_of_memory and options.protocol == "graded":
@@ -115,7 +119,7 @@ def panel_to_probe(options: ProbeOptions, *, keys: bool = True) -> tuple[Judge, 
     panel = panel_of(options, os.environ, keys=keys)
     if name := next((judge.name for judge in panel if RECORDING in judge.options), ""):
         raise OptionError(
-            f"{name} replays recorded answers, and of changed documents none were recorded: name "
+            f"{name} replays recorded answers, and to what a probe asks none were recorded: name "
             "other --judges"
         )
     unread = (judge.name for judge in panel if judge.provider in _UNREAD)
@@ -141,6 +145,8 @@ def make_plan(options: ProbeOptions, pools: str) -> AnnotateOptions:
     protocol = RECITATION if asks_for_memory(options) else options.protocol
     kind = load_protocol(protocol).options
     names = options.model_fields_set & kind.model_fields.keys() - _OWN
+    if protocol == RECITATION:
+        names -= _OF_JUDGMENTS
     values = {
         **{name: getattr(options, name) for name in names},
         **(_BATTLES if protocol == "zelo" else {}),
@@ -283,7 +289,9 @@ def _write(
         "probes": table_of(outcome.shifts, ProbeShift),
         "shifted": table_of(outcome.judgments, ShiftedJudgment),
     }
-    if outcome.repeated is not None:
+    if outcome.repeated is None:
+        remove_tables(options.out, ["repeated"])  # of an earlier run
+    else:
         tables["repeated"] = table_of(outcome.repeated, RepeatedPassage)
     write_tables(options.out, tables)
     timer.lap("measure")

@@ -2,7 +2,8 @@
 
 What a judge writes for a query is compared with that query's documents, and with those of one other
 query, which is drawn: the next one in a random cycle over all queries. A judge that remembers none
-repeats either equally often, so that the difference is a shift as those of other probes are.
+repeats either equally often, so that the difference is a shift as those of other probes are. What
+both queries have counts for the judge's own alone.
 """
 
 import json
@@ -13,6 +14,7 @@ from random import Random
 
 from zelo_ray.commands.probe.measured import ShiftedJudgment, read_rows
 from zelo_ray.commands.probe.sample import (
+    LARGEST_LINE,
     ProbedPair,
     ProbeSample,
     count_documents,
@@ -24,9 +26,10 @@ from zelo_ray.errors import InputError
 from zelo_ray.evaluation.recitation import Repeated, find_repeated
 from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.formats.wording import counted
 from zelo_ray.options import ProbeOptions
 from zelo_ray.protocols.recitation import TABLE, Recitation
-from zelo_ray.records import Pool
+from zelo_ray.records import Document, Pool
 
 RECALL = "recall"
 
@@ -57,19 +60,23 @@ def draw_queries(options: ProbeOptions, shards: Sequence[str], folder: str) -> P
     """
     counts, rejected = count_documents(shards, options.document_limit)
     chosen = draw_documents(counts, options.documents, options.seed)
-    if len(chosen) < 2:
-        raise InputError(
-            "the probe recall takes two queries with documents or more: what judges write for one "
-            "is compared with the documents of another"
-        )
-    place, documents = f"{folder.rstrip('/')}/pools.jsonl", 0
+    place, documents, written = f"{folder.rstrip('/')}/pools.jsonl", 0, list[str]()
     with open_for_writing(place) as file:
         for pool in read_chosen_pools(shards, chosen):
             own = pool.documents[: options.document_limit]
+            line = json.dumps(pool_line(pool, pool.query_id, own), ensure_ascii=False).encode()
+            if len(line) > LARGEST_LINE:
+                continue
+            file.write(line + b"\n")
             documents += len(own)
-            line = pool_line(pool, pool.query_id, own)
-            file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-    cycle = sorted(chosen)
+            written.append(pool.query_id)
+    if len(written) < 2:
+        raise InputError(
+            "the probe recall takes two queries with documents or more (--documents), as answers "
+            "to one are compared with the documents of another"
+        )
+    long = len(chosen) - len(written)
+    cycle = sorted(written)
     Random(f"{options.seed}:probe:{RECALL}").shuffle(cycle)
     return ProbeSample(
         pairs=[
@@ -77,10 +84,12 @@ def draw_queries(options: ProbeOptions, shards: Sequence[str], folder: str) -> P
             for query_id, other in pairwise([*cycle, cycle[0]])
         ],
         place=place,
-        queries=len(chosen),
+        queries=len(written),
         documents=documents,
         rejected=rejected,
-        notes=[],
+        notes=[f"{counted(long, 'query', 'queries')} left out, with too long texts"]
+        if long
+        else [],
     )
 
 
@@ -101,9 +110,12 @@ class Recitations:
         if (written := self._written.get((judge, pair.pool_id))) is None:
             return None
         text, key = written
-        query = self._pools[pair.pool_id].query
-        _, by_chance = self._compare(text, query, pair.original_id)
-        doc_id, repeated = self._compare(text, query, pair.changed_id)
+        pool = self._pools[pair.pool_id]
+        shared = {document.content for document in pool.documents}
+        others = self._pools[pair.original_id].documents
+        others = tuple(document for document in others if document.content not in shared)
+        _, by_chance = _compare(text, pool.query, others)
+        doc_id, repeated = _compare(text, pool.query, pool.documents)
         if repeated.words:
             self.repeated.append(
                 RepeatedPassage(
@@ -114,10 +126,9 @@ class Recitations:
         shift = repeated.share - by_chance.share
         return ShiftedJudgment(*names, by_chance.share, repeated.share, shift, (key,))
 
-    def _compare(self, text: str, query: str, pool_id: str) -> tuple[str, Repeated]:
-        """Return the document of a pool of which an answer repeats most, and what it repeats."""
-        every = [
-            (document.id, find_repeated(text, document.content, query))
-            for document in self._pools[pool_id].documents
-        ]
-        return max(every, key=lambda entry: entry[1].words)
+
+def _compare(text: str, query: str, documents: Sequence[Document]) -> tuple[str, Repeated]:
+    """Return the document of which an answer repeats most, and what it repeats; "" if nothing."""
+    none = ("", find_repeated(text, ""))
+    every = ((each.id, find_repeated(text, each.content, query)) for each in documents)
+    return max((none, *every), key=lambda entry: entry[1].words)

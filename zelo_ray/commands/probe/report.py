@@ -60,7 +60,9 @@ def _has_moved(row: Row) -> bool:
 def _result(row: Row) -> str:
     if _has_moved(row):
         return "moved"
-    return "too small to count" if is_significant(row["p_holm"]) else "not significant"
+    if not is_significant(row["p_holm"]):
+        return "not significant"
+    return "too small to count" if row["shift"] > 0 else "less than by chance"
 
 
 def _of_memory(rows: Sequence[Row]) -> bool:
@@ -150,6 +152,7 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
         f"of the {'queries' if memory else 'documents'} that moved. p: paired randomisation test "
         "over queries, after Holm's correction for all judges and probes. Detectable: the shift "
         "that this sample would have shown with a chance of about 80%."
+        + (" A shift counts if its interval lies above .02." if memory else "")
     )
     columns = ("judge", "probe", "result", *numbers)
     table = ReportTable(columns, cells, caption, frozenset(numbers), file="probes.parquet")
@@ -219,7 +222,7 @@ def _rank_warnings(source: Source, rows: Sequence[Row], protocol: str) -> Ranked
     warnings = [
         *warn_of_demonstration(judges, "probes"),
         *warn_of_shifts(rows, protocol),
-        *warn_of_public_data(source, "pools.jsonl", judges, "probes"),
+        *([] if _of_memory(rows) else warn_of_public_data(source, "pools.jsonl", judges, "probes")),
     ]
     return rank_warnings(warnings, "what each judge was probed with was tested")
 

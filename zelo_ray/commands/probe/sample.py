@@ -24,7 +24,8 @@ from zelo_ray.records import Document, Pool
 
 LARGEST = 2**16
 """Bytes of a document that is changed; a longer one is left out, as its copies would fill lines."""
-_LARGEST_LINE = 3 * 2**20  # bytes of a query's texts; a longer line would be rejected
+LARGEST_LINE = 3 * 2**20
+"""Bytes of a query's texts; a longer line would be rejected."""
 _BETWEEN = "~"  # stands in the id of a copy, between the document's and the probe's
 
 
@@ -209,7 +210,7 @@ class _Builder:
         documents, size = dict[str, Document](), 0
         for kind, document, changed in pairs:
             size += len((document.content + changed.content).encode())
-            if size > _LARGEST_LINE:
+            if size > LARGEST_LINE:
                 self._left_out[kind.name, "whose query has too many long texts"] += 1
                 continue
             documents |= {document.id: document, changed.id: changed}
