@@ -39,7 +39,7 @@ from zelo_ray.commands.probe.measured import (
 )
 from zelo_ray.commands.probe.recall import Recitations, draw_queries
 from zelo_ray.commands.probe.sample import draw_sample
-from zelo_ray.evaluation.recitation import find_repeated
+from zelo_ray.evaluation.recitation import RUN, find_repeated
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.results import write_tables
 from zelo_ray.formats.tables import table_of
@@ -106,7 +106,7 @@ def measure_memory(queries: int, memory: float, vocabulary: int, draws: int) -> 
     )
 
 
-def measure_topics(folder: Path, queries: int, draws: int) -> str:
+def measure_topics(folder: Path, queries: int, run: int, draws: int) -> str:
     """Take for answers what others wrote on the same topics, who had not read the documents.
 
     An answer is the first 100 words of a document that people found relevant, compared with the
@@ -131,7 +131,11 @@ def measure_topics(folder: Path, queries: int, draws: int) -> str:
             answer = " ".join(texts[written].split()[:100])
             own, by_chance = (
                 max(
-                    (find_repeated(answer, texts[d]).share for d in relevant[name] if d != written),
+                    (
+                        find_repeated(answer, texts[d], run=run).share
+                        for d in relevant[name]
+                        if d != written
+                    ),
                     default=0.0,
                 )
                 for name in (query_id, other)
@@ -140,7 +144,7 @@ def measure_topics(folder: Path, queries: int, draws: int) -> str:
             rows.append(ShiftedJudgment(*names, by_chance, own, own - by_chance, ()))
         shifts += measure_shifts(rows, {}, top=1.0, resamples=1000, seed=number)
     means = (np.mean([getattr(row, name) for row in shifts]) for name in ("shift", "up", "moved"))
-    return "| {} | {:+.4f} | {:.3f} | {:.3f} |".format(queries, *means)
+    return "| {} | {} | {:+.4f} | {:.3f} | {:.3f} |".format(queries, run, *means)
 
 
 async def ask(protocol: Protocol, panel: Sequence[Judge], plan: AnnotateOptions) -> list[Any]:
@@ -210,10 +214,10 @@ def main() -> None:
     for row in MEMORIES:
         print(measure_memory(*row, flags.draws), flush=True)
     if flags.cranfield:
-        print("\n| queries | shift | that repeat any | found |")
-        print("|" + "---:|" * 4)
-        for queries in (25, 100):
-            print(measure_topics(flags.cranfield, queries, flags.draws), flush=True)
+        print("\n| queries | words of a run | shift | that repeat any | found |")
+        print("|" + "---:|" * 5)
+        for queries, run in ((25, RUN), (100, RUN), (100, 8)):
+            print(measure_topics(flags.cranfield, queries, run, flags.draws), flush=True)
 
 
 if __name__ == "__main__":

@@ -37,17 +37,17 @@ class Repeated:
         return self.words / self.of if self.of else 0.0
 
 
-def find_repeated(answer: str, document: str, query: str = "") -> Repeated:
+def find_repeated(answer: str, document: str, query: str = "", run: int = RUN) -> Repeated:
     """Find the runs of words that an answer and a document share, whatever their case and signs.
 
     In scripts without spaces a letter counts as half a word. Runs that the query has, too, do not
-    count: whoever writes them may have them from there.
+    count: whoever writes them may have them from there. Fewer than ``run`` words never count.
     """
     answer = unicodedata.normalize("NFC", answer)
     matches = [*_WORD.finditer(answer)]
     words = [match[0].casefold() for match in matches]
     letters = sum(bool(re.match(f"[{_UNSPACED}]", word)) for word in words)
-    size = 2 * RUN if 2 * letters > len(words) else RUN
+    size = 2 * run if 2 * letters > len(words) else run
     places = dict[tuple[str, ...], list[int]]()
     for at in range(len(words) - size + 1):
         places.setdefault(tuple(words[at : at + size]), []).append(at)
@@ -60,8 +60,8 @@ def find_repeated(answer: str, document: str, query: str = "") -> Repeated:
         for place in range(at, at + size)
     }
     first, last = _longest(repeated)
-    run = answer[matches[first].start() : matches[last].end()] if repeated else ""
-    return Repeated(len(repeated), len(words), run)
+    longest = answer[matches[first].start() : matches[last].end()] if repeated else ""
+    return Repeated(len(repeated), len(words), longest)
 
 
 def _grams(text: str, size: int) -> set[tuple[str, ...]]:

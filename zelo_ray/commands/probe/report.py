@@ -137,7 +137,8 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
         for row in rows
     ]
     memory = _of_memory(rows)
-    numbers = ("shift", "p (Holm)", "up", "down", "detectable", "documents", "queries")
+    items = "answers" if memory else "documents"
+    numbers = ("shift", "p (Holm)", "up", "down", "detectable", items, "queries")
     what = (
         "the share of an answer's words that stand, in runs of thirteen or more, in a document of "
         "its query, less the same for another query's documents"
@@ -152,7 +153,11 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
         f"of the {'queries' if memory else 'documents'} that moved. p: paired randomisation test "
         "over queries, after Holm's correction for all judges and probes. Detectable: the shift "
         "that this sample would have shown with a chance of about 80%."
-        + (" A shift counts if its interval lies above .02." if memory else "")
+        + (
+            f" A shift counts if its interval lies above {load_probe(RECALL).least:g}."
+            if memory
+            else ""
+        )
     )
     columns = ("judge", "probe", "result", *numbers)
     table = ReportTable(columns, cells, caption, frozenset(numbers), file="probes.parquet")
