@@ -392,7 +392,11 @@ class Interrupted:
 
 @pytest.fixture(scope="module")
 def interrupted(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interrupted]:
-    """Its batches end only when they are cancelled; those that follow take moments."""
+    """Its batches end only when they are cancelled; those that follow take moments.
+
+    They would take so long that none has answered a request by then, however slow the machine is:
+    one answer would show that its judge gives judgments, which then needs no small batch for that.
+    """
     folder = tmp_path_factory.mktemp("away")
     out = folder / "out"
     with (
@@ -401,7 +405,7 @@ def interrupted(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             journal=folder / "journal.jsonl",
             cached=0.3,
             thinking=40,
-            batch_seconds=600,
+            batch_seconds=1e9,
         ) as fakes,
     ):
         environ = crash.environment(fakes.urls) | SHORT
