@@ -305,6 +305,14 @@ def test_the_detectable_shift_is_that_of_a_power_analysis(n, tests):
     assert 1 <= ratio < 1 + 2 / n, "a randomisation test of few queries finds less than a t test"
 
 
+def test_what_may_be_there_without_a_fault_is_no_detectable_shift():
+    of_memory, of_length = (
+        measured([*shifts_of([[0.1], [0.2]] * 5, probe=probe)])[0].detectable
+        for probe in ("recall", "length")
+    )
+    assert of_memory == pytest.approx(of_length + 0.02)
+
+
 def test_nothing_is_said_of_power_where_nothing_moved_or_few_queries_are():
     assert np.isnan(detectable_shift(np.zeros(50), 1))
     assert np.isnan(detectable_shift(np.arange(4.0), 1))

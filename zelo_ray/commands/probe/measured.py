@@ -53,8 +53,8 @@ class ProbeShift:
     ``shift`` is the mean over queries of the means over their documents, with a 95% interval over
     queries; ``up`` and ``down`` are the shares of documents that moved. p is of the paired
     randomisation test over queries, and ``p_holm`` is corrected over all judges and probes.
-    ``detectable`` is the shift that would be found with a chance of 80%; NaN if nothing moved, or
-    with fewer than 5 queries. ``at_top`` is the share of originals that cannot move up.
+    ``detectable`` is the shift that would be found with a chance of 80%, beyond what may be there
+    without a fault; NaN if nothing moved, or with fewer than 5 queries. ``at_top`` is the share of originals that cannot move up.
     """
 
     judge: str
@@ -174,7 +174,7 @@ def _measure(
         up=float((every > TIE).mean()),
         down=float((every < -TIE).mean()),
         at_top=float(np.mean([row.original >= top for row in rows])),
-        detectable=detectable_shift(means, tests),
+        detectable=load_probe(rows[0].probe).least + detectable_shift(means, tests),
         documents=len(rows),
         queries=len(means),
         missing=missing,
