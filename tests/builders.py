@@ -18,13 +18,14 @@ from zelo_ray.api.progress import SilentWatch
 from zelo_ray.cli.arguments import parse_command
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.engine.batch import BatchClient
-from zelo_ray.engine.bookkeeping import Tally, statuses_to_retry
+from zelo_ray.engine.bookkeeping import statuses_to_retry
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.coordinator import OwnCoordinator
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.formats.results import write_json

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from tests.test_report import page_of
 from zelo_ray.commands.report import write_report
-from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.engine.tally import Tally
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import PANEL, TIE, Contest, CrownedScore, Failure, Score, Verdict, Winner

@@ -2,9 +2,9 @@
 
 import pytest
 
-from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.coordinator import CallCost, LeaseRequest
 from zelo_ray.engine.limiter import Account
+from zelo_ray.engine.tally import Tally
 from zelo_ray.ray import coordinator as module
 from zelo_ray.ray.coordinator import ActorReport, CoordinatedRun, Coordinator, RunMemory
 from zelo_ray.reasons import Disabled, StopReason

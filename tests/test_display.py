@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from zelo_ray.engine.bookkeeping import LastProblem, Tally
+from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports.progress import display as display_module
 from zelo_ray.reports.progress.display import Display, dollars, duration

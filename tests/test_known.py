@@ -9,8 +9,8 @@ from zelo_ray.commands.annotate.recorded_replies import (
     WatchWithRecorded,
     count_recorded,
 )
-from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.ledger import read_rows
+from zelo_ray.engine.tally import Tally
 from zelo_ray.protocols import find_protocol
 from zelo_ray.ray.dataset import Job
 

@@ -28,10 +28,10 @@ from tests.builders import (
     verdict,
 )
 from tests.fakes import Fakes, Fault
-from zelo_ray.engine.bookkeeping import Tally, sum_over_sweeps
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger, read_rows, writing
 from zelo_ray.engine.online import OnlineClient
+from zelo_ray.engine.tally import Tally, sum_over_sweeps
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import Progress, advance, find_protocol, zelo
 from zelo_ray.providers import PROVIDERS, Provider, Retry, RetryKind, build_panel

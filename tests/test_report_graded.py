@@ -14,7 +14,7 @@ from tests.test_report import page_of, votes_of
 from zelo_ray.commands.annotate.report.grade_counts import count_grades
 from zelo_ray.commands.annotate.report.vote_counts import count_votes
 from zelo_ray.commands.report import write_report
-from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of

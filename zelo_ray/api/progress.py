@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.engine.tally import Tally
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.display import Display
 

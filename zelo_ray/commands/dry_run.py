@@ -6,11 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
-from zelo_ray.engine.bookkeeping import (
-    describe_possibly_billed,
-    format_dollars,
-    statuses_to_retry,
-)
+from zelo_ray.engine.bookkeeping import describe_possibly_billed, format_dollars, statuses_to_retry
 from zelo_ray.engine.estimate import CostEstimate, JudgeForecast, Spread, estimate
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.learning import read_human_grades

@@ -1,12 +1,11 @@
-"""Count figures by judge and keep replies before use, for both ways of filling the ledger."""
+"""Keep replies before use and say what they cost, for both ways of filling the ledger."""
 
 import asyncio
 import dataclasses
 import traceback
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pydantic import BaseModel
@@ -14,8 +13,9 @@ from pydantic import BaseModel
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.tally import Tally
 from zelo_ray.options import AnnotateOptions, Price
-from zelo_ray.protocols import Step, find_protocol
+from zelo_ray.protocols import find_protocol
 from zelo_ray.providers import Retry
 from zelo_ray.providers.pricing import price
 from zelo_ray.reasons import Disabled, StopReason
@@ -27,121 +27,6 @@ _QUOTED = "talk around an object that the prompt holds, or may hold: it may be q
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
 _UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class LastProblem:
-    """A reason why a request failed or was repeated, and when, in seconds since 1970."""
-
-    at: float = 0.0
-    reason: str = ""
-
-
-@dataclass(slots=True)
-class Tally:
-    """A judge's figures so far in this run."""
-
-    known: int = 0
-    """requests that the ledger could answer already"""
-    spared: int = 0
-    """requests that were planned, and not needed in the end"""
-    in_flight: int = 0
-    waiting: int = 0
-    """requests that wait for the account's limits or the budget"""
-    batched: int = 0
-    """requests that lie in batches at the provider"""
-    answered: int = 0
-    """finished requests, successful or not"""
-    retries: int = 0
-    throttled: int = 0
-    """responses that said that the account's rate was exceeded"""
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    """of the input, what was read from the provider's cache, and billed so"""
-    output_tokens: int = 0
-    dollars: float = 0.0
-    unpriced: int = 0
-    """billed answers of a model whose price is unknown"""
-    uncounted: int = 0
-    """of those, answers that reported no tokens"""
-    unsettled: float = 0.0
-    """dollars that may have been billed for calls whose answer never came, at most"""
-    statuses: dict[str, int] = field(default_factory=dict)
-    """how the answered ones ended"""
-    wrapped: dict[str, int] = field(default_factory=dict)
-    """what had to be taken off answers before they could be read: think, fence, talk"""
-    limits: dict[str, float] = field(default_factory=dict)
-    """the limits in force over all callers, a minute or a day; empty where none are known"""
-    trouble: LastProblem = LastProblem()
-    """the last failure or retry"""
-    disabled: Disabled | None = None
-    """why it is asked nothing more, as the coordinator knows; None while it is asked"""
-
-    def count_ended(
-        self, status: str, reason: str = "", at: float = 0.0, wraps: Sequence[str] = ()
-    ) -> None:
-        """Count a request that came to its end.
-
-        Args:
-            status: how its answer ended.
-            reason: why it ended so, without the judge's name.
-            at: when, in seconds since 1970.
-            wraps: what had to be taken off the answer before it could be read.
-        """
-        self.answered += 1
-        self.statuses[status] = self.statuses.get(status, 0) + 1
-        if status != "ok":
-            self.trouble = LastProblem(at, reason or status)
-        for wrap in wraps:
-            self.wrapped[wrap] = self.wrapped.get(wrap, 0) + 1
-
-    def count_retry(self, reason: str, at: float) -> None:
-        """Count a request that is to be repeated; arguments are as in `count_ended`."""
-        self.retries += 1
-        self.trouble = LastProblem(at, reason)
-
-    def count_skipped(self, judge: str, planned: int, own_answers: int, step: Step) -> None:
-        """Count what needs no call of this judge's requests on a pool.
-
-        Args:
-            judge: its name.
-            planned: how many the pool takes of it at most.
-            own_answers: how many of those that are answered this run has asked.
-            step: how far the protocol got.
-        """
-        replies = step.reply_counts.get(judge, 0)
-        self.known += max(0, replies - own_answers)
-        if not step.missing:
-            self.spared += max(0, planned - replies)
-
-    def add(self, other: "Tally") -> None:
-        """Add another's figures."""
-        for figure in dataclasses.fields(self):
-            current, theirs = getattr(self, figure.name), getattr(other, figure.name)
-            if figure.name in ("statuses", "wrapped"):
-                summed = dict(Counter(current) + Counter(theirs))
-            elif figure.name == "limits":
-                summed = current | theirs
-            elif figure.name == "trouble":
-                summed = max(current, theirs)
-            elif figure.name == "disabled":
-                summed = current or theirs
-            else:
-                summed = current + theirs
-            setattr(self, figure.name, summed)
-
-
-def sum_over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
-    """Return a judge's figures of a run, from those of each sweep over the input, by number.
-
-    What needs no call is counted anew in each sweep, of which a later one gets further.
-    """
-    summed = Tally()
-    for tally in tallies.values():
-        summed.add(tally)
-    for name in ("known", "spared"):
-        setattr(summed, name, max((getattr(tally, name) for tally in tallies.values()), default=0))
-    return summed
 
 
 class LedgerWriter:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.ledger import drop_reserves, update_index
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.request_plans import FOLDER as PLANS
+from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AskingOptions
 

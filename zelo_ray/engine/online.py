@@ -10,7 +10,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
+from zelo_ray.engine.bookkeeping import LedgerWriter
 from zelo_ray.engine.calling import JudgeCaller
 from zelo_ray.engine.circuit_breaker import CircuitBreaker, FailureDetector
 from zelo_ray.engine.clock import CLOCK, Clock
@@ -22,6 +22,7 @@ from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.prompt_cache import PromptCacheScheduler
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.request_state import Channel
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.engine.trial import FirstRequests, has_judged
 from zelo_ray.errors import LedgerError

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
-from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
+from zelo_ray.engine.bookkeeping import LedgerWriter
 from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.tally import Tally
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.circuit_breaker import CircuitBreaker, FailureDetector
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.permits import PermitClient
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Bound, Estimates, RequestSize
 from zelo_ray.engine.trial import FirstRequests
 from zelo_ray.providers import Connection, Provider

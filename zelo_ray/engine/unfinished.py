@@ -15,13 +15,13 @@ import fsspec
 import pyarrow as pa
 from pydantic import ValidationError
 
-from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.learning import learn_and_score, read_human_grades
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.lock import is_run_active
 from zelo_ray.engine.sample_input import pilot_lines
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.pools import Line, LineLimits, read_lines

@@ -10,8 +10,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.job import POOLS_AT_ONCE, Watch
+from zelo_ray.engine.tally import Tally
 from zelo_ray.ray.actors import OnlineActor
 from zelo_ray.ray.coordinator import CoordinatorClient, RunCoordinator
 from zelo_ray.ray.dataset import Job, lines_dataset

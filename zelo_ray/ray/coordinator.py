@@ -3,6 +3,8 @@
 The limits of an account hold for all runs together; all else is a run's own. The driver that
 needs the actor first owns it, so that it never outlives the runs. Where it ends, drivers that are
 left make it anew, and tell it what they know of their runs.
+
+Its process starts with each run on a private Ray, so this module imports little.
 """
 
 import asyncio
@@ -11,19 +13,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 from ray.util.metrics import Gauge
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from zelo_ray.engine.bookkeeping import Tally, sum_over_sweeps
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.coordinator import LeaseRequest, Limiters
 from zelo_ray.engine.limiter import Account, Lease
-from zelo_ray.options import AskingOptions
+from zelo_ray.engine.tally import Tally, sum_over_sweeps
 from zelo_ray.reasons import Disabled
+
+if TYPE_CHECKING:
+    from zelo_ray.options import AskingOptions
 
 _PLACE = {"name": f"coordinator-{version('zelo-ray')}", "namespace": "zelo_ray"}
 _REJOINING_SECONDS = 2.0  # in which spenders report anew to a coordinator that knows nothing
@@ -279,7 +283,7 @@ class RunCoordinator:
 
     def __init__(
         self,
-        options: AskingOptions,
+        options: "AskingOptions",
         run_id: str,
         spent: float,
         tell: Callable[[float, float], None],

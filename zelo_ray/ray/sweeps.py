@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.engine.batch import goes_in_batches
-from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.job import Timer, Watch
 from zelo_ray.engine.learning import learn_and_score
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_parts import needs_parts
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import Stopped

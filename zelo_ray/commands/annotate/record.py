@@ -6,10 +6,11 @@ from importlib.metadata import version
 from typing import Any
 
 from zelo_ray.engine.batch.parts import sum_possibly_billed
-from zelo_ray.engine.bookkeeping import Tally, describe_possibly_billed, describe_uncounted
+from zelo_ray.engine.bookkeeping import describe_possibly_billed, describe_uncounted
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.ledger import describe_damage, sum_spent
 from zelo_ray.engine.run_fingerprint import KEY as STANDING
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.input.stored_inputs import read_notes
 from zelo_ray.formats.pools import find_shards

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zelo_ray.engine.batch.parts import Parts
-from zelo_ray.engine.bookkeeping import Tally, open_ledger
+from zelo_ray.engine.bookkeeping import open_ledger
 from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.job import POOLS_AT_ONCE, Watch
 from zelo_ray.engine.ledger import Ledger, sum_paid
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions

@@ -30,7 +30,6 @@ from zelo_ray.commands.bakeoff.query_traits import TRAITS, describe_query
 from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
 from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
 from zelo_ray.engine.batch.parts import sum_possibly_billed
-from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import Count, InputCount, count_input
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import (
@@ -43,6 +42,7 @@ from zelo_ray.engine.job import (
 )
 from zelo_ray.engine.ledger import Damaged, salt_of
 from zelo_ray.engine.preflight import check_spending, refuse_small_cap
+from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import InputError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.columns import split_columns

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from zelo_ray.commands.bakeoff.outcome import MeasuredRanker
-from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.formats.wording import counted

@@ -54,7 +54,8 @@ class ProbeShift:
     queries; ``up`` and ``down`` are the shares of documents that moved. p is of the paired
     randomisation test over queries, and ``p_holm`` is corrected over all judges and probes.
     ``detectable`` is the shift that would be found with a chance of 80%, beyond what may be there
-    without a fault; NaN if nothing moved, or with fewer than 5 queries. ``at_top`` is the share of originals that cannot move up.
+    without a fault; NaN if nothing moved, or with fewer than 5 queries. ``at_top`` is the share of
+    originals that cannot move up.
     """
 
     judge: str

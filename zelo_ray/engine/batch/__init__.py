@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from zelo_ray.engine.batch.harvest import Harvester
 from zelo_ray.engine.batch.state import BatchedJudge, BatchState
 from zelo_ray.engine.batch.submit import Sender
-from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
+from zelo_ray.engine.bookkeeping import LedgerWriter
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import OwnCoordinator, PermitSource
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.request_plans import RequestPlans
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.engine.trial import has_judged
 from zelo_ray.errors import LedgerError, PanelError

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from zelo_ray.engine.batch.parts import BatchPart, Parts, State
-from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
+from zelo_ray.engine.bookkeeping import LedgerWriter
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.request_runner import RequestRunner
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Batches, BatchLimits

@@ -7,7 +7,7 @@ from typing import Self
 from rich.console import Console
 from rich.live import Live
 
-from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.engine.tally import Tally
 from zelo_ray.formats.wording import printable
 from zelo_ray.reports.progress.figures import (
     JudgeProgress,

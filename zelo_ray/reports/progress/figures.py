@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.engine.tally import Tally
 from zelo_ray.reasons import Disabled, judges_by_reason
 
 _SECONDS, _ANSWERS = 60.0, 10

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from rich.cells import cell_len
 
-from zelo_ray.engine.bookkeeping import Tally, format_dollars
+from zelo_ray.engine.bookkeeping import format_dollars
+from zelo_ray.engine.tally import Tally
 from zelo_ray.formats.wording import printable, shorten_end
 from zelo_ray.reports.progress.figures import JudgeProgress, RunProgress, duration
 from zelo_ray.reports.progress.names import shorten_names
