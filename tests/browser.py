@@ -16,7 +16,7 @@ FLAGS = (
     *("--disable-dev-shm-usage", "--remote-debugging-port=0", "--disable-background-networking"),
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
-WAIT = 60
+WAIT = 300
 SHOWS = "[...document.querySelectorAll('{}')].map((node) => node.textContent).join(' ')"
 DRAWN = "[...document.querySelectorAll('{}')].every((node) => node.querySelector('svg.drawn'))"
 OVER = "document.documentElement.scrollWidth - innerWidth"

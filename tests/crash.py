@@ -221,7 +221,7 @@ def end_left() -> None:
             run.stdout.close()
 
 
-def finish(run: "subprocess.Popen[str]", timeout: float = 240) -> tuple[int, str]:
+def finish(run: "subprocess.Popen[str]", timeout: float = 900) -> tuple[int, str]:
     """Wait for a run; its exit status and all that it printed."""
     try:
         printed, _ = run.communicate(timeout=timeout)

@@ -21,7 +21,7 @@ from tests import crash
 RAY = str(Path(sys.executable).parent / "ray")
 DRAIN = json.dumps({"env_vars": {"RAY_JOB_STOP_WAIT_TIME_S": "60"}})
 TOKEN = "a-token-for-tests-only-that-nobody-else-knows"
-_PATIENCE = 240.0
+_PATIENCE = 900.0
 _TRIES = 4
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests import crash
 from tests.crash import bare_environment, completed
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.ray
 
 SCRIPT = """
 import doctest

@@ -54,7 +54,7 @@ def worker_that_calls(cluster: Cluster, server: str) -> Node:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)  # four jobs on two clusters, and a run without a trouble
+@pytest.mark.timeout(2700)  # four jobs on two clusters, and a run without a trouble
 def test_a_job_on_three_nodes_outlives_stops_and_kills(
     one_ray: OneRay, pools: Path, tmp_path: Path
 ) -> None:

@@ -97,7 +97,6 @@ def test_two_runs_on_one_directory_do_not_meet(undisturbed: Undisturbed) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # five runs on Ray, one after another
 def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
     pools: Path, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from tests.pages import PAGES, Command, commands
 from zelo_ray.cli.arguments import parse_command
 from zelo_ray.errors import OptionError
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.ray
 
 NOT_RUN = {
     r"^python3 -m venv|^(\.venv/bin/)?pip install|^\. \.venv|^git clone": "makes an environment",

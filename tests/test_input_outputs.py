@@ -12,7 +12,7 @@ import pytest
 
 from tests import input_outputs
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.ray
 RECORD = input_outputs.read_record()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests import outputs
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]  # 65 commands
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
 RECORD = outputs.read_record()
 
 

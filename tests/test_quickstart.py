@@ -36,7 +36,7 @@ def test_the_walk_through_runs_as_it_stands(tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     notebook = nbformat.read(folder / "quickstart.ipynb", as_version=4)
     client = NotebookClient(
-        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     )
     client.execute()
     streams = [o for c in notebook.cells for o in c.get("outputs", ()) if o.output_type == "stream"]

@@ -135,7 +135,6 @@ def test_a_folder_that_is_written_again_is_not_taken_from_a_cache(place):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_reranker_that_was_trained_wins_on_queries_that_it_has_not_seen(place):
     """Random weights order documents at random; after a few steps they know good adjectives."""
     make_data("lists")
@@ -149,7 +148,6 @@ def test_a_reranker_that_was_trained_wins_on_queries_that_it_has_not_seen(place)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_bi_encoder_learns_and_so_does_a_map_of_its_queries(place):
     """Both begin with random vectors of words; the map leaves those of documents as they are."""
     make_data("triplets")

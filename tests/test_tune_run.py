@@ -233,7 +233,6 @@ def test_a_cap_holds_for_all_of_it_and_more_money_goes_on(folder, run, model):
 
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # two starts of Ray, on a machine of any speed
 def test_a_killed_run_pays_for_nothing_twice(folder, run, model):
     """Killed after the proposals were asked for: the same proposals are judged afterwards."""
     first = sum(half_of(f"Question {q}?") == FIRST for q in range(QUERIES))

@@ -322,7 +322,6 @@ def on_gpus(tmp_path, environ, most, gpus, *words):
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(900)  # two runs with three workers, on a machine of any speed
 @pytest.mark.parametrize(
     "most",
     [pytest.param(20_000, id="handed"), pytest.param(0, id="by Ray Data", marks=pytest.mark.slow)],
