@@ -45,6 +45,8 @@ PRICES = {
 }
 
 
+PATIENCE = 900.0
+"""Seconds for what is waited for to happen, on a machine of any speed."""
 _TRIES, _NO_RAY = 4, "timed out during startup"
 _started: list["subprocess.Popen[str]"] = []
 _given = set[int]()
@@ -221,22 +223,20 @@ def end_left() -> None:
             run.stdout.close()
 
 
-def finish(run: "subprocess.Popen[str]", timeout: float = 900) -> tuple[int, str]:
+def finish(run: "subprocess.Popen[str]") -> tuple[int, str]:
     """Wait for a run; its exit status and all that it printed."""
     try:
-        printed, _ = run.communicate(timeout=timeout)
+        printed, _ = run.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired as late:
         said = (late.output or b"").decode(errors="replace")
-        raise AssertionError(f"it has not ended within {timeout:.0f} s:\n{said}") from None
+        raise AssertionError(f"it has not ended within {PATIENCE:.0f} s:\n{said}") from None
     return run.returncode, printed
 
 
-def completed(
-    command: Sequence[str], environ: dict[str, str], timeout: float = 900
-) -> tuple[int, str]:
+def completed(command: Sequence[str], environ: dict[str, str]) -> tuple[int, str]:
     """Run a command to its end: again where Ray did not start, as on a machine that is busy."""
     for _ in range(_TRIES):
-        status, printed = finish(start(command, environ), timeout)
+        status, printed = finish(start(command, environ))
         if _NO_RAY not in printed:
             break
     return status, printed

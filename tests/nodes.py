@@ -21,18 +21,17 @@ from tests import crash
 RAY = str(Path(sys.executable).parent / "ray")
 DRAIN = json.dumps({"env_vars": {"RAY_JOB_STOP_WAIT_TIME_S": "60"}})
 TOKEN = "a-token-for-tests-only-that-nobody-else-knows"
-_PATIENCE = 900.0
 _TRIES = 4
 
 
-def await_(what: str, happens: Callable[[], bool], seconds: float = _PATIENCE) -> None:
+def await_(what: str, happens: Callable[[], bool]) -> None:
     """Return when something is so; fail with its name if it does not come to be."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + crash.PATIENCE
     while True:
         with contextlib.suppress(OSError):  # who is asked is not there yet
             if happens():
                 return
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
+        assert time.monotonic() < deadline, f"{what}: not within {crash.PATIENCE:.0f} s"
         time.sleep(0.1)
 
 
@@ -169,7 +168,7 @@ class Cluster(AbstractContextManager["Cluster"]):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_PATIENCE,
+            timeout=crash.PATIENCE,
             check=False,
         )
         return told.stdout

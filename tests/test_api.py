@@ -62,11 +62,15 @@ def run(paid):
     return annotate(LINES, out=paid, judges="offline", progress=None)
 
 
-def test_a_plain_import_imports_nothing_heavy():
-    code = (
-        "import sys, zelo_ray; "
-        "print([m for m in ('ray', 'scipy', 'pandas', 'pyarrow') if m in sys.modules])"
-    )
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("zelo_ray", ("ray", "scipy", "pandas", "pyarrow")),
+        ("zelo_ray.ray.coordinator", ("pydantic", "scipy", "pandas", "pyarrow", "numpy")),
+    ],
+)
+def test_importing_it_imports_nothing_heavy(module, heavy):
+    code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
 

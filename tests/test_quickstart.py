@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.crash import ROOT
+from tests.crash import PATIENCE, ROOT
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -36,7 +36,10 @@ def test_the_walk_through_runs_as_it_stands(tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     notebook = nbformat.read(folder / "quickstart.ipynb", as_version=4)
     client = NotebookClient(
-        notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook,
+        timeout=int(PATIENCE),
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
     )
     client.execute()
     streams = [o for c in notebook.cells for o in c.get("outputs", ()) if o.output_type == "stream"]

@@ -41,6 +41,7 @@ from zelo_ray.protocols.protocol import (
     Ranker,
     ScoreKind,
     guard_user_protocol,
+    score_nothing,
 )
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "options_with_all_protocols",
     "protocol_of_record",
     "recorded_options",
+    "score_nothing",
 ]
 
 Annotating = TypeVar("Annotating", bound=AnnotateOptions)

@@ -12,9 +12,8 @@ from itertools import zip_longest
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Judgments, Protocol, Rounds, ScoreKind
+from zelo_ray.protocols import Judgments, Protocol, Rounds, ScoreKind, score_nothing
 from zelo_ray.protocols.passages import truncate_text
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict
 from zelo_ray.records import CODE_PLACEHOLDER, Document, Failure, Judge, Pool, Reply, Request
@@ -126,20 +125,13 @@ def count(_pool: Pool, panel: Sequence[Judge], _options: ProposalOptions) -> dic
     return {judge.name: int(place == 0) for place, judge in enumerate(panel)}
 
 
-def fit(
-    judgments: Sequence[Sequence[object]], _options: ProposalOptions, _learned: object = None
-) -> list[Fit]:
-    """Return no scores: nothing was judged."""
-    return [Fit() for _ in judgments]
-
-
 PROTOCOL = Protocol(
     name="proposals",
     rounds=rounds,
     count=count,
     response_models=(Proposals,),
     judgments={"proposals": Judgments(record=Proposal, noun="proposal", documents=())},
-    fit=fit,
+    fit=score_nothing,
     score=ScoreKind(explain="Nothing is scored: a model proposed instructions."),
     options=ProposalOptions,
     title="Proposals from",

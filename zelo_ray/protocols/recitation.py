@@ -10,9 +10,8 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Judgments, Protocol, Rounds, ScoreKind
+from zelo_ray.protocols import Judgments, Protocol, Rounds, ScoreKind, score_nothing
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict
 from zelo_ray.records import Failure, Judge, Pool, SyntheticFeatures
 
@@ -73,20 +72,13 @@ def count(_pool: Pool, panel: Sequence[Judge], _options: AnnotateOptions) -> dic
     return {judge.name: 1 for judge in panel}
 
 
-def fit(
-    judgments: Sequence[Sequence[object]], _options: AnnotateOptions, _learned: object = None
-) -> list[Fit]:
-    """Return no scores: nothing was judged."""
-    return [Fit() for _ in judgments]
-
-
 PROTOCOL = Protocol(
     name="recitation",
     rounds=rounds,
     count=count,
     response_models=(RememberedPassage,),
     judgments={TABLE: Judgments(record=Recitation, noun="recitation", documents=())},
-    fit=fit,
+    fit=score_nothing,
     score=ScoreKind(explain="Nothing is scored: judges were asked what they remember."),
     title="Recitations of",
 )
