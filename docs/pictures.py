@@ -21,6 +21,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
+import zelo_ray
+
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 COLUMNS = 104
@@ -28,7 +30,7 @@ PAGE = (1240, 1150)
 """Pixels of the page that the picture shows."""
 COMMANDS = (
     "zelo-ray annotate data/sample --out out --judges recorded:data/recordings",
-    "zelo-ray bakeoff --truth out --pools data/sample --rerankers original bm25 --out contest",
+    "zelo-ray bakeoff --truth out --runs data/bm25.run --rerankers original --out contest",
 )
 _BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" \
 aria-label="{left}: {right}"><title>{left}: {right}</title>
@@ -60,7 +62,7 @@ def badges() -> dict[str, tuple[str, str]]:
     return {
         "python": ("python", f"{python}+"),
         "types": ("types", f"mypy {typed}"),
-        "version": ("version", project["project"]["version"]),
+        "version": ("version", zelo_ray.__version__),
         "licence": ("licence", "not chosen yet"),
     }
 

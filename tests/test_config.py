@@ -202,6 +202,7 @@ LEAST = {
     "report": {"dir": "out"},
     "batches": {"dir": "out"},
     "compact": {"dir": "out"},
+    "sample": {"dir": "data"},
     "size": {"documents": 10},
     "doctor": {"judges": ["offline"]},
 }

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from zelo_ray.records import Document, Judge, Pool
     from zelo_ray.rerankers.custom import Reranker
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AnnotateOptions",

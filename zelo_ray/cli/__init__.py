@@ -42,13 +42,15 @@ COMMAND_GROUPS = {
         "convert": "write pools, judgments and runs in other formats",
         "batches": "list pending batches at providers, or cancel them",
         "compact": "merge the many small files of a ledger",
+        "sample": "write the sample data: pools, recorded judges, a run and people's grades",
     },
 }
 PURPOSES = {name: does for group in COMMAND_GROUPS.values() for name, does in group.items()}
 """The purpose of each command, as in its options, whose import would take most of a second."""
 FIRST_STEPS = """begin with:
   zelo-ray doctor
-  zelo-ray annotate data/sample --judges offline --out out
+  zelo-ray sample data
+  zelo-ray annotate data/sample --judges recorded:data/recordings --out out
   zelo-ray explain out --query tick-removal --doc tick-removal-01"""
 
 
@@ -132,7 +134,7 @@ def _refuse_odd_bytes(words: Sequence[str]) -> None:
 
 
 def _help() -> Iterator[str]:
-    """Yield the help: commands grouped by purpose, and three to begin with."""
+    """Yield the help: commands grouped by purpose, and some to begin with."""
     yield "usage: zelo-ray COMMAND ..., or zelo-ray COMMAND --help"
     yield ""
     yield (zelo_ray.__doc__ or "").partition("\n")[0]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ProbeOptions,
         PromptOptions,
         ReportOptions,
+        SampleOptions,
         TuneOptions,
     )
     from zelo_ray.reports.parts import Report
@@ -240,6 +241,15 @@ def _compact(options: "CompactOptions", _words: Words) -> int:
     return ExitStatus.COMPLETE
 
 
+def _sample(options: "SampleOptions", _words: Words) -> int:
+    from zelo_ray.commands.sample import write_sample
+    from zelo_ray.reports import next_step
+
+    print_lines(write_sample(options.dir))
+    print_next_step(next_step.after_sample(options.dir))
+    return ExitStatus.COMPLETE
+
+
 def _report(options: "ReportOptions", _words: Words) -> int:
     from zelo_ray.commands.report.run import run
 
@@ -268,4 +278,5 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words], int]] = {
     "doctor": _doctor,
     "batches": _batches,
     "compact": _compact,
+    "sample": _sample,
 }

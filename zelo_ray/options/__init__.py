@@ -24,6 +24,7 @@ from zelo_ray.options.pools import PoolsOptions
 from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.sample import SampleOptions
 from zelo_ray.options.size import SizeOptions
 from zelo_ray.options.tune import TuneOptions
 
@@ -55,6 +56,7 @@ __all__ = [
     "ProbeOptions",
     "PromptOptions",
     "ReportOptions",
+    "SampleOptions",
     "SizeOptions",
     "TuneOptions",
     "did_you_mean",

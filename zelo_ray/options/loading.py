@@ -22,6 +22,7 @@ from zelo_ray.options.pools import PoolsOptions
 from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.sample import SampleOptions
 from zelo_ray.options.size import SizeOptions
 from zelo_ray.options.strict_yaml import read_yaml
 from zelo_ray.options.tune import TuneOptions
@@ -47,6 +48,7 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "doctor": DoctorOptions,
     "batches": BatchesOptions,
     "compact": CompactOptions,
+    "sample": SampleOptions,
 }
 _PREFIX = "ZELO_RAY_"
 Kind = TypeVar("Kind", bound=CommandOptions)

@@ -6,6 +6,7 @@ quoted by `command_of`; None if there is no usual next step.
 
 import re
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.options import (
@@ -232,6 +233,12 @@ def after_size(options: SizeOptions, plan: str) -> str:
 def after_explain(out: str, query: str, doc: str = "") -> str:
     """Return how to look at a query, or at a document of it."""
     return command_of("explain", out, "--query", query, *(["--doc", doc] if doc else []))
+
+
+def after_sample(directory: str) -> str:
+    """Return the first run of the sample, by its recorded judges."""
+    judges = ("--judges", f"recorded:{Path(directory, 'recordings')}")
+    return command_of("annotate", str(Path(directory, "sample")), *judges, "--out", "out")
 
 
 def after_doctor(options: DoctorOptions, *, wrong: bool, no_judge: bool) -> str:
