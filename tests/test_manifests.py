@@ -6,9 +6,11 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -171,7 +173,8 @@ def test_a_pod_has_room_for_the_actors_that_are_said_to_fit(manifest):
 def test_the_image_has_the_ray_that_the_manifests_name(manifest):
     named = cluster_of(manifest)["rayVersion"]
     dockerfile = (FOLDER / "Dockerfile").read_text()
-    assert f"FROM rayproject/ray:{named}-" in dockerfile
+    assert f"ARG RAY={named}\n" in dockerfile
+    assert '"ray==$RAY"' in dockerfile
     assert named.split(".")[:2] == version("ray").split(".")[:2]
 
 
@@ -231,10 +234,50 @@ def test_no_file_of_keys_and_no_result_reaches_a_build():
         assert not reaches(path), path
     for path in (".env.local", "zelo_ray/.env.prod", ".git/config", ".venv/bin/python", "x/.env"):
         assert not reaches(path), path
-    copied = re.findall(r"^COPY \S+ (.+) \S+$", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)
-    named = [name for line in copied for name in line.split()]
-    for name in (*named, "zelo_ray/cli/__init__.py", "zelo_ray/protocols/prompts/pairwise.txt"):
+    for name in (
+        *copied_files(),
+        "zelo_ray/cli/__init__.py",
+        "zelo_ray/protocols/prompts/pairwise.txt",
+    ):
         assert reaches(name), name
+
+
+def copied_files():
+    """The paths of the checkout that the Dockerfile copies."""
+    lines = (FOLDER / "Dockerfile").read_text().splitlines()
+    words = [line.split() for line in lines if line.startswith("COPY ")]
+    return [
+        word
+        for line in words
+        if not any(word.startswith("--from=") for word in line)
+        for word in line[1:-1]
+        if not word.startswith("--")
+    ]
+
+
+def test_the_image_builds_its_wheel_from_what_is_copied_and_runs_without_root(tmp_path):
+    """Every step but the base and the packages of other people, as no container engine is here."""
+    for name in copied_files():
+        source, target = crash.ROOT / name, tmp_path / "src" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target)
+    words = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "-o", tmp_path / "dist"]
+    built = subprocess.run(
+        [*words, tmp_path / "src"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert built.returncode == 0, built.stderr
+    [wheel] = (tmp_path / "dist").glob("zelo_ray-*.whl")
+    with zipfile.ZipFile(wheel) as files:
+        assert "zelo_ray/data/sample/part-0.jsonl" in files.namelist()
+    steps = [line.split()[:2] for line in (FOLDER / "Dockerfile").read_text().splitlines()]
+    user = steps.index(["USER", "ray"])
+    bases = [n for n, words in enumerate(steps) if words[:1] == ["FROM"]]
+    assert max(bases) < user < next(n for n, words in enumerate(steps) if words[:1] == ["ARG"])
+    assert not [words for words in steps[user + 1 :] if words[:1] == ["USER"]]
+    assert all("slim" in steps[n][1] for n in bases)
 
 
 def test_git_ignores_what_the_commands_of_the_readme_write():

@@ -5,11 +5,13 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
+import yaml
 
 import zelo_ray
 from tests import crash
@@ -66,6 +68,17 @@ def test_every_place_that_names_the_version_names_this_one(place):
     found = re.findall(PLACES[place], (crash.ROOT / place).read_text(), re.MULTILINE)
     assert found, f"{place} names no version"
     assert set(found if place != "CHANGELOG.md" else found[:1]) == {VERSION}
+
+
+def test_the_workflows_run_every_python_that_the_package_names():
+    files = [*(crash.ROOT / ".github").rglob("*.yml"), crash.ROOT / "CITATION.cff"]
+    read = {path.name: yaml.safe_load(path.read_text()) for path in files}
+    matrix = read["checks.yml"]["jobs"]["versions"]["strategy"]["matrix"]
+    project = tomllib.loads((crash.ROOT / "pyproject.toml").read_text())["project"]
+    named = [re.search(r":: (3\.\d+)$", text) for text in project["classifiers"]]
+    assert matrix["python"] == [match[1] for match in named if match]
+    assert project["requires-python"] == f">={matrix['python'][0]}"
+    assert {"file.yml", "server.yml", "provider.yml", "number.yml", "publish.yml"} <= read.keys()
 
 
 def test_the_archives_hold_the_package_and_no_more_than_it_needs(built):
