@@ -1,6 +1,6 @@
-"""Bake-offs: of six arms on Cranfield and on DL19, and of five over many queries for their speed.
+"""Bake-offs: of six rankers on Cranfield and DL19, and of five over many queries for their speed.
 
-The arms: the original order, BM25, query likelihood, a tiny cross-encoder with random weights
+The rankers: the original order, BM25, query likelihood, a tiny cross-encoder with random weights
 (which has nothing to say), a class of its own, and a run file. Prints each table as a
 user sees it, then wall time, where it went, rows a second and peak memory.
 Run: python -m benchmarks.bakeoff FOLDER [--queries 2000] [--only many]
@@ -87,11 +87,11 @@ def write_many(data: Path, pools: Path, qrels: Path, queries: int, documents: in
 
 
 def contest(
-    folder: Path, title: str, truth: Path, pools: Path, arms: list[str], *runs: Path
+    folder: Path, title: str, truth: Path, pools: Path, rankers: list[str], *runs: Path
 ) -> None:
     out = folder / title
     flags = ["--truth", truth, "--pools", pools, "--out", out, "--measures", "nDCG@10", "RR@10"]
-    flags += ["--rerankers", *arms, *(["--runs", *runs] if runs else [])]
+    flags += ["--rerankers", *rankers, *(["--runs", *runs] if runs else [])]
     began = time.monotonic()
     environ = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "120", "PYTHONPATH": str(crash.ROOT)}
     process = subprocess.Popen(
@@ -109,7 +109,7 @@ def contest(
     summary = json.loads((out / "run.json").read_text())["summary"]
     print(f"\n== {title}: exit {process.returncode}\n{printed}")
     documents = sum(len(json.loads(line)["documents"]) for line in pools.open())
-    asked = documents * len(arms)
+    asked = documents * len(rankers)
     print(
         f"wall {wall:.1f} s, {summary['seconds']}; {asked:,} documents scored, "
         f"{asked / summary['seconds']['ask']:,.0f} a second while asking; "
@@ -118,7 +118,7 @@ def contest(
     )
 
 
-def contest_cranfield(collection: Path, folder: Path, arms: list[str]) -> None:
+def contest_cranfield(collection: Path, folder: Path, rankers: list[str]) -> None:
     """BM25's first 25 of each query, and a run of them backwards."""
     pools, run = folder / "cranfield.jsonl", folder / "reversed.run"
     write_pools(collection, pools)
@@ -128,7 +128,7 @@ def contest_cranfield(collection: Path, folder: Path, arms: list[str]) -> None:
             for rank, document in enumerate(reversed(pool["documents"]), start=1):
                 row = (pool["query"]["id"], "Q0", document["id"], rank, -rank, "reversed")
                 file.write(" ".join(map(str, row)) + "\n")
-    contest(folder, "cranfield", collection / "qrels_graded_0to3.txt", pools, arms, run)
+    contest(folder, "cranfield", collection / "qrels_graded_0to3.txt", pools, rankers, run)
 
 
 def main() -> None:
@@ -144,13 +144,13 @@ def main() -> None:
         (folder / "mine.py").write_text(_MINE)
         texts = [json.loads(line)["text"] for line in (cranfield / "docs.jsonl").open()]
         write_encoder(folder / "tiny", texts)
-        arms = ["original", "bm25", "likelihood", "tiny=cross-encoder:tiny", "mine:Overlap"]
+        rankers = ["original", "bm25", "likelihood", "tiny=cross-encoder:tiny", "mine:Overlap"]
         if given.only in {None, "cranfield"}:
-            contest_cranfield(cranfield, folder, arms)
+            contest_cranfield(cranfield, folder, rankers)
         if given.only in {None, "dl19"}:
             write_dl19(dl19, folder / "dl19.jsonl")
             best = dl19 / "runs_top100" / "idst_bert_p1.run"
-            contest(folder, "dl19", dl19 / "qrels.txt", folder / "dl19.jsonl", arms, best)
+            contest(folder, "dl19", dl19 / "qrels.txt", folder / "dl19.jsonl", rankers, best)
         if given.only in {None, "many"}:
             many, grades = folder / "many.jsonl", folder / "many.qrels"
             write_many(given.folder, many, grades, given.queries, given.documents)

@@ -2,11 +2,11 @@
 
     OPENBLAS_NUM_THREADS=2 python -m benchmarks.coverage FOLDER
 
-Each row is a population of queries and a contest of two arms on a sample of n of them: how many 95%
-intervals hold the true mean of the first arm, and the true difference; how many tests at .05 tell
-equal arms apart, or refuse the true difference where there is one; and how often P(A is better)
+Each row is a population of queries and a contest of two rankers on a sample of n of them: how many
+95% intervals hold the true mean of the first, and the true difference; how many tests at .05 tell
+equal rankers apart, or refuse the true difference where there is one; and how often P(A is better)
 lies beyond .05 and .95 where there is none, which is to be .10. Last, how often any of the 30
-tests of 5 equal arms by 3 measures does so, as they are and after Holm's correction.
+tests of 5 equal rankers by 3 measures does so, as they are and after Holm's correction.
 
 FOLDER holds official_ndcg_cut_10.csv of TREC DL 2019, of which the last population is made: pairs
 of the 37 runs on the 43 topics, blurred a little (tests/golden/SOURCES.md says where it is from).
@@ -41,7 +41,7 @@ MARGINS: dict[str, Margin] = {
     "skewed: 10% are 0, 2% are 1": (0.10, 0.02, 0.6, 2.0),
 }
 """Shares of 0 and of 1, and the beta distribution of what lies between."""
-SHARED = 0.64  # of the variance of an arm, before its margin: how hard the query is
+SHARED = 0.64  # of the variance of a ranker, before its margin: how hard the query is
 
 
 def give(margin: Margin, normal: Floats) -> Floats:
@@ -52,8 +52,8 @@ def give(margin: Margin, normal: Floats) -> Floats:
     return np.where(rank < zeros, 0.0, np.where(rank > 1 - ones, 1.0, between))
 
 
-def arms(count: int, rng: np.random.Generator) -> Floats:
-    """Standard normal numbers of shape [count, queries], by which arms agree on what is hard."""
+def rankers(count: int, rng: np.random.Generator) -> Floats:
+    """Standard normal numbers of shape [count, queries], by which rankers agree on what is hard."""
     hard, own = rng.normal(size=QUERIES), rng.normal(size=(count, QUERIES))
     return np.sqrt(SHARED) * hard + np.sqrt(1 - SHARED) * own
 
@@ -62,7 +62,7 @@ def populations(folder: Path) -> Iterable[tuple[str, list[Floats]]]:
     """Names, and what contests are drawn from by turns: metrics of shape [2, queries]."""
     rng = np.random.default_rng(0)
     for name, margin in MARGINS.items():
-        yield name, [give(margin, arms(2, rng))]
+        yield name, [give(margin, rankers(2, rng))]
     first = give(MARGINS["middling: 3% are 0, 5% are 1"], rng.normal(size=QUERIES))
     yield "middling, and all or nothing", [np.stack([first, rng.random(QUERIES) < first])]
     if (path := folder / "official_ndcg_cut_10.csv").exists():
@@ -112,9 +112,9 @@ def figures(turns: list[Floats], queries: int) -> Floats:
 
 
 def families(queries: int) -> tuple[float, float]:
-    """How often a contest of equal arms holds a false alarm: without correction, and with it."""
+    """How often a contest of equal rankers holds a false alarm: without correction, and with it."""
     rng = np.random.default_rng(queries)
-    normal = arms(5, rng)
+    normal = rankers(5, rng)
     sample = normal[:, rng.integers(0, QUERIES, (FAMILIES, queries))]
     measures = [give(margin, sample) for margin in list(MARGINS.values())[:3]]
     pairs = [*combinations(range(5), 2)]
@@ -142,7 +142,7 @@ def main() -> None:
         ),
     )
     print()
-    print_table("any false alarm | after Holm", [("5 equal arms, 3 measures", families)])
+    print_table("any false alarm | after Holm", [("5 equal rankers, 3 measures", families)])
 
 
 if __name__ == "__main__":

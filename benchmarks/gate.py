@@ -42,10 +42,10 @@ def verdicts(population: list[Floats], queries: int, truth: float, margin: float
     rows = [population[n] for n in rng.integers(0, len(population), TRIES)]
     drawn = np.stack([rng.choice(row, queries) for row in rows])
     values = np.concatenate([np.zeros((1, queries)), drawn + rng.normal(truth, BLUR, drawn.shape)])
-    arms = [str(n) for n in range(len(values))]
+    rankers = [str(n) for n in range(len(values))]
     answered = np.ones(values.shape, dtype=bool)
     return [
-        one.verdict for one in decide_gate(values, answered, arms, "0", margin=margin, **OPTIONS)
+        one.verdict for one in decide_gate(values, answered, rankers, "0", margin=margin, **OPTIONS)
     ]
 
 

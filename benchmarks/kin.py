@@ -2,12 +2,12 @@
 
     python -m benchmarks.kin FOLDER [--panels 56] [--runs]
 
-FOLDER is trec_dl19, as in tests/golden/SOURCES.md. Each recorded judge is an arm: its grades order
-the judged documents of a query, ties expected. The truth is each judge in turn, and then the median
-of three of the graded ones. Wrong is a difference by nDCG@10 that is called sure and has the other
-sign by NIST's grades. ``--runs`` lets 37 official runs take part as well. ``--lexical`` takes the
-lexical judges as truths, and as further arms. Last, how many judges a panel of three is worth, with
-and without people's grades. About 3 minutes of one core; with ``--runs`` some 20.
+FOLDER is trec_dl19, as in tests/golden/SOURCES.md. Each recorded judge is a ranker: its grades
+order the judged documents of a query, ties expected. The truth is each judge in turn, and then the
+median of three of the graded ones. Wrong is a difference by nDCG@10 that is called sure and has
+the other sign by NIST's grades. ``--runs`` lets 37 official runs take part as well. ``--lexical``
+takes the lexical judges as truths, and as further rankers. Last, how many judges a panel of three
+is worth, with and without people's grades. About 3 minutes of one core; with ``--runs`` some 20.
 """
 
 import argparse
@@ -86,17 +86,17 @@ def _read(path: Path) -> dict[Pair, float]:
     return {(row[0], row[2]): float(row[3]) for row in rows}
 
 
-def contest(data: Recorded, arms: dict[str, pa.Table], judges: Sequence[str]) -> BakeoffOutcome:
-    entries = [MeasuredRanker(name, run) for name, run in arms.items()]
+def contest(data: Recorded, rankers: dict[str, pa.Table], judges: Sequence[str]) -> BakeoffOutcome:
+    entries = [MeasuredRanker(name, run) for name, run in rankers.items()]
     return measure(Truth(data.labels(judges)), entries, OPTIONS, {})
 
 
-def people_of(data: Recorded, arms: dict[str, pa.Table]) -> dict[Pair, float]:
-    """By two arms, the difference that people see."""
-    entries = [MeasuredRanker(name, run) for name, run in arms.items()]
+def people_of(data: Recorded, rankers: dict[str, pa.Table]) -> dict[Pair, float]:
+    """By two rankers, the difference that people see."""
+    entries = [MeasuredRanker(name, run) for name, run in rankers.items()]
     found = measure(Truth(data.table(data.people, "relevance")), entries, OPTIONS, {}).comparisons
     sure = sum(significance_of(one).is_significant for one in found)
-    print(f"{len(found)} pairs of {len(arms)} arms; people tell {sure} apart.\n")
+    print(f"{len(found)} pairs of {len(rankers)} rankers; people tell {sure} apart.\n")
     return {(one.run_a, one.run_b): one.difference for one in found}
 
 
@@ -108,19 +108,19 @@ def counts(rows: Iterable[Comparison], people: dict[Pair, float]) -> tuple[int, 
 
 
 def row(
-    data: Recorded, arms: dict[str, pa.Table], judges: Sequence[str], people: dict[Pair, float]
+    data: Recorded, rankers: dict[str, pa.Table], judges: Sequence[str], people: dict[Pair, float]
 ) -> Floats:
     """Sure and wrong: without the guard, with it, and without it of pairs that have no kin."""
-    outcome = contest(data, arms, judges)
-    kinship = find_family_overlap(judges, {name: name for name in arms}, {})
+    outcome = contest(data, rankers, judges)
+    kinship = find_family_overlap(judges, {name: name for name in rankers}, {})
     before, kin = counts(outcome.comparisons, people), kinship.judges_by_ranker
     apart = [one for one in outcome.comparisons if not {one.run_a, one.run_b} & kin.keys()]
     guard_against_self_preference(outcome, kinship, Panel(data, judges), OPTIONS)
     return np.array([*before, *counts(outcome.comparisons, people), *counts(apart, people)])
 
 
-def add_lexical(data: Recorded, folder: Path, arms: dict[str, pa.Table]) -> None:
-    """Add the lexical judges: their scores as arms, and what they grade as truths."""
+def add_lexical(data: Recorded, folder: Path, rankers: dict[str, pa.Table]) -> None:
+    """Add the lexical judges: their scores as rankers, and what they grade as truths."""
     with (folder / "passages.jsonl").open() as lines:
         texts = {row["docid"]: row["text"] for row in map(json.loads, lines)}
     rows = (line.split("\t") for line in (folder / "queries.tsv").read_text().splitlines())
@@ -135,7 +135,7 @@ def add_lexical(data: Recorded, folder: Path, arms: dict[str, pa.Table]) -> None
             scores += score(query, shown)
             shares += [share(query, text) for text in shown]
         data.grades[score.__name__] = np.digitize(shares, (0.4, 0.6, 0.8)).astype(float)
-        arms[score.__name__] = data.table(np.array(scores), "score")
+        rankers[score.__name__] = data.table(np.array(scores), "score")
 
 
 def worth(data: Recorded, panels: Iterable[Sequence[str]]) -> None:
@@ -170,25 +170,25 @@ def main() -> None:
     parser.add_argument("--lexical", action="store_true", help="the lexical judges instead")
     flags = parser.parse_args()
     data = Recorded(flags.folder)
-    arms = {name: data.table(grades, "score") for name, grades in data.grades.items()}
+    rankers = {name: data.table(grades, "score") for name, grades in data.grades.items()}
     if flags.runs:
         paths = sorted((flags.folder / "runs_top10").glob("*.run"))
-        arms |= {path.stem: read_run(str(path))[1] for path in paths}
+        rankers |= {path.stem: read_run(str(path))[1] for path in paths}
     singles = [[name] for name in data.grades]
     graded = [name for name in data.grades if name.endswith("_graded")]
     panels = [list(panel) for panel in combinations(graded, 3)][: flags.panels]
     parts = {"one judge": singles, "three graded judges": panels}
     if flags.lexical:
-        add_lexical(data, flags.folder, arms)
+        add_lexical(data, flags.folder, rankers)
         own = [score.__name__ for score, _ in LEXICAL]
         parts = {"lexical": [*([name] for name in own), own]}
-    people = people_of(data, arms)
+    people = people_of(data, rankers)
     print("| truth | sure | wrong | guarded: sure | wrong | no kin: sure | wrong |")
     print("|---|" + "---:|" * 6)
     for title, truths in parts.items():
         total = np.zeros(6)
         for judges in truths:
-            own = row(data, arms, judges, people)
+            own = row(data, rankers, judges, people)
             total += own
             if title != "three graded judges":
                 print(

@@ -1,11 +1,11 @@
-"""Contests of many arms: how long the statistics take, how often they cry wolf, what they tell.
+"""Contests of many rankers: how long the statistics take, how often they cry wolf, what they tell.
 
     OPENBLAS_NUM_THREADS=2 python -m benchmarks.significance [--only speed|level]
 
-Speed: contests of 10 to 100 arms by 3 measures on 1,000 queries, all of which all arms answered, or
-all but 2% each. Level: of contests of 40 equal arms (780 tests), how many hold any false alarm
+Speed: contests of 10 to 100 rankers by 3 measures on 1,000 queries, all of which all answered, or
+all but 2% each. Level: of contests of 40 equal rankers (780 tests), how many hold any false alarm
 after Holm's correction, with p of further draws and with the bound alone that has to do for more
-than 2,500 tests; then how many of the pairs of unequal arms each tells apart.
+than 2,500 tests; then how many of the pairs of unequal rankers each tells apart.
 """
 
 import argparse
@@ -24,29 +24,31 @@ OPTIONS = {"confidence": 0.95, "seed": 0}
 
 
 def metrics(
-    rng: np.random.Generator, arms: int, queries: int, apart: float = 0.0, lost: float = 0.0
+    rng: np.random.Generator, rankers: int, queries: int, apart: float = 0.0, lost: float = 0.0
 ) -> Floats:
-    """Metrics from 0 to 1 of arms that agree on what is hard; their means differ by ``apart``."""
-    hard, own = rng.normal(0.5, 0.3, queries), rng.normal(0, 0.15, (arms, queries))
-    values = np.clip(hard + own + apart * rng.normal(size=(arms, 1)), 0, 1)
+    """Metrics from 0 to 1 of rankers that agree on what is hard; means differ by ``apart``."""
+    hard, own = rng.normal(0.5, 0.3, queries), rng.normal(0, 0.15, (rankers, queries))
+    values = np.clip(hard + own + apart * rng.normal(size=(rankers, 1)), 0, 1)
     return np.where(rng.random(values.shape) < lost, np.nan, values)
 
 
 def print_speed() -> None:
-    print("| arms | queries lost by each | comparisons | seconds | told apart | peak MB |")
+    print("| rankers | queries lost by each | comparisons | seconds | told apart | peak MB |")
     print("|---:|---:|---:|---:|---:|---:|")
-    for arms in ARMS:
+    for rankers in ARMS:
         for lost in (0.0, 0.02):
             rng = np.random.default_rng(0)
-            values = {name: metrics(rng, arms, QUERIES, 0.01) for name in MEASURES}
-            answered = rng.random((arms, QUERIES)) >= lost
-            names = [f"arm {n}" for n in range(arms)]
+            values = {name: metrics(rng, rankers, QUERIES, 0.01) for name in MEASURES}
+            answered = rng.random((rankers, QUERIES)) >= lost
+            names = [f"ranker {n}" for n in range(rankers)]
             began = time.monotonic()
             _, found = evaluate_rankers(values, answered, names, resamples=10_000, **OPTIONS)
             seconds = time.monotonic() - began
             told = sum(one.p_holm < 0.05 for one in found)
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            cells = f"{arms} | {lost:.0%} | {len(found):,} | {seconds:.1f} | {told:,} | {peak:,.0f}"
+            cells = (
+                f"{rankers} | {lost:.0%} | {len(found):,} | {seconds:.1f} | {told:,} | {peak:,.0f}"
+            )
             print(f"| {cells} |", flush=True)
 
 

@@ -64,7 +64,7 @@ _CONVERTED = {
     "run": ("zelo", "--out", "zelo.run"),
     "beir": ("graded", *_POOLS, "--out", "beir"),
     "mteb": ("graded", *_POOLS, "--out", "mteb.jsonl"),
-    "holes": ("--truth", "people.qrels", *_RUNS, *_POOLS, "--out", "holes.jsonl"),
+    "unjudged": ("--truth", "people.qrels", *_RUNS, *_POOLS, "--out", "unjudged.jsonl"),
     "pool": ("scidocs", "--out", "scidocs.jsonl"),
 }
 _PROTOCOLS = ("zelo", "graded", "best-of", "baseline-strong", "baseline-weak")

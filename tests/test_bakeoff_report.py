@@ -109,7 +109,7 @@ def write_bakeoff(out, arms=ARMS, queries=60, say="", pairs=None, **summed):
                 for arm in arms
             ]
         ),
-        "holes": pa.table(
+        "unjudged": pa.table(
             {"run": arms[:1], "query_id": ids[:1], "doc_id": [f"{say}d9"], "rank": [4]}
         ),
     }
@@ -270,7 +270,7 @@ def test_the_foot_says_how_the_numbers_were_made(tmp_path):
     ("name", "section"),
     [
         *(("comparisons", "differences"), ("metrics", "distribution"), ("slices", "slices")),
-        *(("failures", "failures"), ("holes", "unjudged"), ("means", "leaderboard")),
+        *(("failures", "failures"), ("unjudged", "unjudged"), ("means", "leaderboard")),
     ],
 )
 def test_a_section_without_its_file_is_left_out(tmp_path, name, section):

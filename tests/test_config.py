@@ -228,5 +228,5 @@ def test_a_conversion_takes_what_goes_with_it():
     with pytest.raises(OptionError, match="depth: is not an option of convert qrels"):
         load_options(COMMANDS["convert"], {**LEAST["convert"], "depth": 3}, {})
     assert load_options(COMMANDS["convert"], LEAST["convert"], {"ZELO_RAY_SEED": "7"}).seed == 0
-    with pytest.raises(OptionError, match="truth: is required by convert holes"):
-        load_options(COMMANDS["convert"], {"what": "holes", "runs": "a.run", "out": "o"}, {})
+    with pytest.raises(OptionError, match="truth: is required by convert unjudged"):
+        load_options(COMMANDS["convert"], {"what": "unjudged", "runs": "a.run", "out": "o"}, {})

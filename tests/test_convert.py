@@ -97,7 +97,7 @@ def test_pool_and_holes_keep_the_session(place):
     (place / "out/annotated.jsonl").write_text(line + ANNOTATED[1])
     run("pool out/annotated.jsonl --out p.jsonl")
     assert {q: pool.session_id for q, pool in read("p.jsonl").items()} == {"q1": "s", "q2": ""}
-    run("holes --truth out --runs two.run --depth 2 --corpus docs.jsonl --out work.jsonl")
+    run("unjudged --truth out --runs two.run --depth 2 --corpus docs.jsonl --out work.jsonl")
     assert read("work.jsonl")["q1"].session_id == "s"
 
 
@@ -121,7 +121,7 @@ def test_pool_needs_texts_and_documents(place, words, why):
 
 
 def test_holes_beside_the_truth():
-    words = f"holes --truth out {RUNS} --depth 2 --corpus docs.jsonl --out work.jsonl"
+    words = f"unjudged --truth out {RUNS} --depth 2 --corpus docs.jsonl --out work.jsonl"
     counts, written = run(words).split("; ")
     assert counts == "unjudged to depth 2: one 0, two 2"
     assert written.startswith("1 pool")
@@ -137,7 +137,7 @@ def test_holes_beside_the_truth():
 
 
 def test_holes_without_a_text():
-    words = "holes --truth out --runs two.run --out work.jsonl"
+    words = "unjudged --truth out --runs two.run --out work.jsonl"
     with pytest.raises(InputError, match=r"without a text: 3, .* 'c': give --corpus"):
         run(words)
     said = run(f"{words} --corpus docs.jsonl")
@@ -145,7 +145,7 @@ def test_holes_without_a_text():
 
 
 def test_holes_in_judgments_without_pools():
-    words = "holes --truth a.qrels --runs two.run --depth 2 --corpus docs.jsonl --out work.jsonl"
+    words = "unjudged --truth a.qrels --runs two.run --depth 2 --corpus docs.jsonl --out work.jsonl"
     with pytest.raises(InputError, match=r"1 queries .* no pool, .* 'q1': give --p"):
         run(words)
     run(f"{words} --queries queries.tsv")
@@ -156,7 +156,7 @@ def test_holes_in_judgments_without_pools():
 
 def test_no_holes_leave_no_old_work_behind(place):
     (place / "work.jsonl").write_text("old")
-    assert "one 0; 0 pools" in run("holes --truth out --runs one.run --depth 1 --out work.jsonl")
+    assert "one 0; 0 pools" in run("unjudged --truth out --runs one.run --depth 1 --out work.jsonl")
     assert rows_of("work.jsonl") == []
 
 
@@ -219,8 +219,8 @@ def test_dl19(tmp_path, published):
     said = run("pool", *words, "--runs", *runs, "--depth", 10, "--out", tmp_path / "p.jsonl")
     assert said.startswith("43 pools with ")
     words = ("--runs", *runs, "--pools", tmp_path / "p.jsonl", "--out", tmp_path / "work.jsonl")
-    with pytest.raises(InputError, match="holes without a text"):
-        run("holes", "--truth", folder / "qrels.txt", *words)
+    with pytest.raises(InputError, match="unjudged documents without a text"):
+        run("unjudged", "--truth", folder / "qrels.txt", *words)
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ REPORTED = {
     "zelo": ("run.json", "annotated.jsonl", "scores.parquet", "votes.parquet", "failures.parquet"),
     "bakeoff": (
         *("run.json", "means.parquet", "metrics.parquet", "comparisons.parquet"),
-        *("runs.parquet", "holes.parquet", "failures.parquet", "slices.parquet"),
+        *("runs.parquet", "unjudged.parquet", "failures.parquet", "slices.parquet"),
     ),
     "compare": ("compare.json", "leaderboards.parquet", "siblings.parquet"),
     "agree": ("agree.json", "agreement.parquet", "voting.parquet", "pairs.parquet"),

@@ -27,6 +27,7 @@ from zelo_ray.evaluation.measures import (
     rank_run,
     ranking,
 )
+from zelo_ray.evaluation.measures.titles import describe_measures, title_measure, title_measures
 
 EVERY = (
     *(
@@ -542,3 +543,33 @@ def test_the_documented_call_runs():
     names |= {"qrels": qrels_of({"q": {"a": 2, "b": 0}}), "run": run_of({"q": {"a": 1.0}})}
     exec(re.sub("(?m)^    ", "", example), names)
     assert names["metrics"].tolist() == [[1.0], [1.0], [1.0]]
+
+
+def test_measures_are_titled_as_people_write_them():
+    names = ["nDCG(dcg='zelo')@10", "Pairs", "R(k_gt=5)@10", "Judged@10"]
+    titles = title_measures(names)
+    assert list(titles.values()) == ["nDCG@10", "Pairs", "R@10", "Judged@10"]
+    assert describe_measures(titles) == [
+        "nDCG@10: gains are from zELO scores.",
+        "R@10: the 5 most relevant documents of a query count.",
+    ]
+    titles = title_measures(["nDCG@10", "AP(rel=2)", "RR(rel=2)@10", "R(rel=2)@20"])
+    assert list(titles.values()) == ["nDCG@10", "AP", "RR@10", "R@20"]
+    assert describe_measures(titles) == ["AP, RR@10, R@20: documents are relevant from 2 on."]
+    assert title_measure("nDCG(dcg='exp-log2')@5") == "nDCG@5 (gains are 2^relevance - 1)"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["nDCG@10", "nDCG(dcg='zelo')@10"],  # two that would have one title
+        ["RBP(p=0.5,rel=2)@10"],  # no words for p
+        ["nDCG(gains={1:0,2:1,3:7})@10"],
+        ["no_such_module:MEASURE@10"],
+    ],
+)
+def test_a_measure_keeps_parameters_that_tell_it_apart_or_have_no_words(names):
+    titles = title_measures(names)
+    assert list(titles.values()) == names
+    assert describe_measures(titles) == []
+    assert title_measure(names[0]) in (names[0], "nDCG@10")

@@ -138,8 +138,8 @@ NEXT = {
     "pool": lambda: next_step.after_convert(
         ConvertOptions(what="pool", source="beir", out="p.jsonl.gz")
     ),
-    "holes": lambda: next_step.after_convert(
-        ConvertOptions(what="holes", truth="t", runs=("r",), out="h.jsonl")
+    "unjudged": lambda: next_step.after_convert(
+        ConvertOptions(what="unjudged", truth="t", runs=("r",), out="h.jsonl")
     ),
     "qrels": lambda: next_step.after_convert(ConvertOptions(what="qrels", source="g", out="q.txt")),
     "beir": lambda: next_step.after_convert(ConvertOptions(what="beir", source="g", out="b")),

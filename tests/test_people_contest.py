@@ -96,7 +96,7 @@ def test_labels_correct_a_bakeoff_in_report_and_tables(contest, capsys):
     assert (first.text, second.text, significance, more) == ("a", "b", "significant", "none")
     assert p_holm.value < 0.05
     assert "Not corrected: AP: not linear in the labels." in shown
-    assert "P(rel=2)@30: it is unknown which other" in shown
+    assert "P@30: it is unknown which other" in shown
     rows = rows_of(folder / "out", "comparisons")
     by = {(row["measure"], row["estimate"]): row for row in rows}
     assert set(by) == {(m, "panel") for m in EACH} | {
@@ -148,7 +148,7 @@ def test_a_sample_of_label_corrects_a_contest_and_grows(contest, tmp_path, capsy
     assert said == [60, 40]
     assert widths[1] < widths[0]
     shown = capsys.readouterr().out
-    assert "Not corrected: P(rel=2)@30: " in shown
+    assert "Not corrected: P@30: " in shown
     assert "sample was made larger 1 time" in shown
     assert ("P(rel=2)@10", "corrected") in by
 
@@ -335,7 +335,7 @@ def test_beside_scores_the_panels_figures_are_those_of_grades(contest, capsys):
     )
     assert scored(folder, ["Grade@10", "P(rel=0)@5"], labels) == 0
     shown = capsys.readouterr().out
-    assert "Not corrected: P(rel=0)@5: its rel is" in shown
+    assert "Not corrected: P@5: its rel is" in shown
     _, table = people_in(folder / "scored")
     assert table.columns[5:7] == ["panel's scores as grades", "people alone"]
     rows = rows_of(folder / "scored", "comparisons")

@@ -147,8 +147,8 @@ def test_a_contest_counts_what_arms_rank(tmp_path):
     arms, _ = write_bakeoff(tmp_path, queries=60)
     ranked = [{"run": arms[0], "query_id": f"q{i}", "doc_id": f"d{d}", "score": -float(d)}
               for i in range(60) for d in range(4)]  # fmt: skip
-    holes = [{"run": arms[0], "query_id": f"q{i}", "doc_id": "d3", "rank": 4} for i in range(60)]
-    for name, rows in (("runs", ranked), ("holes", holes)):
+    unjudged = [{"run": arms[0], "query_id": f"q{i}", "doc_id": "d3", "rank": 4} for i in range(60)]
+    for name, rows in (("runs", ranked), ("unjudged", unjudged)):
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
     write_report(str(tmp_path))
     assert f"(share judged: {arms[0]} 0.75)" in box(tmp_path)

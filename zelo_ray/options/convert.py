@@ -13,7 +13,7 @@ _GRADE_RULE = ("levels", "cut", "human")
 """Options that make whole grades of scores."""
 OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
     "pool": ("source", "corpus", "queries", "runs", "depth", "qrels"),
-    "holes": ("truth", "runs", "depth", "pools", "corpus", "queries", "all"),
+    "unjudged": ("truth", "runs", "depth", "pools", "corpus", "queries", "all"),
     "qrels": (*("source", "grades", *_GRADE_RULE, "without_ambiguous", "decimals", "quote_ids"),),
     "train": (
         *("source", "form", "pools", "without_ambiguous", "runs", "name", "min_gap", "gap_in"),
@@ -32,7 +32,7 @@ OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
 """By output format, the options that it takes besides ``what`` and ``out``."""
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "pool": (),
-    "holes": ("truth", "runs"),
+    "unjudged": ("truth", "runs"),
     "fastchat": ("what", "source", "answers"),
     "rank-eval": ("source", "index"),
     "letor": ("source", "runs"),
@@ -49,7 +49,7 @@ class ConvertOptions(CommandOptions):
 
     what: Literal[
         "pool",
-        "holes",
+        "unjudged",
         "qrels",
         "train",
         "run",
@@ -62,7 +62,7 @@ class ConvertOptions(CommandOptions):
         "fastchat",
         "llamahub",
     ] = Field(
-        description="pool: pools to annotate, from a collection or from several runs; holes: "
+        description="pool: pools to annotate, from a collection or from several runs; unjudged: "
         "unjudged documents at the top of runs, as pools to annotate; qrels: TREC "
         "qrels; train: examples to train a reranker or embedder on; "
         "run: a TREC run; beir: a BEIR directory; mteb: MTEB reranking rows as JSON "
@@ -86,7 +86,7 @@ class ConvertOptions(CommandOptions):
     queries: Place | None = Field(None, description="queries, in the same formats")
     runs: tuple[Place, ...] = Field((), description="TREC runs, or runs.parquet of a bake-off")
     depth: int | None = Field(
-        None, ge=1, description="how deep to look into runs (pool: 100, holes: 10)"
+        None, ge=1, description="how deep to look into runs (pool: 100, unjudged: 10)"
     )
     qrels: Place | None = Field(
         None, description="judgments, whose documents are added to the pools"

@@ -208,7 +208,7 @@ def after_fit(options: FitOptions, words: Sequence[str]) -> str | None:
 
 def after_convert(options: ConvertOptions) -> str | None:
     """Return the command that uses a converted file; None if other tools read it."""
-    if options.what in ("pool", "holes", "fastchat", "llamahub"):
+    if options.what in ("pool", "unjudged", "fastchat", "llamahub"):
         answers = options.what in ("fastchat", "llamahub")
         return after_pools(options.out, *(["--protocol", "best-of"] if answers else []))
     if options.what == "beir":

@@ -328,8 +328,8 @@ class WarningCode(Enum):
         "Many of the first {depth} documents are unjudged (share judged: {shares})",
         "they count as not relevant, so these rankers may be better than they look",
         (
-            "zelo-ray convert holes --all writes pools with them; annotate those on the --out of "
-            "the truth"
+            "zelo-ray convert unjudged --all writes pools with them; annotate those on the --out "
+            "of the truth"
         ),
     )
     # labels and protocols that are compared

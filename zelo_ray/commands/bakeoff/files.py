@@ -98,7 +98,7 @@ def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
             [*outcome.comparisons, *(outcome.people.comparisons if outcome.people else ())],
         ),
         "slices": (Slice, outcome.slices),
-        "holes": (UnjudgedDocument, outcome.unjudged),
+        "unjudged": (UnjudgedDocument, outcome.unjudged),
         "kin": (
             MeanWithoutFamily,
             outcome.self_preference.left_out if outcome.self_preference else [],

@@ -10,6 +10,7 @@ import numpy as np
 from zelo_ray.commands.compare_labels.contradictions import Contradiction
 from zelo_ray.commands.compare_labels.leaderboards import LeaderboardRow
 from zelo_ray.commands.compare_labels.neighbours import Sibling
+from zelo_ray.evaluation.measures.titles import title_measure, title_measures
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.slopes import rank_slopes
@@ -113,13 +114,14 @@ def _compare_orders(results: LabelComparisonResults) -> str:
     leaders = f"{new} leads under both labels"
     if old != new:
         leaders = f"{old} leads by the old labels, {new} by the new"
+    measure = title_measures([rows[0]["measure"]])[rows[0]["measure"]]
     mover = max(rows, key=lambda row: abs(row["moved"]))
     moved = sum(row["moved"] != 0 for row in rows)
     if not moved:
-        return f"By {rows[0]['measure']} {leaders}; no run changes places."
+        return f"By {measure} {leaders}; no run changes places."
     places = f"{counted(abs(mover['moved']), 'place')} {'up' if mover['moved'] > 0 else 'down'}"
     return (
-        f"By {rows[0]['measure']} {leaders}; {moved:,} of {counted(len(rows), 'run')} change "
+        f"By {measure} {leaders}; {moved:,} of {counted(len(rows), 'run')} change "
         f"places, {mover['run']} most: {places}."
     )
 
@@ -168,12 +170,14 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
         ]
         for row in rows
     ]
+    measure = rows[0]["measure"]
     caption = (
-        f"Mean {rows[0]['measure']} with 95% intervals over queries, best first by the new labels."
+        f"Mean {title_measure(measure)} with 95% intervals over queries, best first by "
+        "the new labels."
     )
     if missing:
         caption += " Queries that a run did not rank count as 0 in its means."
-    names = [row["run"] for row in rows]
+    names, title = [row["run"] for row in rows], title_measures([measure])[measure]
     old, new = (spans(rows, (side, f"{side}_low", f"{side}_high")) for side in ("old", "new"))
     return Section(
         "leaderboards",
@@ -184,7 +188,7 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
                 "Every run with its rank by the old labels, left, and by the new ones, right.",
             ),
             Chart(
-                {"": intervals(names, {"old": old, "new": new}, rows[0]["measure"])},
+                {"": intervals(names, {"old": old, "new": new}, title)},
                 "Means under two sets of labels are not comparable: look at the order, and at "
                 "how far apart runs are.",
             ),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zelo_ray.evaluation.measures.titles import title_measure
 from zelo_ray.reports.charts.figures import joined_points
 from zelo_ray.reports.charts.scatter import logarithmic_axis
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, Sentences, TextCell
@@ -88,7 +89,7 @@ def _table(equal: Sequence[Row], everything: Sequence[Row], unit: str) -> Report
         for row, paid in shown
     ]
     columns = ("protocol", "for", "queries", "tau-b", "tau-AP", "right", "wrong", "by it alone")
-    measures = [*dict.fromkeys(row["measure"] for row in everything)]
+    measures = [title_measure(name) for name in dict.fromkeys(row["measure"] for row in everything)]
     caption = (
         f"Kendall's tau-b and tau-AP of the order of {everything[0]['runs']:,} runs by the "
         "protocol's labels and by people's. Right: pairs of runs that both tell apart (p < .05 "

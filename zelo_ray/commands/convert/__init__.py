@@ -54,7 +54,7 @@ from zelo_ray.formats.wording import counted, printable
 from zelo_ray.options import ConvertOptions
 
 _WITHOUT_TEXTS = ("run", "trec run", "grades", "trec qrels", "beir qrels")
-_POOL_DEPTH, _HOLES_DEPTH = 100, 10
+_POOL_DEPTH, _UNJUDGED_DEPTH = 100, 10
 
 
 def convert(options: ConvertOptions) -> str:
@@ -130,12 +130,12 @@ def _convert_input(options: ConvertOptions) -> str:
     return _lines(f"{number:,} pools: {options.out}", *leftovers.to_lines())
 
 
-def _holes(options: ConvertOptions) -> str:
+def _unjudged(options: ConvertOptions) -> str:
     truth, runs = (
         read_qrels(options.truth, _columns(options)),
         read_runs(options.runs, columns=_columns(options)),
     )
-    depth = options.depth or _HOLES_DEPTH
+    depth = options.depth or _UNJUDGED_DEPTH
     table = pa.concat_tables([find_unjudged(truth, name, run, depth) for name, run in runs.items()])
     work = UnjudgedPools(truth, table)
     if options.corpus:
@@ -322,7 +322,7 @@ def _lines(*lines: str) -> str:
 
 _MAKERS: Mapping[str, Callable[[ConvertOptions], str]] = {
     "pool": _pool,
-    "holes": _holes,
+    "unjudged": _unjudged,
     "qrels": _qrels,
     "train": _train,
     "run": _run,

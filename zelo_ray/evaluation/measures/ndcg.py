@@ -37,6 +37,7 @@ def _zelo(relevance: Floats, _top: Floats) -> Floats:
     return np.tanh(np.maximum(relevance, 0) / 2)
 
 
+_DESCRIPTIONS = {"exp-log2": "gains are 2^relevance - 1", "zelo": "gains are from zELO scores"}
 _GAINS = {"log2": _linear, "exp-log2": _exponential, "zelo": _zelo}
 
 
@@ -112,7 +113,12 @@ MEASURE = MeasureKind(
     metrics=_metrics,
     linear=_linear_in,
     parameters={
-        "dcg": Parameter("log2", lambda v: isinstance(v, str) and v in _GAINS, " or ".join(_GAINS)),
+        "dcg": Parameter(
+            "log2",
+            lambda v: isinstance(v, str) and v in _GAINS,
+            " or ".join(_GAINS),
+            describe=_DESCRIPTIONS.get,
+        ),
         "gains": Parameter(
             None,
             _are_gains,

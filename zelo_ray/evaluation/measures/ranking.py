@@ -58,11 +58,11 @@ class Ranking:
     def unjudged(self, depth: int) -> list[tuple[str, str, int]]:
         """Return query, document and rank, from 1, of unjudged documents up to a depth."""
         ranks = self.places
-        holes = np.flatnonzero((self.rows < 0) & (ranks < depth))
-        queries = np.repeat(np.arange(len(self.counts)), self.counts)[holes]
+        unjudged = np.flatnonzero((self.rows < 0) & (ranks < depth))
+        queries = np.repeat(np.arange(len(self.counts)), self.counts)[unjudged]
         names = (self.truth.query_ids[query] for query in queries)
-        ids = self.ids(holes).to_pylist()
-        return list(zip(names, ids, (ranks[holes] + 1).tolist(), strict=True))
+        ids = self.ids(unjudged).to_pylist()
+        return list(zip(names, ids, (ranks[unjudged] + 1).tolist(), strict=True))
 
     @cached_property
     def places(self) -> Ints:

@@ -67,7 +67,12 @@ MEASURE = MeasureKind(
     cutoff="required",
     parameters={
         "rel": REL,
-        "k_gt": Parameter(None, lambda v: type(v) is int and v >= 1, "a whole number from 1"),
+        "k_gt": Parameter(
+            None,
+            lambda v: type(v) is int and v >= 1,
+            "a whole number from 1",
+            describe=lambda value: f"the {value} most relevant documents of a query count",
+        ),
     },
     exclusive=True,
 )

@@ -23,6 +23,8 @@ class Parameter:
     """the values it takes, for messages"""
     read: Callable[[Any], Value] = lambda value: value
     """turns a value as written into one that is compared and hashed"""
+    describe: Callable[[Any], str | None] = lambda _: None
+    """says in a few words what a value means, for reports"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +72,9 @@ def is_number(value: Any) -> bool:
     return type(value) in (int, float) and isfinite(value)
 
 
-REL = Parameter(1, is_number, "the least relevance that counts as relevant, a number")
+REL = Parameter(
+    1,
+    is_number,
+    "the least relevance that counts as relevant, a number",
+    describe=lambda value: f"documents are relevant from {value:g} on",
+)

@@ -22,23 +22,23 @@ from zelo_ray.records import Document, Pool
 class UnjudgedPools:
     """The queries with unjudged documents, each of which becomes a pool to annotate.
 
-    A pool holds the judged documents, so that the new ones are compared with them, and the holes.
+    A pool holds the unjudged documents, and the judged ones to compare them with.
 
     Attributes:
         wanted: the documents that may have to be looked up: see `add_texts`.
         notes: in words, what had to be left out.
     """
 
-    def __init__(self, truth: pa.Table, holes: pa.Table) -> None:
+    def __init__(self, truth: pa.Table, unjudged: pa.Table) -> None:
         """Take columns of `records.Qrel`, and the result of `pooling.find_unjudged` for runs."""
-        self._holes: Candidates = {}
-        for query_id, doc_id, run, rank in columns(holes, "query_id", "doc_id", "run", "rank"):
-            self._holes.setdefault(query_id, {}).setdefault(doc_id, {})[run] = rank
-        self._judged: dict[str, set[str]] = {query_id: set() for query_id in self._holes}
+        self._unjudged: Candidates = {}
+        for query_id, doc_id, run, rank in columns(unjudged, "query_id", "doc_id", "run", "rank"):
+            self._unjudged.setdefault(query_id, {}).setdefault(doc_id, {})[run] = rank
+        self._judged: dict[str, set[str]] = {query_id: set() for query_id in self._unjudged}
         for query_id, doc_id in columns(truth, "query_id", "doc_id"):
             if query_id in self._judged:
                 self._judged[query_id].add(doc_id)
-        self.wanted = {doc_id for ids in self._holes.values() for doc_id in ids}
+        self.wanted = {doc_id for ids in self._unjudged.values() for doc_id in ids}
         self.wanted.update(*self._judged.values())
         self._texts: dict[str, Document] = {}
         self._lacking: list[str] = []
@@ -53,29 +53,29 @@ class UnjudgedPools:
     def lines(
         self, pools: Iterable[tuple[bytes, Pool]], queries: Mapping[str, Document], everything: bool
     ) -> Iterator[bytes]:
-        """Yield the pools with holes as input lines: first those that exist, then new ones.
+        """Yield pools with unjudged documents as input lines: those that exist, then new ones.
 
         Args:
             pools: the pools that there are, and their lines.
             queries: by id, those that have no pool.
-            everything: pass on the lines of pools without holes, too.
+            everything: pass on the lines of pools without any, too.
 
         Raises:
-            InputError: a query or a hole has no text, and no other texts are known.
+            InputError: a query or an unjudged document has no text, and no other texts are known.
         """
-        holes = dict(self._holes)
+        unjudged = dict(self._unjudged)
         for raw, pool in pools:
-            if ranks := holes.pop(pool.query_id, None):
+            if ranks := unjudged.pop(pool.query_id, None):
                 yield self._extend_pool(raw, pool.query_id, ranks)
             elif everything:
                 yield raw
-        if holes:
-            yield from map(pool_line, self._new_pools(holes, queries))
+        if unjudged:
+            yield from map(pool_line, self._new_pools(unjudged, queries))
         if self._lacking:
             self.notes.append(f"left out {self._without_text()}")
 
     def _extend_pool(self, raw: bytes, query_id: str, ranks: dict[str, dict[str, int]]) -> bytes:
-        """Return a pool's line without documents that nobody asks about, and with all holes."""
+        """Return a pool's line without documents that nobody asks about, with all unjudged ones."""
         line: dict[str, Any] = json.loads(raw)
         doc_ids = ranks.keys() | self._judged[query_id]
         old = [document for document in line.get("documents", []) if document["id"] in doc_ids]
@@ -90,8 +90,8 @@ class UnjudgedPools:
     def _new_pools(self, left: Candidates, queries: Mapping[str, Document]) -> list[Pool]:
         if not (queries and self._texts):
             raise InputError(
-                f"{len(left):,} queries with holes have no pool, such as {next(iter(left))!r}: "
-                "give --pools, or --corpus and --queries"
+                f"{len(left):,} queries with unjudged documents have no pool, such as "
+                f"{next(iter(left))!r}: give --pools, or --corpus and --queries"
             )
         candidates = {
             query_id: fuse_ranks(
@@ -104,7 +104,8 @@ class UnjudgedPools:
         return filled.pools
 
     def _without_text(self) -> str:
-        return f"holes without a text: {len(self._lacking):,}, such as {self._lacking[0]!r}"
+        first = repr(self._lacking[0])
+        return f"unjudged documents without a text: {len(self._lacking):,}, such as {first}"
 
 
 def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:

@@ -154,6 +154,7 @@ BAKEOFF_REPORT = ReportKind(
         "runs": (Ranked,),
         "slices": (Slice,),
         "times": (QueryCost,),
+        "unjudged": (UnjudgedDocument,),
     },
     build_report,
     lambda source, record: _tiles(BakeoffResults(source, record))[0],

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff.report.results import MEAN, BakeoffResults
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
@@ -91,7 +90,7 @@ def slices_section(results: BakeoffResults) -> Section | None:
         return None
     leading = results.leading
     grouped: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
-    for row in results.source.table("slices", pc.field("measure") == leading).to_pylist():
+    for row in results.source.table("slices", results.is_leading()).to_pylist():
         grouped.setdefault(row["slice"], {}).setdefault(row["value"], {})[row["run"]] = row
     if not grouped:
         return None
@@ -221,10 +220,8 @@ def failed_queries_section(results: BakeoffResults) -> Section | None:
 
 def unjudged_section(results: BakeoffResults) -> Section | None:
     """List documents that rankers place high and nobody has judged."""
-    if not results.source.has("holes.parquet"):
-        return None
-    unjudged = results.source.table("holes")
-    if not unjudged.num_rows:
+    unjudged = results.unjudged
+    if unjudged is None or not unjudged.num_rows:
         return None
     counts = unjudged.group_by("run").aggregate([([], "count_all"), ("query_id", "count_distinct")])
     by_ranker = sorted(counts.to_pylist(), key=lambda row: (-row["count_all"], row["run"]))
@@ -251,7 +248,7 @@ def unjudged_section(results: BakeoffResults) -> Section | None:
     highest = ReportTable(
         ("ranker", "query", "document", "rank"),
         cells,
-        "The highest of them; holes.parquet has all.",
+        "The highest of them; unjudged.parquet has all.",
         frozenset({"rank"}),
     )
     return Section("unjudged", "Unjudged documents", (table, highest))

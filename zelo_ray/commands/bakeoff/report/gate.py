@@ -1,6 +1,7 @@
 """Show which rankers may replace the baseline, in lines that scripts can parse."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum, auto
 from math import isnan, nan
 from typing import Any
@@ -14,7 +15,9 @@ from zelo_ray.reports.parts import Section, Sentences
 
 def gate_section(results: BakeoffResults) -> Section | None:
     """Compare each candidate with the baseline; None if there is no baseline."""
-    gates = read_gate(results.summary)
+    gates = [
+        replace(gate, measure=results.title(gate.measure)) for gate in read_gate(results.summary)
+    ]
     if not gates:
         return None
     parts = [Sentences([*gate_lines(gates)])]

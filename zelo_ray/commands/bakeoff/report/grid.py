@@ -23,7 +23,7 @@ _BY_PLACE = Mapping[tuple[str, str], Mapping[str, Any]]
 
 def grid_section(results: BakeoffResults) -> Section | None:
     """Show the pairs of first stages and rerankers; None if there is no grid."""
-    rows = results.source.rows("grid")
+    rows = results.with_titles(results.source.rows("grid"))
     cells = {(r["first_stage"], r["reranker"]): r for r in rows if r["measure"] == results.leading}
     stages = [*dict.fromkeys(stage for stage, _ in cells if stage)]
     rerankers = [*dict.fromkeys(reranker for _, reranker in cells if reranker)]

@@ -16,6 +16,7 @@ from zelo_ray.commands.bakeoff.significance import (
     significance_of,
     swap_rankers,
 )
+from zelo_ray.evaluation.measures.titles import describe_measures
 from zelo_ray.evaluation.significance import FEWEST, TIE
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison
@@ -154,6 +155,7 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
         "counts as 0, a document that nobody judged as not relevant. The truth consists of "
         f"{_KINDS.get(kind, kind)}, {errors}."
     )
+    caption = " ".join([caption, *describe_measures(results.titles)])
     table = ReportTable(
         ["ranker", *numbers], cells, caption, frozenset(numbers), file="means.parquet"
     )

@@ -91,7 +91,7 @@ def _means_by(results: BakeoffResults, measure: str) -> dict[tuple[str, str], fl
     """Return means by one measure, by ranker and estimate."""
     return {
         (row["run"], row["estimate"]): row["mean"]
-        for row in results.source.table("means").to_pylist()
+        for row in results.with_titles(results.source.rows("means"))
         if row["measure"] == measure
     }
 

@@ -229,8 +229,8 @@ def _ranker_figures(results: BakeoffResults) -> RankerFigures:
         if others and all(isfinite(rival.p_holm) for rival in others):
             measure, rivals, rows = people["measures"][0], others, corrected
     unjudged = Counter[str]()
-    if results.source.has("holes.parquet"):
-        unjudged.update(results.source.table("holes")["run"].to_pylist())
+    if results.unjudged is not None:
+        unjudged.update(results.unjudged["run"].to_pylist())
     return RankerFigures(
         results.queries,
         measure,
