@@ -250,3 +250,17 @@ def test_without_a_query_the_first_are_listed(tmp_path, capsys):
     assert cli.main(["explain", str(tmp_path / "no")]) == 1
     assert cli.main(["explain", str(tmp_path), "--doc", "d1"]) == 2
     assert "doc: needs query" in capsys.readouterr().err
+
+
+def test_the_short_form_leaves_out_what_judges_wrote(out, capsys):
+    words = ["explain", out, "--query", "q1", "--doc", "d3"]
+    assert cli.main(words) == 0
+    full = capsys.readouterr().out
+    assert cli.main([*words, "--short"]) == 0
+    short_form = capsys.readouterr().out
+    assert "d3: score" in short_form
+    assert "against d" in full
+    assert "against d" not in short_form
+    assert set(short_form.splitlines()) < set(full.splitlines())
+    assert cli.main([*words, "--short", "--all"]) == 2
+    assert "give one of them" in capsys.readouterr().err

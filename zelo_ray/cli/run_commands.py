@@ -190,6 +190,8 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
         print_lines(*describe_requests(requests))
         return ExitStatus.COMPLETE
     parts, screen = build_explanation(options.dir, options.query, options.doc), make_console()
+    if options.short:
+        parts = [part for part in parts if part.kind != "judgments"]
     if options.all or not screen.is_terminal:
         print_lines(*"\n\n".join(part.whole() for part in parts).split("\n"))
     else:

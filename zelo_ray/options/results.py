@@ -26,6 +26,7 @@ class ExplainOptions(CommandOptions):
         description="document id or its beginning; without it, the query's documents by rank",
     )
     all: bool = Field(False, description="show all, not only what fits the terminal")
+    short: bool = Field(False, description="leave out what judges wrote")
     prompt: bool = Field(
         False, description="show the exact requests to the judges instead; needs query"
     )
@@ -34,6 +35,8 @@ class ExplainOptions(CommandOptions):
     def _a_document_is_of_a_query(self) -> "ExplainOptions":
         if self.doc and not self.query:
             raise ValueError("doc: needs query")
+        if self.short and self.all:
+            raise ValueError("short: leaves out what all shows; give one of them")
         if self.prompt and not self.query:
             raise ValueError("prompt: needs query")
         return self

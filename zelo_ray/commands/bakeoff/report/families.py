@@ -92,10 +92,15 @@ def judges_section(results: BakeoffResults) -> Section | None:
         [
             TextCell(judge),
             TextCell(", ".join(names)),
-            TextCell(", ".join(ranker for ranker, shared in rankers if judge in shared["judges"])),
+            *(
+                [TextCell(", ".join(name for name, by in rankers if judge in by["judges"]))]
+                if rankers
+                else []
+            ),
         ]
         for judge, names in families["judges"].items()
     ]
     caption = "Families are recognised by name, or given by the option families."
-    table = ReportTable(["judge", "family", "rankers of this family"], cells, caption)
+    columns = ["judge", "family", *(["rankers of this family"] if rankers else [])]
+    table = ReportTable(columns, cells, caption)
     return Section("judges", "Judges of the truth", (table,))
