@@ -11,10 +11,9 @@ from zelo_ray.engine.tally import Tally
 from zelo_ray.formats.wording import printable
 from zelo_ray.reports.progress.figures import (
     JudgeProgress,
-    Pace,
+    ProgressMeter,
     RunProgress,
     duration,
-    judge_progress,
 )
 from zelo_ray.reports.progress.lines import dollars, progress_line
 from zelo_ray.reports.progress.table import progress_table
@@ -38,9 +37,7 @@ class Display:
     def _begin(self) -> None:
         """Begin with nothing shown."""
         self._live: Live | None = None
-        self._sums: RunProgress | None = None
-        self._paces: dict[str, Pace] = {}
-        self._cap: tuple[float, float] | None = None
+        self._meter = ProgressMeter()
         self._last_line = time.monotonic()
         self._done, self._reported = False, set[tuple[str, str]]()
 
@@ -49,8 +46,8 @@ class Display:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._live and self._sums:
-            table = progress_table(self._sums, self._console.width, None, time.time())
+        if self._live and (sums := self._meter.latest):
+            table = progress_table(sums, self._console.width, None, time.time())
             self._live.update(table, refresh=True)
             self._live.stop()
         self._begin()
@@ -61,19 +58,14 @@ class Display:
 
     def budget(self, cap: float, spent: float) -> None:
         """Set the cap in US dollars, and the part of it spent before this run."""
-        self._cap = (cap, spent)
+        self._meter.cap = (cap, spent)
 
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
         """Show the figures so far; ``planned`` is the number of requests by judge."""
         if not planned:
             return
         now = time.monotonic()
-        standings = []
-        for name, number in planned.items():
-            tally, pace = tallies.get(name, Tally()), self._paces.setdefault(name, Pace())
-            pace.record(now, tally)
-            standings.append(judge_progress(name, tally, number, pace.rate(now), pace.seconds))
-        sums = self._sums = RunProgress(standings, self._cap)
+        sums = self._meter.measure(tallies, planned, now)
         if not self._console.is_terminal:
             if self._is_due(now, sums):
                 self.say(progress_line(sums, time.time()))
