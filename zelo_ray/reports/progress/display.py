@@ -9,18 +9,12 @@ from rich.live import Live
 
 from zelo_ray.engine.tally import Tally
 from zelo_ray.formats.wording import printable
-from zelo_ray.reports.progress.figures import (
-    JudgeProgress,
-    ProgressMeter,
-    RunProgress,
-    duration,
-)
+from zelo_ray.reports.progress.figures import ProgressMeter, duration
 from zelo_ray.reports.progress.lines import dollars, progress_line
+from zelo_ray.reports.progress.news import NewsTimer
 from zelo_ray.reports.progress.table import progress_table
 
 __all__ = ["Display", "dollars", "duration"]
-
-_SECONDS_BETWEEN_LINES = 10.0
 
 
 class Display:
@@ -38,8 +32,7 @@ class Display:
         """Begin with nothing shown."""
         self._live: Live | None = None
         self._meter = ProgressMeter()
-        self._last_line = time.monotonic()
-        self._done, self._reported = False, set[tuple[str, str]]()
+        self._timer = NewsTimer(time.monotonic())
 
     def __enter__(self) -> Self:
         self._begin()
@@ -67,7 +60,7 @@ class Display:
         now = time.monotonic()
         sums = self._meter.measure(tallies, planned, now)
         if not self._console.is_terminal:
-            if self._is_due(now, sums):
+            if self._timer.is_due(now, sums):
                 self.say(progress_line(sums, time.time()))
             return
         if self._live is None:
@@ -75,24 +68,3 @@ class Display:
             self._live.start()
         width, height = self._console.size
         self._live.update(progress_table(sums, width, height, time.time()), refresh=True)
-
-    def _is_due(self, now: float, sums: RunProgress) -> bool:
-        """Return whether there is news, or the last line was long ago."""
-        done = all(standing.ended for standing in sums.judges)
-        news = {(standing.name, what) for standing in sums.judges for what in _news(standing)}
-        nothing_new = news <= self._reported and (self._done or not done)
-        if nothing_new and now - self._last_line < _SECONDS_BETWEEN_LINES:
-            return False
-        self._last_line, self._done, self._reported = now, done, self._reported | news
-        return True
-
-
-def _news(standing: JudgeProgress) -> list[str]:
-    """Return the kinds of a judge's news that are shown at once."""
-    tally = standing.tally
-    begun = {
-        "trouble": tally.trouble.reason,
-        "failures": standing.failures,
-        "disabled": tally.disabled,
-    }
-    return [what for what, is_there in begun.items() if is_there]
