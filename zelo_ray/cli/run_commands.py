@@ -75,6 +75,7 @@ def _estimated(
     from zelo_ray.reports.document import CommandResult
 
     return CommandResult(
+        title="estimate what is left to ask, and what it costs",
         lines=lines,
         notes=[note for job in jobs.values() for note in job.notes],
         figures=cost_figures(jobs),

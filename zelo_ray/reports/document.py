@@ -13,6 +13,7 @@ import pyarrow as pa
 
 import zelo_ray
 from zelo_ray.errors import ExitStatus
+from zelo_ray.formats.files import list_directory, part_files
 from zelo_ray.reports.next_step import hide_passwords
 from zelo_ray.reports.parts import (
     Cells,
@@ -37,6 +38,7 @@ class CommandResult:
 
     Attributes:
         status: with which the command ends.
+        title: what was done, in a few words, if not what the command usually does.
         report: shown first, if there is one.
         lines: for people, below the report.
         lead: those of them that a program may want to read, too.
@@ -48,6 +50,7 @@ class CommandResult:
     """
 
     status: ExitStatus = ExitStatus.COMPLETE
+    title: str = ""
     report: Report | None = None
     lines: Sequence[Line] = ()
     lead: Sequence[str] = ()
@@ -68,7 +71,7 @@ def make_document(command: str, title: str, result: CommandResult) -> dict[str, 
         title: of a result without a report.
         result: of the command.
     """
-    document = _empty_document(command, title, result.status)
+    document = _empty_document(command, result.title or title, result.status)
     report, figures = result.report, result.figures
     if report:
         document |= _report_values(report)
@@ -140,11 +143,18 @@ def _report_values(report: Report) -> dict[str, Any]:
         "notes": report.notes,
         "warnings": [*_warnings(report)],
         "out": report.out,
-        "files": [f"{out}/{name}" for name in report.files] if out else [],
+        "files": [*_result_files(out, report.page)] if out else [],
         "page": f"{out}/{report.page}" if out else None,
         "complete": report.complete,
         "record": report.record or None,
     }
+
+
+def _result_files(out: str, page: str) -> Iterator[str]:
+    """Yield the files of results in a directory or URL, and the parts of tables, but the page."""
+    for name in list_directory(out) or ():
+        if "." in name.lstrip(".") and name != page:
+            yield from part_files(f"{out}/{name}")
 
 
 def _warnings(report: Report) -> Iterator[dict[str, Any]]:
