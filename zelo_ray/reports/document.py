@@ -248,6 +248,6 @@ def plain_value(value: Any) -> Any:  # noqa: PLR0911 - one line for each type
             return plain_value(value._asdict())
         case list() | tuple() | set() | frozenset():
             return [plain_value(each) for each in value]
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain_value(getattr(value, each.name)) for each in fields(value)}
     return plain_value(str(value))
