@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.crash import ROOT
 from tests.json_documents import SCHEMA, parsed_strictly, printed, valid
 from tests.runs_by_hand import RUNS
 from zelo_ray import cli
-from zelo_ray.cli.output import without_output_flags
+from zelo_ray.cli.output import PROGRESS_FORMS, without_output_flags
 from zelo_ray.commands.report import RECORDS, REPORTS
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus
@@ -24,6 +25,7 @@ from zelo_ray.reports import document
 from zelo_ray.reports.document import CommandResult, make_document, plain_value
 from zelo_ray.reports.parts import Link, PageLink, Report, ReportTable, Section, TextCell
 from zelo_ray.reports.progress.events import MessageStream, ProgressEvents
+from zelo_ray.reports.progress.figures import ProgressMeter, progress_figures
 from zelo_ray.reports.wording import format_estimate, format_number
 
 FORMS = {
@@ -291,6 +293,21 @@ def test_no_progress_leaves_messages(capsys):
         watch.budget(1.0, 0.0)
         watch.show(TALLIES, {"a": 10})
     assert capsys.readouterr() == ("", "2 queries\n")
+
+
+def test_the_page_describes_every_exit_status_field_and_form_of_progress():
+    page = (ROOT / "docs" / "json.md").read_text()
+    rows = re.findall(r"^\| (\d) \| `(\w+)` \| (\S.*) \|$", page, re.M)
+    assert [(int(number), name) for number, name, _ in rows] == [
+        (status.value, status.name.lower()) for status in ExitStatus
+    ]
+    table = page.partition("| field | holds |")[2].partition("\n\n")[0]
+    fields = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row[:60])}
+    assert {*SCHEMA["required"]} - fields == {"program"}
+    assert all(f"| `{form}` |" in page for form in PROGRESS_FORMS)
+    figures = json.loads(re.search(r'^{"event": "progress".*?}}}$', page, re.M | re.S)[0])
+    shown = progress_figures(ProgressMeter().measure(TALLIES, {"a": 10}, 0.0))
+    assert [*figures] == ["event", *shown]
 
 
 def test_exit_statuses_are_all_in_the_schema():
