@@ -233,6 +233,17 @@ def test_each_line_of_the_standard_error_is_an_event(capsys, tmp_path, monkeypat
     }
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "full", "x")], ids=repr)
+def test_an_interrupt_and_a_full_disk_are_documents_too(capsys, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setitem(cli.RUN_COMMAND, "report", fail)
+    document = printed(capsys, "report", "nowhere")
+    assert document["status"] == 1
+    assert re.search("everything else is kept|make room", document["error"]["message"])
+
+
 def test_help_stays_a_text(capsys):
     with contextlib.suppress(SystemExit):
         cli.main(["report", "--json", "--help"])

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import os
 import signal
 import sys
@@ -81,7 +82,10 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 def _leave(_number: int, _frame: object) -> None:
-    os.write(2, b"zelo-ray: interrupted again, ended at once\n")
+    line = "zelo-ray: interrupted again, ended at once"
+    if hasattr(sys.stderr, "write_event"):  # its lines are JSON
+        line = json.dumps({"event": "message", "text": line})
+    os.write(2, f"{line}\n".encode())
     os._exit(ExitStatus.FAILED)
 
 

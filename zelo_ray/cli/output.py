@@ -38,9 +38,9 @@ class Output:
 
     def __init__(self, words: Sequence[str], purposes: Mapping[str, str]) -> None:
         flags = [*words[: words.index("--")]] if "--" in words else [*words]
-        has_help = bool({"-h", "--help"} & {*flags})
-        self._as_json = JSON in flags and not has_help
-        self._progress = "text" if has_help else _progress_form(flags)
+        is_text = bool({"-h", "--help", "--version"} & {*flags})  # whatever else is asked for
+        self._as_json = JSON in flags and not is_text
+        self._progress = "text" if is_text else _progress_form(flags)
         self._purposes = purposes
         self.command = words[0] if words and words[0] in purposes else ""
         self._stdout, self._closing = sys.stdout, contextlib.ExitStack()
