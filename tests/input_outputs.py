@@ -311,13 +311,13 @@ def _without_places(line: str, out: Path) -> str:
 def _run(words: Sequence[str]) -> tuple[int, list[str], list[str]]:
     """Run a command; return its exit status, and the lines that it wrote to its two streams."""
     from zelo_ray import cli
-    from zelo_ray.cli import run_commands
+    from zelo_ray.cli import printing
 
     printed, complaints = io.StringIO(), io.StringIO()
     with (
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(complaints),
-        patch.object(run_commands, "print_report"),  # and its page: `tests.outputs` holds them
+        patch.object(printing, "print_report"),  # and its page: `tests.outputs` holds them
     ):
         try:
             status = cli.main(words)

@@ -1,4 +1,4 @@
-"""What README.md and docs/ tell a reader to type, taken apart."""
+"""What README.md, AGENTS.md and docs/ tell a reader to type, taken apart."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.crash import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").glob("*.md"))]
 _FENCE = re.compile(
     r"^(?P<fence>```+)(?P<lang>\S*)[^\n]*\n(?P<body>.*?)^(?P=fence) *$", re.S | re.M
 )

@@ -10,7 +10,7 @@ from tests import builders
 from tests.builders import pool_of, send_away
 from tests.fakes import Fakes
 from zelo_ray.cli import main
-from zelo_ray.commands.batches import list_batches
+from zelo_ray.commands.batches import batches_table, list_batches
 from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.errors import NoBatches
@@ -49,7 +49,7 @@ def shown(table):
 
 def test_batches_are_listed_and_cancelled(slow, tmp_path, capsys):
     send_away(POOLS, tmp_path, os.environ)
-    listed = shown(list_batches(str(tmp_path), os.environ))
+    listed = shown(batches_table(list_batches(str(tmp_path), os.environ)))
     for part in Parts(str(tmp_path)):
         assert part.batch in listed
     assert main(["batches", str(tmp_path), "--cancel"]) == 0
@@ -65,7 +65,7 @@ def test_what_is_known_of_a_batch_is_said(tmp_path):
         "b", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0, state="harvested", batch="batch_7"
     )
     parts.keep(done)
-    listed = shown(list_batches(str(tmp_path), {}))
+    listed = shown(batches_table(list_batches(str(tmp_path), {})))
     assert "the next run will look for it" in listed
     assert "collected" in listed
 

@@ -342,7 +342,7 @@ INTERRUPTED = """
 import os, signal, sys
 from zelo_ray import cli
 
-def interrupted_as_it_ends(words):
+def interrupted_as_it_ends(words, output):
     try:
         os.kill(os.getpid(), signal.SIGINT)
     finally:

@@ -25,7 +25,7 @@ OPTIONS = {
     f"--{name.replace('_', '-')}"
     for kind in (*COMMANDS.values(), *(load_protocol(name).options for name in PROTOCOLS))
     for name in kind.model_fields
-} | {"--config", "--help", "--version"}
+} | {"--config", "--json", "--progress", "--help", "--version"}
 OTHERS = {  # flags of other programs
     *("--address", "--working-dir", "--runtime-env-json", "--submission-id", "--no-wait"),
     *("--head", "--port", "--dashboard-port", "--num-cpus", "--block", "--from-env-file"),
@@ -124,7 +124,7 @@ def test_the_options_page_shows_every_option():
     page = options_page()
     assert not [
         flag
-        for flag in OPTIONS - {"--config", "--help", "--version"}
+        for flag in OPTIONS - {"--config", "--json", "--progress", "--help", "--version"}
         if f"`{flag}" not in page and flag[2:].replace("-", "_") not in page.lower()
     ]
     assert all(f"\n## {name}\n" in f"\n{page}" for name in COMMANDS)

@@ -182,7 +182,9 @@ def test_texts_cannot_steer_a_terminal(tmp_path):
 def test_a_terminal_gets_long_texts_cut_and_counted_and_no_line_too_wide(tmp_path):
     long = " ".join(f"Wörter{n}" for n in range(900))
     results_of(tmp_path, [replace(pool_of(), query=long)])
-    lines = [*fit_to_screen(build_explanation(str(tmp_path), "q1", "d1"), 60, 24, "zelo-ray all")]
+    lines = [
+        *fit_to_screen(build_explanation(str(tmp_path), "q1", "d1").parts, 60, 24, "zelo-ray all")
+    ]
     assert all(cell_len(line) <= 60 for line in lines)
     shown = " ".join(" ".join(lines[1:5]).split())
     left = int(re.search(r" … \((\d+) more words\)$", shown)[1])

@@ -69,8 +69,8 @@ def fill(sheet, grade):
 
 def run(words):
     said = []
-    label(parsed("label", *words.split()), said.append, lambda work: None)
-    return "\n".join(said)
+    done = label(parsed("label", *words.split()), said.append, lambda work: None)
+    return "\n".join([*said, *done.lines, f"Next step: {done.next_command}"])
 
 
 def test_a_run_is_labelled_without_a_contest():

@@ -10,9 +10,9 @@ from rich.console import Console
 from tests.builders import line_of, parsed, pool_of, results_of, write_run
 from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
 from zelo_ray import cli
-from zelo_ray.cli.run_commands import print_lines
+from zelo_ray.cli.printing import print_lines
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
-from zelo_ray.commands.batches import list_batches
+from zelo_ray.commands.batches import batches_table, list_batches
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
 from zelo_ray.engine.batch.parts import BatchPart, Parts
@@ -97,7 +97,7 @@ def test_tables_and_sentences_of_bakeoffs_are_printable(capsys, monkeypatch, tmp
 def test_batches_are_listed_printably(tmp_path):
     Parts(str(tmp_path)).keep(BatchPart("a", f"openai:{HOSTILE}", "V", ["k"], 1, 1, 0.0, 0.0))
     console = Console(width=300, record=True)
-    console.print(list_batches(str(tmp_path), {}))
+    console.print(batches_table(list_batches(str(tmp_path), {})))
     assert judged(console.export_text().splitlines()[1])
 
 
@@ -128,7 +128,8 @@ def test_conversions_and_comparisons_are_told_printably(tmp_path, capsys):
 
 
 def test_complaints_are_one_printable_line(capsys, monkeypatch):
-    assert cli._complain(InputError(f"{HOSTILE}: no such file"), 1) == 1
+    error = InputError(f"{HOSTILE}: no such file")
+    assert cli.Output(["compact"], cli.PURPOSES).fail(error, 1) == 1
     assert judged(capsys.readouterr().err.removesuffix("\n"))
     assert cli.main(["compact", "out", f"--{HOSTILE}"]) == 2
     assert judged(capsys.readouterr().err.removesuffix("\n"))

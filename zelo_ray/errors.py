@@ -33,7 +33,11 @@ class ExitStatus(IntEnum):
     """Exit status of a command."""
 
     COMPLETE = 0
+    """everything that was asked for is done"""
     FAILED = 1
+    """an error ended the command, or a check of `doctor` found something wrong"""
+    INVALID = 2
+    """an option or the command line is invalid, and nothing was done"""
     INCOMPLETE = 3
     """something that was asked for could not be done"""
     WORSE = 4
@@ -43,13 +47,13 @@ class ExitStatus(IntEnum):
 class ZeloError(Exception):
     """Base class of all errors that the user can mend; the message is one line."""
 
-    exit_status: ClassVar[int] = 1
+    exit_status: ClassVar[ExitStatus] = ExitStatus.FAILED
 
 
 class OptionError(ZeloError):
     """An option is invalid; the message is one line that says which and why."""
 
-    exit_status = 2
+    exit_status = ExitStatus.INVALID
 
 
 class AnchorError(OptionError):

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from options_page import options_page
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
+PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "AGENTS.md", "data/README.md")
 MANIFESTS = ("cluster.yaml", "jobs/kubernetes/raycluster.yaml", "jobs/kubernetes/rayjob.yaml")
 _LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)")
 _FENCE = re.compile(r"^(```|~~~)[^\n]*\n.*?^\1", re.M | re.S)

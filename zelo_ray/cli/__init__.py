@@ -2,15 +2,18 @@
 
 import errno
 import io
+import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 
 import zelo_ray
+from zelo_ray.cli.output import Output, without_output_flags
 from zelo_ray.cli.printing import print_lines
 from zelo_ray.cli.run_commands import RUN_COMMAND
-from zelo_ray.errors import ExitStatus, OptionError, ZeloError
+from zelo_ray.errors import ExitStatus, OptionError, ZeloError, format_error
 from zelo_ray.formats.wording import is_utf8, not_utf8_message, printable
 
 COMMAND_GROUPS = {
@@ -81,34 +84,43 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 def _leave(_number: int, _frame: object) -> None:
-    os.write(2, b"zelo-ray: interrupted again, ended at once\n")
+    line = "zelo-ray: interrupted again, ended at once"
+    if hasattr(sys.stderr, "write_event"):  # its lines are JSON
+        line = json.dumps({"event": "message", "text": line})
+    os.write(2, f"{line}\n".encode())
     os._exit(ExitStatus.FAILED)
 
 
 def _run(words: Sequence[str]) -> int:
     """Run one command; print any error as one line."""
-    try:
-        status = _command(words)
-        print(end="", flush=True)
-    except ZeloError as error:
-        return _complain(error, error.exit_status)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if error.filename and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            do = "the disk is full; make room and run the same command again"
-            return _complain(f"{error.filename}: {do}", ExitStatus.FAILED)
-        return _complain(
-            f"{error.filename or 'output'}: {error.strerror or error}", ExitStatus.FAILED
-        )
-    except KeyboardInterrupt:
-        return _complain(
-            "interrupted; calls in flight were lost, everything else is kept", ExitStatus.FAILED
-        )
+    with Output(words, PURPOSES) as output:
+        try:
+            status = _command(words, output)
+            print(end="", flush=True)
+        except ZeloError as error:
+            return output.fail(error, error.exit_status)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if error.filename and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                do = "the disk is full; make room and run the same command again"
+                return output.fail(f"{error.filename}: {do}", ExitStatus.FAILED)
+            return output.fail(
+                f"{error.filename or 'output'}: {error.strerror or error}", ExitStatus.FAILED
+            )
+        except KeyboardInterrupt:
+            return output.fail(
+                "interrupted; calls in flight were lost, everything else is kept", ExitStatus.FAILED
+            )
+        except Exception as error:  # a bug: a program is told of it in the form that it reads
+            if not output.is_for_programs:
+                raise
+            traceback.print_exc()
+            return output.fail(f"unexpected error: {format_error(error)}", ExitStatus.FAILED)
     return status
 
 
-def _command(words: Sequence[str]) -> int:
+def _command(words: Sequence[str], output: Output) -> int:
     if words[:1] == ["--version"]:
         print_lines(f"zelo-ray {zelo_ray.__version__}")
     elif words[:1] in (["--help"], ["-h"]):
@@ -119,7 +131,9 @@ def _command(words: Sequence[str]) -> int:
         from zelo_ray.cli.arguments import parse_command
 
         name, options = parse_command(words, _warn)
-        return RUN_COMMAND[name](options, [name, *words[1:]])
+        output.command = name
+        typed = [name, *without_output_flags(words[1:])]
+        return output.show(RUN_COMMAND[name](options, typed, output))
     return ExitStatus.COMPLETE
 
 
@@ -145,10 +159,3 @@ def _help() -> Iterator[str]:
 
 def _warn(line: str) -> None:
     print(printable(f"zelo-ray: {line}"), file=sys.stderr)
-
-
-def _complain(what: object, status: int) -> int:
-    print(printable(f"zelo-ray: {what}"), file=sys.stderr)
-    for note in getattr(what, "__notes__", ()):
-        print(printable(note), file=sys.stderr)
-    return status

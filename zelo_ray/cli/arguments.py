@@ -7,6 +7,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from zelo_ray.cli.output import JSON, PROGRESS, PROGRESS_FORMS
 from zelo_ray.errors import OptionError
 from zelo_ray.options import COMMANDS, load_options
 from zelo_ray.options.command import (
@@ -141,6 +142,13 @@ def parse_flags(
     usage = f"zelo-ray {kind.usage} ..."
     parser = _Parser(prog=prog, usage=usage, description=does, allow_abbrev=False)
     parser.add_argument("--config", metavar="FILE", help="YAML file of options; flags override it")
+    parser.add_argument(JSON, action="store_true", help="print the result as one JSON document")
+    parser.add_argument(
+        PROGRESS,
+        choices=PROGRESS_FORMS,
+        metavar=f"{{{','.join(PROGRESS_FORMS)}}}",
+        help="show progress as text (default), as one JSON object a line, or not at all",
+    )
     add_options(parser, kind, choices=choices, only=only)
     namespace, extra = parser.parse_known_args(words)
     if extra:
@@ -149,7 +157,7 @@ def parse_flags(
             f"zelo-ray {kind.usage}, or --help"
         )
     _refuse_twice(words, prog)
-    values = vars(namespace)
+    values = {n: v for n, v in vars(namespace).items() if n not in ("json", "progress")}
     for name in (*kind.positional, "config"):
         if not values.get(name):  # argparse gives missing positionals a value
             values.pop(name, None)

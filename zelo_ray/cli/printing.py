@@ -7,10 +7,19 @@ from zelo_ray.formats.wording import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from zelo_ray.reports.document import CommandResult
     from zelo_ray.reports.parts import Report
     from zelo_ray.reports.terminal import Line
 
 _WIDE = 160  # characters of a line if there is no terminal
+
+
+def show_result(result: "CommandResult") -> None:
+    """Write the page of a result, and print it for people: report, lines, next command."""
+    if result.report:
+        print_report(result.report)
+    print_lines(*result.lines)
+    print_next_step(result.next_command)
 
 
 def print_report(report: "Report") -> None:

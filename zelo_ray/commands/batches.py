@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +16,22 @@ from zelo_ray.providers import Batches, Fatal, Refused, Retry, parse_judge
 from zelo_ray.providers.dotenv import DotenvFile
 
 
-def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) -> Table:
+@dataclass(frozen=True, slots=True)
+class ListedBatch:
+    """A batch of a judge's requests, with its state in words."""
+
+    judge: str
+    batch: str
+    """its id at the provider; empty if that is not known"""
+    requests: int
+    created: float
+    """seconds since 1970"""
+    state: str
+
+
+def list_batches(
+    out: str, environ: Mapping[str, str], *, cancel: bool = False
+) -> list[ListedBatch]:
     """Ask the providers for the state of each batch of an output directory.
 
     Args:
@@ -31,16 +47,25 @@ def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) 
     parts = list(Parts(out))
     if not parts:
         raise NoBatches(f"{out}: no batches; annotate --mode batch creates them")
-    return asyncio.run(_build_table(parts, environ, cancel=cancel))
+    return asyncio.run(_ask_for_states(parts, environ, cancel=cancel))
 
 
-async def _build_table(
-    parts: Sequence[BatchPart], environ: Mapping[str, str], *, cancel: bool
-) -> Table:
+def batches_table(batches: Iterable[ListedBatch]) -> Table:
+    """Return the table of batches that the terminal shows."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("judge", "batch", "requests", "created", "state"):
         table.add_column(name, justify="right" if name == "requests" else "left", no_wrap=True)
-    clients: dict[str, Batches] = {}
+    for part in batches:
+        created = time.strftime("%Y-%m-%d %H:%M", time.localtime(part.created))
+        row = (part.judge, part.batch, f"{part.requests:,}", created, part.state)
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    return table
+
+
+async def _ask_for_states(
+    parts: Sequence[BatchPart], environ: Mapping[str, str], *, cancel: bool
+) -> list[ListedBatch]:
+    batches, clients = list[ListedBatch](), dict[str, Batches]()
     try:
         for part in parts:
             state = {
@@ -55,13 +80,13 @@ async def _build_table(
                     DotenvFile(environment).take_names(variables.values())
                     clients[part.judge] = connect(parse_judge(part.judge), variables, environment)
                 state = await _describe_state(clients[part.judge], part, cancel=cancel)
-            created = time.strftime("%Y-%m-%d %H:%M", time.localtime(part.intended_at))
-            row = (part.judge, part.batch, f"{part.requests:,}", created, state)
-            table.add_row(*(Text(printable(cell)) for cell in row))
+            batches.append(
+                ListedBatch(part.judge, part.batch, part.requests, part.intended_at, state)
+            )
     finally:
         for client in clients.values():
             await client.aclose()
-    return table
+    return batches
 
 
 async def _describe_state(client: Batches, part: BatchPart, *, cancel: bool) -> str:

@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
 from zelo_ray.engine.bookkeeping import describe_possibly_billed, format_dollars, statuses_to_retry
@@ -22,44 +22,37 @@ from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
 
 
+@dataclass(frozen=True, slots=True)
+class JobPreview:
+    """The estimate of a job, with remarks on its input."""
+
+    estimate: CostEstimate
+    notes: Sequence[str]
+
+    @property
+    def cap(self) -> float:
+        """Return the budget in US dollars that suffices for all of it; 0 if a price is unknown."""
+        high = self.estimate.dollars(self.estimate.mode).high
+        can = high and not self.estimate.unpriced
+        return self.estimate.spent + self.estimate.maybe + high if can else 0.0
+
+    def to_lines(self, *, pilot: bool = True) -> list[str]:
+        """Format it; ``pilot`` is whether to suggest one."""
+        return [*format_estimate(self.estimate, pilot=pilot), *self.notes]
+
+
 def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
-    """Estimate the rest of a job, without any call, and without writing anything.
-
-    Raises:
-        InputError, OptionError, PanelError: as `annotate` would.
-    """
-    return preview_with_cap(options, environ)[0]
+    """Return the lines of `preview_job`."""
+    return preview_job(options, environ).to_lines()
 
 
-def preview_with_cap(
-    options: AnnotateOptions, environ: Mapping[str, str], *, pilot: bool = True
-) -> tuple[list[str], float]:
-    """Return the `preview`, and the budget in US dollars that suffices for the whole job.
-
-    The budget is 0 if a price is unknown. ``pilot`` is whether to suggest one.
-    """
-    estimated, notes = _estimate(options, environ)
-    high = estimated.dollars(estimated.mode).high
-    can = high and not estimated.unpriced
-    cap = estimated.spent + estimated.maybe + high if can else 0.0
-    return [*format_estimate(estimated, pilot=pilot), *notes], cap
-
-
-def previews(
-    plans: Mapping[str, AnnotateOptions], environ: Mapping[str, str], what: str = "protocols"
-) -> Iterator[str]:
+def format_previews(jobs: Mapping[str, JobPreview], what: str = "protocols") -> Iterator[str]:
     """Yield the previews of several protocols (or ``what`` they are), by name, and their sum."""
-    every = []
-    for name, options in plans.items():
-        estimated, notes = _estimate(options, environ)
-        every.append(estimated)
-        yield from (name, *format_estimate(estimated, pilot=False), *notes, "")
+    for name, job in jobs.items():
+        yield from (name, *job.to_lines(pilot=False), "")
+    every = [job.estimate for job in jobs.values()]
     requests = sum(forecast.left for estimated in every for forecast in estimated.forecasts)
-    sums = [job.dollars(job.mode) for job in every]
-    low, expected, high = (
-        format_dollars(sum(getattr(spread, name) for spread in sums))
-        for name in ("low", "expected", "high")
-    )
+    low, expected, high = map(format_dollars, astuple(sum_dollars(every)))
     more = " + ?" if any(estimated.unpriced for estimated in every) else ""
     yield from _wrapped(
         f"All {len(every):,} {what} together: {requests:,} requests are left to ask, for "
@@ -68,9 +61,19 @@ def previews(
     )
 
 
-def _estimate(
-    options: AnnotateOptions, environ: Mapping[str, str]
-) -> tuple[CostEstimate, list[str]]:
+def sum_dollars(estimates: Iterable[CostEstimate]) -> Spread:
+    """Return what several jobs cost together, each in its own mode."""
+    sums = [estimated.dollars(estimated.mode) for estimated in estimates]
+    names = ("low", "expected", "high")
+    return Spread(*(sum(getattr(spread, name) for spread in sums) for name in names))
+
+
+def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPreview:
+    """Estimate the rest of a job, without any call, and without writing anything.
+
+    Raises:
+        InputError, OptionError, PanelError: as `annotate` would.
+    """
     read_human_grades(options)
     query_ids, messages, first = set[str](), list[str](), ""
     shown = ShownFields(options.show_query)
@@ -106,7 +109,8 @@ def _estimate(
     figured = estimate(
         survey, retry=statuses_to_retry(options), maybe=sum_possibly_billed(options.ledger_dir)
     )
-    return replace(figured, uncounted=sum_uncounted(options.ledger_dir)), notes
+    uncounted = sum_uncounted(options.ledger_dir)
+    return JobPreview(replace(figured, uncounted=uncounted), notes)
 
 
 def format_estimate(estimate: CostEstimate, *, pilot: bool = True) -> list[str]:

@@ -9,8 +9,8 @@ _SOURCES = (_PACKAGE / "data", _PACKAGE.parent / "data")
 """Where the sample is: in an installed package, and beside the package in a clone."""
 
 
-def write_sample(directory: str) -> str:
-    """Copy the sample into a directory, where parts of it may be; return a sentence.
+def write_sample(directory: str) -> list[str]:
+    """Copy the sample into a directory, where parts of it may be; return its files there.
 
     Raises:
         OptionError: a file of such a name is there, with other content.
@@ -27,4 +27,4 @@ def write_sample(directory: str) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             path.write_bytes(content)
-    return f"{directory} holds the sample: {', '.join(map(str, files))}"
+    return [str(name) for name in files]

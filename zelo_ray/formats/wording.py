@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 _JOINED = re.compile(
     "([\u2190-\u3299\ufe0f\U0001f000-\U0001faff])\u200d(?=[\u2190-\u3299\U0001f000-\U0001faff])"
@@ -88,3 +89,20 @@ def _cells(text: str) -> int:
     from rich.cells import cell_len  # noqa: PLC0415 - most texts need none of it
 
     return cell_len(text)
+
+
+class WrittenSummary(str):
+    """Lines on what was written, such as ``3 pools: pools.jsonl``, which know the counts.
+
+    Attributes:
+        counts: how many of each noun were written.
+    """
+
+    __slots__ = ("counts",)
+    counts: Mapping[str, int]
+
+    def __new__(cls, *lines: str, **counts: int) -> Self:
+        """Return the lines as one text, with control characters escaped."""
+        text = super().__new__(cls, "\n".join(map(printable, lines)))
+        text.counts = counts
+        return text

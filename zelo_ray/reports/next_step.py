@@ -47,7 +47,12 @@ _OF_A_PROBE = {"ledger", "max_usd", "out", "protocol", "replace"}
 
 def next_line(command: str) -> str:
     """Return the last line that the terminal shows, without passwords of URLs."""
-    return f"Next step: {_PASSWORD.sub('…', command)}"
+    return f"Next step: {hide_passwords(command)}"
+
+
+def hide_passwords(command: str) -> str:
+    """Return a command without names and passwords of URLs."""
+    return _PASSWORD.sub("…", command)
 
 
 def after_annotate(

@@ -50,14 +50,14 @@ from zelo_ray.formats.judgments.qrels import (
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.probe import probe, refuse_unused_columns
 from zelo_ray.formats.runs import read_runs, without_ranks
-from zelo_ray.formats.wording import counted, printable
+from zelo_ray.formats.wording import WrittenSummary, counted
 from zelo_ray.options import ConvertOptions
 
 _WITHOUT_TEXTS = ("run", "trec run", "grades", "trec qrels", "beir qrels")
 _POOL_DEPTH, _UNJUDGED_DEPTH = 100, 10
 
 
-def convert(options: ConvertOptions) -> str:
+def convert(options: ConvertOptions) -> WrittenSummary:
     """Convert one format into another; return a summary.
 
     Raises:
@@ -71,7 +71,7 @@ def convert(options: ConvertOptions) -> str:
     return _MAKERS[options.what](options)
 
 
-def _pool(options: ConvertOptions) -> str:
+def _pool(options: ConvertOptions) -> WrittenSummary:
     if _is_other_input(options):
         return _convert_input(options)
     filled = _read_candidates(options)
@@ -81,7 +81,12 @@ def _pool(options: ConvertOptions) -> str:
     number = write_lines(
         options.out, (pool_line(pool, filled.own_queries) for pool in filled.pools)
     )
-    return _lines(f"{number:,} pools with {documents:,} documents: {options.out}", *filled.notes)
+    return WrittenSummary(
+        f"{number:,} pools with {documents:,} documents: {options.out}",
+        *filled.notes,
+        pools=number,
+        documents=documents,
+    )
 
 
 def _read_candidates(options: ConvertOptions) -> FilledPools:
@@ -113,7 +118,7 @@ def _is_other_input(options: ConvertOptions) -> bool:
     return not has_pools(probe(options.source))
 
 
-def _convert_input(options: ConvertOptions) -> str:
+def _convert_input(options: ConvertOptions) -> WrittenSummary:
     """Convert any other input of `annotate` to pools; return a summary."""
     leftovers = ConversionNotes()
     settings = InputOptions(
@@ -127,10 +132,10 @@ def _convert_input(options: ConvertOptions) -> str:
         )
     lines = (pool_to_line(pool).rstrip(b"\n") for pool in chain([first], pools))
     number = write_lines(options.out, lines)
-    return _lines(f"{number:,} pools: {options.out}", *leftovers.to_lines())
+    return WrittenSummary(f"{number:,} pools: {options.out}", *leftovers.to_lines(), pools=number)
 
 
-def _unjudged(options: ConvertOptions) -> str:
+def _unjudged(options: ConvertOptions) -> WrittenSummary:
     truth, runs = (
         read_qrels(options.truth, _columns(options)),
         read_runs(options.runs, columns=_columns(options)),
@@ -147,10 +152,10 @@ def _unjudged(options: ConvertOptions) -> str:
     by_run = Counter(table["run"].to_pylist())
     counts = ", ".join(f"{name} {by_run[name]:,}" for name in runs)
     done = f"unjudged to depth {depth}: {counts}; {number:,} pools to annotate: {options.out}"
-    return _lines(done, *work.notes)
+    return WrittenSummary(done, *work.notes, pools=number, unjudged=len(table))
 
 
-def _qrels(options: ConvertOptions) -> str:
+def _qrels(options: ConvertOptions) -> WrittenSummary:
     if options.grades:
         labels, rule = read_graded(options.source), list[str]()
     else:
@@ -161,10 +166,10 @@ def _qrels(options: ConvertOptions) -> str:
         raise InputError(f"{options.source} has no judgments to write")
     qrels = trec.quote_ids(qrels) if options.quote_ids else qrels
     trec.write_qrels(options.out, qrels, options.decimals)
-    return _lines(f"{len(qrels):,} judgments: {options.out}", *note)
+    return WrittenSummary(f"{len(qrels):,} judgments: {options.out}", *note, judgments=len(qrels))
 
 
-def _tool(options: ConvertOptions) -> str:
+def _tool(options: ConvertOptions) -> WrittenSummary:
     """Write judgments for a tool of search teams, with whole grades."""
     filled, qrels = _read_labelled_pools(options)
     whole = make_whole_grades(options, qrels)
@@ -176,10 +181,10 @@ def _tool(options: ConvertOptions) -> str:
     number = sum(len(grades) for _, grades in rated)
     queries = counted(len(rated), "query", "queries")
     done = f"{counted(number, 'judgment')} of {queries}: {options.out}"
-    return _lines(done, *_rule(whole), *filled.notes)
+    return WrittenSummary(done, *_rule(whole), *filled.notes, judgments=number, queries=len(rated))
 
 
-def _letor(options: ConvertOptions) -> str:
+def _letor(options: ConvertOptions) -> WrittenSummary:
     filled, qrels = _read_labelled_pools(options)
     whole = make_whole_grades(options, qrels)
     runs = without_ranks(read_runs(options.runs, columns=_columns(options)))
@@ -191,7 +196,14 @@ def _letor(options: ConvertOptions) -> str:
     number = write_lines(options.out, letor_lines(rated, scores))
     queries = counted(len(rated), "query", "queries")
     done = f"{counted(number, 'row')} of {queries}: {options.out}"
-    return _lines(done, f"features: {name_features([*scores])}", *_rule(whole), *filled.notes)
+    return WrittenSummary(
+        done,
+        f"features: {name_features([*scores])}",
+        *_rule(whole),
+        *filled.notes,
+        rows=number,
+        queries=len(rated),
+    )
 
 
 def _rule(whole: WholeGrades) -> list[str]:
@@ -212,7 +224,7 @@ def _apply_rule(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, lis
     return qrels, [f"relevance is {describe_span(qrels)}, {why}; {rules}"]
 
 
-def _train(options: ConvertOptions) -> str:
+def _train(options: ConvertOptions) -> WrittenSummary:
     filled, scores = _read_labelled_pools(options)
     absolute = read_absolute(options.source)
     scores, note = _drop_ambiguous(options, scores if absolute is None else absolute)
@@ -220,9 +232,9 @@ def _train(options: ConvertOptions) -> str:
         (pool.query_id, document.id) for pool in filled.pools for document in pool.documents
     }
     lacking = len({*columns(scores, "query_id", "doc_id")} - with_text)
-    done = write_training_data(options, filled.pools, scores)
+    examples, done = write_training_data(options, filled.pools, scores)
     note += [f"left out judged documents without a text: {lacking:,}"] if lacking else []
-    return _lines(*done, *filled.notes, *note)
+    return WrittenSummary(*done, *filled.notes, *note, examples=examples)
 
 
 def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
@@ -235,7 +247,7 @@ def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table,
     return qrels.filter(pa.array(mask)), [f"left out ambiguous documents: {len(split):,}"]
 
 
-def _run(options: ConvertOptions) -> str:
+def _run(options: ConvertOptions) -> WrittenSummary:
     source, name = options.source, options.name
     content = probe(source)
     if content.kind in ("trec run", "run"):
@@ -251,18 +263,22 @@ def _run(options: ConvertOptions) -> str:
     run_name, table = (name, runs[name]) if name in runs else next(iter(runs.items()))
     table = trec.quote_ids(table) if options.quote_ids else table
     trec.write_run(options.out, name or run_name, table)
-    return _lines(f"{len(table):,} lines of the run {name or run_name}: {options.out}")
+    return WrittenSummary(
+        f"{len(table):,} lines of the run {name or run_name}: {options.out}", lines=len(table)
+    )
 
 
-def _beir(options: ConvertOptions) -> str:
+def _beir(options: ConvertOptions) -> WrittenSummary:
     filled, judged = _read_labelled_pools(options)
     qrels, rule = _apply_rule(options, judged)
     beir.write_collection(options.out, filled.pools, qrels, options.decimals)
     done = f"{len(filled.pools):,} queries with {len(qrels):,} judgments: {options.out}"
-    return _lines(done, *rule, *filled.notes)
+    return WrittenSummary(
+        done, *rule, *filled.notes, queries=len(filled.pools), judgments=len(qrels)
+    )
 
 
-def _mteb(options: ConvertOptions) -> str:
+def _mteb(options: ConvertOptions) -> WrittenSummary:
     filled, judged = _read_labelled_pools(options)
     qrels, rule = _apply_rule(options, judged)
     number = mteb.write_rows(options.out, filled.pools, qrels, options.positive)
@@ -272,10 +288,10 @@ def _mteb(options: ConvertOptions) -> str:
     without = len(filled.pools) - number
     note = f"left out queries without a positive or without a negative document: {without:,}"
     notes = [*rule, *filled.notes, *([note] if without else [])]
-    return _lines(f"{number:,} rows: {options.out}", *notes)
+    return WrittenSummary(f"{number:,} rows: {options.out}", *notes, rows=number)
 
 
-def _fastchat(options: ConvertOptions) -> str:
+def _fastchat(options: ConvertOptions) -> WrittenSummary:
     source, answers, votes = options.source, options.answers, options.votes
     if not votes:
         return _write_compared(options, fastchat.make_turn_pools(source, answers))
@@ -283,20 +299,23 @@ def _fastchat(options: ConvertOptions) -> str:
     return _write_compared(options, *fastchat.make_pair_pools(source, answers, votes, **drawn))
 
 
-def _llamahub(options: ConvertOptions) -> str:
+def _llamahub(options: ConvertOptions) -> WrittenSummary:
     pairs = llamahub.make_example_pools(options.source, number=options.pairs, seed=options.seed)
     return _write_compared(options, *pairs)
 
 
 def _write_compared(
     options: ConvertOptions, filled: FilledPools, labels: pa.Table | None = None
-) -> str:
+) -> WrittenSummary:
     """Write the pools that people compared, and their votes if asked for."""
-    lines, out = [], options.labels_out
+    lines, counts, out = list[str](), dict[str, int](), options.labels_out
     if labels is not None and out:
-        lines = [f"{write_lines(out, label_lines(labels)):,} votes: {out}"]
+        counts["votes"] = write_lines(out, label_lines(labels))
+        lines = [f"{counts['votes']:,} votes: {out}"]
     number = write_lines(options.out, map(pool_line, filled.pools))
-    return _lines(f"{number:,} pools: {options.out}", *lines, *filled.notes)
+    return WrittenSummary(
+        f"{number:,} pools: {options.out}", *lines, *filled.notes, pools=number, **counts
+    )
 
 
 def _read_labelled_pools(options: ConvertOptions) -> tuple[FilledPools, pa.Table]:
@@ -316,11 +335,7 @@ def _columns(options: ConvertOptions) -> dict[str, str]:
     return split_columns(options.columns)
 
 
-def _lines(*lines: str) -> str:
-    return "\n".join(map(printable, lines))
-
-
-_MAKERS: Mapping[str, Callable[[ConvertOptions], str]] = {
+_MAKERS: Mapping[str, Callable[[ConvertOptions], WrittenSummary]] = {
     "pool": _pool,
     "unjudged": _unjudged,
     "qrels": _qrels,

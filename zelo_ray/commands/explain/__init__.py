@@ -95,21 +95,37 @@ class _Query:
                     yield _plain_lines(kind, row)
 
 
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The account of a query, or of a document's score, in words and as records."""
+
+    query_id: str
+    doc_id: str
+    """empty for a query"""
+    parts: Sequence[ExplanationPart]
+    scores: Sequence[Any]
+    """of the documents by rank, or of the one document"""
+    judgments: Mapping[str, Sequence[Any]]
+    """of all documents or of the one, by kind"""
+    failures: Sequence[Failure]
+
+    @property
+    def best(self) -> str:
+        """Return the first document of the ranking; empty without one."""
+        return next((part.best for part in self.parts if part.best), "")
+
+
 def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
     """Explain a document's score and how it came about, as one text.
 
     Raises:
         NothingToExplain: no such results, query or document.
     """
-    return "\n\n".join(paragraph.whole() for paragraph in build_explanation(out, query_id, doc_id))
+    parts = build_explanation(out, query_id, doc_id).parts
+    return "\n\n".join(paragraph.whole() for paragraph in parts)
 
 
-def first_ranked(parts: Iterable[ExplanationPart]) -> str:
-    """Return the best document of a query's explanation; empty if there is none."""
-    return next((paragraph.best for paragraph in parts if paragraph.best), "")
-
-
-def build_explanation(out: str, query_id: str, doc_id: str | None = None) -> list[ExplanationPart]:
+def build_explanation(out: str, query_id: str, doc_id: str | None = None) -> Explanation:
     """Explain a document's score by its judgments, against the best opponents first.
 
     Without a document: every score of the query by rank, every tournament or verdict, and every
@@ -125,7 +141,7 @@ def build_explanation(out: str, query_id: str, doc_id: str | None = None) -> lis
         query = _query(out, run, query_id)
         if not (query.judged or query.outcome.failures):
             query = _query(out, run, _find_query(out, query_id, queries.known_ids(out)))
-        return [*_build_parts(out, query, doc_id)]
+        return _explain_query(out, query, doc_id)
     from zelo_ray.engine.unfinished import PartialResultsUnavailable, partial_results  # noqa: PLC0415 - it takes long to import
 
     query_ids = ids_in(state.get("shards", ()))
@@ -136,11 +152,12 @@ def build_explanation(out: str, query_id: str, doc_id: str | None = None) -> lis
         with partial_results(out, state, name) as found_so_far:
             try:
                 run = read_record(f"{found_so_far.folder}/run.json")
-                parts = [*_build_parts(out, _query(found_so_far.folder, run, name), doc_id)]
+                partial = _explain_query(out, _query(found_so_far.folder, run, name), doc_id)
             except NothingToExplain as nothing:
                 near = did_you_mean(name, query_ids) if query_ids and name not in query_ids else ""
                 raise NothingToExplain(f"{nothing}{near}. {found_so_far.note}") from None
-            return [make_part("said", [found_so_far.note]), *parts]
+            note = make_part("said", [found_so_far.note])
+            return replace(partial, parts=[note, *partial.parts])
     except PartialResultsUnavailable as why:
         raise NothingToExplain(str(why)) from None
 
@@ -164,9 +181,34 @@ def _find_query(out: str, name: str, query_ids: Sequence[str]) -> str:
     raise NothingToExplain(f"{out} has no judgments of a query {name!r}{near}")
 
 
-def _build_parts(out: str, query: _Query, doc_id: str | None) -> Iterator[ExplanationPart]:
+def _explain_query(out: str, query: _Query, name: str | None) -> Explanation:
+    """Explain a query, or its document of this name."""
     if not (query.judged or query.outcome.failures):
         raise NothingToExplain(f"{out} has no judgments of a query {query.id!r}")
+    doc_id = None if name is None else _find_document(query, name)
+    held, kinds = query.outcome, query.protocol.judgments
+    return Explanation(
+        query_id=query.id,
+        doc_id=doc_id or "",
+        parts=[*_build_parts(query, doc_id)],
+        scores=[
+            score
+            for score in sorted(held.scores.values(), key=lambda score: (score.rank, score.doc_id))
+            if doc_id in (None, score.doc_id)
+        ],
+        judgments={
+            kind_name: [
+                row
+                for row in held.judgments[kind_name]
+                if doc_id is None or doc_id in kind.documents_of(row)
+            ]
+            for kind_name, kind in kinds.items()
+        },
+        failures=held.failures if doc_id is None else _failures(query, doc_id),
+    )
+
+
+def _build_parts(query: _Query, doc_id: str | None) -> Iterator[ExplanationPart]:
     options = query.outcome.options
     if query.pool:
         shown = shown_query(query.pool, options.get("show_query") or ())
@@ -181,11 +223,7 @@ def _build_parts(out: str, query: _Query, doc_id: str | None) -> Iterator[Explan
         yield text_part(f"what judges were told counts{note}", str(words))
     if template := options.get("template"):
         yield text_part("the template of their prompts", str(template))
-    yield from (
-        _query_parts(query)
-        if doc_id is None
-        else _document_parts(query, _find_document(query, doc_id))
-    )
+    yield from _query_parts(query) if doc_id is None else _document_parts(query, doc_id)
 
 
 def _query_parts(query: _Query) -> Iterator[ExplanationPart]:

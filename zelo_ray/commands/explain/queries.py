@@ -1,6 +1,6 @@
 """Find queries of a run by id or text, with their documents, or among the rejected lines."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import orjson
 
@@ -55,8 +55,8 @@ def query_files(out: str) -> list[str]:
     return [f"{out.rstrip('/')}/annotated.jsonl"] if state is None else [*state.get("shards", ())]
 
 
-def list_queries(out: str) -> tuple[list[str], str]:
-    """List the first queries of a run with their texts; return the lines, and the first id.
+def list_queries(out: str) -> dict[str, str]:
+    """Return the texts of the queries of a run by id, in their order; "" where it is not known.
 
     Raises:
         NothingToExplain: it holds none.
@@ -66,12 +66,17 @@ def list_queries(out: str) -> tuple[list[str], str]:
         texts = dict.fromkeys(map(str, StoredTable(f"{out}/scores.parquet").query_ids()), "")
     if not texts:
         raise NothingToExplain(f"{out} has no queries: is it the --out of annotate?")
+    return texts
+
+
+def describe_queries(out: str, texts: Mapping[str, str]) -> list[str]:
+    """Return lines on the first queries of a run, of which there is at least one."""
     shown = [*texts.items()][:_LISTED]
     wide = max(len(query_id) for query_id, _ in shown)
     rows = [f"  {query_id:{wide}}  {first_words(text)}".rstrip() for query_id, text in shown]
     more = [f"  … {len(texts) - _LISTED:,} more"] if len(texts) > _LISTED else []
     head = f"{out} has {counted(len(texts), 'query', 'queries')}; name one by id or text:"
-    return [head, *rows, *more], shown[0][0]
+    return [head, *rows, *more]
 
 
 def find_by_text(given: str, places: Iterable[str]) -> str:

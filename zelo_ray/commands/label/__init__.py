@@ -7,8 +7,10 @@ import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from zelo_ray.commands.label.bakeoff_config import CONFIG_FILE
 from zelo_ray.commands.label.desk import LabelDesk, SampleItem
@@ -51,7 +53,21 @@ def open_work(options: LabelOptions, say: Say) -> Iterator[LabelWork]:
         yield LabelWork(options.out, about, LabelDesk(sample, answers, unit_of_sample(about)))
 
 
-def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], MakePage]) -> None:
+@dataclass(frozen=True, slots=True)
+class LabelResult:
+    """The state of a sample when the command ends."""
+
+    lines: Sequence[str]
+    """what was written or read, and the progress, in words"""
+    figures: Mapping[str, Any]
+    files: Sequence[str]
+    """those that were written for people, besides the sample"""
+    next_command: str
+
+
+def label(
+    options: LabelOptions, say: Say, make_page: Callable[[LabelWork], MakePage]
+) -> LabelResult:
     """Draw documents or pairs for people, then serve the page, or write or read a file of them.
 
     Args:
@@ -64,16 +80,19 @@ def label(options: LabelOptions, say: Say, make_page: Callable[[LabelWork], Make
         InputError: an answer of the file is not valid, or no document is left to write.
     """
     with open_work(options, say) as work:
+        lines, files, person = list[str](), list[str](), options.person or ""
         if options.read:
-            say(_read_spreadsheet(work, options.read, options.person or ""))
+            lines.append(_read_spreadsheet(work, options.read, person))
         elif options.csv:
-            say(_write_spreadsheet(work, options.csv, options.person or ""))
+            lines.append(_write_spreadsheet(work, options.csv, person))
+            files.append(options.csv)
         elif tool := next((name for name in TOOLS if getattr(options, name)), ""):
-            say(_write_tasks(work, tool, getattr(options, tool), options.person or ""))
+            lines.append(_write_tasks(work, tool, getattr(options, tool), person))
+            files.append(getattr(options, tool))
         else:
             _serve(work, options, say, make_page(work))
-        for line in _describe_progress(work):
-            say(line)
+        lines += _describe_progress(work)
+        return LabelResult(lines, _progress_figures(work), files, _next_command(work))
 
 
 def page_commands(work: LabelWork) -> dict[str, str]:
@@ -197,6 +216,27 @@ def _describe_progress(work: LabelWork) -> Iterator[str]:
     yield from describe_agreement(compare_answers(work.desk.answers.current, unit), unit)
     if progress.done == progress.of:
         yield f"To draw more {unit.name}s: zelo-ray label --out {shlex.quote(work.out)} --more N"
-        yield f"Next step: {_next(work)}"
-    else:
-        yield f"Next step: {shlex.join(['zelo-ray', 'label', '--out', work.out])}"
+
+
+def _next_command(work: LabelWork) -> str:
+    """Return the command that goes on with the sample, or uses the labels if all are there."""
+    progress = work.desk.progress("")
+    if progress.done == progress.of:
+        return _next(work)
+    return shlex.join(["zelo-ray", "label", "--out", work.out])
+
+
+def _progress_figures(work: LabelWork) -> dict[str, Any]:
+    """Return the counts of `_describe_progress`, and the answers of people by name."""
+    progress, sample = work.desk.progress(""), read_sample(work.out)
+    people = Counter(person for answers in work.desk.answers.current.values() for person in answers)
+    return {
+        "unit": work.desk.unit.name,
+        "judged": progress.done,
+        "sample": progress.of,
+        "drawn_from": work.about["documents"],
+        "cannot_say": sample.cannot_say,
+        "out_of_turn": sample.out_of_turn,
+        "for_a_second_person": progress.second,
+        "answers": dict(people),
+    }

@@ -24,12 +24,12 @@ from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.interchange.texts import make_filled_pools, pool_line, write_lines
 from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.formats.tables import schema_of, table_of_rows
-from zelo_ray.formats.wording import counted, printable
+from zelo_ray.formats.wording import WrittenSummary, counted
 from zelo_ray.options import PoolsOptions
 from zelo_ray.records import Document, Ranked
 
 
-def make_pools(options: PoolsOptions, environ: Mapping[str, str]) -> str:
+def make_pools(options: PoolsOptions, environ: Mapping[str, str]) -> WrittenSummary:
     """Write the pools of queries whose candidates an index finds; return a summary.
 
     Each body of a search is a first stage; so is each run, whose texts the index gives. A
@@ -75,7 +75,7 @@ def make_pools(options: PoolsOptions, environ: Mapping[str, str]) -> str:
     if without:
         some = counted(len(without), "query", "queries")
         lines.insert(2, f"found nothing for {some}, such as {without[0]}")
-    return "\n".join(map(printable, lines))
+    return WrittenSummary(*lines, pools=written, documents=number)
 
 
 def authorization_headers(environ: Mapping[str, str]) -> dict[str, str]:

@@ -9,19 +9,12 @@ from rich.live import Live
 
 from zelo_ray.engine.tally import Tally
 from zelo_ray.formats.wording import printable
-from zelo_ray.reports.progress.figures import (
-    JudgeProgress,
-    Pace,
-    RunProgress,
-    duration,
-    judge_progress,
-)
+from zelo_ray.reports.progress.figures import ProgressMeter, duration
 from zelo_ray.reports.progress.lines import dollars, progress_line
+from zelo_ray.reports.progress.news import NewsTimer
 from zelo_ray.reports.progress.table import progress_table
 
 __all__ = ["Display", "dollars", "duration"]
-
-_SECONDS_BETWEEN_LINES = 10.0
 
 
 class Display:
@@ -38,19 +31,16 @@ class Display:
     def _begin(self) -> None:
         """Begin with nothing shown."""
         self._live: Live | None = None
-        self._sums: RunProgress | None = None
-        self._paces: dict[str, Pace] = {}
-        self._cap: tuple[float, float] | None = None
-        self._last_line = time.monotonic()
-        self._done, self._reported = False, set[tuple[str, str]]()
+        self._meter = ProgressMeter()
+        self._timer = NewsTimer(time.monotonic())
 
     def __enter__(self) -> Self:
         self._begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._live and self._sums:
-            table = progress_table(self._sums, self._console.width, None, time.time())
+        if self._live and (sums := self._meter.latest):
+            table = progress_table(sums, self._console.width, None, time.time())
             self._live.update(table, refresh=True)
             self._live.stop()
         self._begin()
@@ -61,21 +51,16 @@ class Display:
 
     def budget(self, cap: float, spent: float) -> None:
         """Set the cap in US dollars, and the part of it spent before this run."""
-        self._cap = (cap, spent)
+        self._meter.cap = (cap, spent)
 
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
         """Show the figures so far; ``planned`` is the number of requests by judge."""
         if not planned:
             return
         now = time.monotonic()
-        standings = []
-        for name, number in planned.items():
-            tally, pace = tallies.get(name, Tally()), self._paces.setdefault(name, Pace())
-            pace.record(now, tally)
-            standings.append(judge_progress(name, tally, number, pace.rate(now), pace.seconds))
-        sums = self._sums = RunProgress(standings, self._cap)
+        sums = self._meter.measure(tallies, planned, now)
         if not self._console.is_terminal:
-            if self._is_due(now, sums):
+            if self._timer.is_due(now, sums):
                 self.say(progress_line(sums, time.time()))
             return
         if self._live is None:
@@ -83,24 +68,3 @@ class Display:
             self._live.start()
         width, height = self._console.size
         self._live.update(progress_table(sums, width, height, time.time()), refresh=True)
-
-    def _is_due(self, now: float, sums: RunProgress) -> bool:
-        """Return whether there is news, or the last line was long ago."""
-        done = all(standing.ended for standing in sums.judges)
-        news = {(standing.name, what) for standing in sums.judges for what in _news(standing)}
-        nothing_new = news <= self._reported and (self._done or not done)
-        if nothing_new and now - self._last_line < _SECONDS_BETWEEN_LINES:
-            return False
-        self._last_line, self._done, self._reported = now, done, self._reported | news
-        return True
-
-
-def _news(standing: JudgeProgress) -> list[str]:
-    """Return the kinds of a judge's news that are shown at once."""
-    tally = standing.tally
-    begun = {
-        "trouble": tally.trouble.reason,
-        "failures": standing.failures,
-        "disabled": tally.disabled,
-    }
-    return [what for what, is_there in begun.items() if is_there]

@@ -1,9 +1,12 @@
 """Compute the progress of each judge, its rate, and the time left."""
 
 import math
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 from zelo_ray.engine.tally import Tally
 from zelo_ray.reasons import Disabled, judges_by_reason
@@ -143,6 +146,90 @@ class RunProgress:
         """Return the judges that are asked nothing more, by the reason."""
         reasons = {standing.name: standing.tally.disabled for standing in self.judges}
         return judges_by_reason({name: why for name, why in reasons.items() if why})
+
+
+class ProgressMeter:
+    """Measures the progress of a run by the figures of its judges, as they grow.
+
+    Attributes:
+        cap: the budget and the part spent before, in dollars; None without a budget.
+        latest: the last measurement; None before the first.
+    """
+
+    def __init__(self) -> None:
+        self.cap: tuple[float, float] | None = None
+        self.latest: RunProgress | None = None
+        self._paces: dict[str, Pace] = {}
+
+    def measure(
+        self, tallies: Mapping[str, Tally], planned: Mapping[str, int], now: float
+    ) -> RunProgress:
+        """Return the progress of all judges.
+
+        Args:
+            tallies: figures by judge.
+            planned: number of requests by judge, at least one judge.
+            now: seconds on a clock that only moves forwards.
+        """
+        standings = []
+        for name, number in planned.items():
+            tally, pace = tallies.get(name, Tally()), self._paces.setdefault(name, Pace())
+            pace.record(now, tally)
+            standings.append(judge_progress(name, tally, number, pace.rate(now), pace.seconds))
+        self.latest = RunProgress(standings, self.cap)
+        return self.latest
+
+
+def progress_figures(sums: RunProgress, now: float | None = None) -> dict[str, Any]:
+    """Return the progress of a run as numbers and texts for JSON.
+
+    Args:
+        sums: of all judges.
+        now: seconds since 1970; by default the present time.
+    """
+    whole, cap, last = sums.whole, sums.cap, sums.last_troubled
+    return {
+        "at": _iso_time(time.time() if now is None else now),
+        **_judge_figures(whole),
+        "max_usd": cap[0] if cap else None,
+        "dollars_before": cap[1] if cap else None,
+        "last_problem": last
+        and {
+            "judge": last.name,
+            "reason": last.tally.trouble.reason,
+            "at": _iso_time(last.tally.trouble.at),
+        },
+        "stopped": {
+            name: reason.message for reason, names in sums.disabled.items() for name in names
+        },
+        "judges": {standing.name: _judge_figures(standing) for standing in sums.judges},
+    }
+
+
+def _judge_figures(standing: JudgeProgress) -> dict[str, Any]:
+    tally = standing.tally
+    return {
+        "done": standing.done,
+        "needed": standing.needed,
+        "failures": standing.failures,
+        "retries": tally.retries,
+        "throttled": tally.throttled,
+        "in_flight": tally.in_flight,
+        "waiting": tally.waiting,
+        "in_batches": tally.batched,
+        "calls_per_second": standing.rate,
+        "seconds_left": standing.seconds if math.isfinite(standing.seconds) else None,
+        "time_left": standing.time_left,
+        "dollars": tally.dollars,
+        "unpriced": tally.unpriced,
+        "input_tokens": tally.input_tokens,
+        "cached_tokens": tally.cached_tokens,
+        "output_tokens": tally.output_tokens,
+    }
+
+
+def _iso_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def _how_late(standing: JudgeProgress) -> tuple[float, int]:

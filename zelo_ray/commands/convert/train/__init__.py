@@ -50,8 +50,8 @@ Battles = Mapping[str, Mapping[tuple[str, str], BattleCount]]
 
 def write_training_data(
     options: ConvertOptions, pools: Sequence[Pool], qrels: pa.Table
-) -> list[str]:
-    """Write examples in the form that the options ask for; return what to say of them.
+) -> tuple[int, list[str]]:
+    """Write examples in the form that the options ask for; return their number, and lines on it.
 
     A file holds all examples. A directory holds a file for each split, a card, and the pools of
     the test split, on which a bake-off measures what was learned.
@@ -71,7 +71,7 @@ def write_training_data(
     if options.out.endswith(_FILES):
         split = _write_examples(options.out, labelled, options.form, example_options)
         _refuse_nothing(options, example_options, split.examples)
-        return [f"{counted(split.examples, 'example')}: {options.out}"]
+        return split.examples, [f"{counted(split.examples, 'example')}: {options.out}"]
     by_split: dict[str, list[LabelledPool]] = {name: [] for name in SPLITS}
     for query in labelled:
         by_split[split_of(query.pool.query, options.splits)].append(query)
@@ -103,7 +103,7 @@ def write_training_data(
     if shared:
         some = ", ".join([*shared][:3])
         lines.append(f"{counted(len(shared), 'document')} in more than one split, such as {some}")
-    return lines
+    return examples, lines
 
 
 def _list_earlier_files(root: str) -> set[str]:

@@ -1,0 +1,209 @@
+"""Run the commands that judge and compare nothing, and return their results."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from zelo_ray.cli.output import Output
+from zelo_ray.cli.printing import make_console
+from zelo_ray.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from zelo_ray.commands.prompt import FoundRequests
+    from zelo_ray.formats.wording import WrittenSummary
+    from zelo_ray.options import (
+        BatchesOptions,
+        CompactOptions,
+        ConvertOptions,
+        DoctorOptions,
+        ExplainOptions,
+        PoolsOptions,
+        PromptOptions,
+        ReportOptions,
+        SampleOptions,
+    )
+    from zelo_ray.reports.document import CommandResult
+
+Words = Sequence[str]
+"""A command as typed, after ``zelo-ray``."""
+
+
+def run_convert(options: "ConvertOptions", _words: Words, _output: Output) -> "CommandResult":
+    """Convert files, and return the result."""
+    from zelo_ray.commands.convert import convert
+    from zelo_ray.reports import next_step
+
+    more = [options.labels_out] if options.labels_out else []
+    return _written(convert(options), options.out, next_step.after_convert(options), more)
+
+
+def run_pools(options: "PoolsOptions", _words: Words, _output: Output) -> "CommandResult":
+    """Make pools from a search index, and return the result."""
+    from zelo_ray.commands.pools import make_pools
+    from zelo_ray.reports import next_step
+
+    summary = make_pools(options, os.environ)
+    return _written(summary, options.out, next_step.after_pools(options.out))
+
+
+def _written(
+    summary: "WrittenSummary", out: str, step: str | None, more: Sequence[str] = ()
+) -> "CommandResult":
+    from zelo_ray.reports.document import CommandResult
+
+    lines = summary.split("\n")
+    return CommandResult(
+        lines=lines,
+        lead=lines,
+        figures={"counts": summary.counts},
+        next_command=step,
+        out=out,
+        files=[out, *more],
+    )
+
+
+def run_prompt(options: "PromptOptions", _words: Words, _output: Output) -> "CommandResult":
+    """Find the requests of `prompt`, and return the result."""
+    from zelo_ray.commands.prompt import find_requests
+    from zelo_ray.commands.prompt.screen import bodies_of, describe_requests
+
+    requests = find_requests(options, os.environ)
+    shown = bodies_of(requests) if options.body else describe_requests(requests)
+    return _with_requests(requests, [*shown])
+
+
+def _with_requests(requests: "FoundRequests", lines: Sequence[str]) -> "CommandResult":
+    from zelo_ray.reports.document import CommandResult
+
+    return CommandResult(
+        lines=lines,
+        notes=requests.notes,
+        figures={
+            "query_id": requests.query_id,
+            "query": requests.query,
+            "requests": requests.requests,
+            "known_requests": requests.known_count,
+            "has_later_rounds": requests.has_later_rounds,
+        },
+    )
+
+
+def run_explain(options: "ExplainOptions", _words: Words, _output: Output) -> "CommandResult":
+    """Explain a query or a document, or list the queries, and return the result."""
+    from zelo_ray.commands.explain import build_explanation
+    from zelo_ray.commands.explain.screen import fit_to_screen
+    from zelo_ray.reports import next_step
+    from zelo_ray.reports.command_lines import command_of
+    from zelo_ray.reports.document import CommandResult
+
+    if not options.query:
+        return _explain_queries(options)
+    if options.prompt:
+        from zelo_ray.commands.prompt import requests_of_run
+        from zelo_ray.commands.prompt.screen import describe_requests
+
+        doc_ids = [options.doc] if options.doc else []
+        requests = requests_of_run(options.dir, os.environ, options.query, doc_ids)
+        return _with_requests(requests, [*describe_requests(requests)])
+    explained = build_explanation(options.dir, options.query, options.doc)
+    screen, parts = make_console(), explained.parts
+    if options.short:
+        parts = [part for part in parts if part.kind != "judgments"]
+    if options.all or not screen.is_terminal:
+        lines = "\n\n".join(part.whole() for part in parts).split("\n")
+    else:
+        doc = ["--doc", options.doc] if options.doc else []
+        full_command = command_of("explain", options.dir, "--query", options.query, *doc, "--all")
+        lines = [*fit_to_screen(parts, *screen.size, full_command)]
+    best = "" if options.doc else explained.best
+    return CommandResult(
+        lines=[*lines, ""],
+        figures={
+            "query_id": explained.query_id,
+            "doc_id": explained.doc_id or None,
+            "parts": [{"kind": part.kind, "lines": part.lines} for part in parts],
+            "scores": explained.scores,
+            "judgments": explained.judgments,
+            "failures": explained.failures,
+        },
+        next_command=next_step.after_explain(options.dir, options.query, best) if best else None,
+    )
+
+
+def _explain_queries(options: "ExplainOptions") -> "CommandResult":
+    """Return the queries of a run, and the command that explains the first one."""
+    from zelo_ray.commands.explain.queries import describe_queries, list_queries
+    from zelo_ray.reports import next_step
+    from zelo_ray.reports.document import CommandResult
+
+    texts = list_queries(options.dir)
+    return CommandResult(
+        lines=describe_queries(options.dir, texts),
+        figures={"queries": [{"query_id": name, "query": text} for name, text in texts.items()]},
+        next_command=next_step.after_explain(options.dir, next(iter(texts))),
+    )
+
+
+def run_doctor(options: "DoctorOptions", _words: Words, output: Output) -> "CommandResult":
+    """Check this machine, its keys and judges, and return the result."""
+    from zelo_ray.commands.doctor.run import has_no_judge, is_wrong, run
+    from zelo_ray.commands.doctor.screen import describe_findings
+    from zelo_ray.reports import next_step
+    from zelo_ray.reports.document import CommandResult
+
+    findings = run(options, output.say)
+    lines = [*describe_findings(findings, min(120, make_console().width))]
+    wrong, no_judge = is_wrong(findings), has_no_judge(findings)
+    return CommandResult(
+        status=ExitStatus.FAILED if wrong else ExitStatus.COMPLETE,
+        lines=lines,
+        lead=lines[-1:],
+        figures={
+            "findings": [
+                {"check": each.what, "state": each.state, "finding": each.found, "advice": each.do}
+                for each in findings
+            ]
+        },
+        next_command=next_step.after_doctor(options, wrong=wrong, no_judge=no_judge),
+    )
+
+
+def run_batches(options: "BatchesOptions", _words: Words, _output: Output) -> "CommandResult":
+    """List batches, or cancel them, and return the result."""
+    from zelo_ray.commands.batches import batches_table, list_batches
+    from zelo_ray.reports.document import CommandResult
+
+    batches = list_batches(options.dir, os.environ, cancel=options.cancel)
+    return CommandResult(lines=[batches_table(batches)], figures={"batches": batches})
+
+
+def run_compact(options: "CompactOptions", _words: Words, output: Output) -> "CommandResult":
+    """Merge the files of a ledger, and return the result."""
+    from zelo_ray.commands.compact import compact_ledger
+    from zelo_ray.reports.document import CommandResult
+
+    ledger = compact_ledger(options.dir, output.say)
+    lines = [str(ledger)]
+    return CommandResult(lines=lines, lead=lines, figures=asdict(ledger), out=ledger.folder)
+
+
+def run_sample(options: "SampleOptions", _words: Words, _output: Output) -> "CommandResult":
+    """Write the sample data, and return the result."""
+    from zelo_ray.commands.sample import write_sample
+    from zelo_ray.reports import next_step
+    from zelo_ray.reports.document import CommandResult
+
+    files = write_sample(options.dir)
+    lines = [f"{options.dir} holds the sample: {', '.join(files)}"]
+    step = next_step.after_sample(options.dir)
+    return CommandResult(lines=lines, lead=lines, next_command=step, out=options.dir, files=files)
+
+
+def run_report(options: "ReportOptions", _words: Words, _output: Output) -> "CommandResult":
+    """Write the page of a run, or an index over several, and return the result."""
+    from zelo_ray.commands.report.run import run
+    from zelo_ray.reports.document import CommandResult
+
+    lines, page = run(options)
+    return CommandResult(lines=lines, lead=lines, figures={"page": page}, out=page, files=[page])
