@@ -67,6 +67,7 @@ ELSE = {
     "convert pool": "convert pool scidocs --out scidocs.jsonl",
     "batches": "batches batched",
     "compact": "compact judged",
+    "sample": "sample data",
     "annotate --dry-run": "annotate pools.jsonl --judges openai:gpt-6-luna --out o --dry-run",
     "probe --dry-run": "probe pools.jsonl --judges openai:gpt-6-luna --out o --dry-run",
     "tune --dry-run": "tune pools.jsonl --human people.qrels --judges openai:gpt-6-luna "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zelo_ray.cli import tool_commands
 from zelo_ray.cli.output import Output
 from zelo_ray.cli.tool_commands import Words
-from zelo_ray.errors import ExitStatus
+from zelo_ray.errors import ExitStatus, ZeloError
 
 if TYPE_CHECKING:
     from zelo_ray.commands.dry_run import JobPreview
@@ -55,7 +55,10 @@ def _annotate(options: "AnnotateOptions", words: Words, output: Output) -> "Comm
         return _reported(report, words)
     from zelo_ray.commands.cost_figures import cost_figures
 
-    job = preview_job(options, os.environ)
+    try:
+        job = preview_job(options, os.environ)
+    except ZeloError as error:  # what was judged is shown all the same
+        return _reported(report, words, lines=[f"the rest cannot be estimated: {error}"])
     more = "The same command without --pilot continues; nothing is paid for twice."
     figures = cost_figures({"annotate": job})
     lines = [*job.to_lines(), more]

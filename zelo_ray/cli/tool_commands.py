@@ -194,10 +194,16 @@ def run_sample(options: "SampleOptions", _words: Words, _output: Output) -> "Com
     from zelo_ray.reports import next_step
     from zelo_ray.reports.document import CommandResult
 
-    files = write_sample(options.dir)
-    lines = [f"{options.dir} holds the sample: {', '.join(files)}"]
-    step = next_step.after_sample(options.dir)
-    return CommandResult(lines=lines, lead=lines, next_command=step, out=options.dir, files=files)
+    names = write_sample(options.dir)
+    lines = [f"{options.dir} holds the sample: {', '.join(names)}"]
+    return CommandResult(
+        lines=lines,
+        lead=lines,
+        figures={"counts": {"files": len(names)}},
+        next_command=next_step.after_sample(options.dir),
+        out=options.dir,
+        files=[f"{options.dir}/{name}" for name in names],
+    )
 
 
 def run_report(options: "ReportOptions", _words: Words, _output: Output) -> "CommandResult":
