@@ -121,10 +121,10 @@ def build_results_from_steps(
 def _lists(rows: Sequence[Sequence[Any]], record: type) -> pa.ListArray:
     """Return the records of each pool: a list of structs, put together column by column."""
     ends = np.cumsum([0, *map(len, rows)], dtype=np.int32)
-    flat = table_of([entry for group in rows for entry in group], record).combine_chunks()
-    structs = flat.to_struct_array()
+    flat = table_of([entry for group in rows for entry in group], record)
+    columns = [column.combine_chunks() for column in flat.columns]
     return pa.ListArray.from_arrays(
-        ends, structs.chunk(0) if structs.num_chunks else pa.array([], structs.type)
+        ends, pa.StructArray.from_arrays(columns, fields=[*flat.schema])
     )
 
 
