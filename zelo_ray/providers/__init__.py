@@ -1,9 +1,10 @@
 """Providers send requests to models and read the answers. They know nothing of relevance.
 
 A provider is one object in one module, ``PROVIDER = Provider(...)``, and a line in ``PROVIDERS``;
-or one of the user's own, ``my_module:PROVIDER`` or ``path/to/file.py:PROVIDER``. So is a provider
-of rerankers, in ``RERANKERS``: judges that answer with scores only. A provider raises one of three
-errors; `zelo_ray.engine.calling` decides what to do about each.
+or one of the user's own, ``my_module:PROVIDER`` or ``path/to/file.py:PROVIDER``; or one that an
+installed package declares in ``zelo_ray.providers``. So is a provider of rerankers, in
+``RERANKERS`` or ``zelo_ray.rerankers``: judges that answer with scores only. A provider raises one
+of three errors; `zelo_ray.engine.calling` decides what to do about each.
 """
 
 import hashlib
@@ -17,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, Valid
 
 from zelo_ray.errors import PanelError, format_error
 from zelo_ray.options import AnnotateOptions, JudgingOptions, did_you_mean
-from zelo_ray.plugins import is_plugin_name
 from zelo_ray.providers.addresses import find_url_error, lacks_scheme
 from zelo_ray.providers.extra_body import (
     TIERS,
@@ -43,6 +43,9 @@ from zelo_ray.providers.registry import (
     ENCODERS,
     PROVIDERS,
     RERANKERS,
+    is_own_provider,
+    is_provider_of_judges,
+    is_reranker,
     load_provider,
     parse_judge,
 )
@@ -66,6 +69,9 @@ __all__ = [
     "connect",
     "find_key",
     "fingerprint",
+    "is_own_provider",
+    "is_provider_of_judges",
+    "is_reranker",
     "load_provider",
     "panel_of",
     "parse_judge",
@@ -93,7 +99,7 @@ def connect(judge: Judge, settings: Settings) -> Connection:
     except (Fatal, PanelError) as error:
         raise PanelError(str(error)) from None
     except (Exception, SystemExit) as error:
-        if not is_plugin_name(judge.provider):
+        if not is_own_provider(judge.provider):
             raise
         raise PanelError(f"{judge.name}: cannot be connected: {format_error(error)}") from None
 
@@ -143,7 +149,7 @@ def build_panel(
         )
     panel: dict[str, Judge] = {}
     for judge in judges:
-        if judge.provider in RERANKERS.keys() - ENCODERS:
+        if is_reranker(judge.provider) and judge.provider not in ENCODERS:
             raise PanelError(f"{judge.name} is a reranker, which judges nothing; see bakeoff")
         provider = load_provider(judge.provider)
         if judge.provider in ENCODERS and not judge.model:
@@ -201,7 +207,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     refuse_wrong_options(judge, options)
     if body := options.get("extra_body"):
         hint = "; there is the option response_format" if "response_format" in options else ""
-        if judge.provider not in RERANKERS:
+        if not is_reranker(judge.provider):
             refuse_reserved(judge.name, body, form=hint)
         fields = {name: value for name, value in body.items() if name not in TIERS}
         transport |= {"extra_body": fields} if fields != body else {}
