@@ -75,6 +75,7 @@ __all__ = [
     "load_provider",
     "panel_of",
     "parse_judge",
+    "refuse_unconnected",
     "refuse_unknown_names",
     "refuse_unlimited",
     "refuse_without_probabilities",
@@ -82,7 +83,7 @@ __all__ = [
     "with_options",
 ]
 
-_CHECKED = ("openai", "anthropic", "gemini", "vllm")
+_CHECKED = ("openai", "anthropic", "gemini", "azure", "vllm")
 """Providers whose options are checked here; the others check their own."""
 _MOST_TOKENS = 10_000_000
 _Words = Annotated[str, Field(min_length=1)]
@@ -102,6 +103,19 @@ def connect(judge: Judge, settings: Settings) -> Connection:
         if not is_own_provider(judge.provider):
             raise
         raise PanelError(f"{judge.name}: cannot be connected: {format_error(error)}") from None
+
+
+def refuse_unconnected(judge: Judge, key: str) -> None:
+    """Refuse a judge that cannot be connected, where more than a key may be lacking.
+
+    A provider with a key and models of its own is not tried: its SDK takes long to import.
+
+    Raises:
+        PanelError: it cannot be connected.
+    """
+    provider = load_provider(judge.provider)
+    if not (provider.key_variables and provider.models):
+        connect(judge, Settings(key, judge.base_url))
 
 
 def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str]) -> str:
@@ -156,6 +170,8 @@ def build_panel(
             raise PanelError(f"{judge.provider}: name a model: {judge.provider}:FOLDER")
         models = [judge.model] if judge.model else provider.models
         models = tuple(provider.judges_in(judge.model)) if provider.judges_in else models
+        if not models:
+            raise PanelError(f"{judge.provider}: name a model: {judge.provider}:MODEL")
         for member in (replace(judge, model=model) for model in models):
             if member.name in panel:
                 raise PanelError(f"judge {member.name} is named twice")
@@ -232,9 +248,8 @@ def panel_of(
     by_judge = {name: getattr(options, name) for name in ("limits", "prices", "api_key_env")}
     refuse_unknown_names("judge", [judge.name for judge in panel], by_judge)
     for judge in panel if keys else ():
-        find_key(judge, options.api_key_env, environ)
-        if not load_provider(judge.provider).key_variables:
-            connect(judge, Settings())
+        key = find_key(judge, options.api_key_env, environ)
+        refuse_unconnected(judge, key)
     if isinstance(options, AnnotateOptions):  # others have one of these for each way of judging
         refuse_without_probabilities(panel, options)
     if options.max_usd is not None and (unknown := find_unpriced(panel, options.prices)):
@@ -349,7 +364,7 @@ def _judges_with_keys(environ: Mapping[str, str]) -> list[Judge]:
     judges = []
     for name in PROVIDERS:
         provider = load_provider(name)
-        if any(environ.get(variable) for variable in provider.key_variables):
+        if provider.models and any(environ.get(name) for name in provider.key_variables):
             judges.append(Judge(name, provider.models[0]))
     return judges
 
