@@ -1,9 +1,12 @@
 """Clouds that resell models: the names and variables of docs/models.md work, with real SDKs."""
 
+import json
 import re
 from collections import Counter
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.builders import ask, pool_of
 from tests.fakes import clouds
@@ -164,6 +167,53 @@ def test_vertex_is_a_server_at_a_url(cloud, tmp_path):
     assert statuses(asker) == {"ok": 6}
     expired = ask([pool_of()], tmp_path / "2", {"TOKEN": "old"}, **by_url(judge, "TOKEN"))
     assert "the key was refused; set TOKEN" in why_stopped(expired)
+
+
+@pytest.fixture
+def vertex(cloud, tmp_path, monkeypatch):
+    """A project on Vertex AI, and the file of a service account whose tokens it takes."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    account = {
+        "type": "service_account",
+        "client_email": "judge@p.iam.gserviceaccount.com",
+        "token_uri": f"{cloud.url}/token",
+        "private_key": pem.decode(),
+    }
+    file = tmp_path / "account.json"
+    file.write_text(json.dumps(account))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", cloud.url)
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
+    monkeypatch.setenv("GOOGLE_API_KEY", "not to be sent")
+    return cloud
+
+
+def test_gemini_on_vertex_is_asked_with_credentials_that_are_renewed(vertex, tmp_path):
+    asker = ask([pool_of()], tmp_path, {}, judges=("vertex",))
+    assert statuses(asker) == {"ok": 6}
+    (token, *calls) = [path for path, *_ in vertex.asked]
+    assert token == "/token"
+    model = "publishers/google/models/gemini-3.1-flash-lite"
+    assert {*calls} == {f"/v1beta1/projects/p/locations/global/{model}:generateContent"}
+    assert all(row.dollars for row in asker.books)
+
+
+def test_what_vertex_lacks_is_told_in_one_line(vertex, tmp_path, monkeypatch):
+    account = tmp_path / "account.json"
+    account.write_text(account.read_text().replace("/token", "/no-token"))
+    asker = ask([pool_of()], tmp_path, {}, judges=("vertex",))
+    assert "set GOOGLE_APPLICATION_CREDENTIALS or the application" in why_stopped(asker)
+    with pytest.raises(PanelError, match=r"^vertex:m: takes no URL; .* GOOGLE_VERTEX_BASE_URL$"):
+        build_panel(("vertex:m@http://h/v1",), {}, {})
+    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT")
+    fields = {"inputs": "in", "out": "out", "judges": ("vertex",)}
+    with pytest.raises(PanelError, match=r"^vertex: no project; set GOOGLE_CLOUD_PROJECT$"):
+        panel_of(AnnotateOptions(**fields), {})
 
 
 def test_openrouter_is_a_server_at_a_url(cloud, tmp_path):

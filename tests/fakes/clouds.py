@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes import anthropic, knowing, openai
+from tests.fakes import anthropic, gemini, knowing, openai
 from tests.fakes.parts import Asked, Said
 
 KEY = "a-key-for-tests-only"
@@ -55,6 +55,8 @@ class Clouds:
             post("/bedrock/openai/v1/chat/completions", self._bedrock)
             post("/bedrock/anthropic/v1/messages", self._bedrock_claude)
             post(f"{PROJECT}/chat/completions", self._vertex)
+            post("/{version}/projects/p/locations/global/{rest:.*}:generateContent", self._gemini)
+            post("/token", self._token)
             post("/api/v1/chat/completions", self._openrouter)
             runner = web.AppRunner(app, access_log=None)
             await runner.setup()
@@ -135,6 +137,26 @@ class Clouds:
             return web.json_response([{"error": error}], status=400)
         return web.json_response(_completion(openai, body))
 
+    async def _token(self, request: web.Request) -> web.Response:
+        """Give a service account its access token, for its signed assertion."""
+        form = await request.post()
+        self.asked.append((request.path_qs, request.headers, dict(form)))
+        if str(form.get("assertion", "")).count(".") != 2:
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        token = {"access_token": KEY, "expires_in": 3600, "token_type": "Bearer"}
+        return web.json_response(token)
+
+    async def _gemini(self, request: web.Request) -> web.Response:
+        body = await self._read(request)
+        if _bearer(request) != KEY or "x-goog-api-key" in request.headers:
+            error = {"code": 401, "message": "Invalid credentials.", "status": "UNAUTHENTICATED"}
+            return web.json_response({"error": error}, status=401)
+        publisher, _, model = request.match_info["rest"].rpartition("/models/")
+        if publisher != "publishers/google":
+            error = {"code": 404, "message": "No such model.", "status": "NOT_FOUND"}
+            return web.json_response({"error": error}, status=404)
+        return web.json_response(_completion(gemini, body, model))
+
     async def _openrouter(self, request: web.Request) -> web.StreamResponse:
         """Keep the connection alive by white space, after which an error can have no status."""
         body = await self._read(request)
@@ -166,9 +188,9 @@ def _bearer(request: web.Request) -> str:
     return request.headers.get("Authorization", "").removeprefix("Bearer ")
 
 
-def _completion(provider: Any, body: dict[str, Any]) -> dict[str, Any]:
+def _completion(provider: Any, body: dict[str, Any], model: str = "") -> dict[str, Any]:
     """A true answer, in the form of a provider."""
-    asked: Asked = provider.read({"endpoint": "answer"}, body)
+    asked: Asked = provider.read({"endpoint": "answer", "model": model}, body)
     verdict = knowing.judge(asked.system, asked.user, asked.schema, asked.model)
     said = Said("1", "ok", json.dumps(verdict), 100, 20, 0, 0)
     completion: dict[str, Any] = provider.answer(asked, said)

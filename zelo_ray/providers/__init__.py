@@ -83,7 +83,7 @@ __all__ = [
     "with_options",
 ]
 
-_CHECKED = ("openai", "anthropic", "gemini", "azure", "vllm")
+_CHECKED = ("openai", "anthropic", "gemini", "azure", "vertex", "vllm")
 """Providers whose options are checked here; the others check their own."""
 _MOST_TOKENS = 10_000_000
 _Words = Annotated[str, Field(min_length=1)]
@@ -340,6 +340,8 @@ def _check_url(judge: Judge, provider: Provider) -> None:
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
     if takes_url and not judge.base_url and lacks_scheme(judge.model):
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
+    if judge.base_url and provider.url_variable and not provider.key_variables:
+        raise PanelError(f"{name}: takes no URL; its address is in {provider.url_variable}")
     if judge.base_url and judge.provider in PROVIDERS and not provider.key_variables:
         raise PanelError(
             f"{name}: {judge.provider} judges run inside the job; a server that speaks OpenAI's "

@@ -13,7 +13,12 @@ from zelo_ray.providers.extra_body import asked_tier, tier_of
 from zelo_ray.providers.registry import load_provider
 from zelo_ray.records import Judge, Usage
 
-_PROVIDER_IDS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google"}
+_PROVIDER_IDS = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "gemini": "google",
+    "vertex": "google",
+}
 # Not in that table: list prices of rerankers in November 2026, dollars for a million
 # tokens of input. Cohere and Jina publish none for a token.
 _RERANKERS = {

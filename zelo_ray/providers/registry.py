@@ -20,6 +20,7 @@ PROVIDERS = {
     "openai": "zelo_ray.providers.openai.chat",
     "anthropic": "zelo_ray.providers.anthropic.messages",
     "gemini": "zelo_ray.providers.gemini.generate",
+    "vertex": "zelo_ray.providers.gemini.vertex",
     "azure": "zelo_ray.providers.openai.azure",
     "offline": "zelo_ray.providers.offline",
     "simulated": "zelo_ray.providers.simulated",
