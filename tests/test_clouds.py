@@ -227,5 +227,9 @@ def test_openrouter_is_a_server_at_a_url(cloud, tmp_path):
         assert sent["provider"] == body["provider"]
         assert sent["reasoning"] == body["reasoning"]
     assert statuses(asker) == {"ok": 1, "filtered": 1}
+    assert [row.dollars for row in asker.books if row.status == "ok"] == [clouds.COST]
+    prices = {judge: {"input": 1e6, "output": 0}}
+    own = ask(marked("[[worth=1]]"), tmp_path / "3", environ, prices=prices, **options)
+    assert [row.dollars for row in own.books] == [100.0]
     unpaid = ask(marked("[[unpaid]]"), tmp_path / "2", environ, **options)
     assert "quota or spending limit is used up" in why_stopped(unpaid)
