@@ -8,6 +8,7 @@ import pytest
 from tests.builders import options_of
 from zelo_ray import cli, doctor, measure
 from zelo_ray.engine.request_plans import RequestPlans
+from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.errors import MeasureError, OptionError, PanelError, UnknownProtocol
 from zelo_ray.evaluation.measures import parse_measure
 from zelo_ray.options import BakeoffOptions
@@ -57,7 +58,9 @@ def install(tmp_path, monkeypatch):
 
 def test_a_measure_is_one_by_its_plain_name(install):
     first = (OWN / "first.py").read_text()
-    install("gains", {"measures": {"First": "gains_first:MEASURE"}}, "2.5", gains_first=first)
+    install(
+        "gains", {"measures": {"First": "gains_first:MEASURE [extra]"}}, "2.5", gains_first=first
+    )
     row = measure(RUN, QRELS, ["First@1", "First(least=2)@2"]).to_pandas().iloc[0]
     assert (row["First@1"], row["First(least=2)@2"]) == (1.0, 1.0)
     with pytest.raises(MeasureError, match="needs a cutoff, such as First@10"):
@@ -84,14 +87,20 @@ def test_a_protocol_has_its_options_and_stands_in_the_help(install, capsys):
     assert "options of thumbs: --tone TONE" in printed
 
 
-def test_no_plan_is_kept_of_a_protocol_whose_code_may_change(install, tmp_path):
+def test_nothing_is_kept_that_code_which_may_change_unseen_would_make_wrong(install, tmp_path):
     thumbs = (OWN / "thumbs.py").read_text()
     install("fists", {"protocols": {"fists": "fists_thumbs:PROTOCOL"}}, fists_thumbs=thumbs)
-    kept = {
-        name: RequestPlans(options_of(protocol=name, out=str(tmp_path)))._in_use
-        for name in ("zelo", "fists")
-    }
-    assert kept == {"zelo": True, "fists": False}
+    overlap = (OWN / "overlap.py").read_text()
+    install("nails", {"providers": {"nails": "nails_overlap:PROVIDER"}}, nails_overlap=overlap)
+    options = {name: options_of(protocol=name, out=str(tmp_path)) for name in ("zelo", "fists")}
+    plans = {name: RequestPlans(of_run)._in_use for name, of_run in options.items()}
+    assert plans == {"zelo": True, "fists": False}
+    runs = [("zelo", "offline"), ("fists", "offline"), ("zelo", "nails")]
+    fingerprints = [
+        bool(RunFingerprint(options[name], build_panel((judge,), {}, {}), ())._inputs)
+        for name, judge in runs
+    ]
+    assert fingerprints == [True, False, False]
 
 
 def test_a_provider_judges_by_its_plain_name(install):

@@ -47,7 +47,8 @@ def find_installed(group: PluginGroup) -> Mapping[str, tuple[InstalledPlugin, ..
     plugins = dict[str, tuple[InstalledPlugin, ...]]()
     for entry in sorted(entry_points(group=f"zelo_ray.{group}")):
         package, version = (entry.dist.name, entry.dist.version) if entry.dist else ("", "")
-        plugin = InstalledPlugin(entry.name, entry.value, package, version)
+        place = f"{entry.module}:{entry.attr}"  # without the extras that it may ask for
+        plugin = InstalledPlugin(entry.name, place, package, version)
         plugins[entry.name] = (*plugins.get(entry.name, ()), plugin)
     return plugins
 
