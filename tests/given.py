@@ -63,8 +63,6 @@ class Given:
                 (self._folder / name).write_text(told)
             elif name in _FILES:
                 _FILES[name](self._folder)
-            elif name.endswith(".py") and name[:-3].isidentifier():
-                (self._folder / name).write_text(_programs(page)[name])
 
     def around(
         self, words: list[str], run: Callable[[list[str]], tuple[int, str]]
@@ -299,15 +297,6 @@ def _fill(folder: Path, name: str) -> None:
         writer = csv.DictWriter(filled, rows[0] if rows else ["key", "grade"])
         writer.writeheader()
         writer.writerows(rows)
-
-
-def _programs(page: str) -> dict[str, str]:
-    """The files of a page that its own blocks are."""
-    from tests.pages import commands
-
-    blocks = [c.text for c in commands(ROOT / "docs" / page) if c.kind == "python"]
-    names = {"thumbs.py": '"""Thumbs'}
-    return {name: next(b for b in blocks if b.startswith(s)) for name, s in names.items()}
 
 
 def _told_yaml(page: str) -> str:

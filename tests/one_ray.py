@@ -22,13 +22,15 @@ class OneRay:
 
     Ray's workers have the environment of its start. So servers that calls go to are at a port that
     is known then, and keys are those of the fakes; what only the command reads may change.
+    ``packages`` is a folder of packages that are installed there alone.
     """
 
-    def __init__(self, folder: Path, cwd: Path = crash.ROOT) -> None:
+    def __init__(self, folder: Path, cwd: Path = crash.ROOT, packages: str = "") -> None:
+        path = os.pathsep.join(filter(None, (str(crash.ROOT), packages)))
         (self.port,) = crash.free_ports(1)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.one_ray", str(folder)],
-            env=crash.environment_at(self.port) | {"PYTHONPATH": str(crash.ROOT)},
+            env=crash.environment_at(self.port) | {"PYTHONPATH": path},
             cwd=cwd,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -18,7 +18,8 @@ from zelo_ray.errors import OptionError
 from zelo_ray.options import COMMANDS
 from zelo_ray.protocols import PROTOCOLS, load_protocol
 
-LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "data" / "README.md"]
+LINKED = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))]
+LINKED += [ROOT / "data" / "README.md", ROOT / "docs" / "plugin" / "README.md"]
 INLINE = [c for page in PAGES for c in inline(page) if c.kind == "sh" and c.words[1:] != ["--help"]]
 SYNOPSES = [c for page in PAGES for c in commands(page) if c.kind == "synopsis"]
 OPTIONS = {

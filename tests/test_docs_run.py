@@ -1,8 +1,8 @@
 """Every command and program of README.md and docs/ runs as it is written, page by page, in order.
 
-A page begins in an empty folder that holds ``data/``. What a page takes for granted (the reader's
-pools, an earlier run) is made when a command names it: see ``tests/given.py``. Servers on loopback
-stand for the providers. What is not run is in ``NOT_RUN``, with the reason.
+A page begins in an empty folder that holds ``data/`` and ``docs/``. What a page takes for granted
+(the reader's pools, an earlier run) is made when a command names it: see ``tests/given.py``.
+Servers on loopback stand for the providers. What is not run is in ``NOT_RUN``, with the reason.
 """
 
 import contextlib
@@ -72,7 +72,8 @@ class Reader:
         """Begin a page: an empty folder."""
         for left in self.folder.iterdir():
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
-        (self.folder / "data").symlink_to(crash.ROOT / "data")
+        for name in ("data", "docs"):
+            (self.folder / name).symlink_to(crash.ROOT / name)
 
     def annotate(self, *words: str) -> None:
         status, printed = self.ray.run(self.environ, "annotate", *words)

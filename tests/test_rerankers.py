@@ -263,7 +263,7 @@ def test_a_label_names_an_arm_and_keeps_two_of_a_kind_apart():
     ("specs", "says"),
     [
         (("bm52",), "'bm52'; there are original, bm25, charg"),
-        (("cohre:rerank-v4",), "No module named 'cohre'; built in are original"),
+        (("cohre:rerank-v4",), "No module named 'cohre'; there are original"),
         (("bm25", "bm25"), "bm25 is named twice"),
         (("a=bm25", "a=original"), "a is named twice"),
         (("openai:gpt-6-luna",), "write listwise:openai:gpt-6-luna or poi"),

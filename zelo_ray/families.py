@@ -42,6 +42,7 @@ _VENDORS = {
     "openai": "gpt",
     "anthropic": "claude",
     "gemini": "gemini",
+    "vertex": "gemini",
     "cohere": "cohere",
     "voyage": "voyage",
     "jina": "jina",

@@ -1,16 +1,98 @@
-"""Load the user's plug-ins, named ``my_module:NAME`` or ``path/to/file.py:NAME``."""
+"""Load plug-ins: the user's, and those that installed packages declare as entry points.
+
+The user's are named ``my_module:NAME`` or ``path/to/file.py:NAME``. A package declares its own with
+a plain name, in one of the groups ``zelo_ray.protocols``, ``zelo_ray.providers``,
+``zelo_ray.rerankers`` and ``zelo_ray.measures``; a name of this package always comes first.
+"""
 
 import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from zelo_ray.errors import format_error
 from zelo_ray.libraries import add_user_folders, user_folders
 
 T = TypeVar("T")
+
+PluginGroup = Literal["protocols", "providers", "rerankers", "measures"]
+"""What a package can declare, in the group of entry points ``zelo_ray.…``."""
+PLUGIN_GROUPS: tuple[PluginGroup, ...] = get_args(PluginGroup)
+
+_loaded_packages = dict[str, str]()
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPlugin:
+    """A plug-in that an installed package declares."""
+
+    name: str
+    place: str
+    """``module:NAME``"""
+    package: str
+    version: str
+
+
+@cache
+def find_installed(group: PluginGroup) -> Mapping[str, tuple[InstalledPlugin, ...]]:
+    """Return what installed packages declare in a group, by name; several of a name are a clash.
+
+    It reads the metadata of every installed package, and imports none.
+    """
+    plugins = dict[str, tuple[InstalledPlugin, ...]]()
+    for entry in sorted(entry_points(group=f"zelo_ray.{group}")):
+        package, version = (entry.dist.name, entry.dist.version) if entry.dist else ("", "")
+        place = f"{entry.module}:{entry.attr}"  # without the extras that it may ask for
+        plugin = InstalledPlugin(entry.name, place, package, version)
+        plugins[entry.name] = (*plugins.get(entry.name, ()), plugin)
+    return plugins
+
+
+def add_installed(names: Iterable[str], group: PluginGroup) -> list[str]:
+    """Return the names of this package and those that installed packages declare in a group."""
+    return [*dict.fromkeys((*names, *find_installed(group)))]
+
+
+def load_installed(
+    group: PluginGroup, name: str, kind: type[T], error: Callable[[str], Exception]
+) -> T | None:
+    """Load what an installed package declares, and check its type; None if none declares it.
+
+    Args:
+        group: in which it is declared.
+        name: of the plug-in.
+        kind: the class of which it must be an instance.
+        error: makes the exception to raise if it is not.
+
+    Raises:
+        error: it cannot be imported, is of another type, or is declared by several packages.
+    """
+    plugins = find_installed(group).get(name, ())
+    if len(plugins) > 1:
+        raise error(describe_clash(plugins))
+    if not plugins:
+        return None
+    (plugin,) = plugins
+    package = f"{plugin.package} {plugin.version}"
+    target = load_plugin(plugin.place, kind, lambda message: error(f"{package}: {message}"))
+    _loaded_packages[plugin.package] = plugin.version
+    return target
+
+
+def describe_clash(plugins: tuple[InstalledPlugin, ...]) -> str:
+    """Say that several packages declare one name."""
+    packages = " and ".join(plugin.package for plugin in plugins)
+    return f"{plugins[0].name} is declared by {packages}; uninstall one of them"
+
+
+def loaded_packages() -> dict[str, str]:
+    """Return the versions of the installed packages whose plug-ins this process has loaded."""
+    return dict(_loaded_packages)
 
 
 def is_plugin_name(name: str) -> bool:
@@ -25,13 +107,15 @@ def absolute_plugin_name(name: str) -> str:
     return f"{Path(where).expanduser().resolve()}:{what}" if where.endswith(".py") else name
 
 
-def load_plugin(name: str, kind: type[T], error: type[Exception], unknown: str = "") -> T:
+def load_plugin(
+    name: str, kind: type[T], error: Callable[[str], Exception], unknown: str = ""
+) -> T:
     """Import the object that a name points at, and check its type.
 
     Args:
         name: of the plug-in.
         kind: the class of which it must be an instance.
-        error: the exception to raise if it is not.
+        error: makes the exception to raise if it is not.
         unknown: the message where there is no such module, if the name may be a typo.
 
     Raises:

@@ -420,6 +420,7 @@ class Usage:
     ``input_tokens`` and ``output_tokens`` are totals; the next three are the parts of them that
     were read from a cache, written to one, or spent on hidden thinking. ``tier`` is the service
     tier that served it, as the provider calls it; empty where the response does not say.
+    ``reported_dollars`` is what the server says that the call has cost; None where it says nothing.
     """
 
     input_tokens: int = 0
@@ -429,6 +430,7 @@ class Usage:
     thinking_tokens: int = 0
     searches: int = 0
     tier: str = field(default="", compare=False)
+    reported_dollars: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Replace counts that are not numbers, as some servers send, by 0."""
@@ -441,7 +443,7 @@ class Usage:
         return bool(self.input_tokens or self.output_tokens)
 
 
-_COUNTS = tuple(column.name for column in fields(Usage) if column.name != "tier")
+_COUNTS = tuple(column.name for column in fields(Usage) if column.compare)
 _COUNT = re.compile(r"[0-9]{1,15}(?:\.0*)?")
 
 

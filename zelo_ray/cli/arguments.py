@@ -20,7 +20,6 @@ from zelo_ray.options.command import (
 )
 from zelo_ray.options.convert import OPTIONS_OF_FORMAT
 from zelo_ray.options.places import read_text
-from zelo_ray.plugins import is_plugin_name
 from zelo_ray.providers.dotenv import DotenvFile
 
 _FORMER_COMMANDS = {"protocols": "compare-protocols"}
@@ -64,7 +63,8 @@ def parse_command(
 
         kind = options_with_all_protocols(kind, _own_protocols(words))
         only = kind.model_fields
-    flags = subcommand | parse_flags(kind, prog, words, help_values(name), only)
+    choices = help_values(name, installed=not {"--help", "-h"}.isdisjoint(words))
+    flags = subcommand | parse_flags(kind, prog, words, choices, only)
     config = flags.pop("config", None)
     try:
         text = read_text(config) if config else ""
@@ -83,7 +83,9 @@ def parse_command(
 
 
 def _own_protocols(words: Sequence[str]) -> list[str]:
-    """Return the user's own protocols among the words, as their options are flags as well."""
+    """Return the plug-ins among the words that are protocols: their options are flags as well."""
+    from zelo_ray.protocols import is_own_protocol
+
     protocols, within = list[str](), False
     for word in words:
         flag, _, value = word.partition("=")
@@ -92,7 +94,7 @@ def _own_protocols(words: Sequence[str]) -> list[str]:
             protocols += [value] if within and value else []
         elif within:
             protocols.append(word)
-    return [name for name in protocols if is_plugin_name(name)]
+    return [name for name in protocols if is_own_protocol(name)]
 
 
 def _choose_command(words: Sequence[str], prog: str, commands: Sequence[str]) -> str:
@@ -106,12 +108,18 @@ def _choose_command(words: Sequence[str], prog: str, commands: Sequence[str]) ->
     raise OptionError(f"give a command, such as {prog} {commands[0]}; {prog} --help shows all")
 
 
-def help_values(command: str) -> Mapping[str, Collection[str]]:
-    """Return the values of options that help lists, by option."""
-    if command in _LOADERS:
-        from zelo_ray.protocols import PROTOCOLS
+def help_values(command: str, *, installed: bool = False) -> Mapping[str, Collection[str]]:
+    """Return the values of options that help lists, by option.
 
-        return dict.fromkeys(("protocol", "protocols", "try_protocols"), PROTOCOLS)
+    Args:
+        command: whose options these are.
+        installed: whether to list those of installed packages as well, which takes a moment.
+    """
+    if command in _LOADERS:
+        from zelo_ray.protocols import PROTOCOLS, protocol_names
+
+        names = protocol_names() if installed else PROTOCOLS
+        return dict.fromkeys(("protocol", "protocols", "try_protocols"), names)
     if command == "agree":
         from zelo_ray.evaluation.agreement import COEFFICIENTS
 

@@ -96,7 +96,9 @@ class OnlineClient(JudgeCaller):
     ) -> Channel:
         provider = load_provider(judge.provider)
         key = find_key(judge, options.api_key_env, environ)
-        settings = Settings(key, judge.base_url, call_timeout(judge.options, options.timeout))
+        seconds = call_timeout(judge.options, options.timeout)
+        variable = options.api_key_env.get(judge.name, "")
+        settings = Settings(key, judge.base_url, seconds, variable)
         at = (judge.provider, settings)
         if at not in self._connections:
             self._connections[at] = connect(judge, settings)

@@ -156,7 +156,10 @@ def refuse_small_cap(
 def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
     """Warn of settings with a surprising effect: unknown prices, no prompt, slow batches."""
     for name in find_unpriced(panel, options.prices):
-        watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
+        watch.say(
+            f"{name}: its price is unknown, and only a cost that its server reports is counted; "
+            "give it in the options (prices:)"
+        )
     names = judges_without_prompt(judge.name for judge in panel)
     template = getattr(options, "template", None)
     verb = "reads" if len(names) == 1 else "read"

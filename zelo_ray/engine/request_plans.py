@@ -24,7 +24,7 @@ import orjson
 
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.plugins import is_plugin_name
+from zelo_ray.protocols import is_own_protocol
 from zelo_ray.records import Judge, Pool, Reply, RequestPlan
 
 FOLDER = "plans"
@@ -58,13 +58,13 @@ class RequestPlans:
     After the first error no plan is read or kept any more.
 
     Args:
-        options: of the job; no plan is kept of a user's own protocol, whose code may change unseen.
+        options: of the job; no plan is kept of a plug-in's protocol, whose code may change unseen.
         run_id: the run that writes; without it plans are only read.
     """
 
     def __init__(self, options: AnnotateOptions, run_id: str = "") -> None:
         self._place, self._run_id = f"{options.ledger_dir.rstrip('/')}/{FOLDER}", run_id
-        self._in_use = not is_plugin_name(options.protocol)
+        self._in_use = not is_own_protocol(options.protocol)
         self._waiting, self._writing = deque[Reply](), Lock()
         values = options.model_dump(mode="json", exclude=_APART)
         self._base = blake2b(_to_json([CODE_DIGEST, values]), digest_size=16)

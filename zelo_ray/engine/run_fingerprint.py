@@ -28,7 +28,8 @@ from zelo_ray.formats.files import read_record
 from zelo_ray.formats.results import read_table
 from zelo_ray.formats.run_record import RUN, is_finished
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.plugins import is_plugin_name
+from zelo_ray.protocols import is_own_protocol
+from zelo_ray.providers import is_own_provider
 from zelo_ray.records import Judge
 
 KEY = "standing"
@@ -109,7 +110,8 @@ def _in_doubt(options: AnnotateOptions, panel: Sequence[Judge], shards: Sequence
     places = (options.out, options.ledger_dir, *shards)  # to read an object twice takes long
     return (
         any("file" not in fsspec.url_to_fs(place)[0].protocol for place in places)
-        or any(map(is_plugin_name, (options.protocol, *(judge.provider for judge in panel))))
+        or is_own_protocol(options.protocol)
+        or any(is_own_provider(judge.provider) for judge in panel)
         or getattr(options, "human", None) is not None
         or options.pilot is not None
         or options.retry_failures

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 import orjson
 from pydantic import BaseModel
 
-from zelo_ray.providers import RERANKERS
+from zelo_ray.providers import is_reranker
 from zelo_ray.providers.extra_body import thinking_budget
 from zelo_ray.records import Judge, Request, Usage, response_schema
 
@@ -75,7 +75,7 @@ class Estimates:
     def __init__(self, judge: Judge) -> None:
         limit = judge.options.get("max_output_tokens")
         self._limit = int(limit or judge.options.get("output_tokens") or 4096)
-        if judge.provider in RERANKERS:  # they write nothing
+        if is_reranker(judge.provider):  # they write nothing
             self._limit = 0
         self._shortest = _SHORTEST + thinking_budget(judge.options)
         self._per_byte = 1.3 / 4
@@ -180,7 +180,7 @@ def _tokens_at_most(text: str) -> int:
 def measure_request(request: Request) -> RequestSize:
     """Return the bytes of a request's texts and schema; rerankers charge the query per document."""
     size = _bytes(request.system) + _bytes(request.user) + _schema_size(request.response_model)
-    if request.judge.provider not in RERANKERS:
+    if not is_reranker(request.judge.provider):
         return RequestSize(size)
     query = _bytes(request.query)
     charged = RequestSize(size + (query + OVERHEAD) * (len(request.documents) - 1))

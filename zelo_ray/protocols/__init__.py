@@ -1,11 +1,12 @@
 """Protocols: what to ask judges, and what their replies mean.
 
 A protocol is one object in one file, ``PROTOCOL = Protocol(...)``, and a line in ``PROTOCOLS``; or
-one of the user's own, named ``my_module:PROTOCOL`` or ``path/to/file.py:PROTOCOL``. Its heart is a
-plain generator: it yields a list of requests (a round), is sent the list of replies, and returns
-its judgments. It imports no client, no event loop, no Ray and no file system, so to resume is to
-run it again. Parts that need not wait for each other, such as the debates of different judges, are
-generators of their own, which it yields as `Parallel`.
+one of the user's own, named ``my_module:PROTOCOL`` or ``path/to/file.py:PROTOCOL``; or one that an
+installed package declares in ``zelo_ray.protocols``. Its heart is a plain generator: it yields a
+list of requests (a round), is sent the list of replies, and returns its judgments. It imports no
+client, no event loop, no Ray and no file system, so to resume is to run it again. Parts that need
+not wait for each other, such as the debates of different judges, are generators of their own, which
+it yields as `Parallel`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +28,13 @@ from zelo_ray.options import (
     did_you_mean,
     load_options,
 )
-from zelo_ray.plugins import is_plugin_name, load_plugin
+from zelo_ray.plugins import (
+    add_installed,
+    find_installed,
+    is_plugin_name,
+    load_installed,
+    load_plugin,
+)
 from zelo_ray.protocols.again import AGAIN, ask_again
 from zelo_ray.protocols.first_stages import find_staged
 from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
@@ -62,12 +69,14 @@ __all__ = [
     "Step",
     "advance",
     "find_protocol",
+    "is_own_protocol",
     "load_annotate",
     "load_compare",
     "load_prompt_options",
     "load_protocol",
     "load_tune",
     "options_with_all_protocols",
+    "protocol_names",
     "protocol_of_record",
     "recorded_options",
     "score_nothing",
@@ -99,7 +108,7 @@ RANKERS = {
 
 
 def load_protocol(name: str) -> Protocol:
-    """Load a protocol by its name, or one of the user's own; imported when first used.
+    """Load a protocol by its name, or a plug-in; imported when first used.
 
     Raises:
         UnknownProtocol: there is none of that name, or what is there is no protocol.
@@ -109,11 +118,24 @@ def load_protocol(name: str) -> Protocol:
         return protocol
     if is_plugin_name(name):
         return guard_user_protocol(load_plugin(name, Protocol, UnknownProtocol))
+    if installed := load_installed("protocols", name, Protocol, UnknownProtocol):
+        return guard_user_protocol(installed)
+    names = protocol_names()
     raise UnknownProtocol(
-        f"unknown protocol {name!r}{did_you_mean(name, PROTOCOLS)}; "
-        f"there are {', '.join(PROTOCOLS)}, "
+        f"unknown protocol {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}, "
         "and your own as my_module:PROTOCOL"
     )
+
+
+def protocol_names() -> list[str]:
+    """Return the names of all protocols, those of installed packages included."""
+    return add_installed(PROTOCOLS, "protocols")
+
+
+def is_own_protocol(name: str) -> bool:
+    """Return whether a protocol is a plug-in, whose code may change unseen."""
+    built_in = name in PROTOCOLS or name in RANKERS
+    return not built_in and (is_plugin_name(name) or name in find_installed("protocols"))
 
 
 def find_protocol(name: str) -> Ranker:

@@ -1,9 +1,10 @@
 """Providers send requests to models and read the answers. They know nothing of relevance.
 
 A provider is one object in one module, ``PROVIDER = Provider(...)``, and a line in ``PROVIDERS``;
-or one of the user's own, ``my_module:PROVIDER`` or ``path/to/file.py:PROVIDER``. So is a provider
-of rerankers, in ``RERANKERS``: judges that answer with scores only. A provider raises one of three
-errors; `zelo_ray.engine.calling` decides what to do about each.
+or one of the user's own, ``my_module:PROVIDER`` or ``path/to/file.py:PROVIDER``; or one that an
+installed package declares in ``zelo_ray.providers``. So is a provider of rerankers, in
+``RERANKERS`` or ``zelo_ray.rerankers``: judges that answer with scores only. A provider raises one
+of three errors; `zelo_ray.engine.calling` decides what to do about each.
 """
 
 import hashlib
@@ -17,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, Valid
 
 from zelo_ray.errors import PanelError, format_error
 from zelo_ray.options import AnnotateOptions, JudgingOptions, did_you_mean
-from zelo_ray.plugins import is_plugin_name
 from zelo_ray.providers.addresses import find_url_error, lacks_scheme
 from zelo_ray.providers.extra_body import (
     TIERS,
@@ -43,6 +43,9 @@ from zelo_ray.providers.registry import (
     ENCODERS,
     PROVIDERS,
     RERANKERS,
+    is_own_provider,
+    is_provider_of_judges,
+    is_reranker,
     load_provider,
     parse_judge,
 )
@@ -66,9 +69,13 @@ __all__ = [
     "connect",
     "find_key",
     "fingerprint",
+    "is_own_provider",
+    "is_provider_of_judges",
+    "is_reranker",
     "load_provider",
     "panel_of",
     "parse_judge",
+    "refuse_unconnected",
     "refuse_unknown_names",
     "refuse_unlimited",
     "refuse_without_probabilities",
@@ -76,7 +83,7 @@ __all__ = [
     "with_options",
 ]
 
-_CHECKED = ("openai", "anthropic", "gemini", "vllm")
+_CHECKED = ("openai", "anthropic", "gemini", "azure", "vertex", "vllm")
 """Providers whose options are checked here; the others check their own."""
 _MOST_TOKENS = 10_000_000
 _Words = Annotated[str, Field(min_length=1)]
@@ -93,9 +100,22 @@ def connect(judge: Judge, settings: Settings) -> Connection:
     except (Fatal, PanelError) as error:
         raise PanelError(str(error)) from None
     except (Exception, SystemExit) as error:
-        if not is_plugin_name(judge.provider):
+        if not is_own_provider(judge.provider):
             raise
         raise PanelError(f"{judge.name}: cannot be connected: {format_error(error)}") from None
+
+
+def refuse_unconnected(judge: Judge, key: str) -> None:
+    """Refuse a judge that cannot be connected, where more than a key may be lacking.
+
+    A provider with a key and models of its own is not tried: its SDK takes long to import.
+
+    Raises:
+        PanelError: it cannot be connected.
+    """
+    provider = load_provider(judge.provider)
+    if not (provider.key_variables and provider.models):
+        connect(judge, Settings(key, judge.base_url))
 
 
 def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str]) -> str:
@@ -143,13 +163,15 @@ def build_panel(
         )
     panel: dict[str, Judge] = {}
     for judge in judges:
-        if judge.provider in RERANKERS.keys() - ENCODERS:
+        if is_reranker(judge.provider) and judge.provider not in ENCODERS:
             raise PanelError(f"{judge.name} is a reranker, which judges nothing; see bakeoff")
         provider = load_provider(judge.provider)
         if judge.provider in ENCODERS and not judge.model:
             raise PanelError(f"{judge.provider}: name a model: {judge.provider}:FOLDER")
         models = [judge.model] if judge.model else provider.models
         models = tuple(provider.judges_in(judge.model)) if provider.judges_in else models
+        if not models:
+            raise PanelError(f"{judge.provider}: name a model: {judge.provider}:MODEL")
         for member in (replace(judge, model=model) for model in models):
             if member.name in panel:
                 raise PanelError(f"judge {member.name} is named twice")
@@ -201,7 +223,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     refuse_wrong_options(judge, options)
     if body := options.get("extra_body"):
         hint = "; there is the option response_format" if "response_format" in options else ""
-        if judge.provider not in RERANKERS:
+        if not is_reranker(judge.provider):
             refuse_reserved(judge.name, body, form=hint)
         fields = {name: value for name, value in body.items() if name not in TIERS}
         transport |= {"extra_body": fields} if fields != body else {}
@@ -226,9 +248,8 @@ def panel_of(
     by_judge = {name: getattr(options, name) for name in ("limits", "prices", "api_key_env")}
     refuse_unknown_names("judge", [judge.name for judge in panel], by_judge)
     for judge in panel if keys else ():
-        find_key(judge, options.api_key_env, environ)
-        if not load_provider(judge.provider).key_variables:
-            connect(judge, Settings())
+        key = find_key(judge, options.api_key_env, environ)
+        refuse_unconnected(judge, key)
     if isinstance(options, AnnotateOptions):  # others have one of these for each way of judging
         refuse_without_probabilities(panel, options)
     if options.max_usd is not None and (unknown := find_unpriced(panel, options.prices)):
@@ -319,6 +340,8 @@ def _check_url(judge: Judge, provider: Provider) -> None:
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
     if takes_url and not judge.base_url and lacks_scheme(judge.model):
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
+    if judge.base_url and provider.url_variable and not provider.key_variables:
+        raise PanelError(f"{name}: takes no URL; its address is in {provider.url_variable}")
     if judge.base_url and judge.provider in PROVIDERS and not provider.key_variables:
         raise PanelError(
             f"{name}: {judge.provider} judges run inside the job; a server that speaks OpenAI's "
@@ -343,7 +366,7 @@ def _judges_with_keys(environ: Mapping[str, str]) -> list[Judge]:
     judges = []
     for name in PROVIDERS:
         provider = load_provider(name)
-        if any(environ.get(variable) for variable in provider.key_variables):
+        if provider.models and any(environ.get(name) for name in provider.key_variables):
             judges.append(Judge(name, provider.models[0]))
     return judges
 

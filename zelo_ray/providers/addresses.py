@@ -22,7 +22,8 @@ SERVERS = {
     "llamacpp": "http://localhost:8080/v1",
     "sglang": "http://localhost:30000/v1",
     "openrouter": "https://openrouter.ai/api/v1",
-    "azure": "https://RESOURCE.openai.azure.com/openai/v1",
+    "azureopenai": "https://RESOURCE.openai.azure.com/openai/v1",
+    "bedrock": "https://bedrock-runtime.REGION.amazonaws.com/openai/v1",
     "mistral": "https://api.mistral.ai/v1",
     "deepseek": "https://api.deepseek.com/v1",
     "groq": "https://api.groq.com/openai/v1",
@@ -43,7 +44,8 @@ def find_url_error(url: str) -> str:
         resource = host if azure else "RESOURCE.openai.azure.com"
         return (
             f"Azure needs its v1 address: openai:DEPLOYMENT@https://{resource}/openai/v1, with "
-            "no api-version, and the variable that holds its key in api_key_env"
+            "no api-version, and the variable that holds its key in api_key_env; or "
+            "azure:DEPLOYMENT with AZURE_OPENAI_ENDPOINT"
         )
     if place.query or place.fragment:  # the path of a request follows the base URL
         return "a base URL ends before any ? or #"

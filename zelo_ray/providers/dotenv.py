@@ -17,11 +17,17 @@ from dotenv import dotenv_values
 
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import CommandOptions
-from zelo_ray.plugins import is_plugin_name
 from zelo_ray.protocols import RANKERS
 from zelo_ray.providers.addresses import foreign_address, key_variable, store_url_for_key
 from zelo_ray.providers.provider import Provider
-from zelo_ray.providers.registry import PROVIDERS, RERANKERS, load_provider, parse_judge
+from zelo_ray.providers.registry import (
+    PROVIDERS,
+    RERANKERS,
+    is_own_provider,
+    is_reranker,
+    load_provider,
+    parse_judge,
+)
 from zelo_ray.records import Judge
 
 _OPTION = "ZELO_RAY_"
@@ -87,7 +93,7 @@ class DotenvFile:
         for name in judges if self._values else ():
             with contextlib.suppress(PanelError):
                 provider = parse_judge(name).provider
-                if is_plugin_name(provider):
+                if is_own_provider(provider):
                     self.take_names(load_provider(provider).key_variables)
 
     def describe_skipped(self) -> Iterator[str]:
@@ -142,9 +148,12 @@ def _judges_in(options: CommandOptions) -> Iterator[str]:
         judges = changes.get("judges", ())
         yield from [judges] if isinstance(judges, str) else judges
     for name in getattr(options, "rerankers", ()):
-        ranker, _, judge = name.rpartition("=")[2].partition(":")
+        reranker = name.rpartition("=")[2]
+        ranker, _, judge = reranker.partition(":")
         if ranker in RANKERS:
             yield judge
+        elif is_reranker(ranker):
+            yield reranker
 
 
 def describe_keys(

@@ -213,6 +213,8 @@ def _codes(level: Mapping[str, Any]) -> Iterator[str]:
         code = level.get(name)
         if isinstance(code, str | int) and code and str(code).lower() not in _NO_CODES:
             yield str(code)
+    if level.get("flagged_input"):  # OpenRouter's moderation, with the status of a wrong key
+        yield "content_filter"
 
 
 def _delay(level: Mapping[str, Any]) -> float | None:

@@ -165,7 +165,7 @@ def resolve_settings(
     """
     key = settings.key.strip()
     url = settings.base_url or url_for(variable, key, os.environ) or base_url
-    names = " or ".join(variables)
+    names = settings.variable or " or ".join(variables)
     if wrong := find_url_error(url):
         raise Fatal(f"{variable}: {wrong}", name=provider)
     if not key and url == base_url:
@@ -296,6 +296,9 @@ def classify_fault(
         detail = f"{_NO_ANSWER}{detail and ': '}{detail}"
     if status in caller.gone_messages:
         return Refused(f"{caller.gone_messages[status]} ({detail})", name=name)
+    filtered = status in caller.filter_statuses or any(code in marks for code in _FILTERED)
+    if filtered and status == 403 and not caller.is_existing_batch:
+        return Refused(detail, "filtered", name=name)
     if advice := _advice(fault, caller, status, marks, text):
         return Fatal(f"{advice} ({detail})", name=name)
     if status == 0 or status in _RETRY or status in caller.retry_statuses or status >= 500:
@@ -313,7 +316,6 @@ def classify_fault(
         detail = f"this does not look like a response of the API; check the base URL ({detail})"
     if not refused or caller.is_existing_batch:
         return Fatal(detail, name=name)
-    filtered = status in caller.filter_statuses or any(code in marks for code in _FILTERED)
     return Refused(detail, "filtered" if filtered else "failed", name=name)
 
 
@@ -344,7 +346,7 @@ def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) ->
     advice = next(candidates, absent if status == 404 else _STATUS_ADVICE.get(status)) or ""
     if advice is _KEY and not settings.key:
         return _NO_KEY
-    return advice.format(variables=" or ".join(caller.variables))
+    return advice.format(variables=settings.variable or " or ".join(caller.variables))
 
 
 def _proxy_note(caller: Caller, *, always: bool = False) -> str:

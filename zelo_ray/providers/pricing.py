@@ -13,7 +13,12 @@ from zelo_ray.providers.extra_body import asked_tier, tier_of
 from zelo_ray.providers.registry import load_provider
 from zelo_ray.records import Judge, Usage
 
-_PROVIDER_IDS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google"}
+_PROVIDER_IDS = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "gemini": "google",
+    "vertex": "google",
+}
 # Not in that table: list prices of rerankers in November 2026, dollars for a million
 # tokens of input. Cohere and Jina publish none for a token.
 _RERANKERS = {
@@ -53,9 +58,9 @@ def price(
     """Return what one call costs, in US dollars; None if unknown.
 
     Judges of a free provider cost nothing. Without an entry in ``prices``, the price of a server
-    named by its URL is unknown, and so is that of a service tier that the table lacks. The tier is
-    the one that served, else the one asked for. Hidden thinking is part of the output. At least one
-    search is charged where searches have a price.
+    named by its URL is what it reports of the call, or else unknown; and so is that of a service
+    tier that the table lacks. The tier is the one that served, else the one asked for. Hidden
+    thinking is part of the output. At least one search is charged where searches have a price.
 
     Args:
         judge: the judge that was asked.
@@ -75,7 +80,7 @@ def price(
     elif listed := _reranker(judge):
         rates = listed
     elif judge.base_url or judge.provider not in _PROVIDER_IDS:
-        return None
+        return usage.reported_dollars
     else:
         span = int((time.time() if at is None else at) // _LISTED_FOR)
         tier = tier_of(usage.tier) if usage.tier else asked_tier(judge.options)

@@ -81,6 +81,8 @@ class Settings:
     key: str = field(default="", repr=False)
     base_url: str | None = None
     timeout: float = 120.0
+    variable: str = ""
+    """the environment variable that the user names for the key; empty: the provider's usual ones"""
 
 
 class Connection(Protocol):

@@ -6,7 +6,12 @@ from importlib import import_module
 
 from zelo_ray.errors import PanelError
 from zelo_ray.options import did_you_mean
-from zelo_ray.plugins import is_plugin_name, load_plugin
+from zelo_ray.plugins import (
+    find_installed,
+    is_plugin_name,
+    load_installed,
+    load_plugin,
+)
 from zelo_ray.providers.addresses import SERVERS
 from zelo_ray.providers.provider import Provider
 from zelo_ray.records import Judge
@@ -15,6 +20,8 @@ PROVIDERS = {
     "openai": "zelo_ray.providers.openai.chat",
     "anthropic": "zelo_ray.providers.anthropic.messages",
     "gemini": "zelo_ray.providers.gemini.generate",
+    "vertex": "zelo_ray.providers.gemini.vertex",
+    "azure": "zelo_ray.providers.openai.azure",
     "offline": "zelo_ray.providers.offline",
     "simulated": "zelo_ray.providers.simulated",
     "recorded": "zelo_ray.providers.recorded",
@@ -40,6 +47,21 @@ RERANKERS = {
 """Providers of rerankers, which cannot be on a panel, but for `ENCODERS`."""
 
 
+def is_own_provider(name: str) -> bool:
+    """Return whether a provider is none of this package's; it may not exist."""
+    return name not in PROVIDERS and name not in RERANKERS
+
+
+def is_reranker(name: str) -> bool:
+    """Return whether this is the name of a reranker, or of a provider of rerankers."""
+    return name in RERANKERS or (name not in PROVIDERS and name in find_installed("rerankers"))
+
+
+def is_provider_of_judges(name: str) -> bool:
+    """Return whether this is the plain name of a provider of judges."""
+    return name in PROVIDERS or (name not in RERANKERS and name in find_installed("providers"))
+
+
 def judges_without_prompt(judges: Iterable[str]) -> list[str]:
     """Return the names of the judges that do not read the prompt."""
     return [name for name in judges if name.partition(":")[0] in PROMPTLESS_PROVIDERS]
@@ -52,14 +74,14 @@ def parse_judge(text: str) -> Judge:
     """
     name, at, url = text.partition("@http")
     provider, _, model = name.partition(":")
-    if model and provider not in {**PROVIDERS, **RERANKERS}:
+    if model and not (is_provider_of_judges(provider) or is_reranker(provider)):
         what, _, model = model.partition(":")
         provider = f"{provider}:{what}"
     return Judge(provider, model, at[1:] + url if at else None)
 
 
 def load_provider(name: str) -> Provider:
-    """Load a provider of judges or of rerankers by its name, or one of the user's own.
+    """Load a provider of judges or of rerankers by its name, or a plug-in.
 
     It is imported when it is first used.
 
@@ -69,12 +91,18 @@ def load_provider(name: str) -> Provider:
     if module := PROVIDERS.get(name) or RERANKERS.get(name):
         provider: Provider = import_module(module).PROVIDER
         return provider
-    where = name.partition(":")[0]
+    installed = load_installed("providers", name, Provider, PanelError)
+    if installed or (installed := load_installed("rerankers", name, Provider, PanelError)):
+        return installed
+    where, names = (
+        name.partition(":")[0],
+        [*dict.fromkeys((*PROVIDERS, *find_installed("providers")))],
+    )
     server = SERVERS.get(re.sub(r"[-._]", "", where.lower()))
-    near = "" if server else did_you_mean(where, PROVIDERS)
+    near = "" if server else did_you_mean(where, names)
     such = f" (here openai:MODEL@{server})" if server else ""
     unknown = (
-        f"unknown provider {where!r}{near}; there are {', '.join(PROVIDERS)}, openai:MODEL@URL for "
+        f"unknown provider {where!r}{near}; there are {', '.join(names)}, openai:MODEL@URL for "
         f"a server that speaks OpenAI's protocol{such}, and your own as my_module:PROVIDER"
     )
     if not is_plugin_name(name):

@@ -1,7 +1,8 @@
 """Build the rankers of a bake-off, and the options with which each is asked.
 
 A reranker is a judge that answers with scores, so limits, retries, budget, ledger and failures are
-those of judges. Its provider is one line in `zelo_ray.providers.RERANKERS` and a module here.
+those of judges. Its provider is one line in `zelo_ray.providers.RERANKERS` and a module here; or a
+class, a function or a provider that an installed package declares in ``zelo_ray.rerankers``.
 """
 
 import re
@@ -14,13 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, Valid
 
 from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions, AskingOptions, BakeoffOptions
+from zelo_ray.plugins import add_installed, load_installed
 from zelo_ray.protocols import RANKERS
 from zelo_ray.providers import (
     PROVIDERS,
-    RERANKERS,
+    Provider,
     Settings,
     connect,
     find_key,
+    is_own_provider,
+    is_provider_of_judges,
+    is_reranker,
     load_provider,
     parse_judge,
     refuse_unknown_names,
@@ -144,24 +149,37 @@ def _ranker(name: str, spec: str, options: Mapping[str, Any]) -> BakeoffRanker:
     judge = parse_judge(f"offline:{spec}" if spec in _LEXICAL else spec)
     if head in _BY_MODEL:
         judge = parse_judge(tail)
-        if judge.provider in {*RERANKERS, *_COMPUTING, ""}:
+        if is_reranker(judge.provider) or judge.provider in {*_COMPUTING, ""}:
             judges = ", ".join(name for name in PROVIDERS if name not in _COMPUTING)
             raise PanelError(f"{spec}: write {head}:JUDGE, a language model of {judges}")
         return BakeoffRanker(name, head, with_options(_with_model(judge), options))
-    if judge.provider == "custom" or (tail and judge.provider not in {**PROVIDERS, **RERANKERS}):
+    if _is_callable(judge.provider, tail):
         target = tail if judge.provider == "custom" else spec
         try:
             judge = Judge("custom", target, options={"arguments": dict(options)})
         except (TypeError, ValueError) as error:  # not serialisable
             raise PanelError(f"{target}: reranker_options: {error}") from None
         return BakeoffRanker(name, "rerank", judge)
-    if judge.provider in {*RERANKERS, "offline", "recorded"}:
+    if is_reranker(judge.provider) or judge.provider in {"offline", "recorded"}:
         return BakeoffRanker(name, "rerank", with_options(_with_model(judge), options))
-    if judge.provider in PROVIDERS:
+    if is_provider_of_judges(judge.provider):
         raise PanelError(
             f"{spec} is a judge; write {' or '.join(f'{n}:{spec}' for n in _BY_MODEL)}"
         )
-    raise PanelError(f"unknown reranker {spec!r}; there are {_KNOWN}")
+    raise PanelError(f"unknown reranker {spec!r}; there are {_known()}")
+
+
+def _is_callable(provider: str, model: str) -> bool:
+    """Return whether a name is that of a class, function or object, and not of a provider."""
+    if not is_own_provider(provider) or is_provider_of_judges(provider):
+        return provider == "custom"
+    installed = load_installed("rerankers", provider, object, PanelError)
+    return bool(model) if installed is None else not isinstance(installed, Provider)
+
+
+def _known() -> str:
+    """List the rerankers, those of installed packages included."""
+    return ", ".join(add_installed([_KNOWN], "rerankers"))
 
 
 def _with_model(judge: Judge) -> Judge:
@@ -189,10 +207,10 @@ def _prepare_judge(
         try:
             scorer = custom.load_reranker(judge)
         except PanelError as error:
-            raise PanelError(f"{error}; built in are {_KNOWN}") from None
+            raise PanelError(f"{error}; there are {_known()}") from None
         custom.check_reranker(judge, scorer)
         return custom.with_version(judge, scorer, run_id)
-    if ranker.protocol == "rerank":
+    if ranker.protocol == "rerank" and not is_own_provider(judge.provider):
         refuse_wrong_options(ranker.name, judge)
     key = find_key(judge, asking_options(ranker, options).api_key_env, environ)
     connect(judge, Settings(key, judge.base_url))

@@ -1,10 +1,11 @@
 """A reranker of the user's own: ``module:Class``, ``module:function``, ``path/to/file.py:Class``.
 
-From Python an object in memory is pickled into a file, whose path is the name. See `Reranker`. A
-class is created with the ranker's options in the process that asks it; a function gets them as
-keyword arguments. If ``score`` is asynchronous, many queries are scored at once; a plain one runs
-in a thread for one query after another, since few models and tokenizers are thread-safe. An error
-that it raises is a failure of that query.
+One of an installed package has the plain name that is declared in ``zelo_ray.rerankers``. From
+Python an object in memory is pickled into a file, whose path is the name. See `Reranker`. A class
+is created with the ranker's options in the process that asks it; a function gets them as keyword
+arguments. If ``score`` is asynchronous, many queries are scored at once; a plain one runs in a
+thread for one query after another, since few models and tokenizers are thread-safe. An error that
+it raises is a failure of that query.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from typing import Any, Protocol
 import fsspec
 
 from zelo_ray.errors import PanelError
-from zelo_ray.plugins import import_plugin
+from zelo_ray.plugins import import_plugin, load_installed
 from zelo_ray.providers import Fatal, Provider, Settings
 from zelo_ray.records import Answer, CallTiming, Judge, Request
 from zelo_ray.rerankers.answers import answer_of, failed_answer
@@ -206,11 +207,16 @@ def load_reranker(judge: Judge) -> Any:
         if place.endswith(PACKED):
             with fsspec.open(place, "rb") as file:
                 return pickle.load(file)  # noqa: S301 - this run wrote it
-        return import_plugin(place)
+        if ":" in place:
+            return import_plugin(place)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an import runs the user's own code
         raise PanelError(
             f"{judge.model} cannot be imported: {failed_answer(error).reason}"
         ) from None
+    installed = load_installed("rerankers", place, object, PanelError)
+    if installed is None:
+        raise PanelError(f"{judge.model} is not installed on this machine")
+    return installed
 
 
 def with_version(judge: Judge, plugin: Any, run_id: str) -> Judge:

@@ -35,8 +35,8 @@ from zelo_ray.formats.run_record import RUN, refuse_unfinished
 from zelo_ray.formats.stored import parquet_table
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
-from zelo_ray.plugins import is_plugin_name
-from zelo_ray.protocols import Protocol, protocol_of_record
+from zelo_ray.plugins import loaded_packages
+from zelo_ray.protocols import Protocol, is_own_protocol, protocol_of_record
 
 SECTIONS: tuple[Callable[[AllJudgments, AgreeOptions], MeasuredTables], ...] = (
     measure_raters,
@@ -132,7 +132,8 @@ def _record(
             **options.model_dump(mode="json", exclude={"out"}),
             "thresholds": options.positive_thresholds,
         },
-        "versions": {name: version(name) for name in ("zelo-ray", "numpy", "scipy", "pyarrow")},
+        "versions": {name: version(name) for name in ("zelo-ray", "numpy", "scipy", "pyarrow")}
+        | loaded_packages(),
         "judges": verdicts.judges,
         "voters": verdicts.voters,
         "pooled": verdicts.pooled,
@@ -160,13 +161,13 @@ def convert_own_runs(sources: Iterable[str], folder: str) -> Iterator[str]:
 
 
 def _own_protocol(url: str) -> Protocol | None:
-    """Return the protocol of a run, if it is the user's own, else None."""
+    """Return the protocol of a run, if it is a plug-in, else None."""
     if RUN not in (list_directory(url) or ()):
         return None
     run_record = read_record(f"{url.rstrip('/')}/{RUN}")
     options = run_record.get("options")
     name = options.get("protocol", "") if isinstance(options, dict) else ""
-    return protocol_of_record(run_record) if is_plugin_name(str(name)) else None
+    return protocol_of_record(run_record) if is_own_protocol(str(name)) else None
 
 
 def _write_judgments(url: str, protocol: Protocol, folder: str, number: int) -> Iterator[str]:

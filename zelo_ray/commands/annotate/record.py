@@ -16,7 +16,7 @@ from zelo_ray.formats.input.stored_inputs import read_notes
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.run_record import RUN, record_start
-from zelo_ray.plugins import absolute_plugin_name
+from zelo_ray.plugins import absolute_plugin_name, loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.ray.dataset import Job
@@ -68,7 +68,7 @@ def write_run(
             "finished": True,
             "complete": summary.complete,
             "versions": {name: version(name) for name in packages}
-            | {"prices": table_version(options.prices)},
+            | {"prices": table_version(options.prices), **loaded_packages()},
             "summary": asdict(summary),
             "judges": {name: asdict(tally) for name, tally in tallies.items()},
             STANDING: standing,

@@ -63,6 +63,7 @@ from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
+from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.ray.branches import online_branch, run_branches
@@ -615,7 +616,7 @@ def _write_run(
     record = {
         **_record(options, run_id),
         "finished": True,
-        "versions": versions | {"prices": table_version(options.prices)},
+        "versions": versions | {"prices": table_version(options.prices), **loaded_packages()},
         "judges": {name: asdict(tally) for name, tally in tallies.items()},
         "notes": read_notes(options.pools, options.out),
         **told,

@@ -51,6 +51,7 @@ from zelo_ray.formats.run_record import PROTOCOLS, record_start
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
+from zelo_ray.plugins import loaded_packages
 from zelo_ray.providers import panel_of, refuse_without_probabilities
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.ray.session import ray_session
@@ -302,7 +303,7 @@ def _write_record(
         "complete": outcome.complete,
         "options": options.model_dump(mode="json"),
         "versions": {package: version(package) for package in names}
-        | {"prices": table_version(options.prices)},
+        | {"prices": table_version(options.prices), **loaded_packages()},
         "items": len(field.items),
         "queries": field.queries,
         "people": {

@@ -7,13 +7,23 @@ from importlib.metadata import PackageNotFoundError, version
 
 from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.errors import PanelError
+from zelo_ray.evaluation.measures import MEASURES
 from zelo_ray.options.doctor import DoctorOptions
-from zelo_ray.providers import PROVIDERS, load_provider, parse_judge
+from zelo_ray.plugins import PLUGIN_GROUPS, describe_clash, find_installed
+from zelo_ray.protocols import PROTOCOLS, RANKERS
+from zelo_ray.providers import PROVIDERS, RERANKERS, load_provider, parse_judge
 from zelo_ray.providers.addresses import foreign_address
 from zelo_ray.providers.dotenv import DotenvFile
 from zelo_ray.records import Judge
 
 _OLDEST = (3, 11)
+_BUILT_IN = {
+    "protocols": {*PROTOCOLS},
+    "providers": {*PROVIDERS, *RERANKERS},
+    "rerankers": {*PROVIDERS, *RERANKERS, *RANKERS},
+    "measures": {*MEASURES},
+}
+"""Names that no plug-in can have, by group of plug-ins."""
 _SDKS = ("ray", "openai", "anthropic", "google-genai", "genai-prices")
 
 
@@ -31,6 +41,22 @@ def check_packages(version: str) -> Iterator[Finding]:
         yield Finding("packages", "wrong", f"{summary}; missing: {', '.join(lacking)}", do)
     else:
         yield Finding("packages", "ok", summary)
+
+
+def check_plugins() -> Iterator[Finding]:
+    """Yield a finding for each plug-in that an installed package declares; none is imported."""
+    for group in PLUGIN_GROUPS:
+        for name, plugins in find_installed(group).items():
+            what = f"{group.removesuffix('s')} {name}"
+            packages = " and ".join(f"{plugin.package} {plugin.version}" for plugin in plugins)
+            if name in _BUILT_IN[group]:
+                hidden = f"zelo-ray's own is used, and not that of {packages}"
+                yield Finding(what, "warn", hidden, "rename it there, or uninstall that package")
+            elif len(plugins) > 1:
+                clash, _, do = describe_clash(plugins).partition("; ")
+                yield Finding(what, "warn", clash, do)
+            else:
+                yield Finding(what, "ok", f"{packages} ({plugins[0].place})")
 
 
 def check_keys(

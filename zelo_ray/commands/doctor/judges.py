@@ -22,6 +22,7 @@ from zelo_ray.providers import (
     connect,
     find_key,
     load_provider,
+    refuse_unconnected,
     refuse_unknown_names,
 )
 from zelo_ray.providers.pricing import find_unpriced, highest_price, price
@@ -74,10 +75,9 @@ def check_judges(
     for judge in panel:
         try:
             key = find_key(judge, options.api_key_env, environ)
-            if not load_provider(judge.provider).key_variables:
-                connect(judge, Settings())
+            refuse_unconnected(judge, key)
         except PanelError as error:
-            yield Finding(judge.name, "wrong", str(error), "set the key, or leave this judge out")
+            yield Finding(judge.name, "wrong", str(error), "do so, or leave this judge out")
             continue
         if find_unpriced([judge], options.prices):
             do = "give prices: in a --config file; --max-usd needs them"
@@ -131,18 +131,17 @@ def _request(judge: Judge) -> Request:
 
 async def _ask(judge: Judge, key: str, options: DoctorOptions) -> Finding:
     request, what = _request(judge), f"call to {judge.name}"
+    variable = options.api_key_env.get(judge.name, "")
     began = time.monotonic()
     try:
-        connection = connect(judge, Settings(key, judge.base_url, _SECONDS))
+        connection = connect(judge, Settings(key, judge.base_url, _SECONDS, variable))
         try:
             reply = await connection.send(request)
         finally:
             await connection.aclose()
     except (Retry, Refused, Fatal, PanelError) as failure:
         do = "try again in a minute" if isinstance(failure, Retry) else "fix what it reports"
-        usual = " or ".join(load_provider(judge.provider).key_variables)
-        variable = options.api_key_env.get(judge.name, usual) if usual else ""
-        return Finding(what, "wrong", str(failure).replace(f"set {usual}", f"set {variable}"), do)
+        return Finding(what, "wrong", str(failure), do)
     took, used = time.monotonic() - began, reply.usage
     try:
         checked = check_answer(request.response_model, reply, request.user)

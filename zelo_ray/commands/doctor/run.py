@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 
 from zelo_ray.commands.doctor.finding import Finding
-from zelo_ray.commands.doctor.installed import check_dotenv, check_keys, check_packages
+from zelo_ray.commands.doctor.installed import (
+    check_dotenv,
+    check_keys,
+    check_packages,
+    check_plugins,
+)
 from zelo_ray.commands.doctor.judges import (
     ask_each,
     build_checked_panel,
@@ -34,6 +39,7 @@ def _check(
 ) -> Iterator[Finding]:
     """Run all checks, and yield their findings, which may hold secrets."""
     yield from check_packages(version("zelo-ray"))
+    yield from check_plugins()
     dotenv = DotenvFile(dict(environ))
     yield from check_keys(options, environ, dotenv)
     yield from check_dotenv(dotenv, options)

@@ -36,6 +36,7 @@ from zelo_ray.formats.run_record import PROBE, record_start
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, ProbeOptions
+from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.protocols.recitation import NAME as RECITATION
 from zelo_ray.providers import panel_of
@@ -302,7 +303,7 @@ def _write(
         "complete": outcome.complete,
         "options": options.model_dump(mode="json"),
         "versions": {name: version(name) for name in packages}
-        | {"prices": table_version(options.prices)},
+        | {"prices": table_version(options.prices), **loaded_packages()},
         "probes": [asdict(shift) for shift in outcome.shifts],
         "failing": [
             [shift.judge, shift.probe]

@@ -13,6 +13,7 @@ from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.engine.job import Timer
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.run_record import TUNE
+from zelo_ray.plugins import loaded_packages
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
 
@@ -56,7 +57,7 @@ def write_record(runs: CandidateRuns, outcome: TuneOutcome, timer: Timer) -> Non
         "complete": outcome.complete,
         "options": options.model_dump(mode="json"),
         "versions": {package: version(package) for package in names}
-        | {"prices": table_version(options.prices)},
+        | {"prices": table_version(options.prices), **loaded_packages()},
         "chosen": outcome.chosen,
         "queries": runs.field.queries,
         "items": len(runs.field.items),

@@ -55,7 +55,7 @@ def connect(
         raise PanelError(f"{judge.name}: its provider has no batches")
     key = find_key(judge, variables, environ)
     try:
-        return connecting(Settings(key, None, timeout))
+        return connecting(Settings(key, None, timeout, variables.get(judge.name, "")))
     except Fatal as fatal:
         raise PanelError(str(fatal)) from None
 

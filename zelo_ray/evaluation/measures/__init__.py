@@ -7,7 +7,7 @@
 Measures are written as in ir_measures, and where it or trec_eval has the same measure, the
 metrics are equal. A new measure is one object in one module, ``MEASURE = MeasureKind(...)``, and a
 line in ``MEASURES``; or one of the user's own, ``my_module:MEASURE@10`` or
-``path/to/file.py:MEASURE``.
+``path/to/file.py:MEASURE``; or one that an installed package declares in ``zelo_ray.measures``.
 
 Conventions, for every measure:
 
@@ -42,7 +42,7 @@ from zelo_ray.evaluation.measures.ranking import Ranking, rank_run
 from zelo_ray.evaluation.measures.spec import REQUIRED, Linear, MeasureKind, Parameter, Value
 from zelo_ray.evaluation.measures.truth import Truth
 from zelo_ray.options import did_you_mean
-from zelo_ray.plugins import load_plugin
+from zelo_ray.plugins import add_installed, load_installed, load_plugin
 
 __all__ = [
     "MEASURES",
@@ -177,14 +177,15 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
             return f"{where}:{node.id}" if where else node.id, arguments
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass  # the error below speaks of measures and not of Python
+    names = ", ".join(add_installed(MEASURES, "measures"))
     raise MeasureError(
         f"{text!r} is not a measure; write for example nDCG@10, AP(rel=2)@100 or "
-        f"nDCG(dcg='zelo')@10; there are {', '.join(MEASURES)}"
+        f"nDCG(dcg='zelo')@10; there are {names}"
     )
 
 
 def load_measure(name: str) -> MeasureKind:
-    """Load a kind of measure by its name, or one of the user's own; imported when first used.
+    """Load a kind of measure by its name, or a plug-in; imported when first used.
 
     Raises:
         MeasureError: nothing has that name, or it is not a measure.
@@ -194,9 +195,12 @@ def load_measure(name: str) -> MeasureKind:
         return kind
     if ":" in name:
         return load_plugin(name, MeasureKind, MeasureError)
+    if installed := load_installed("measures", name, MeasureKind, MeasureError):
+        return installed
+    names = add_installed(MEASURES, "measures")
     raise MeasureError(
-        f"unknown measure {name!r}{did_you_mean(name, [*MEASURES, *ALIASES])}; there are "
-        f"{', '.join(MEASURES)}, and your own as my_module:MEASURE"
+        f"unknown measure {name!r}{did_you_mean(name, [*names, *ALIASES])}; there are "
+        f"{', '.join(names)}, and your own as my_module:MEASURE"
     )
 
 

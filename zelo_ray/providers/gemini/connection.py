@@ -102,17 +102,21 @@ class Client:
     Args:
         settings: the base URL and the key.
         timeout: of one HTTP request, in seconds.
+        place: project and location of Vertex AI; None for the Gemini API.
     """
 
-    def __init__(self, settings: Settings, timeout: float) -> None:
+    def __init__(
+        self, settings: Settings, timeout: float, place: tuple[str, str] | None = None
+    ) -> None:
         import aiohttp  # noqa: PLC0415 - paid where it is used
         from google import genai  # noqa: PLC0415 - a second of import, paid where it is used
 
         self._aiohttp, self._sdk = aiohttp, genai
-        self._settings, self._timeout = settings, timeout
+        self._settings, self._timeout, self._place = settings, timeout, place
         self._session: aiohttp.ClientSession | None = None
         self._client: genai.Client | None = None
-        self.version = os.environ.get("GOOGLE_GENAI_API_VERSION") or "v1"
+        usual = "v1beta1" if place else "v1"  # as in the SDK
+        self.version = os.environ.get("GOOGLE_GENAI_API_VERSION") or usual
 
     @property
     def session(self) -> "aiohttp.ClientSession":
@@ -136,10 +140,15 @@ class Client:
                 retry_options=self._sdk.types.HttpRetryOptions(attempts=1),
                 aiohttp_client=self.session,
             )
-            # Never Vertex AI and its credentials, whatever the environment says.
-            self._client = self._sdk.Client(
-                api_key=self._settings.key or "none", vertexai=False, http_options=options
-            )
+            if self._place:
+                project, location = self._place
+                self._client = self._sdk.Client(
+                    vertexai=True, project=project, location=location, http_options=options
+                )
+            else:  # never Vertex AI and its credentials, whatever the environment says
+                self._client = self._sdk.Client(
+                    api_key=self._settings.key or "none", vertexai=False, http_options=options
+                )
         return self._client
 
     async def aclose(self) -> None:
@@ -153,8 +162,12 @@ class Client:
 
 def find_fault(error: Exception) -> Fault | None:
     """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
+    from google.auth import exceptions  # noqa: PLC0415 - paid where it is used
     from google.genai import errors  # noqa: PLC0415 - paid where it is used
 
+    if isinstance(error, exceptions.GoogleAuthError):  # of Vertex AI's credentials, with no status
+        passes = error.retryable or isinstance(error, exceptions.TransportError)
+        return Fault(503 if passes else 401, codes=(type(error).__name__,))
     if isinstance(error, errors.APIError):
         return add_codes(
             read_fault(error.details, error.code, error.response.headers), error.details

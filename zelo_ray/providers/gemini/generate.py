@@ -1,6 +1,6 @@
-"""Google's Gemini, through the Gemini Developer API (not Vertex AI)."""
+"""Google's Gemini, through the Gemini Developer API; Vertex AI is another provider."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zelo_ray.providers import BatchLimits, Provider, Settings
@@ -21,16 +21,25 @@ from zelo_ray.providers.outcome import Caller, advise_fields, attempt_call, reso
 from zelo_ray.records import Answer, Request, response_schema
 
 
-class _Gemini:
-    def __init__(self, settings: Settings) -> None:
+class GenerateContent:
+    """A connection that asks by ``generateContent``, one call at a time.
+
+    Args:
+        settings: the key and the base URL, for errors, and the timeout.
+        client: the client for them.
+        variables: the environment variables that may hold the key.
+    """
+
+    def __init__(self, settings: Settings, client: Client, variables: Sequence[str]) -> None:
         from google.genai import types  # noqa: PLC0415 - paid where it is used
 
         self._types, self._settings = types, settings
-        self._connection = Client(settings, settings.timeout)
+        self._connection, self._variables = client, variables
 
     async def send(self, request: Request) -> Answer:
+        """Ask a judge."""
         caller = Caller(
-            *(request.judge.name, self._settings, KEY_VARIABLES, find_fault),
+            *(request.judge.name, self._settings, self._variables, find_fault),
             prompts=(request.system, request.user),
             fields={**advise_fields(request.judge.options["extra_body"], FIELDS), **FIELDS},
             proxies=PROXIES,
@@ -38,6 +47,7 @@ class _Gemini:
         return await attempt_call(self._post(request), caller, READING)
 
     async def aclose(self) -> None:
+        """Close the sockets."""
         await self._connection.aclose()
 
     def _options(self, request: Request) -> Any:
@@ -70,13 +80,22 @@ def _schema(request: Request) -> dict[str, Any]:
     return {"responseJsonSchema": schema} if schema else {}
 
 
+def _connect(settings: Settings) -> GenerateContent:
+    settings = _resolved(settings)
+    return GenerateContent(settings, Client(settings, settings.timeout), KEY_VARIABLES)
+
+
+def _body(request: Request) -> dict[str, Any]:
+    return build_body(request, _schema(request))
+
+
 def _resolved(settings: Settings) -> Settings:
     return resolve_settings(settings, "gemini", KEY_VARIABLES, BASE_URL, URL_VARIABLE)
 
 
 PROVIDER = Provider(
-    build_body=lambda request: build_body(request, _schema(request)),
-    connect=lambda settings: _Gemini(_resolved(settings)),
+    build_body=_body,
+    connect=_connect,
     # November 2026, a million tokens: $0.25 in, $1.50 out, and still in January, when 3.8-flash
     # goes from $0.75 and $3.75 to twice that; 3.5-flash-lite, $0.30 and $2.50, lies between.
     models=("gemini-3.1-flash-lite",),

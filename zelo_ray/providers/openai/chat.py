@@ -1,8 +1,8 @@
 """OpenAI, and every server that speaks its Chat Completions: vLLM, SGLang, llama.cpp, gateways."""
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import BatchLimits, Provider, Settings
 from zelo_ray.providers.headers import duration, limit_in
@@ -20,6 +20,20 @@ from zelo_ray.providers.openai.connection import (
 from zelo_ray.providers.outcome import Caller, advise_fields, attempt_call, resolve_settings
 from zelo_ray.records import Answer, Request
 
+if TYPE_CHECKING:
+    import openai
+
+OPTIONS: Mapping[str, Any] = {
+    "max_output_tokens": 2048,  # hidden reasoning counts against it
+    "temperature": None,  # GPT-6 takes one only with reasoning_effort "none"
+    "reasoning_effort": None,
+    "response_format": "json_schema",  # compatible servers: or "json_object", or "none"
+    "token_limit_field": "max_completion_tokens",  # older compatible servers: "max_tokens"
+    "extra_body": {},  # more fields of the request, for compatible servers
+}
+"""The options of judges, with their defaults."""
+TRANSPORT = {name: OPTIONS[name] for name in ("max_output_tokens", "token_limit_field")}
+"""The options that do not change the content of an answer."""
 _LONGEST_MINUTE = 300.0  # seconds; a longer window is not a limit per minute
 
 
@@ -50,29 +64,46 @@ def _requests_a_minute(headers: Mapping[str, str]) -> float | None:
     return None if used > 0 and reset * limit / used > _LONGEST_MINUTE else limit
 
 
-class _OpenAI:
-    def __init__(self, settings: Settings) -> None:
+class ChatCompletions:
+    """A connection that asks by Chat Completions, one call at a time.
+
+    Args:
+        settings: the key and the base URL, for errors, and the timeout.
+        client: the SDK's client for them.
+        variables: the environment variables that may hold the key.
+    """
+
+    def __init__(
+        self, settings: Settings, client: "openai.AsyncOpenAI", variables: Sequence[str]
+    ) -> None:
         import httpx2  # noqa: PLC0415 - paid where it is used
 
         self._settings, self._response = settings, httpx2.Response
-        self._client = open_client(settings, settings.timeout)
+        self._client, self._variables = client, variables
 
     async def send(self, request: Request) -> Answer:
+        """Ask a judge."""
         sent = build_body(request, cached=self._settings.base_url == BASE_URL)
         caller = Caller(
-            *(request.judge.name, self._settings, KEY_VARIABLES, find_fault),
+            *(request.judge.name, self._settings, self._variables, find_fault),
             prompts=(request.system, request.user),
             fields=advise_fields(sent, FIELDS),
         )
         return await attempt_call(self._post(sent), caller, reading_of(request), rates)
 
     async def aclose(self) -> None:
+        """Close the sockets."""
         await self._client.close()
 
     async def _post(self, fields: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
         # The typed method walks every message by its annotations, for a third of a call's CPU.
         response = await self._client.post("/chat/completions", cast_to=self._response, body=fields)
         return response.text, response.headers
+
+
+def _connect(settings: Settings) -> ChatCompletions:
+    settings = _resolved(settings)
+    return ChatCompletions(settings, open_client(settings, settings.timeout), KEY_VARIABLES)
 
 
 def _resolved(settings: Settings) -> Settings:
@@ -88,19 +119,12 @@ def _body_as_sent(request: Request) -> dict[str, Any]:
 
 PROVIDER = Provider(
     build_body=_body_as_sent,
-    connect=lambda settings: _OpenAI(_resolved(settings)),
+    connect=_connect,
     models=("gpt-6-luna",),  # November 2026, a million tokens: $0.10 in, $0.50 out, the cheapest
     key_variables=KEY_VARIABLES,
     url_variable=URL_VARIABLE,
-    options={
-        "max_output_tokens": 2048,  # hidden reasoning counts against it
-        "temperature": None,  # GPT-6 takes one only with reasoning_effort "none"
-        "reasoning_effort": None,
-        "response_format": "json_schema",  # compatible servers: or "json_object", or "none"
-        "token_limit_field": "max_completion_tokens",  # older compatible servers: "max_tokens"
-        "extra_body": {},  # more fields of the request, for compatible servers
-    },
-    transport={"max_output_tokens": 2048, "token_limit_field": "max_completion_tokens"},
+    options=OPTIONS,
+    transport=TRANSPORT,
     concurrency=256,  # the pace follows from rates; this only caps calls in flight
     # The limit of the smallest paying accounts; every response then reports the account's own.
     rates={"rpm": 500},

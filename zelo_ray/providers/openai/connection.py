@@ -1,5 +1,6 @@
 """OpenAI's client, and the form of its requests and responses, single or in a batch."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -156,7 +157,14 @@ def read_usage(completion: Any) -> Usage:
         cache_write_tokens=input_details.get("cache_write_tokens") or 0,
         thinking_tokens=output_details.get("reasoning_tokens") or 0,
         tier=str(nested_object(completion).get("service_tier") or ""),
+        reported_dollars=_dollars(counts.get("cost")),
     )
+
+
+def _dollars(cost: Any) -> float | None:
+    """Return the cost of a call as OpenRouter reports it; None for anything else."""
+    is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
+    return float(cost) if is_number and 0 <= cost < math.inf else None
 
 
 READING = Reading(read_answer, read_usage)

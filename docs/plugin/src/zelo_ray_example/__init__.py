@@ -1,0 +1,1 @@
+"""A protocol, a reranker and a measure for zelo_ray."""

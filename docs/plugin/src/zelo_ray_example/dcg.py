@@ -1,0 +1,25 @@
+"""DCG: what the first k documents are worth, lower ranks less, and not divided by the best order.
+
+So a query with more to find counts for more. It is linear in the labels: people can correct it.
+"""
+
+import numpy as np
+
+from zelo_ray.evaluation.measures import Linear, MeasureKind
+
+
+def discounts(ranks):
+    return 1 / np.log2(np.arange(2, ranks + 2))
+
+
+def metrics(lists, cutoff):
+    gains = np.nan_to_num(lists.ranked(cutoff)).clip(min=0)  # an unjudged document has NaN
+    expected = lists.expected(gains, cutoff)  # the mean over the orders of tied documents
+    return (expected * discounts(expected.shape[-1])).sum(axis=-1)
+
+
+def linear(cutoff):
+    return Linear(cutoff, discounts, lambda grades: grades.clip(min=0))
+
+
+MEASURE = MeasureKind(metrics=metrics, linear=linear)

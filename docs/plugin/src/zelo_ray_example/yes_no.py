@@ -1,0 +1,86 @@
+"""A protocol: each judge says of each document, by yes or no, whether it answers the query."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import Judgments, Protocol, ScoreKind
+from zelo_ray.protocols.texts import build_failure, criteria_block, read_verdict, shown_document
+from zelo_ray.records import Request, Score
+
+
+class YesNoOptions(AnnotateOptions):
+    tone: str = Field("plain", description="how strict a judge is asked to be")
+
+
+class Answer(BaseModel, extra="forbid"):  # the response model
+    yes: bool
+
+    @classmethod
+    def synthesize(cls, seen):  # the answer of a free judge
+        return cls(yes=seen.grade >= 2)
+
+
+@dataclass(frozen=True)
+class YesNo:  # a row of answers.parquet
+    query_id: str
+    doc_id: str
+    judge: str
+    yes: bool
+    key: str
+
+
+def rounds(pool, panel, options):
+    ask = f"Does the document answer the query? Be {options.tone}."
+    if options.instructions:
+        ask += f"\n\n{criteria_block('instructions', options.instructions)}"
+    shown = [shown_document(document, pool, options) for document in pool.documents]
+    requests = [
+        Request(
+            *(judge, ask, f"{pool.query}\n\n{document.content}", Answer, pool.query, (document,)),
+            query_id=pool.query_id,
+            marks=("yes-no", pool.query),
+        )
+        for document in shown
+        for judge in panel
+    ]
+    replies = yield requests  # all that can be asked now; a later round may depend on the replies
+    return [judgment(pool.query_id, *both) for both in zip(requests, replies, strict=True)]
+
+
+def judgment(query_id, request, reply):
+    (document,), judge = request.documents, request.judge.name
+    answer = read_verdict(reply, Answer)
+    if isinstance(answer, str):  # why there is none
+        return build_failure(query_id, [document.id], judge, reply, answer)
+    return YesNo(query_id, document.id, judge, answer.yes, reply.key)
+
+
+def fit(judgments, options, learned=None):
+    return [Fit(tuple(scores(answers))) for answers in judgments]
+
+
+def scores(answers):
+    by_document = defaultdict(list)
+    for answer in answers:
+        by_document[answer.doc_id].append(answer.yes)
+    shares = {doc_id: sum(yes) / len(yes) for doc_id, yes in by_document.items()}
+    for rank, doc_id in enumerate(sorted(shares, key=lambda doc_id: -shares[doc_id]), 1):
+        n, share = len(by_document[doc_id]), shares[doc_id]
+        yield Score(answers[0].query_id, doc_id, share, (share * (1 - share) / n) ** 0.5, n, rank)
+
+
+PROTOCOL = Protocol(
+    name="yes-no",
+    rounds=rounds,
+    count=lambda pool, panel, options: {judge.name: len(pool.documents) for judge in panel},
+    response_models=(Answer,),
+    judgments={"answers": Judgments(record=YesNo, noun="answer")},
+    fit=fit,
+    score=ScoreKind(unit="shares of yes", scale=(0, 1)),
+    options=YesNoOptions,
+    per_document=True,
+)
