@@ -1,14 +1,20 @@
 """Run a command with its progress shown on the terminal, to a caller's object, or not at all."""
 
+import contextlib
 import logging
+import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from zelo_ray.engine.tally import Tally
+from zelo_ray.errors import ZeloError
+from zelo_ray.options import CommandOptions
+from zelo_ray.reports.next_step import next_line
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.display import Display
+from zelo_ray.reports.progress.recorder import ProgressRecorder
 
 warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no widget of Ray's
 logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)
@@ -17,7 +23,7 @@ if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch
 
 
-Options = TypeVar("Options")
+Options = TypeVar("Options", bound=CommandOptions)
 
 
 class SilentWatch:
@@ -51,9 +57,34 @@ def run_watched(
     options: Options,
     progress: "Watch | bool | None",
     notes: Sequence[str] = (),
+    words: Sequence[str] = (),
 ) -> Report:
-    """Run a command with a watch for ``progress``, which is shown the ``notes`` first."""
+    """Run a command, and record its progress in its output.
+
+    Args:
+        run: runs it.
+        options: of the command.
+        progress: what shows the progress.
+        notes: lines that are shown first.
+        words: the command as typed, if it was.
+    """
     with watch_for(progress) as watch:
         for note in notes:
             watch.say(note)
-        return run(options, watch)
+        recorder = ProgressRecorder(watch)
+        try:
+            report = run(options, recorder)
+        except BaseException as error:
+            recorder.fail(error)
+            raise
+        _record_end(recorder, report, words or shlex.split(options.command_line())[1:])
+        return report
+
+
+def _record_end(recorder: ProgressRecorder, report: Report, words: Sequence[str]) -> None:
+    next_command = None
+    if recorder.is_recording:
+        with contextlib.suppress(ZeloError, OSError):  # no reason for a run to fail at its end
+            next_command = report.next_step(words)
+    line = next_line(next_command) if next_command else ""
+    recorder.end(report.status, line, is_news=not report.is_up_to_date)

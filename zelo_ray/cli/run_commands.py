@@ -1,5 +1,6 @@
 """Run each command with its options, print its result, and return the exit status."""
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         PromptOptions,
         ReportOptions,
         TuneOptions,
+        WatchOptions,
     )
     from zelo_ray.reports.parts import Report
 
@@ -37,7 +39,7 @@ def _run(name: str, options: Any, words: Words) -> int:
     from zelo_ray.api.progress import run_watched
 
     run = import_module(f"zelo_ray.commands.{name}.run").run
-    report = run_watched(run, options, progress=True)
+    report = run_watched(run, options, progress=True, words=words)
     print_report(report)
     return _print_next_step(report, words)
 
@@ -53,7 +55,7 @@ def _annotate(options: "AnnotateOptions", words: Words) -> int:
     from zelo_ray.api.progress import run_watched
     from zelo_ray.commands.annotate.run import run
 
-    report = run_watched(run, options, progress=True)
+    report = run_watched(run, options, progress=True, words=words)
     print_report(report)
     if report.record["summary"]["pilot_of"]:
         _estimate(options)
@@ -248,6 +250,14 @@ def _report(options: "ReportOptions", _words: Words) -> int:
     return ExitStatus.COMPLETE
 
 
+def _watch(options: "WatchOptions", _words: Words) -> int:
+    from zelo_ray.commands.watch.run import watch_run
+
+    with contextlib.suppress(KeyboardInterrupt):  # by which an onlooker leaves
+        print_lines(*watch_run(options, make_console()))
+    return ExitStatus.COMPLETE
+
+
 RUN_COMMAND: Mapping[str, Callable[[Any, Words], int]] = {
     "annotate": _annotate,
     "bakeoff": partial(_run, "bakeoff"),
@@ -264,6 +274,7 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words], int]] = {
     "explain": _explain,
     "prompt": _prompt,
     "report": _report,
+    "watch": _watch,
     "size": partial(_run, "size"),
     "doctor": _doctor,
     "batches": _batches,

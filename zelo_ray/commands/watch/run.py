@@ -1,0 +1,72 @@
+"""Run `watch`: look again and again until the run ends."""
+
+import time
+from collections.abc import Iterator
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from zelo_ray.commands.watch.look import Onlooker, Phase, RunView
+from zelo_ray.commands.watch.screen import describe_in_a_line, describe_run
+from zelo_ray.formats.wording import printable
+from zelo_ray.options import WatchOptions
+
+_LOCAL_SECONDS, _URL_SECONDS = 1.0, 5.0  # between two looks
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+def watch_run(options: WatchOptions, console: Console) -> list[str | Group]:
+    """Show how a run stands until it ends; return how it ended, or with ``once`` how it stands.
+
+    On a terminal one view is kept up to date; elsewhere a line is printed every ten seconds, and at
+    once where the run begins, falls silent or goes on.
+
+    Args:
+        options: of the command.
+        console: where it is shown.
+
+    Raises:
+        InputError: the storage cannot be reached.
+    """
+    width, height = console.size
+    if options.once:
+        view = next(view for view in looks(options.dir) if view.is_settled)
+        return describe_run(view, options.dir, width)
+    if not console.is_terminal:
+        return describe_run(_print_lines(options.dir, console), options.dir, width)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        for view in looks(options.dir):
+            width, height = console.size
+            shown = describe_run(view, options.dir, width, height)
+            hint = Text("Ctrl-C leaves; the run goes on.", style="dim")
+            live.update(Group(*map(_printable, shown), hint), refresh=True)
+    return describe_run(view, options.dir, width)
+
+
+def looks(out: str) -> Iterator[RunView]:
+    """Yield how a run stands, again and again; the last view is of its end."""
+    onlooker = Onlooker(out)
+    while True:
+        view = onlooker.look(time.monotonic(), time.time())
+        yield view
+        if view.phase in (Phase.ENDED, Phase.GONE):
+            return
+        time.sleep(_LOCAL_SECONDS if onlooker.is_local else _URL_SECONDS)
+
+
+def _print_lines(out: str, console: Console) -> RunView:
+    """Print a line now and then; return the last view."""
+    phase, due = None, 0.0
+    for view in looks(out):
+        now = time.monotonic()
+        ended = view.phase in (Phase.ENDED, Phase.GONE)
+        if not ended and (view.phase is not phase or now >= due):
+            line = printable(describe_in_a_line(view, out))
+            console.print(line, soft_wrap=True, markup=False, emoji=False)
+            phase, due = view.phase, now + _SECONDS_BETWEEN_LINES
+    return view
+
+
+def _printable(part: str | Group) -> Text | Group:
+    return Text(printable(part)) if isinstance(part, str) else part
