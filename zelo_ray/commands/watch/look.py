@@ -21,7 +21,7 @@ from zelo_ray.formats.run_record import PROBE, PROTOCOLS, RUN, TUNE, is_finished
 from zelo_ray.reports.progress.snapshot import (
     PROGRESS,
     ProgressSnapshot,
-    RunState,
+    ProgressState,
     parse_snapshot,
 )
 
@@ -34,7 +34,7 @@ _HOLDER = re.compile(r"process (\d+) on (.+)")
 
 
 class Phase(StrEnum):
-    """How a run stands, as an onlooker can tell."""
+    """State of a run, as an onlooker can tell."""
 
     NOTHING = "nothing"
     """nothing has been written"""
@@ -50,7 +50,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """What one look at an output shows.
+    """View of a run that one look at its output gives.
 
     Attributes:
         phase: how the run stands.
@@ -117,9 +117,10 @@ class Onlooker:
         snapshot = self._snapshot
         assert snapshot is not None  # noqa: S101 - for the type checker: there is one
         counts = self._count_queries(snapshot)
-        if snapshot.state is not RunState.RUNNING:
-            if self._is_held(holder, besides=snapshot):
-                return RunView(Phase.BEGINNING, holder=holder)
+        is_at_work = snapshot.state is ProgressState.RUNNING
+        if self._is_held(holder, besides=snapshot) and (self.is_local or not is_at_work):
+            return RunView(Phase.BEGINNING, holder=holder)
+        if not is_at_work:
             return RunView(Phase.ENDED, snapshot, queries=counts)
         quiet, is_here = now - self._changed_at, snapshot.host == socket.gethostname()
         late = _SECOND_LOOK * snapshot.every

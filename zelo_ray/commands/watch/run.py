@@ -1,5 +1,6 @@
 """Run `watch`: look again and again until the run ends."""
 
+import math
 import time
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ from zelo_ray.options import WatchOptions
 
 _LOCAL_SECONDS, _URL_SECONDS = 1.0, 5.0  # between two looks
 _SECONDS_BETWEEN_LINES = 10.0
+_GRACE_SECONDS = 10.0  # in which a run whose process is gone may be started again
 
 
 def watch_run(options: WatchOptions, console: Console) -> list[str | Group]:
@@ -46,11 +48,13 @@ def watch_run(options: WatchOptions, console: Console) -> list[str | Group]:
 
 def looks(out: str) -> Iterator[RunView]:
     """Yield how a run stands, again and again; the last view is of its end."""
-    onlooker = Onlooker(out)
+    onlooker, gone_at = Onlooker(out), math.inf
     while True:
-        view = onlooker.look(time.monotonic(), time.time())
+        now = time.monotonic()
+        view = onlooker.look(now, time.time())
         yield view
-        if view.phase in (Phase.ENDED, Phase.GONE):
+        gone_at = min(gone_at, now) if view.phase is Phase.GONE else math.inf
+        if view.phase is Phase.ENDED or now - gone_at >= _GRACE_SECONDS:
             return
         time.sleep(_LOCAL_SECONDS if onlooker.is_local else _URL_SECONDS)
 
@@ -60,8 +64,7 @@ def _print_lines(out: str, console: Console) -> RunView:
     phase, due = None, 0.0
     for view in looks(out):
         now = time.monotonic()
-        ended = view.phase in (Phase.ENDED, Phase.GONE)
-        if not ended and (view.phase is not phase or now >= due):
+        if view.phase is not Phase.ENDED and (view.phase is not phase or now >= due):
             line = printable(describe_in_a_line(view, out))
             console.print(line, soft_wrap=True, markup=False, emoji=False)
             phase, due = view.phase, now + _SECONDS_BETWEEN_LINES

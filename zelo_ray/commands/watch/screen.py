@@ -1,5 +1,6 @@
 """Show how a run stands: what an onlooker can tell, its figures, and what to do next."""
 
+import time
 from collections.abc import Sequence
 
 from rich.console import Group
@@ -10,7 +11,7 @@ from zelo_ray.errors import ExitStatus
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.progress.figures import JudgeProgress, duration
 from zelo_ray.reports.progress.lines import progress_line
-from zelo_ray.reports.progress.snapshot import PartProgress, ProgressSnapshot, RunState
+from zelo_ray.reports.progress.snapshot import PartProgress, ProgressSnapshot, ProgressState
 from zelo_ray.reports.progress.table import progress_table
 
 _STATUSES = {
@@ -88,9 +89,10 @@ def _describe_progress(view: RunView, snapshot: ProgressSnapshot) -> str:
     if view.phase is Phase.GONE:
         where = f"process {snapshot.process} on {snapshot.host}"
         return f": {where} is gone, and last wrote {quiet} ago; {_AGAIN}"
-    ended = "has ended" if snapshot.state is RunState.ENDED else "has stopped"
+    ended = "has ended" if snapshot.state is ProgressState.ENDED else "has stopped"
     why = snapshot.message or _STATUSES.get(ExitStatus(snapshot.status or 0), "")
-    return f" {ended} after {span}, exit status {snapshot.status}: {why}"
+    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(snapshot.written_at))
+    return f" {ended} at {date} after {span}, exit status {snapshot.status}: {why}"
 
 
 def _stage(snapshot: ProgressSnapshot) -> str:
@@ -102,16 +104,16 @@ def _stage(snapshot: ProgressSnapshot) -> str:
 
 def _describe_counts(part: PartProgress, view: RunView) -> list[str]:
     """Return lines on queries and failures."""
-    whole, lines = part.progress.whole, list[str]()
+    tally, lines = part.progress.whole.tally, list[str]()
     if number := view.queries.get(part.name):
         judges = [row.tally for row in part.progress.judges if not row.tally.disabled]
-        done = min(number, min((tally.queries for tally in judges), default=0))
+        done = min(number, min((judge.queries for judge in judges), default=0))
         lines.append(f"queries: {done:,} of {number:,} are answered by all judges")
-    if whole.tally.answered and part.replied_at and view.snapshot:
+    if tally.answered and part.replied_at and view.snapshot:
         ago = duration(max(0.0, _date_of(view, view.snapshot) - part.replied_at))
         is_over = view.phase is Phase.ENDED
         lines += [] if is_over else [f"last answer: {ago} ago"]
-    if failed := {s: n for s, n in whole.tally.statuses.items() if s != "ok"}:
+    if failed := {s: n for s, n in tally.statuses.items() if s != "ok"}:
         reasons = ", ".join(f"{count:,} {status}" for status, count in sorted(failed.items()))
         lines.append(f"failures: {reasons}")
     return lines
@@ -122,18 +124,18 @@ def _describe_part(part: PartProgress) -> str:
 
 
 def _describe_sum(parts: Sequence[PartProgress]) -> str:
-    wholes = [part.progress.whole for part in parts]
-    done, needed = sum(whole.done for whole in wholes), sum(whole.needed for whole in wholes)
-    dollars = sum(whole.tally.dollars for whole in wholes)
-    failures = counted(sum(whole.failures for whole in wholes), "failure")
+    totals = [part.progress.whole for part in parts]
+    done, needed = sum(total.done for total in totals), sum(total.needed for total in totals)
+    dollars = sum(total.tally.dollars for total in totals)
+    failures = counted(sum(total.failures for total in totals), "failure")
     begun = counted(len(parts), "run")
     return f"{begun} so far: {done:,}/{needed:,} replies · {failures} · {format_dollars(dollars)}"
 
 
-def _figures(whole: JudgeProgress) -> str:
+def _figures(total: JudgeProgress) -> str:
     return (
-        f"{whole.done:,}/{whole.needed:,} replies · {counted(whole.failures, 'failure')} · "
-        f"{format_dollars(whole.tally.dollars)}"
+        f"{total.done:,}/{total.needed:,} replies · {counted(total.failures, 'failure')} · "
+        f"{format_dollars(total.tally.dollars)}"
     )
 
 

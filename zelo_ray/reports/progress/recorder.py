@@ -21,7 +21,7 @@ from zelo_ray.reports.progress.snapshot import (
     PROGRESS,
     PartProgress,
     ProgressSnapshot,
-    RunState,
+    ProgressState,
     parse_snapshot,
 )
 
@@ -51,7 +51,7 @@ class ProgressRecorder:
         self._paces, self._cap = dict[str, Pace](), None
         self._token, self._count, self._began_at = uuid.uuid4().hex, 0, 0.0
         self._every = _LOCAL_SECONDS
-        self._state, self._status = RunState.RUNNING, None
+        self._state, self._status = ProgressState.RUNNING, None
         self._message, self._next_line, self._is_news = "", "", False
         self._ended, self._writer = threading.Event(), None
 
@@ -117,18 +117,20 @@ class ProgressRecorder:
             is_news: false where nothing was done, since all is up to date.
         """
         self._is_news = is_news
-        self._end(RunState.ENDED, status, next_line=next_line)
+        self._end(ProgressState.ENDED, status, next_line=next_line)
 
     def fail(self, error: BaseException) -> None:
         """Record that the command ended by an error, whose text is only told if it is for users."""
         if isinstance(error, ZeloError):
-            self._end(RunState.FAILED, error.exit_status, message=str(error))
+            self._end(ProgressState.FAILED, error.exit_status, message=str(error))
         else:
             name = type(error).__name__
             message = "interrupted" if isinstance(error, KeyboardInterrupt) else name
-            self._end(RunState.FAILED, ExitStatus.FAILED, message=message)
+            self._end(ProgressState.FAILED, ExitStatus.FAILED, message=message)
 
-    def _end(self, state: RunState, status: int, message: str = "", next_line: str = "") -> None:
+    def _end(
+        self, state: ProgressState, status: int, message: str = "", next_line: str = ""
+    ) -> None:
         self._status, self._message, self._next_line = int(status), message, next_line
         self._state = state
         self._ended.set()
@@ -150,7 +152,7 @@ class ProgressRecorder:
         with contextlib.suppress(Exception):  # no storage, no room: the run goes on without
             fs, root = fsspec.url_to_fs(self._out)
             path = f"{root}/{PROGRESS}"
-            if self._count and self._state is not RunState.RUNNING:
+            if self._count and self._state is not ProgressState.RUNNING:
                 current = parse_snapshot(fs.cat_file(path))
                 if current and current.token != self._token:  # the next run has begun already
                     return

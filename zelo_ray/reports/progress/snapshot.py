@@ -16,8 +16,8 @@ PROGRESS = ".progress.json"
 """The file, in the output of a command."""
 
 
-class RunState(StrEnum):
-    """What a run last recorded of itself."""
+class ProgressState(StrEnum):
+    """State of a run that it last recorded."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -68,7 +68,7 @@ class ProgressSnapshot:
     every: float
     began_at: float
     written_at: float
-    state: RunState = RunState.RUNNING
+    state: ProgressState = ProgressState.RUNNING
     parts: tuple[PartProgress, ...] = ()
     status: int | None = None
     message: str = ""
@@ -85,7 +85,9 @@ def parse_snapshot(content: bytes) -> ProgressSnapshot | None:
     try:
         fields = orjson.loads(content)
         parts = tuple(_part(part) for part in fields["parts"])
-        return ProgressSnapshot(**{**fields, "state": RunState(fields["state"]), "parts": parts})
+        return ProgressSnapshot(
+            **{**fields, "state": ProgressState(fields["state"]), "parts": parts}
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
