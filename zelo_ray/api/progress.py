@@ -15,6 +15,7 @@ from zelo_ray.reports.next_step import next_line
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.display import Display
 from zelo_ray.reports.progress.recorder import ProgressRecorder
+from zelo_ray.reports.trackers import check_trackers, track_report
 
 warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no widget of Ray's
 logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)
@@ -68,6 +69,8 @@ def run_watched(
         notes: lines that are shown first.
         words: the command as typed, if it was.
     """
+    trackers: Sequence[str] = getattr(options, "track", ())
+    check_trackers(trackers)
     with watch_for(progress) as watch:
         for note in notes:
             watch.say(note)
@@ -78,6 +81,8 @@ def run_watched(
             recorder.fail(error)
             raise
         _record_end(recorder, report, words or shlex.split(options.command_line())[1:])
+        warn = warnings.warn if isinstance(watch, SilentWatch) else watch.say
+        track_report(trackers, report, options, watch.say, warn)
         return report
 
 

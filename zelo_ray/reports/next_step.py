@@ -46,7 +46,12 @@ _OF_A_PROBE = {"ledger", "max_usd", "out", "protocol", "replace"}
 
 def next_line(command: str) -> str:
     """Return the last line that the terminal shows, without passwords of URLs."""
-    return f"Next step: {_PASSWORD.sub('…', command)}"
+    return f"Next step: {without_passwords(command)}"
+
+
+def without_passwords(text: str) -> str:
+    """Return a text without user names and passwords of URLs."""
+    return _PASSWORD.sub("…", text)
 
 
 def after_annotate(
