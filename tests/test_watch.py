@@ -99,7 +99,7 @@ def test_figures_of_a_run_at_work_are_shown(tmp_path):
     view = Onlooker(str(tmp_path)).look(0.0, EPOCH + 1)
     assert (view.phase, view.is_settled, view.quiet) == (Phase.RUNNING, True, 1)
     text = text_of(view)
-    assert "annotate in out: at work for 1 min 5 s; last wrote 1 s ago" in text
+    assert "annotate in out: at work for 1 min 6 s; last wrote 1 s ago" in text
     assert "queries: 3 of 12 are answered by all judges" in text
     assert "failures: 1 invalid, 2 refused" in text
     assert "last answer: 4 s ago" in text
@@ -109,7 +109,7 @@ def test_figures_of_a_run_at_work_are_shown(tmp_path):
     assert "stopped: b: the budget is used up" in text
     assert f"last trouble: {JUDGE}: the server is busy, 6 s ago" in text
     line = describe_in_a_line(view, "out")
-    assert "at work for 1 min 5 s" in line
+    assert "at work for 1 min 6 s" in line
     assert "$1.75 of $5.00" in line
 
 

@@ -8,6 +8,7 @@ from rich.console import Group
 from zelo_ray.commands.watch.look import Phase, RunView
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.errors import ExitStatus
+from zelo_ray.formats.run_record import COMMAND_OF_KIND
 from zelo_ray.formats.wording import counted
 from zelo_ray.reports.progress.figures import JudgeProgress, duration
 from zelo_ray.reports.progress.lines import progress_line
@@ -65,7 +66,8 @@ def describe_phase(view: RunView, out: str) -> str:
     """Return a sentence on how a run stands."""
     snapshot = view.snapshot
     if snapshot is None:
-        kind = (view.record or {}).get("kind", "a command")
+        kind = str((view.record or {}).get("kind", "a command"))
+        kind = COMMAND_OF_KIND.get(kind, kind)
         return {
             Phase.NOTHING: f"nothing has been written to {out} yet",
             Phase.BEGINNING: f"{out}: a run has begun ({view.holder}), and has recorded no "
@@ -74,13 +76,13 @@ def describe_phase(view: RunView, out: str) -> str:
         }.get(
             view.phase, f"{out}: a run of {kind} was begun and has recorded no progress; {_AGAIN}"
         )
-    what = f"{snapshot.command} in {out}"
+    what = f"{COMMAND_OF_KIND.get(snapshot.command, snapshot.command)} in {out}"
     return f"{what}{_describe_progress(view, snapshot)}"
 
 
 def _describe_progress(view: RunView, snapshot: ProgressSnapshot) -> str:
     """Return the rest of a sentence on a run that has recorded its progress."""
-    span = duration(max(0.0, snapshot.written_at - snapshot.began_at))
+    span = duration(max(0.0, _date_of(view, snapshot) - snapshot.began_at))
     quiet = duration(max(0.0, view.quiet))
     if view.phase is Phase.RUNNING:
         return f": at work for {span}{_stage(snapshot)}; last wrote {quiet} ago"
