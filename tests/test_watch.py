@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -199,6 +200,10 @@ def test_parts_of_a_command_are_shown_with_their_sum(tmp_path):
     assert "graded: 40/146 replies · 3 failures · $1.25" in text
     assert "queries: 3 of 4" in text
     assert "2 runs so far: 80/292 replies · 6 failures · $2.50" in text
+    written(tmp_path, parts=tuple(parts * 6))
+    text = text_of(Onlooker(str(tmp_path)).look(0.0, EPOCH))
+    assert "… 3 more" in text
+    assert text.count("40/146 replies") == 8
 
 
 @pytest.fixture(params=["disk", "store"])
@@ -273,6 +278,7 @@ def test_a_run_records_its_progress_while_it_holds_its_output(out):
     ("error", "status", "message"),
     [
         (Stopped("the judge has no money"), 1, "the judge has no money"),
+        (Stopped("no http://me:secret@host"), 1, "no http://…@host"),
         (KeyboardInterrupt(), 1, "interrupted"),
         (RuntimeError("a text of a prompt"), 1, "RuntimeError"),
     ],
@@ -359,6 +365,15 @@ def test_watching_ends_with_the_run_and_elsewhere_prints_lines(tmp_path):
         lines = watch_run(WatchOptions(dir=str(tmp_path)), console)
     assert "has ended" in lines[0]
     assert console.file.getvalue().count("at work") == 1
+
+
+def test_an_onlooker_leaves_with_an_interrupt(tmp_path):
+    command = [sys.executable, "-m", "zelo_ray", "watch", str(tmp_path / "none")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert "nothing has been written" in watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        assert watching.stdout.read() == ""
+    assert watching.returncode == 0
 
 
 def test_a_terminal_shows_one_view_that_is_replaced(tmp_path):

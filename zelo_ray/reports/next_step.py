@@ -4,10 +4,10 @@ A suggestion is built from the typed words and from the results in memory. It is
 quoted by `command_of`; None if there is no usual next step.
 """
 
-import re
 from collections.abc import Collection, Sequence
 
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.formats.wording import without_passwords
 from zelo_ray.options import (
     AgreeOptions,
     AnnotateOptions,
@@ -32,8 +32,6 @@ from zelo_ray.reports.command_lines import (
     values_of,
 )
 
-_PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-"""User name and password in a URL."""
 _PLAIN = ("--rerankers", "original", "bm25")
 _ONLY_WHAT_IT_SAYS = (
     "Only what a document says about the query counts: not its length, its language or its source, "
@@ -47,11 +45,6 @@ _OF_A_PROBE = {"ledger", "max_usd", "out", "protocol", "replace"}
 def next_line(command: str) -> str:
     """Return the last line that the terminal shows, without passwords of URLs."""
     return f"Next step: {without_passwords(command)}"
-
-
-def without_passwords(text: str) -> str:
-    """Return a text without user names and passwords of URLs."""
-    return _PASSWORD.sub("…", text)
 
 
 def after_annotate(

@@ -20,6 +20,7 @@ _STATUSES = {
     ExitStatus.INCOMPLETE: "finished, but with failures or gaps",
     ExitStatus.WORSE: "finished: worse than the baseline, or a judge changed or is biased",
 }
+_PARTS = 8  # that have ended, and are shown beside the one at work
 _AGAIN = "run the same command again, which pays for nothing twice"
 
 
@@ -39,7 +40,9 @@ def describe_run(
     if snapshot is None:
         return lines
     *earlier, last = snapshot.parts or (None,)
-    lines += [_describe_part(part) for part in earlier if part]
+    if len(earlier) > _PARTS:
+        lines.append(f"… {len(earlier) - _PARTS:,} more")
+    lines += [_describe_part(part) for part in earlier[-_PARTS:] if part]
     if last:
         room = None if height is None else height - len(lines) - 5
         lines += [f"{last.name}:"] if last.name else []

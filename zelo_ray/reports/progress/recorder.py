@@ -15,6 +15,7 @@ import fsspec
 
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import ExitStatus, ZeloError
+from zelo_ray.formats.wording import without_passwords
 from zelo_ray.reports.progress.display import Display
 from zelo_ray.reports.progress.figures import Pace, RunProgress, judge_progress
 from zelo_ray.reports.progress.snapshot import (
@@ -122,7 +123,9 @@ class ProgressRecorder:
     def fail(self, error: BaseException) -> None:
         """Record that the command ended by an error, whose text is only told if it is for users."""
         if isinstance(error, ZeloError):
-            self._end(ProgressState.FAILED, error.exit_status, message=str(error))
+            self._end(
+                ProgressState.FAILED, error.exit_status, message=without_passwords(str(error))
+            )
         else:
             name = type(error).__name__
             message = "interrupted" if isinstance(error, KeyboardInterrupt) else name

@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from zelo_ray.errors import OptionError, format_error
+from zelo_ray.formats.wording import without_passwords
 from zelo_ray.options import CommandOptions, did_you_mean
 from zelo_ray.reports.parts import Report
 
@@ -105,8 +106,6 @@ def _log_safely(
 
 
 def _describe_failure(error: Exception) -> str:
-    from zelo_ray.reports.next_step import without_passwords  # noqa: PLC0415
-
     why = without_passwords(format_error(error))
     return (
         f"the run could not be logged ({why}); its results are complete without it, and the same "

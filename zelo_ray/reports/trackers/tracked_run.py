@@ -15,9 +15,9 @@ import orjson
 from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.run_record import PROBE, PROTOCOLS, RUN, TUNE
 from zelo_ray.formats.stored import StoredTable
+from zelo_ray.formats.wording import without_passwords
 from zelo_ray.options import CommandOptions
 from zelo_ray.options.tracking import options_that_change_results
-from zelo_ray.reports.next_step import without_passwords
 from zelo_ray.reports.parts import Report
 
 _LARGEST_FILE = 100 * 2**20  # bytes
