@@ -200,6 +200,7 @@ LEAST = {
     "prompt": {"inputs": ["pools.jsonl"]},
     "explain": {"dir": "out", "query": "q1"},
     "report": {"dir": "out"},
+    "watch": {"dir": "out"},
     "batches": {"dir": "out"},
     "compact": {"dir": "out"},
     "sample": {"dir": "data"},

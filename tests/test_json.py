@@ -68,6 +68,7 @@ ELSE = {
     "batches": "batches batched",
     "compact": "compact judged",
     "sample": "sample data",
+    "watch --once": "watch judged --once",
     "annotate --dry-run": "annotate pools.jsonl --judges openai:gpt-6-luna --out o --dry-run",
     "probe --dry-run": "probe pools.jsonl --judges openai:gpt-6-luna --out o --dry-run",
     "tune --dry-run": "tune pools.jsonl --human people.qrels --judges openai:gpt-6-luna "

@@ -154,3 +154,8 @@ def test_a_failure_that_would_be_asked_again_is_in_doubt(tmp_path, shard, status
 def test_what_is_not_whole_is_in_doubt(tmp_path, shard, fields):
     summary = results_of(tmp_path / "out", [pool_of()])
     assert standing(tmp_path).to_record(replace(summary, **fields)) is None
+
+
+def test_a_tracked_run_is_the_same_run(tmp_path, out):
+    assert standing(tmp_path, track=("mlflow",)).read_current_summary().up_to_date
+    assert standing(tmp_path, seed=1).read_current_summary() is None

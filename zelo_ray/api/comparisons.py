@@ -199,7 +199,8 @@ def agree(
             arguments["human"] = _store_judgments(human, "human", folder)
         if options.get("runs") is not None:
             arguments["runs"] = list(store_runs(options["runs"], folder))
-        return RaterAgreement(run_agree(options_of(AgreeOptions, arguments), SilentWatch()))
+        settings = options_of(AgreeOptions, arguments)
+        return RaterAgreement(run_watched(run_agree, settings, progress=None))
 
 
 def compare_labels(

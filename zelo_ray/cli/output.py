@@ -4,7 +4,7 @@ import contextlib
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from zelo_ray.engine.job import Watch
     from zelo_ray.reports.document import CommandResult
+    from zelo_ray.reports.parts import Report
     from zelo_ray.reports.progress.events import MessageStream
 
 PROGRESS_FORMS = ("text", "json", "none")
@@ -83,6 +84,15 @@ class Output:
         from zelo_ray.reports.progress.display import Display
 
         return Display()
+
+    def run(
+        self, command: "Callable[[Any, Watch], Report]", options: Any, words: Sequence[str]
+    ) -> "Report":
+        """Run a command that asks judges or compares, and show its progress."""
+        from zelo_ray.api.progress import run_recorded
+
+        with self.watch as watch:
+            return run_recorded(command, options, watch, words=words)
 
     def say(self, line: str) -> None:
         """Print a line before the result: to the standard error if the result is JSON."""

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 def _run(name: str, options: Any, words: Words, output: Output) -> "CommandResult":
     """Run a command that returns a report."""
     run = import_module(f"zelo_ray.commands.{name}.run").run
-    with output.watch as watch:
-        report = run(options, watch)
-    return _reported(report, words)
+    return _reported(output.run(run, options, words), words)
 
 
 def _reported(report: "Report", words: Words, **values: Any) -> "CommandResult":
@@ -49,8 +47,7 @@ def _annotate(options: "AnnotateOptions", words: Words, output: Output) -> "Comm
         return _estimated({"annotate": job}, job.to_lines(), words, options.max_usd, job.cap)
     from zelo_ray.commands.annotate.run import run
 
-    with output.watch as watch:
-        report = run(options, watch)
+    report = output.run(run, options, words)
     if not report.record["summary"]["pilot_of"]:
         return _reported(report, words)
     from zelo_ray.commands.cost_figures import cost_figures
@@ -179,6 +176,7 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words, Output], "CommandResult"]] = {
     "explain": tool_commands.run_explain,
     "prompt": tool_commands.run_prompt,
     "report": tool_commands.run_report,
+    "watch": tool_commands.run_watch,
     "size": partial(_run, "size"),
     "doctor": tool_commands.run_doctor,
     "batches": tool_commands.run_batches,

@@ -1,5 +1,6 @@
 """Run the commands that judge and compare nothing, and return their results."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         PromptOptions,
         ReportOptions,
         SampleOptions,
+        WatchOptions,
     )
     from zelo_ray.reports.document import CommandResult
 
@@ -213,3 +215,14 @@ def run_report(options: "ReportOptions", _words: Words, _output: Output) -> "Com
 
     lines, page = run(options)
     return CommandResult(lines=lines, lead=lines, figures={"page": page}, out=page, files=[page])
+
+
+def run_watch(options: "WatchOptions", _words: Words, _output: Output) -> "CommandResult":
+    """Show a run until it ends, or once, and return how it stands."""
+    from zelo_ray.commands.watch.run import watch_run
+    from zelo_ray.reports.document import CommandResult
+
+    with contextlib.suppress(KeyboardInterrupt):  # by which an onlooker leaves
+        lines, figures = watch_run(options, make_console())
+        return CommandResult(lines=lines, figures=figures, out=options.dir)
+    return CommandResult(out=options.dir)

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from zelo_ray.engine.ledger import drop_reserves, update_index
 from zelo_ray.engine.lock import claim_folder
@@ -32,6 +32,14 @@ class Watch(Protocol):
         """Show figures by judge, about twice a second while judges are asked."""
 
 
+@runtime_checkable
+class OutputFollower(Protocol):
+    """Watcher that records the progress of a run in its output."""
+
+    def follow(self, out: str, command: str) -> None:
+        """Record in this output, which has been locked, what the command does."""
+
+
 def with_absolute_places(options: Asking) -> Asking:
     """Return the options with absolute places; see `absolute_place`."""
     places = {"out": absolute_place(options.out), "ledger": absolute_place(options.ledger_dir)}
@@ -50,6 +58,8 @@ def claim_output(options: AskingOptions, watch: Watch, kind: str) -> Iterator[No
         if options.ledger_dir != options.out:
             claims.enter_context(claim_folder(options.ledger_dir, watch.say, None))
         _tidy_ledgers(options.ledger_dir)
+        if isinstance(watch, OutputFollower):
+            watch.follow(options.out, kind)
         yield
         _tidy_ledgers(options.ledger_dir)
 

@@ -29,7 +29,7 @@ WRITERS_LOCK = ".writers.lock"
 _BEAT_SECONDS = 5.0
 _STALE_SECONDS = 30.0
 _WORTHLESS = re.compile(
-    r"\.(run|writers)\.lock|rejected\.parquet|input/[^/]+|replies/(_prompts\.json|[^/]+\.reserve)"
+    r"\.(run|writers)\.lock|\.progress\.json(\.partial)?|rejected\.parquet|input/[^/]+|replies/(_prompts\.json|[^/]+\.reserve)"
 )
 """What is there before anything is asked."""
 

@@ -31,6 +31,8 @@ class Tally:
     """requests that the ledger could answer already"""
     spared: int = 0
     """requests that were planned, and not needed in the end"""
+    queries: int = 0
+    """queries on which it has answered all that it is asked"""
     in_flight: int = 0
     waiting: int = 0
     """requests that wait for the account's limits or the budget"""
@@ -87,7 +89,7 @@ class Tally:
         self.trouble = LastProblem(at, reason)
 
     def count_skipped(self, judge: str, planned: int, own_answers: int, step: "Step") -> None:
-        """Count what needs no call of this judge's requests on a pool.
+        """Count a pool that was gone through, and which of this judge's requests need no call.
 
         Args:
             judge: its name.
@@ -96,6 +98,7 @@ class Tally:
             step: how far the protocol got.
         """
         replies = step.reply_counts.get(judge, 0)
+        self.queries += not any(request.judge.name == judge for request in step.missing)
         self.known += max(0, replies - own_answers)
         if not step.missing:
             self.spared += max(0, planned - replies)
@@ -125,6 +128,6 @@ def sum_over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
     summed = Tally()
     for tally in tallies.values():
         summed.add(tally)
-    for name in ("known", "spared"):
+    for name in ("known", "spared", "queries"):
         setattr(summed, name, max((getattr(tally, name) for tally in tallies.values()), default=0))
     return summed

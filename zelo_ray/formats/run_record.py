@@ -12,6 +12,8 @@ from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.results import write_json
 
 RUN, PROTOCOLS, PROBE, TUNE = "run.json", "protocols.json", "probe.json", "tune.json"
+COMMAND_OF_KIND = {"protocols": "compare-protocols", "compare": "compare-labels"}
+"""The command that writes results of a kind, if it has another name."""
 _RESULTS = frozenset(
     f"{name}.parquet"
     for name in ("scores", "votes", "grades", "contests", "winners", "verdicts", "runs")

@@ -43,6 +43,15 @@ def text_for_judges(value: Any) -> str:
     return str(value).strip().encode("utf-8", "replace").decode()
 
 
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+"""User name and password in a URL."""
+
+
+def without_passwords(text: str) -> str:
+    """Return a text without user names and passwords of URLs."""
+    return _PASSWORD.sub("…", text)
+
+
 def printable(text: str) -> str:
     r"""Escape characters that control a terminal or are invisible.
 

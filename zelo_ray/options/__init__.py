@@ -23,7 +23,13 @@ from zelo_ray.options.places import FileText, Place
 from zelo_ray.options.pools import PoolsOptions
 from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
-from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.results import (
+    BatchesOptions,
+    CompactOptions,
+    ExplainOptions,
+    ReportOptions,
+    WatchOptions,
+)
 from zelo_ray.options.sample import SampleOptions
 from zelo_ray.options.size import SizeOptions
 from zelo_ray.options.tune import TuneOptions
@@ -59,6 +65,7 @@ __all__ = [
     "SampleOptions",
     "SizeOptions",
     "TuneOptions",
+    "WatchOptions",
     "did_you_mean",
     "load_options",
 ]

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from zelo_ray.options.command import COLUMNS, FILES, Columns, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place, check_url, split_name
 from zelo_ray.options.scales import Scale, parse_scales
+from zelo_ray.options.tracking import Track
 
 _SCALE = OptionGroup("scale")
 _MEASURING = OptionGroup("measuring")
@@ -53,6 +54,7 @@ class AgreeOptions(CommandOptions):
         "column of this name, or the rows whose column criterion names it",
     )
     out: Annotated[Place | None, FILES] = Field(None, description="write all tables there, too")
+    track: Track = ()
     levels: Annotated[int, _SCALE] = Field(
         4, ge=2, le=_MOST_LEVELS, description="grades of the scale, from 0"
     )
@@ -87,6 +89,12 @@ class AgreeOptions(CommandOptions):
         1000, ge=0, description="samples of queries, for intervals; 0 for none"
     )
     seed: Annotated[int, _MEASURING] = Field(0, description="determines every random choice")
+
+    @model_validator(mode="after")
+    def _tracks_what_is_written(self) -> "AgreeOptions":
+        if self.track and self.out is None:
+            raise ValueError("track: needs out, whose files are logged")
+        return self
 
     @property
     def positive_thresholds(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from zelo_ray.options.command import (
     Numbers,
 )
 from zelo_ray.options.places import Place, Words
+from zelo_ray.options.tracking import Track
 
 
 class Limit(Numbers):
@@ -130,6 +131,7 @@ class AskingOptions(CommandOptions):
         description="continue even if none of a judge's first 20 requests gave a judgment",
     )
     actors: Annotated[int, RUNNING] = Field(1, ge=1, description="actors per provider or reranker")
+    track: Track = ()
     verbose: Annotated[bool, RUNNING] = Field(False, description="show Ray's own log as well")
     limits: Annotated[dict[str, Limit], MONEY] = Field(
         default_factory=dict,

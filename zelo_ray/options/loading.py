@@ -21,7 +21,13 @@ from zelo_ray.options.places import FROM_USER
 from zelo_ray.options.pools import PoolsOptions
 from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
-from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.results import (
+    BatchesOptions,
+    CompactOptions,
+    ExplainOptions,
+    ReportOptions,
+    WatchOptions,
+)
 from zelo_ray.options.sample import SampleOptions
 from zelo_ray.options.size import SizeOptions
 from zelo_ray.options.strict_yaml import read_yaml
@@ -44,6 +50,7 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "prompt": PromptOptions,
     "explain": ExplainOptions,
     "report": ReportOptions,
+    "watch": WatchOptions,
     "size": SizeOptions,
     "doctor": DoctorOptions,
     "batches": BatchesOptions,

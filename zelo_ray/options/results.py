@@ -69,6 +69,17 @@ class ReportOptions(CommandOptions):
         return places
 
 
+class WatchOptions(CommandOptions):
+    """Options of `watch`."""
+
+    does: ClassVar[str] = "show how a run stands while it is at work elsewhere"
+    usage: ClassVar[str] = "watch DIR [--once]"
+    positional: ClassVar[tuple[str, ...]] = ("dir",)
+
+    dir: Place = Field(description="output directory or URL of a command that asks")
+    once: bool = Field(False, description="show it once and end, instead of until the run ends")
+
+
 class CompactOptions(CommandOptions):
     """Options of `compact`."""
 

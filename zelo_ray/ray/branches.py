@@ -82,7 +82,7 @@ def run_branches(
         while waiting:
             ended, waiting = ray.wait(waiting, timeout=0.5)
             ray.get(ended)
-    tallies, reason, disabled = coordinator.read_figures()
+    tallies, reason, disabled = coordinator.read_figures(planned)
     watch.show(tallies, planned)
     return tallies, reason, disabled
 
@@ -116,7 +116,7 @@ def _watching(
             with contextlib.suppress(RayError, OSError):  # a terminal that was closed is no file
                 if interrupted.is_set():
                     coordinator.stop("interrupted; run the same command again to resume")
-                watch.show(coordinator.read_figures()[0], planned)
+                watch.show(coordinator.read_figures(planned)[0], planned)
 
     main = threading.current_thread() is threading.main_thread()
     signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] if main else []

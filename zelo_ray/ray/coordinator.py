@@ -200,13 +200,16 @@ class _Gauges:
         }
         self._statuses = Gauge("zelo_ended", "requests that ended so", (*tags, "status"))
         self._limits = Gauge("zelo_limit", "limits in force", (*tags, "limit"))
+        self._missing = Gauge("zelo_missing", "requests that are still to be answered", tags)
 
-    def set(self, run_id: str, tallies: Mapping[str, Tally]) -> None:
-        """Set all of a run to these figures."""
+    def set(self, run_id: str, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
+        """Set all of a run to these figures; ``planned`` is the number of requests by judge."""
         for judge, tally in tallies.items():
             tags = {"run": run_id, "judge": judge}
             for name, gauge in self._plain.items():
                 gauge.set(getattr(tally, name), tags)
+            missing = planned.get(judge, 0) - tally.spared - tally.known - tally.answered
+            self._missing.set(max(0, missing), tags)
             for status, count in tally.statuses.items():
                 self._statuses.set(count, tags | {"status": status})
             for limit, rate in tally.limits.items():
@@ -310,10 +313,14 @@ class RunCoordinator:
         """See `Coordinator`."""
         self._call("stop", reason)
 
-    def read_figures(self) -> RunFigures:
-        """See `Coordinator`; they are Ray metrics, too."""
+    def read_figures(self, planned: Mapping[str, int]) -> RunFigures:
+        """See `Coordinator`; they are Ray metrics, too.
+
+        Args:
+            planned: requests by judge.
+        """
         figures, self._memory = self._call("read_figures", self._memory)
-        self._gauges.set(self._run.run_id, figures[0])
+        self._gauges.set(self._run.run_id, figures[0], planned)
         answer: RunFigures = figures
         return answer
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import zelo_ray
 from zelo_ray.errors import ExitStatus
 from zelo_ray.formats.files import list_directory, part_files
-from zelo_ray.reports.next_step import hide_passwords
+from zelo_ray.formats.wording import without_passwords
 from zelo_ray.reports.parts import (
     Cells,
     Link,
@@ -81,7 +81,7 @@ def make_document(command: str, title: str, result: CommandResult) -> dict[str, 
     document |= {
         "lead": [*document["lead"], *result.lead],
         "notes": [*document["notes"], *result.notes],
-        "next_command": hide_passwords(step) if step else None,
+        "next_command": without_passwords(step) if step else None,
         "out": document["out"] or result.out or None,
         "files": [*document["files"], *result.files],
         "result": figures,

@@ -4,11 +4,11 @@ A suggestion is built from the typed words and from the results in memory. It is
 quoted by `command_of`; None if there is no usual next step.
 """
 
-import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.formats.wording import without_passwords
 from zelo_ray.options import (
     AgreeOptions,
     AnnotateOptions,
@@ -33,8 +33,6 @@ from zelo_ray.reports.command_lines import (
     values_of,
 )
 
-_PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-"""User name and password in a URL."""
 _PLAIN = ("--rerankers", "original", "bm25")
 _ONLY_WHAT_IT_SAYS = (
     "Only what a document says about the query counts: not its length, its language or its source, "
@@ -47,12 +45,7 @@ _OF_A_PROBE = {"ledger", "max_usd", "out", "protocol", "replace"}
 
 def next_line(command: str) -> str:
     """Return the last line that the terminal shows, without passwords of URLs."""
-    return f"Next step: {hide_passwords(command)}"
-
-
-def hide_passwords(command: str) -> str:
-    """Return a command without names and passwords of URLs."""
-    return _PASSWORD.sub("…", command)
+    return f"Next step: {without_passwords(command)}"
 
 
 def after_annotate(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from rich.cells import cell_len
+from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
@@ -21,7 +22,7 @@ from zelo_ray.reports.parts import (
 from zelo_ray.reports.warning import terminal_lines
 from zelo_ray.reports.wording import Quantity
 
-Line = str | RichTable | RichText
+Line = str | RichTable | RichText | Group | Group
 
 _LINE = 100  # characters of a sentence's line
 _ROWS = 40  # of a table

@@ -222,7 +222,7 @@ def _ask_if_needed(
     steps = None if by_parts else read_all_recorded(job, plan.shards, census.planned)
     timer.lap("look for replies")
     if steps and len(steps) == census.pools:
-        begin_record(job)
+        begin_record(job, census.pools)
         tallies = count_by_judge(job, steps)
         replies = sum(tally.known for tally in tallies.values())
         watch.say(f"All {replies:,} responses are already in the ledger.")
@@ -252,6 +252,6 @@ def _on_ray(options: AnnotateOptions, timer: Timer) -> Iterator[None]:
 def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "SweepResult":
     from zelo_ray.ray.sweeps import Sweeps  # noqa: PLC0415 - a second, paid where it is used
 
-    begin_record(plan.job)
+    begin_record(plan.job, plan.census.pools)
     sweeps = Sweeps(plan.job, plan.shards, plan.census, watch, timer)
     return sweeps.run(human, plan.spent)

@@ -37,10 +37,10 @@ def add_spending(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> No
     summary.notes += [describe_damage(paid.damaged)] if paid.damaged else []
 
 
-def begin_record(job: Job) -> None:
-    """Write the record of an unfinished run, with absolute paths."""
+def begin_record(job: Job, queries: int) -> None:
+    """Write the record of an unfinished run on so many queries, with absolute paths."""
     shards = find_shards(job.options.inputs, job.options.out)
-    record_start(job.options.out, RUN, _record(job) | {"shards": shards})
+    record_start(job.options.out, RUN, _record(job) | {"shards": shards, "queries": queries})
 
 
 def _record(job: Job) -> dict[str, Any]:

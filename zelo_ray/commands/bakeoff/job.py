@@ -455,7 +455,8 @@ def _rank_asked(
     if not asked.rankers:
         return _AskedResults([])
     salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
-    record_start(options.out, RUN, _record(options, asked.run_id))
+    queries = {"queries": len(asked.places)}
+    record_start(options.out, RUN, _record(options, asked.run_id) | queries)
     return _rank_all(asked, options, planned, watch, timer)
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
@@ -57,7 +57,7 @@ from zelo_ray.providers.pricing import table_version
 from zelo_ray.ray.session import ray_session
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import Judge
-from zelo_ray.reports.progress.display import Display
+from zelo_ray.reports.progress.recorder import fresh_display
 
 _KIND = "protocols"
 
@@ -112,11 +112,6 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
         timer.lap("measure")
         _write_record(options, outcome, field, summaries, timer)
     return outcome
-
-
-def fresh_display(watch: Watch) -> AbstractContextManager[object]:
-    """Return a context for one protocol, in which the terminal's progress display starts again."""
-    return watch if isinstance(watch, Display) else nullcontext()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.options.label import LabelOptions
 
 CONFIG_FILE = "contest.yaml"
-_ASKING = ("ledger", "reranker_options", "num_gpus", "limits", "prices", "api_key_env")
+_ASKING = ("ledger", "reranker_options", "num_gpus", "limits", "prices", "api_key_env", "track")
 """Options of rerankers, which are not needed: the runs of all rankers are stored."""
 
 

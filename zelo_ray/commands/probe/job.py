@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
@@ -44,7 +44,7 @@ from zelo_ray.providers.pricing import table_version
 from zelo_ray.providers.registry import ENCODERS
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import RECORDING, Judge, first_error
-from zelo_ray.reports.progress.display import Display
+from zelo_ray.reports.progress.recorder import fresh_display
 
 KIND = "probe"
 TOP = {"graded": 3.0, "zelo": 1.0, RECITATION: 1.0}
@@ -177,17 +177,17 @@ def probe_judges(options: ProbeOptions, watch: Watch) -> ProbeOutcome:
     options = with_absolute_places(options)
     panel = panel_to_probe(options)
     kinds, notes = choose_probes(options)
-    with _fresh_display(watch), claim_output(options, watch, KIND):
+    with fresh_display(watch), claim_output(options, watch, KIND):
         salt_of(options.ledger_dir)
         sample = _draw(options, kinds, options.out, watch)
         plan = make_plan(options, sample.place)
         refuse_other_options(plan, panel)
         record_start(options.out, PROBE, {"kind": KIND, "options": options.model_dump(mode="json")})
     timer.lap("draw")
-    with _fresh_display(watch):
+    with fresh_display(watch):
         summary = judge_pools(plan, watch)
     timer.lap("judge")
-    with _fresh_display(watch), claim_output(options, watch, KIND):
+    with fresh_display(watch), claim_output(options, watch, KIND):
         judges = [judge.name for judge in panel]
         said = _read_answers(plan, sample)
         judgments, missing = read_judgments(said, sample.pairs, judges)
@@ -255,11 +255,6 @@ def _draw(
         f"{', '.join(kind.name for kind in kinds)}"
     )
     return sample
-
-
-def _fresh_display(watch: Watch) -> AbstractContextManager[object]:
-    """Return a context in which the terminal's progress display starts again."""
-    return watch if isinstance(watch, Display) else nullcontext()
 
 
 def _describe_gaps(

@@ -14,9 +14,8 @@ from zelo_ray.engine.ledger.spending import sum_paid
 from zelo_ray.engine.lock import is_run_active
 from zelo_ray.errors import ZeloError
 from zelo_ray.formats.files import list_directory, read_json_object
-from zelo_ray.formats.run_record import is_finished
+from zelo_ray.formats.run_record import COMMAND_OF_KIND, is_finished
 
-_COMMANDS = {"protocols": "compare-protocols", "compare": "compare-labels"}
 _BEGUN = re.compile(r"\d{8}T\d{6}Z")
 _SAID = ("judges", "rerankers", "protocols", "runs", "old", "new")
 """Options that name judges, or what is compared."""
@@ -45,7 +44,7 @@ class PastRun:
     def command(self) -> str:
         """Return the command that ran."""
         kind = str(self.record.get("kind", ""))
-        return _COMMANDS.get(kind, kind)
+        return COMMAND_OF_KIND.get(kind, kind)
 
     @property
     def protocol(self) -> str:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 
-from zelo_ray.commands.compare_protocols.job import fresh_display
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems, collect_items
 from zelo_ray.commands.compare_protocols.outcome import MOST
 from zelo_ray.commands.compare_protocols.plans import unused_by_all
@@ -35,6 +34,7 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, TuneOptions
 from zelo_ray.providers import panel_of
 from zelo_ray.ray.session import ray_session
+from zelo_ray.reports.progress.recorder import fresh_display
 
 
 def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, AnnotateOptions]:

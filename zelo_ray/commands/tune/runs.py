@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 
 from zelo_ray.commands.annotate.job import judge_pools
-from zelo_ray.commands.compare_protocols.job import fresh_display
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems
 from zelo_ray.commands.compare_protocols.measured import read_verdicts
 from zelo_ray.commands.tune.candidates import Candidate, plan_candidate
@@ -14,6 +13,7 @@ from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.options import AnnotateOptions, TuneOptions
 from zelo_ray.providers import panel_of
+from zelo_ray.reports.progress.recorder import fresh_display
 
 
 class CandidateRuns:

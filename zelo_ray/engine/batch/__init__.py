@@ -185,6 +185,7 @@ class BatchClient(BatchState):
                 passed[name].count_skipped(name, planned[name], paid_replies, step)
                 channel.tally.known = max(channel.tally.known, passed[name].known)
                 channel.tally.spared = max(channel.tally.spared, passed[name].spared)
+                channel.tally.queries = max(channel.tally.queries, passed[name].queries)
         await asyncio.to_thread(self._plans.flush)
         for channel in lines.values():
             await self._sender.flush(channel)

@@ -1,0 +1,1 @@
+"""Watch a run from another terminal or machine: ``zelo-ray watch DIR``."""
