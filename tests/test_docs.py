@@ -33,7 +33,7 @@ OTHERS = {  # flags of other programs
     *("--generate", "--strict", "--rows", "--seed", "--trials", "--lexical", "--jobs"),
     *("--rpm", "--batch-seconds", "--judge", "--latency", "--tokens-by-text", "--bytes-per-token"),
     *("--draws", "--tone", "--kind", "--base", "--epochs", "--rate", "--batch"),
-    *("--recorded", "--picture"),
+    *("--recorded", "--picture", "--only"),
 }
 
 
