@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray.api.comparisons import RaterAgreement
-from zelo_ray.api.progress import SilentWatch
 from zelo_ray.cli.arguments import parse_command
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.engine.batch import BatchClient
@@ -35,6 +34,7 @@ from zelo_ray.options.places import FROM_USER
 from zelo_ray.protocols import RANKERS, Progress, advance, load_protocol, zelo
 from zelo_ray.providers import build_panel, load_provider, parse_judge
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
+from zelo_ray.reports.progress.events import SilentWatch
 
 HURRIED = Clock(speed=100.0)
 """On which a minute takes 0.6 s: for all that waits, and does not pace calls."""

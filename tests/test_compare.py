@@ -11,7 +11,6 @@ from scipy.stats import kendalltau
 
 from tests.builders import parsed
 from zelo_ray.api.comparisons import LabelComparison
-from zelo_ray.api.progress import SilentWatch
 from zelo_ray.cli import main
 from zelo_ray.commands.compare_labels import compare_labels
 from zelo_ray.commands.compare_labels.contradictions import find_contradictions
@@ -22,6 +21,7 @@ from zelo_ray.errors import InputError, MeasureError, OptionError
 from zelo_ray.formats.interchange.pooling import make_qrels
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import GradedScore, Ranked
+from zelo_ray.reports.progress.events import SilentWatch
 
 
 def run(*words):

@@ -12,7 +12,6 @@ import pytest
 from statsmodels.stats.power import NormalIndPower
 
 from tests.builders import Shelf, options_of, reply_to, sealed, write_lines
-from zelo_ray.api.progress import SilentWatch
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems
 from zelo_ray.commands.compare_protocols.people import Item, People
 from zelo_ray.commands.tune.candidates import (
@@ -47,6 +46,7 @@ from zelo_ray.protocols import advance, load_annotate, load_protocol, load_tune
 from zelo_ray.protocols.proposals import MOST, NAME, read_proposals, usable_instructions
 from zelo_ray.providers import build_panel, panel_of
 from zelo_ray.records import Document, Pool, Vote
+from zelo_ray.reports.progress.events import SilentWatch
 
 CHANCE = {"resamples": 1000, "seed": 0}
 JUDGE = "simulated:judge"

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from tests.builders import line_of, pool_of
-from zelo_ray.api.progress import SilentWatch, run_recorded, run_watched
+from zelo_ray.api.progress import run_recorded, run_watched
 from zelo_ray.cli import main
 from zelo_ray.commands.watch.look import Onlooker, Phase
 from zelo_ray.commands.watch.run import watch_run
@@ -28,6 +28,7 @@ from zelo_ray.formats.results import write_json
 from zelo_ray.options import AnnotateOptions, WatchOptions
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports.parts import Report
+from zelo_ray.reports.progress.events import SilentWatch
 from zelo_ray.reports.progress.figures import RunProgress, judge_progress
 from zelo_ray.reports.progress.recorder import ProgressRecorder
 from zelo_ray.reports.progress.snapshot import (

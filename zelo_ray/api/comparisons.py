@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from zelo_ray.api.bakeoff import store_runs, store_truth
 from zelo_ray.api.frames import frame_to_table, is_frame, is_nested, nested_table
-from zelo_ray.api.progress import SilentWatch, run_watched
+from zelo_ray.api.progress import run_watched
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, compare_options, is_place, options_of, tune_options
 from zelo_ray.api.store_inputs import store_table, with_pools
@@ -24,6 +24,7 @@ from zelo_ray.options import (
     DriftOptions,
     JudgingOptions,
 )
+from zelo_ray.reports.progress.events import SilentWatch
 
 if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch

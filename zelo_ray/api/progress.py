@@ -4,16 +4,16 @@ import contextlib
 import logging
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import ZeloError
 from zelo_ray.options import CommandOptions
 from zelo_ray.reports.next_step import next_line
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.display import Display
+from zelo_ray.reports.progress.events import SilentWatch
 from zelo_ray.reports.progress.recorder import ProgressRecorder
 from zelo_ray.reports.trackers import check_trackers, track_report
 
@@ -25,25 +25,6 @@ if TYPE_CHECKING:
 
 
 Options = TypeVar("Options", bound=CommandOptions)
-
-
-class SilentWatch:
-    """Watch that shows nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def say(self, line: str) -> None:
-        """Do nothing."""
-
-    def budget(self, cap: float, spent: float) -> None:
-        """Do nothing."""
-
-    def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
-        """Do nothing."""
 
 
 def watch_for(progress: "Watch | bool | None") -> "AbstractContextManager[Watch]":
@@ -96,7 +77,7 @@ def run_recorded(
         recorder.fail(error)
         raise
     _record_end(recorder, report, words or shlex.split(options.command_line())[1:])
-    warn = warnings.warn if isinstance(watch, SilentWatch) else watch.say
+    warn = warnings.warn if type(watch) is SilentWatch else watch.say
     track_report(trackers, report, options, watch.say, warn)
     return report
 

@@ -47,8 +47,8 @@ class MessageStream(io.TextIOBase):
         return self._target.fileno()
 
 
-class MessagesOnly:
-    """Watch that prints messages to the standard error, and no progress."""
+class SilentWatch:
+    """Watch that shows nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -57,14 +57,21 @@ class MessagesOnly:
         pass
 
     def say(self, line: str) -> None:
-        """Print one line."""
-        sys.stderr.write(f"{printable(line)}\n")
+        """Do nothing."""
 
     def budget(self, cap: float, spent: float) -> None:
         """Do nothing."""
 
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
         """Do nothing."""
+
+
+class MessagesOnly(SilentWatch):
+    """Watch that prints messages to the standard error, and no progress."""
+
+    def say(self, line: str) -> None:
+        """Print one line."""
+        sys.stderr.write(f"{printable(line)}\n")
 
 
 class ProgressEvents:
