@@ -29,7 +29,7 @@ from zelo_ray.reports.progress.figures import ProgressMeter, progress_figures
 from zelo_ray.reports.wording import format_estimate, format_number
 
 FORMS = {
-    "zelo-ray/report/1": "461803347f29dbb3",
+    "zelo-ray/report/1": "6edf3e2f0c8497ad",
 }
 """By its name with the number, the digest of a form. What has been released never changes: a new
 form gets a new number here, in `zelo_ray.reports.document` and in the schema."""
@@ -154,24 +154,32 @@ def test_what_is_no_json_becomes_json():
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "command", "message"),
+    ("words", "status", "command", "code", "message"),
     [
-        ("explain nowhere", 1, "explain", "nowhere has no queries"),
-        ("annotate", 2, "annotate", "Field required|INPUT|inputs"),
-        ("annotate p.jsonl --outt o", 2, "annotate", "no such option --outt"),
-        ("nonsense", 2, "", "no such command 'nonsense'"),
-        ("report nowhere --progress maybe", 2, "report", "invalid choice: 'maybe'"),
-        ("report nowhere --json", 2, "report", "--json is given twice"),
+        (
+            "explain nowhere",
+            1,
+            "explain",
+            "nothing_to_explain",
+            "nowhere: there is no such directory",
+        ),
+        ("annotate", 2, "annotate", "option", "Field required|INPUT|inputs"),
+        ("annotate p.jsonl --outt o", 2, "annotate", "option", "no such option --outt"),
+        ("nonsense", 2, "", "option", "no such command 'nonsense'"),
+        ("report nowhere --progress maybe", 2, "report", "option", "invalid choice: 'maybe'"),
+        ("report nowhere --json", 2, "report", "option", "--json is given twice"),
     ],
 )
 def test_an_error_is_a_document_and_a_line_for_people(
-    capsys, tmp_path, monkeypatch, words, status, command, message
+    capsys, tmp_path, monkeypatch, words, status, command, code, message
 ):
     monkeypatch.chdir(tmp_path)
     document = printed(capsys, *words.split())
     assert document["status"] == status
     assert document["command"] == command
     assert document["complete"] is False
+    assert document["error"]["code"] == code
+    assert document["next_command"] is None
     assert re.search(message, document["error"]["message"])
     assert document["stderr"] == f"zelo-ray: {document['error']['message']}\n"
 
@@ -182,7 +190,8 @@ def test_a_bug_is_a_document_too(capsys, monkeypatch):
 
     monkeypatch.setitem(cli.RUN_COMMAND, "report", fail)
     document = printed(capsys, "report", "nowhere")
-    assert (document["status"], "broken" in document["error"]["message"]) == (1, True)
+    assert (document["status"], document["error"]["code"]) == (1, "bug")
+    assert "broken" in document["error"]["message"]
     assert "Traceback" in document["stderr"]
     with pytest.raises(RuntimeError):
         cli.main(["report", "nowhere"])
@@ -229,18 +238,23 @@ def test_each_line_of_the_standard_error_is_an_event(capsys, tmp_path, monkeypat
     (event,) = map(parsed_strictly, err.splitlines())
     assert event == {
         "event": "message",
-        "text": "zelo-ray: nowhere has no queries: is it the --out of annotate?",
+        "text": "zelo-ray: nowhere: there is no such directory; name the --out of annotate",
     }
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "full", "x")], ids=repr)
-def test_an_interrupt_and_a_full_disk_are_documents_too(capsys, monkeypatch, error):
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(KeyboardInterrupt(), "interrupted"), (OSError(28, "full", "x"), "disk_full")],
+    ids=repr,
+)
+def test_an_interrupt_and_a_full_disk_are_documents_too(capsys, monkeypatch, error, code):
     def fail(*_):
         raise error
 
     monkeypatch.setitem(cli.RUN_COMMAND, "report", fail)
-    document = printed(capsys, "report", "nowhere")
-    assert document["status"] == 1
+    document = printed(capsys, "report", "no where")
+    assert (document["status"], document["error"]["code"]) == (1, code)
+    assert document["next_command"] == "zelo-ray report 'no where'"
     assert re.search("everything else is kept|make room", document["error"]["message"])
 
 

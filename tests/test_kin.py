@@ -33,6 +33,8 @@ from zelo_ray.records import Contest, Grade, Vote, Winner
 GPT, CLAUDE, GEMINI = "openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash"
 QUERIES, DOCUMENTS = [f"q{n:02}" for n in range(20)], "abcdef"
 
+NONE_LEFT = "no judge of the truth would be left, so this cannot be checked"
+
 
 @pytest.mark.parametrize(
     ("name", "families"),
@@ -230,7 +232,9 @@ def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
     assert significance_of(found["openai:gpt-5", "bm25"]) is Significance.ONLY_BY_OWN_FAMILY
     assert significance_of(found["bm25", "other"]) is Significance.BELOW
     assert outcome.self_preference.left_out == []
-    assert outcome.self_preference.not_refitted == {"gpt": "no judge of the truth is left"}
+    assert outcome.self_preference.not_refitted == {
+        "gpt": "no judge of the truth would be left, so this cannot be checked"
+    }
 
 
 def test_where_only_kin_say_so_the_gate_is_open_and_no_number_of_queries_helps(tmp_path):
@@ -271,7 +275,9 @@ def test_qrels_claim_nothing_unless_they_are_declared(tmp_path):
     assert report.banner.endswith("mine (gpt) is judged by unnamed judges.")
     assert report.table("differences").rows[0][2] == "only by judges of gpt"
     [sentences] = report.section("kin").parts
-    assert sentences.lines == ["Without gpt: no judge of the truth is left."]
+    assert sentences.lines == [
+        "Without gpt: no judge of the truth would be left, so this cannot be checked."
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from zelo_ray.api.comparisons import agree
 from zelo_ray.cli import main
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.errors import OptionError
+from zelo_ray.evaluation.measures.titles import title_measures
 from zelo_ray.options.tracking import options_that_change_results
 from zelo_ray.reports import trackers
 from zelo_ray.reports.trackers.mlflow import name_of
@@ -77,7 +78,9 @@ def test_mlflow_gets_options_figures_tags_and_files_of_a_bakeoff(store, capsys):
     assert run.data.params["runs"] == '["a.run","b.run"]'
     assert not {"track", "ledger"} & run.data.params.keys()
     means = pq.read_table("contest/means.parquet").to_pylist()
-    figures = {name_of(f"{row['measure']}/{row['run']}"): row["mean"] for row in means}
+    titles = title_measures(row["measure"] for row in means)
+    figures = {name_of(f"{titles[row['measure']]}/{row['run']}"): row["mean"] for row in means}
+    assert "AP/a" in figures
     assert {name: run.data.metrics[name] for name in figures} == figures
     assert run.data.metrics["nDCG_10/a"] == 1
     record = json.loads(Path("contest/run.json").read_text())
@@ -203,3 +206,12 @@ def read_wandb(path):
         for item in record.summary.update:
             summary["/".join(item.nested_key) or item.key] = json.loads(item.value_json)
     return config, summary, run_id, host
+
+
+def test_a_folder_takes_another_variable_which_is_asked_for_before_the_run(
+    store, monkeypatch, capsys
+):
+    monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE")
+    assert main([*BAKEOFF, "--track", "mlflow"]) == 2
+    assert "set MLFLOW_ALLOW_FILE_STORE=true as well" in capsys.readouterr().err
+    assert not Path("contest").exists()

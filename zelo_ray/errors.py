@@ -25,6 +25,7 @@ options, 1 for everything else. Any other exception is a bug.
     └── NothingToReport      there is nothing to show
 """
 
+import re
 from enum import IntEnum
 from typing import ClassVar
 
@@ -48,6 +49,11 @@ class ZeloError(Exception):
     """Base class of all errors that the user can mend; the message is one line."""
 
     exit_status: ClassVar[ExitStatus] = ExitStatus.FAILED
+
+    @classmethod
+    def code(cls) -> str:
+        """Return the word by which programs know the kind, such as ``lock`` of `LockError`."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).lower()
 
 
 class OptionError(ZeloError):

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import shlex
 import signal
 import sys
 import traceback
@@ -13,7 +14,7 @@ import zelo_ray
 from zelo_ray.cli.output import Output, without_output_flags
 from zelo_ray.cli.printing import print_lines
 from zelo_ray.cli.run_commands import RUN_COMMAND
-from zelo_ray.errors import ExitStatus, OptionError, ZeloError, format_error
+from zelo_ray.errors import ExitStatus, OptionError, Stopped, ZeloError, format_error
 from zelo_ray.formats.wording import is_utf8, not_utf8_message, printable
 
 COMMAND_GROUPS = {
@@ -99,26 +100,33 @@ def _run(words: Sequence[str]) -> int:
             status = _command(words, output)
             print(end="", flush=True)
         except ZeloError as error:
-            return output.fail(error, error.exit_status)
+            again = _command_again(words) if isinstance(error, Stopped) else None
+            return output.fail(error, error.exit_status, error.code(), again)
         except BrokenPipeError:
             raise
         except OSError as error:
             if error.filename and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 do = "the disk is full; make room and run the same command again"
-                return output.fail(f"{error.filename}: {do}", ExitStatus.FAILED)
-            return output.fail(
-                f"{error.filename or 'output'}: {error.strerror or error}", ExitStatus.FAILED
-            )
+                message, again = f"{error.filename}: {do}", _command_again(words)
+                return output.fail(message, ExitStatus.FAILED, "disk_full", again)
+            message = f"{error.filename or 'output'}: {error.strerror or error}"
+            return output.fail(message, ExitStatus.FAILED, "system")
         except KeyboardInterrupt:
-            return output.fail(
-                "interrupted; calls in flight were lost, everything else is kept", ExitStatus.FAILED
-            )
+            message = "interrupted; calls in flight were lost, everything else is kept"
+            again = _command_again(words)
+            return output.fail(message, ExitStatus.FAILED, "interrupted", again)
         except Exception as error:  # a bug: a program is told of it in the form that it reads
             if not output.is_for_programs:
                 raise
             traceback.print_exc()
-            return output.fail(f"unexpected error: {format_error(error)}", ExitStatus.FAILED)
+            message = f"unexpected error: {format_error(error)}"
+            return output.fail(message, ExitStatus.FAILED, "bug")
     return status
+
+
+def _command_again(words: Sequence[str]) -> str:
+    """Return the typed command, without the flags that choose the form of its output."""
+    return shlex.join(["zelo-ray", *without_output_flags(words)])
 
 
 def _command(words: Sequence[str], output: Output) -> int:

@@ -114,8 +114,15 @@ class Output:
             show_result(result)
         return result.status
 
-    def fail(self, error: object, status: int) -> int:
-        """Print an error as one line, and its notes; return the exit status."""
+    def fail(self, error: object, status: int, code: str, next_command: str | None = None) -> int:
+        """Print an error as one line, and its notes; return the exit status.
+
+        Args:
+            error: its text is the message.
+            status: the exit status.
+            code: the word by which programs know the kind of error.
+            next_command: for programs, the command that goes on from there.
+        """
         notes = [*getattr(error, "__notes__", ())]
         print(printable(f"zelo-ray: {error}"), file=sys.stderr)
         for note in notes:
@@ -124,7 +131,8 @@ class Output:
             from zelo_ray.reports.document import make_error_document
 
             ended = ExitStatus(status)
-            document = make_error_document(self.command, self._title, str(error), notes, ended)
+            fields = {"code": code, "message": str(error), "notes": notes}
+            document = make_error_document(self.command, self._title, fields, ended, next_command)
             self._write(document)
         return status
 

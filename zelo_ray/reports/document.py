@@ -91,19 +91,24 @@ def make_document(command: str, title: str, result: CommandResult) -> dict[str, 
 
 
 def make_error_document(
-    command: str, title: str, message: str, notes: Sequence[str], status: ExitStatus
+    command: str,
+    title: str,
+    error: Mapping[str, Any],
+    status: ExitStatus,
+    next_command: str | None = None,
 ) -> dict[str, Any]:
     """Return the document of a command that ended with an error.
 
     Args:
         command: its name; empty if there is no such command.
         title: the purpose of the command.
-        message: of the error.
-        notes: further lines about it.
+        error: its code, message and notes.
         status: with which the command ends.
+        next_command: goes on from there, if any does.
     """
-    error = {"message": message, "notes": [*notes]}
-    plain: dict[str, Any] = plain_value(_empty_document(command, title, status) | {"error": error})
+    step = without_passwords(next_command) if next_command else None
+    values = {"error": error, "next_command": step}
+    plain: dict[str, Any] = plain_value(_empty_document(command, title, status) | values)
     return plain
 
 

@@ -360,9 +360,10 @@ def _baseline(options: BakeoffOptions, rankers: Sequence[str]) -> list[MeasuredR
     try:
         runs = read_runs([name], ranks=True, columns=split_columns(options.columns))
     except InputError as error:
-        hint = f"there are {', '.join(rankers)}{did_you_mean(name, rankers)}"
+        near = did_you_mean(name, rankers)
         raise OptionError(
-            f"--baseline: {name} is not a ranker ({hint}) nor a run: {error}"
+            f"--baseline: {name} is neither one of the rankers {', '.join(rankers)}{near} nor a "
+            f"run: {error}"
         ) from None
     if len(runs) > 1:
         raise OptionError(f"--baseline: {name} holds {len(runs):,} runs; name a file of one")

@@ -123,7 +123,7 @@ class _WithoutJudges:
         default_factory=dict
     )
 
-    nothing = "no judge of the truth is left"
+    nothing = "no judge of the truth would be left, so this cannot be checked"
 
     def truth_without(self, judges: Judges) -> Truth:
         """Return the truth without some judges.

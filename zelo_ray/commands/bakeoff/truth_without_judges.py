@@ -57,7 +57,7 @@ class TruthRun:
         """
         others = [judge for judge in self.judges if judge not in judges]
         if not others:
-            raise InseparableError("no judge of the truth is left")
+            raise InseparableError("no judge of the truth would be left, so this cannot be checked")
         if self.options is None or not self._judges_are_independent:
             raise InseparableError(f"the judges of {self.protocol.name} do not judge independently")
         try:

@@ -6,7 +6,7 @@ import orjson
 
 from zelo_ray.commands.explain.paragraphs import first_words
 from zelo_ray.errors import NothingToExplain
-from zelo_ray.formats.files import part_files, read_placed_lines
+from zelo_ray.formats.files import list_directory, part_files, read_placed_lines
 from zelo_ray.formats.pools import LineLimits, parse_line, query_in
 from zelo_ray.formats.run_record import unfinished_record
 from zelo_ray.formats.stored import StoredTable
@@ -65,7 +65,9 @@ def list_queries(out: str) -> dict[str, str]:
     if not texts and part_files(f"{out}/scores.parquet"):
         texts = dict.fromkeys(map(str, StoredTable(f"{out}/scores.parquet").query_ids()), "")
     if not texts:
-        raise NothingToExplain(f"{out} has no queries: is it the --out of annotate?")
+        gone = list_directory(out) is None
+        what = "there is no such directory" if gone else "it has no queries"
+        raise NothingToExplain(f"{out}: {what}; name the --out of annotate")
     return texts
 
 

@@ -24,15 +24,19 @@ class Tracker:
         package: its library, and the name of the extra that brings it.
         variables: one of these has to be set, since the environment says where to log.
         example: a value of the first of them.
+        folder_variable: has to be set as well where that value is a folder; empty if none.
     """
 
     package: str
     variables: Sequence[str]
     example: str
+    folder_variable: str = ""
 
 
 TRACKERS = {
-    "mlflow": Tracker("mlflow", ("MLFLOW_TRACKING_URI",), "http://localhost:5000"),
+    "mlflow": Tracker(
+        "mlflow", ("MLFLOW_TRACKING_URI",), "http://localhost:5000", "MLFLOW_ALLOW_FILE_STORE"
+    ),
     "wandb": Tracker("wandb", ("WANDB_MODE", "WANDB_API_KEY"), "offline"),
 }
 """By the name of a module here."""
@@ -60,6 +64,10 @@ def check_trackers(names: Collection[str]) -> None:
             raise OptionError(
                 f"--track {name}: set {first}, such as {first}={tracker.example}{more}"
             )
+        place, also = os.environ.get(tracker.variables[0], ""), tracker.folder_variable
+        is_folder = "://" not in place.removeprefix("file://")
+        if also and is_folder and not os.environ.get(also):
+            raise OptionError(f"--track {name}: for the folder {place} set {also}=true as well")
 
 
 def track_report(

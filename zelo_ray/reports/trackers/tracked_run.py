@@ -12,6 +12,7 @@ from typing import Any
 import fsspec
 import orjson
 
+from zelo_ray.evaluation.measures.titles import title_measures
 from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.run_record import PROBE, PROTOCOLS, RUN, TUNE
 from zelo_ray.formats.stored import StoredTable
@@ -143,8 +144,11 @@ def _numbers(report: Report, kind: str) -> Iterator[tuple[str, Any]]:
 
 
 def _rows(report: Report, table: _FiguresTable) -> Iterator[tuple[str, Any]]:
-    for row in StoredTable(f"{report.out.rstrip('/')}/{table.name}.parquet").read().to_pylist():
-        labels = [_label(str(row[name])) for name in table.labels if row.get(name)]
+    rows = StoredTable(f"{report.out.rstrip('/')}/{table.name}.parquet").read().to_pylist()
+    titles = title_measures(row["measure"] for row in rows if "measure" in row)
+    for row in rows:
+        names = [str(row[name]) for name in table.labels if row.get(name)]
+        labels = [_label(titles.get(name, name)) for name in names]
         path = "/".join(label for label in labels if label != _USUAL_ESTIMATE)
         for name in table.values or row.keys() - {*table.labels}:
             yield (path if len(table.values) == 1 else f"{name}/{path}"), row[name]

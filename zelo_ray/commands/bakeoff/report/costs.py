@@ -89,7 +89,7 @@ def describe_front(results: BakeoffResults, figure: _Figure) -> Iterator[str]:
     ]
     by = figure.by if figure is _MONEY or _are_alone(results) else f"{figure.by} under load"
     if not phrases:
-        yield f"{by}, {best} leads alone: it is the best, and no other ranker takes less."
+        yield f"{by}: of the rankers with a figure, {best} is the best, and no other takes less."
         return
     yield f"{by}: {'; '.join(phrases)}."
     if beaten := [name for name in with_cost if name not in front]:
@@ -100,14 +100,22 @@ def describe_front(results: BakeoffResults, figure: _Figure) -> Iterator[str]:
         )
 
 
+_DOUBTS = {
+    Significance.BELOW: " (not significantly below it)",
+    Significance.NOT_SIGNIFICANT: " (no significant difference)",
+    Significance.LABELS_COULD_TURN_IT: " (other answers of the judges could turn that)",
+    Significance.ONLY_BY_OWN_FAMILY: " (a difference only by judges of a ranker's family)",
+    Significance.TOO_FEW_QUERIES: " (too few queries to compare)",
+}
+
+
 def _describe_gap(
     results: BakeoffResults, best: str, name: str, values: Mapping[str, tuple[float, float]]
 ) -> str:
     """Say how far a ranker is below the best one, and whether that is significant."""
     gap = values[best][0] - values[name][0]
     rows = comparisons_by_rival(best, results.comparisons.get(results.leading, ()))
-    is_open = name in rows and significance_of(rows[name]) is not Significance.ABOVE
-    doubt = " (no significant difference)" if is_open else ""
+    doubt = _DOUBTS.get(significance_of(rows[name]), "") if name in rows else ""
     if gap < _SMALL:
         return f"as good as {best}{doubt}"
     return f"{f'within {gap:.3f} of' if gap <= _CLOSE else f'{gap:.3f} below'} {best}{doubt}"

@@ -261,11 +261,13 @@ def _comparisons_table(results: BakeoffResults) -> ReportTable:
     numbers = ["A minus B", "p (Holm)", "P(A beats B)", *in_draws]
     numbers += ["wins / ties / losses", *(["queries"] if has_gaps else [])]
     significant = sum(significance_of(row).is_significant for row in rows)
+    tested = sum(len(of_measure) for of_measure in results.comparisons.values())
     caption = (
         f"{leading}: {significant:,} of {counted(len(rows), 'difference')} "
         f"{'is' if 1 in (significant, len(rows)) else 'are'} significant (paired randomisation "
-        f"test over queries, p < {ALPHA} after Holm's correction for all comparisons). "
-        "comparisons.parquet has all measures."
+        f"test over queries, p < {ALPHA} after Holm's correction for "
+        f"{counted(tested, 'comparison')} by all measures; an interval is of one difference by "
+        "itself). comparisons.parquet has all measures."
     )
     columns = ["A", "B", "significance", *numbers]
     return ReportTable(
