@@ -122,7 +122,7 @@ def test_a_learned_limit_of_output_leaves_room_to_think():
 
 def test_the_documented_options_are_taken_by_the_servers(fakes, environ, tmp_path):
     text = (Path(__file__).parents[1] / "docs/models.md").read_text()
-    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    example, *_ = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     told = yaml.safe_load(example)
     options = told["judge_options"]
     assert [*options] == told["judges"]
