@@ -9,7 +9,7 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import ZeloError
 from zelo_ray.formats.results import read_table
 from zelo_ray.formats.run_record import judgment_tables
-from zelo_ray.providers import load_provider
+from zelo_ray.providers import is_own_provider, load_provider
 from zelo_ray.providers.registry import PROMPTLESS_PROVIDERS
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Answer, Judge, Status
@@ -108,7 +108,8 @@ def gives_no_judgment(judge: Judge, answers: Sequence[Answer]) -> Disabled | Non
     options = load_provider(judge.provider).options
     help_ = [advice for option, advice in _HELP.get(status, {}).items() if option in options]
     what = f"in judge_options, {', or '.join(help_)}" if help_ else _ELSE.get(status, "")
-    computes = judge.provider in {*PROMPTLESS_PROVIDERS, "custom"} or ":" in judge.provider
+    computes = judge.provider in {*PROMPTLESS_PROVIDERS, "custom"}
+    computes |= is_own_provider(judge.provider)
     if status == "failed" and computes:  # no server is behind it, or only its own code knows one
         what = "correct what it complains of, and run the same command again"
     return Disabled(

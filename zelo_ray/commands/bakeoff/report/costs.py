@@ -101,7 +101,7 @@ def describe_front(results: BakeoffResults, figure: _Figure) -> Iterator[str]:
 
 
 _DOUBTS = {
-    Significance.BELOW: " (not significantly below it)",
+    Significance.BELOW: " (though significantly above it on the queries that both ranked)",
     Significance.NOT_SIGNIFICANT: " (no significant difference)",
     Significance.LABELS_COULD_TURN_IT: " (other answers of the judges could turn that)",
     Significance.ONLY_BY_OWN_FAMILY: " (a difference only by judges of a ranker's family)",
