@@ -166,7 +166,7 @@ def test_the_out_of_annotate_is_a_source(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--levels", "1"], "levels: Input should be greater than or equal to 2"),
+        (["--levels", "1"], "levels: must be at least 2"),
         (["--thresholds", "4"], "thresholds: must be from 1 to 3"),
         (["--coefficients", "kapa"], "'kapa' (did you mean 'kappa'?); there are"),
         (["--resamples", "99"], "resamples: must be 0 …at least 100"),

@@ -138,7 +138,7 @@ def test_a_pool_keeps_its_metadata():
     ("inputs", "says"),
     [
         (pd.DataFrame(ROWS).drop(columns="content"), "has no column 'content'; it has query_id"),
-        (pd.DataFrame(ROWS).assign(doc_id=[None] + ["d"] * 17), "row 1 has no doc_id"),
+        (pd.DataFrame(ROWS).assign(doc_id=[None] + ["d"] * 17), "row 1: has no doc_id"),
         (pd.DataFrame(ROWS).assign(query_id=[0.5] * 18), "row 1: query_id is a float"),
         (
             pd.DataFrame(ROWS).assign(query=[str(n) for n in range(18)]),

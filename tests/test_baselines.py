@@ -69,10 +69,10 @@ WEAK = {  # a reply's text and the sums that it states, or the word that says wh
     "a leading zero": ("(095, 87)", "the last line"),
     "digits of another script": ("(٩٥, 87)", "the last line"),
     "names": ("(Answer 1: 95, Answer 2: 87)", "the last line"),
-    "too few": ("(5, 87)", "answer_1: Input should be greater than or equal to 6"),
-    "too many": ("(95, 121)", "answer_2: Input should be less than or equal to 120"),
-    "just over": ("(95, 120.0001)", "less than or equal to 120"),
-    "huge": (f"({'9' * 400}, 87)", "answer_1: Input should be"),
+    "too few": ("(5, 87)", "answer_1: must be at least 6"),
+    "too many": ("(95, 121)", "answer_2: must be at most 120"),
+    "just over": ("(95, 120.0001)", "at most 120"),
+    "huge": (f"({'9' * 400}, 87)", "answer_1: must be"),
     "half a character": ("\ud83d\n(95, 87)", "unicode"),
 }
 
@@ -97,15 +97,15 @@ FIRST, SECOND = (20, 15, 8, 9, 10, 1), (19, 15, 9, 9, 10, 1)
 PLAIN = {  # what of an answer is otherwise, and the word that says why it is no verdict
     "as asked": ({}, ""),
     "empty words": ({"explanation": ""}, ""),
-    "too many": ({"clarity": [21, 9]}, "clarity[0]: Input should be less than or equal to 20"),
-    "none": ({"clarity": [9, 0]}, "clarity[1]: Input should be greater than or equal to 1"),
-    "a fraction": ({"depth": [8.5, 9]}, "depth[0]: Input should be a valid integer"),
-    "words": ({"depth": ["eight", 9]}, "depth[0]: Input should be a valid integer"),
-    "one score": ({"logic": [9]}, "logic: List should have at least 2 items"),
-    "three scores": ({"logic": [9, 9, 9]}, "logic: List should have at most 2 items"),
-    "no list": ({"logic": 9}, "logic: Input should be a valid array"),
-    "a criterion missing": ({"rebuttal": None}, "rebuttal: Input should be a valid array"),
-    "sums, too": ({"final": [63, 63]}, "final: Extra inputs are not permitted"),
+    "too many": ({"clarity": [21, 9]}, "clarity[0]: must be at most 20"),
+    "none": ({"clarity": [9, 0]}, "clarity[1]: must be at least 1"),
+    "a fraction": ({"depth": [8.5, 9]}, "depth[0]: must be a whole number"),
+    "words": ({"depth": ["eight", 9]}, "depth[0]: must be a whole number"),
+    "one score": ({"logic": [9]}, "logic: must have at least 2 items"),
+    "three scores": ({"logic": [9, 9, 9]}, "logic: must have at most 2 items"),
+    "no list": ({"logic": 9}, "logic: must be a list"),
+    "a criterion missing": ({"rebuttal": None}, "rebuttal: must be a list"),
+    "sums, too": ({"final": [63, 63]}, "final: is unknown"),
 }
 
 
@@ -208,9 +208,9 @@ STRICT = {  # a reply's text, and why it is no verdict; empty: it is one
     "a sign": (AS_ASKED.replace(">8<", ">+8<"), "accuracy.answer_1: not a number"),
     "an exponent": (AS_ASKED.replace(">8<", ">8e0<"), "accuracy.answer_1: not a number"),
     "bold": (AS_ASKED.replace(">8<", ">**8**<"), "accuracy.answer_1: not a number"),
-    "11": (AS_ASKED.replace(">8<", ">11<"), "accuracy.answer_1: Input should be less than"),
-    "0": (AS_ASKED.replace(">8<", ">0<"), "accuracy.answer_1: Input should be greater than"),
-    "10.5": (AS_ASKED.replace(">8<", ">10.5<"), "accuracy.answer_1: Input should be less than"),
+    "11": (AS_ASKED.replace(">8<", ">11<"), "accuracy.answer_1: must be at most"),
+    "0": (AS_ASKED.replace(">8<", ">0<"), "accuracy.answer_1: must be at least"),
+    "10.5": (AS_ASKED.replace(">8<", ">10.5<"), "accuracy.answer_1: must be at most"),
     "JSON": (in_json(GOOD, POOR), "the end where <relevance> belongs"),
 }
 

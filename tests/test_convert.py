@@ -109,7 +109,7 @@ def test_pool_and_holes_keep_the_session(place):
         ("--corpus c --queries q", "convert pool needs FROM"),
         (f"{TEXTS} --runs odd.run", "no pool has documents: .* the corpus lacks"),
         (f"{TEXTS} --runs one.run one.run", "another run has the same name, one"),
-        (f"{TEXTS} --runs one.run --depth 0", "depth: .*greater than or equal to 1"),
+        (f"{TEXTS} --runs one.run --depth 0", "depth: .*at least 1"),
         (f"{TEXTS} --runs nosuch://a", "nosuch"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_command_in_a_text_is_one(command):
             parse_command(command.words[1:])
         except OptionError as error:
             said = str(error)
-    assert not said or re.search("no such file|Field required|is required by|cannot be read", said)
+    assert not said or re.search("no such file|is missing|is required by|cannot be read", said)
 
 
 @cache

@@ -112,11 +112,12 @@ def test_what_has_no_text_is_left_out_by_name(tmp_path):
         {**ROWS[0], "docno": "d9", "passage": " "},
         {**ROWS[0], "qid": "q9", "passage": ""},
     ]
-    found, told = brought(tmp_path, put(tmp_path / "a.csv", cells([*rows, ROWS[0]])))
+    place = put(tmp_path / "a.csv", cells([*rows, ROWS[0]]))
+    found, told = brought(tmp_path, place)
     assert found == POOLS
     empty, repeated, idle = told[1:]
     assert empty.startswith("left out documents without a text: 2 (")
-    assert empty.endswith("(document d9 in row 7, document d0 in row 8)")
+    assert empty.endswith(f"(document d9 in {place}:14, document d0 in {place}:15)")
     assert repeated == "left out rows that repeat a document: 1 (d0)"
     assert idle == "left out queries without candidates: 1 (q9)"
 
@@ -163,9 +164,9 @@ def test_columns_that_are_ambiguous_are_asked_for(tmp_path):
         ("query,text,query\nq,a,b\n", "two columns have the same name"),
         (
             "query_id,query,text\nq,a,b\nq,other,c\n",
-            "row 2: query 'q' has a different text",
+            ":3: query 'q' has a different text",
         ),
-        ("query,doc_id,text\nq,d,b\nq,d,c\n", "row 2: document 'd' of query 'q-8e35c2cd3bf6'"),
+        ("query,doc_id,text\nq,d,b\nq,d,c\n", ":3: document 'd' of query 'q-8e35c2cd3bf6'"),
         (b"PK\x03\x04rest", "save the table as CSV"),
         ("query,text\n".encode("utf-16"), "is UTF-16: save it as UTF-8"),
         (gzip.compress(b"query,text\n", mtime=0), "a name that ends in .gz"),

@@ -163,7 +163,7 @@ def test_what_is_no_json_becomes_json():
             "nothing_to_explain",
             "nowhere: there is no such directory",
         ),
-        ("annotate", 2, "annotate", "option", "Field required|INPUT|inputs"),
+        ("annotate", 2, "annotate", "option", "is missing|INPUT|inputs"),
         ("annotate p.jsonl --outt o", 2, "annotate", "option", "no such option --outt"),
         ("nonsense", 2, "", "option", "no such command 'nonsense'"),
         ("report nowhere --progress maybe", 2, "report", "option", "invalid choice: 'maybe'"),

@@ -437,6 +437,8 @@ def test_tiny_exponential_gains_keep_their_digits():
         ("nDCG(dcg='log2')@10", "nDCG@10"),
         ('nDCG( dcg = "exp-log2" ) @ 10', "nDCG(dcg='exp-log2')@10"),
         ("NDCG@10", "nDCG@10"),
+        ("ndcg@10", "nDCG@10"),
+        ("MaP", "AP"),
         ("MAP", "AP"),
         ("MRR@10", "RR@10"),
         ("AP(rel=1)", "AP"),
@@ -460,7 +462,7 @@ def test_a_measure_is_read_and_written(written, canonical):
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ("ndcg@10", f"there are {', '.join(MEASURES)}"),
+        ("ndgc@10", f"there are {', '.join(MEASURES)}"),
         ("", "is not a measure; write for example nDCG@10"),
         ("nDCG@", "is not a measure"),
         ("nDCG@10@20", "is not a measure"),

@@ -216,7 +216,7 @@ def test_no_text_is_too_odd_and_none_holds_a_number_of_its_own(text, query):
     ("more", "says"),
     [
         ({"document_tokens": 255}, r"128 tokens .* half of document_tokens \(255\)"),
-        ({"passages": 8}, "greater than or equal to 32"),
+        ({"passages": 8}, "at least 32"),
     ],
 )
 def test_options_that_cannot_be_are_refused(more, says):

@@ -133,7 +133,10 @@ def test_a_reranker_is_a_class_or_a_provider(install):
     assert load_reranker(wide.judge)(**wide.judge.options["arguments"]).score("", ["ab"]) == [4.0]
     assert (hosted.judge.name, hosted.judge.options["documents"]) == ("hosted:small", "mine")
     for wrong, says in (
-        ("longst", "unknown reranker 'longst'; .*module:Class, hosted, longest"),
+        (
+            "longst",
+            r"unknown reranker 'longst' \(did you mean 'longest'\?\); .*Class, hosted, longest",
+        ),
         ("longest:x", "longest:x cannot be imported: .*, hosted, longest"),
         ("custom:none", "none is not installed on this machine"),
     ):

@@ -192,13 +192,13 @@ def test_a_recording_may_be_at_a_url(tmp_path):
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ({"worth": 3.5}, "worth: Input should be less than or equal to 3"),
-        ({"worth": "2"}, "worth: Input should be a valid number"),
+        ({"worth": 3.5}, "worth: must be at most 3"),
+        ({"worth": "2"}, "worth: must be a number"),
         ({"worth": None}, "has neither worth nor grade"),
-        ({"grade": 4}, "grade: Input should be less than or equal to 3"),
-        ({"doc_id": 7.5}, "doc_id: Input should be a valid string"),
-        ({"doc_id": True}, "doc_id: Input should be a valid string"),
-        ({"query_id": None}, "query_id: Field required"),
+        ({"grade": 4}, "grade: must be at most 3"),
+        ({"doc_id": 7.5}, "doc_id: must be a text"),
+        ({"doc_id": True}, "doc_id: must be a text"),
+        ({"query_id": None}, "query_id: is missing"),
         (OPINIONS[0], "a second opinion on d0 of query q1…{file}:1"),
     ],
 )

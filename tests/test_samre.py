@@ -184,17 +184,21 @@ def test_an_advocate_that_repeats_its_markers_can_forge_none():
 
 STATUSES = ["refused", "filtered", "truncated", "failed"]
 NO_GOOD = {  # what cannot be read, and why
-    "an empty defence": (Defence, " \n", "text: String should have at least 1 character"),
-    "an empty feedback": (Feedback, "", "text: String should have at least 1 character"),
+    "an empty defence": (Defence, " \n", "text: must have at least 1 character"),
+    "an empty feedback": (Feedback, "", "text: must have at least 1 character"),
     "scores in prose": (RoundScores, "(70, 60)", "Invalid JSON"),
-    "scores of 21": (RoundScores, points(121, 60), "less than or equal to 20"),
-    "scores of 0": (RoundScores, points(5, 60), "greater than or equal to 1"),
-    "a float": (RoundScores, points(60, 60).replace("10", "10.5"), "valid integer"),
-    "a text": (RoundScores, points(60, 60).replace("10", '"ten"'), "valid integer"),
+    "scores of 21": (RoundScores, points(121, 60), "at most 20"),
+    "scores of 0": (RoundScores, points(5, 60), "at least 1"),
+    "a float": (RoundScores, points(60, 60).replace("10", "10.5"), "whole number"),
+    "a text": (RoundScores, points(60, 60).replace("10", '"ten"'), "whole number"),
     "8/10": (RoundScores, points(60, 60).replace("10", "8/10"), "Invalid JSON"),
-    "NaN": (RoundScores, points(60, 60).replace("10", "NaN"), "valid integer"),
-    "no rebuttal": (RoundScores, points(60, 60).replace("rebuttal", "retort"), "rebuttal: Field"),
-    "a sum": (RoundScores, points(60, 60)[:-1] + ', "total": 1}', "total: Extra inputs"),
+    "NaN": (RoundScores, points(60, 60).replace("10", "NaN"), "whole number"),
+    "no rebuttal": (
+        RoundScores,
+        points(60, 60).replace("rebuttal", "retort"),
+        "rebuttal: is missing",
+    ),
+    "a sum": (RoundScores, points(60, 60)[:-1] + ', "total": 1}', "total: is unknown"),
     "two fences": (RoundScores, 2 * f"```json\n{points(60, 60)}\n```\n", "Invalid JSON"),
 }
 

@@ -20,22 +20,22 @@ GIVEN = {"inputs": ["a.jsonl"], "out": "out"}
 @pytest.mark.parametrize(
     ("judge", "options", "says"),
     [
-        *((LUNA, {"max_output_tokens": v}, "max_output_tokens: Input should be a valid integer")
+        *((LUNA, {"max_output_tokens": v}, "max_output_tokens: must be a whole number")
           for v in ("1e12", 1e12, "abc", True, [1], 2048.0)),
-        *((LUNA, {"max_output_tokens": v}, "max_output_tokens: Input should be greater than or")
+        *((LUNA, {"max_output_tokens": v}, "max_output_tokens: must be at least")
           for v in (-1, 0)),
-        (LUNA, {"max_output_tokens": 10**12}, "max_output_tokens: Input should be less than or"),
-        *((LUNA, {"temperature": v}, "temperature: Input should be") for v in (NAN, INF, -1, "0")),
-        (LUNA, {"reasoning_effort": 3}, "reasoning_effort: Input should be a valid string"),
-        (LUNA, {"response_format": "yaml"}, "response_format: Input should be 'json_schema'"),
-        (LUNA, {"token_limit_field": "messages"}, "token_limit_field: String should match"),
-        (LUNA, {"extra_body": {"top_p": NAN}}, "extra_body.top_p.float: Input should be a finite"),
+        (LUNA, {"max_output_tokens": 10**12}, "max_output_tokens: must be at most"),
+        *((LUNA, {"temperature": v}, "temperature: must be") for v in (NAN, INF, -1, "0")),
+        (LUNA, {"reasoning_effort": 3}, "reasoning_effort: must be a text"),
+        (LUNA, {"response_format": "yaml"}, "response_format: must be 'json_schema'"),
+        (LUNA, {"token_limit_field": "messages"}, "token_limit_field: must match"),
+        (LUNA, {"extra_body": {"top_p": NAN}}, "extra_body.top_p.float: must be a finite"),
         (LUNA, {"extra_body": {"a": [{"b": INF}]}}, "extra_body.a.* a finite number"),
         (LUNA, {"extra_body": {1: 2}}, "extra_body"),
-        ("anthropic:claude-haiku-5-5", {"effort": 2}, "effort: Input should be a valid string"),
-        ("gemini:gemini-3.8-flash", {"thinking_level": 2}, "thinking_level: Input should be a"),
-        ("vllm:a/b", {"seed": 2**64}, "seed: Input should be less than"),
-        ("vllm:a/b", {"gpu_memory_utilization": 2}, "gpu_memory_utilization: Input should be"),
+        ("anthropic:claude-haiku-5-5", {"effort": 2}, "effort: must be a text"),
+        ("gemini:gemini-3.8-flash", {"thinking_level": 2}, "thinking_level: must be a"),
+        ("vllm:a/b", {"seed": 2**64}, "seed: must be below"),
+        ("vllm:a/b", {"gpu_memory_utilization": 2}, "gpu_memory_utilization: must be"),
     ],
 )  # fmt: skip
 def test_an_option_of_a_judge_that_cannot_be_names_judge_and_option(judge, options, says):

@@ -924,10 +924,39 @@ class Comparison:
     kin: str = ""
 
 
-def first_error(error: ValidationError) -> str:
-    """Describe the first error of a validation in one line, without the value in question."""
+_PLAIN = (
+    ("^Value error, ", ""),
+    (r"(?:Input|String|Tuple|List|Dictionary|Value) should ", "must "),
+    ("Field required", "is missing"),
+    ("Extra inputs are not permitted", "is unknown"),
+    (r", (?:unable to parse string|got a number) .*", ""),
+    (" after validation", ""),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+    ("greater than", "above"),
+    ("less than", "below"),
+    ("a valid integer", "a whole number"),
+    ("a valid number", "a number"),
+    ("a valid string", "a text"),
+    ("a valid boolean", "true or false"),
+    (r"a valid (?:array|list|tuple)", "a list"),
+    (r"a valid (?:dictionary|mapping)", "an object"),
+)
+"""Patterns of pydantic's messages, and what is said instead."""
+
+
+def first_error(error: ValidationError, message: str = "") -> str:
+    """Describe the first error of a validation in one line, without the value in question.
+
+    Args:
+        error: of one or more fields.
+        message: what to say instead of the library's own words.
+    """
     first = error.errors(include_input=False, include_url=False)[0]
     place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"]).lstrip(".")
-    message = first["msg"].removeprefix("Value error, ")
+    if not message:
+        message = first["msg"]
+        for pattern, plain in _PLAIN if first["type"] != "value_error" else _PLAIN[:1]:
+            message = re.sub(pattern, plain, message)
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{place}: {message}{more}" if place else f"{message}{more}"

@@ -58,6 +58,12 @@ FIRST_STEPS = """begin with:
   zelo-ray annotate data/sample --judges recorded:data/recordings --out out
   zelo-ray explain out --query tick-removal --doc tick-removal-01"""
 
+_NO_FOLDER = {
+    errno.EEXIST: "is a file; name a directory, or one that is not there yet",
+    errno.ENOTDIR: "a part of this path is a file, where a directory is needed",
+}
+"""What is said of places where a directory cannot be made, by the error."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status."""
@@ -109,10 +115,11 @@ def _run(words: Sequence[str]) -> int:
                 do = "the disk is full; make room and run the same command again"
                 message, again = f"{error.filename}: {do}", _command_again(words)
                 return output.fail(message, ExitStatus.FAILED, "disk_full", again)
-            message = f"{error.filename or 'output'}: {error.strerror or error}"
+            what = _NO_FOLDER.get(error.errno or 0) or error.strerror or error
+            message = f"{error.filename or 'output'}: {what}"
             return output.fail(message, ExitStatus.FAILED, "system")
         except KeyboardInterrupt:
-            message = "interrupted; calls in flight were lost, everything else is kept"
+            message = "interrupted; every reply that had come is kept"
             again = _command_again(words)
             return output.fail(message, ExitStatus.FAILED, "interrupted", again)
         except Exception as error:  # a bug: a program is told of it in the form that it reads

@@ -245,14 +245,14 @@ def parse_pool(place: str, line: bytes) -> Pool:
 
 def _describe_error(error: ValidationError) -> str:
     """Describe the error in a line; for an id that is a number, also how to write it."""
-    first, message = error.errors(include_url=False)[0], first_error(error)
+    first = error.errors(include_url=False)[0]
     if first["type"] != "string_type" or first["loc"][-1] != "id":
-        return message
+        return first_error(error)
     id_ = first["input"]
     if isinstance(id_, float) and abs(id_) >= 2**53:
-        return message.replace(first["msg"], "must be a text; as a number it may have lost digits")
+        return first_error(error, "must be a text; as a number it may have lost digits")
     shown = id_ if isinstance(id_, int | float) and not isinstance(id_, bool) else 1
-    return message.replace(first["msg"], f'must be a text: write "id": "{shown}"')
+    return first_error(error, f'must be a text: write "id": "{shown}"')
 
 
 def _too_long(text: str, limit: int) -> int:

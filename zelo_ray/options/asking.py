@@ -58,7 +58,7 @@ class Price(Numbers):
     def _says_what_it_costs(self) -> "Price":
         missing = {"input", "output"} - self.model_fields_set
         if missing and "search" not in self.model_fields_set:
-            raise ValueError(f"{min(missing)}: Field required (or search, for a reranker)")
+            raise ValueError(f"{min(missing)}: is missing (or search, for a reranker)")
         return self
 
 

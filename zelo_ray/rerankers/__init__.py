@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, ValidationError
 
 from zelo_ray.errors import PanelError
-from zelo_ray.options import AnnotateOptions, AskingOptions, BakeoffOptions
+from zelo_ray.options import AnnotateOptions, AskingOptions, BakeoffOptions, did_you_mean
 from zelo_ray.plugins import add_installed, load_installed
 from zelo_ray.protocols import RANKERS
 from zelo_ray.providers import (
@@ -166,7 +166,12 @@ def _ranker(name: str, spec: str, options: Mapping[str, Any]) -> BakeoffRanker:
         raise PanelError(
             f"{spec} is a judge; write {' or '.join(f'{n}:{spec}' for n in _BY_MODEL)}"
         )
-    raise PanelError(f"unknown reranker {spec!r}; there are {_known()}")
+    names = [
+        *(_ORIGINAL, *_LEXICAL, *ENCODERS, *_HOSTED, *_BY_MODEL),
+        *add_installed((), "rerankers"),
+    ]
+    near = did_you_mean(head, names)
+    raise PanelError(f"unknown reranker {spec!r}{near}; there are {_known()}")
 
 
 def _is_callable(provider: str, model: str) -> bool:

@@ -78,14 +78,13 @@ MEASURES = {
     "Tau": "zelo_ray.evaluation.measures.tau",
     "Pairs": "zelo_ray.evaluation.measures.pairs",
 }
-ALIASES = {
-    "NDCG": "nDCG",
-    "MAP": "AP",
-    "MRR": "RR",
-    "Recall": "R",
-    "Precision": "P",
-    "RPrec": "Rprec",
+_BY_WORD = {name.lower(): name for name in MEASURES} | {
+    "map": "AP",
+    "mrr": "RR",
+    "recall": "R",
+    "precision": "P",
 }
+"""By the lower-case names that people write, the measure."""
 
 CHUNK_CELLS = 2**17
 """Cells of a matrix of documents by draws that is measured at once: a megabyte."""
@@ -127,7 +126,7 @@ def parse_measure(text: str) -> Measure:
         MeasureError: there is no such measure; the message, one line, lists those that exist.
     """
     name, arguments = _split(text)
-    name = ALIASES.get(name, name)
+    name = name if ":" in name else _BY_WORD.get(name.lower(), name)
     kind = load_measure(name)
     cutoff = arguments.pop("cutoff", None)
     if cutoff is not None and kind.cutoff == "none":
@@ -199,7 +198,7 @@ def load_measure(name: str) -> MeasureKind:
         return installed
     names = add_installed(MEASURES, "measures")
     raise MeasureError(
-        f"unknown measure {name!r}{did_you_mean(name, [*names, *ALIASES])}; there are "
+        f"unknown measure {name!r}{did_you_mean(name, names)}; there are "
         f"{', '.join(names)}, and your own as my_module:MEASURE"
     )
 

@@ -81,6 +81,8 @@ def gather_columns(
 ) -> pa.Table:
     """Gather the wanted columns of rows by role: ids and texts as text, metadata as JSON.
 
+    The column ``place`` says where each row stands.
+
     Args:
         rows: where each stands, and the row.
         columns: by role, the name of its column.
@@ -89,10 +91,12 @@ def gather_columns(
     Raises:
         InputError: an id or a text is of another type.
     """
-    schema = pa.schema([(r, pa.float64() if r == "score" else pa.large_string()) for r in columns])
-    held: dict[str, list[Any]] = {role: [] for role in columns}
+    kinds = {role: pa.float64() if role == "score" else pa.large_string() for role in columns}
+    schema = pa.schema({**kinds, "place": pa.large_string()})
+    held: dict[str, list[Any]] = {role: [] for role in schema.names}
     batches = []
     for number, (place, row) in enumerate(rows, 1):
+        held["place"].append(place)
         for role, name in columns.items():
             value = row.get(name)
             if are_cells and role in _STRIPPED and isinstance(value, str):
@@ -100,7 +104,7 @@ def gather_columns(
             held[role].append(None if value is None else _cell(place, role, name, value))
         if number % _ROWS == 0:
             batches.append(pa.record_batch(held, schema=schema))
-            held = {role: [] for role in columns}
+            held = {role: [] for role in schema.names}
     batches.append(pa.record_batch(held, schema=schema))
     return pa.Table.from_batches(batches)
 
@@ -108,7 +112,7 @@ def gather_columns(
 def make_long_pools(
     table: pa.Table, what: str, left: ConversionNotes, texts: TextsById | None = None
 ) -> Iterator[Pool]:
-    """Yield the pools of such columns, in the order in which queries first appear.
+    """Yield the pools of `gather_columns`, in the order in which queries first appear.
 
     A query without an id is called by a hash of its text, and a document by one of its own text.
     Rows of one query need not stand together. What has no text is left out.
@@ -119,12 +123,13 @@ def make_long_pools(
     texts = texts or TextsById()
     by_text = "query_id" not in table.column_names
     name = "query" if by_text else "query_id"
-    _refuse_without(table, what, "query_id" if not by_text else None)
+    if not by_text and table["query_id"].null_count:
+        lacking = table.filter(table["query_id"].is_null())
+        raise InputError(f"{lacking['place'][0]}: has no query_id")
     if by_text:
         left.made_up["queries have no ids: each gets a hash of its text as id"] = None
     if "doc_id" not in table.column_names:
         left.made_up["documents have no ids: each gets a hash of its text as id"] = None
-    table = table.append_column("row", pa.array(np.arange(1, len(table) + 1)))
     keys = category_codes(pc.fill_null(table[name], ""))
     if (np.diff(keys) < 0).any():
         order = np.argsort(keys, kind="stable")
@@ -143,13 +148,13 @@ def _pool(
 ) -> Pool | None:
     query = _query(rows, what, texts)
     if not has_visible_text(query["query"] or ""):
-        notes.note_left_out("queries without a text", query["id"])
+        notes.note_left_out("queries without a text", rows[0].get("query_id") or rows[0]["place"])
         return None
     documents: dict[str, Pool] = {}
     for row in rows:
-        document = _document(row, what, texts)
+        document = _document(row, texts)
         if document is None:
-            where, doc_id = f"row {row['row']}", row.get("doc_id")
+            where, doc_id = row["place"], row.get("doc_id")
             notes.note_left_out(
                 "documents without a text", f"document {doc_id} in {where}" if doc_id else where
             )
@@ -158,7 +163,7 @@ def _pool(
         if same is not document:
             if same["content"] != document["content"]:
                 raise InputError(
-                    f"{what}: row {row['row']}: document {document['id']!r} of query "
+                    f"{row['place']}: document {document['id']!r} of query "
                     f"{query['id']!r} has a different text in an earlier row"
                 )
             notes.note_left_out("rows that repeat a document", document["id"])
@@ -182,8 +187,7 @@ def _query(rows: list[dict[str, Any]], what: str, texts: TextsById) -> Pool:
         first_query = first_query or query
         if first_query != query:
             raise InputError(
-                f"{what}: row {row['row']}: query {query['id']!r} has a different text in an "
-                "earlier row"
+                f"{row['place']}: query {query['id']!r} has a different text in an earlier row"
             )
     assert first_query is not None  # noqa: S101 - there is no pool without a row
     names = {role: role.removeprefix(_ABOUT) for role in rows[0] if role.startswith(_ABOUT)}
@@ -192,7 +196,7 @@ def _query(rows: list[dict[str, Any]], what: str, texts: TextsById) -> Pool:
     return {**first_query, **about}
 
 
-def _document(row: Mapping[str, Any], what: str, texts: TextsById) -> Pool | None:
+def _document(row: Mapping[str, Any], texts: TextsById) -> Pool | None:
     """Build a document in the form of an input line; None if it has no text."""
     content, doc_id = row.get("content"), row.get("doc_id")
     record = texts.corpus.get(doc_id) if texts.corpus is not None and doc_id else None
@@ -203,7 +207,7 @@ def _document(row: Mapping[str, Any], what: str, texts: TextsById) -> Pool | Non
     if not has_visible_text(document.content):
         return None
     if doc_id == "" or (doc_id is None and "doc_id" in row):
-        raise InputError(f"{what}: row {row['row']} has no doc_id")
+        raise InputError(f"{row['place']}: has no doc_id")
     shown = {
         role.removeprefix(_OF_DOCUMENT): value
         for role, value in row.items()
@@ -281,9 +285,3 @@ def _metadata(value: Any) -> str | None:
         if cell is not None and cell == cell  # noqa: PLR0124 - NaN
     }
     return json.dumps(fields, ensure_ascii=False, default=str)
-
-
-def _refuse_without(table: pa.Table, what: str, role: str | None) -> None:
-    if role and table[role].null_count:
-        row = table[role].is_null().to_pylist().index(True)
-        raise InputError(f"{what}: row {row + 1} has no {role}")

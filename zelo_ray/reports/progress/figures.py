@@ -101,6 +101,8 @@ def judge_progress(
     elif rate:
         seconds = (needed - done) / rate
         time_left = duration(seconds)
+    elif not (tally.answered or tally.in_flight or tally.waiting):
+        time_left = "starting"
     if not seconds:
         rate = tally.answered / span if span else 0.0
     return JudgeProgress(name, tally, done, needed, rate, time_left, seconds, span)
@@ -234,7 +236,7 @@ def _iso_time(seconds: float) -> str:
 
 def _how_late(standing: JudgeProgress) -> tuple[float, int]:
     """Return a sort key by time left; words of the same time by how much they say."""
-    words = ("nothing to ask", "done", "stopped", "…", "up to a day")
+    words = ("nothing to ask", "done", "stopped", "…", "starting", "up to a day")
     return standing.seconds, words.index(standing.time_left) if standing.time_left in words else 0
 
 
