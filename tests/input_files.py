@@ -8,6 +8,7 @@ import bz2
 import csv
 import gzip
 import io
+import itertools
 import json
 import lzma
 import re
@@ -237,7 +238,22 @@ def _csv(rows: Sequence[Row], mark: str = ",", end: str = "\n") -> str:
 
 
 def _parquet(rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist([dict(row) for row in rows])
+    """A table of rows, with nested fields in the order of the rows: older Arrow sorts them."""
+    given = [dict(row) for row in rows]
+    schema = pa.Table.from_pylist(given).schema
+    kinds = {f.name: _in_order(f.type, [row.get(f.name) for row in given]) for f in schema}
+    return pa.Table.from_pylist(given, pa.schema(kinds))
+
+
+def _in_order(kind: pa.DataType, values: Iterable[Any]) -> pa.DataType:
+    held = [value for value in values if value is not None]
+    if pa.types.is_list(kind):
+        return pa.list_(_in_order(kind.value_type, itertools.chain.from_iterable(held)))
+    if pa.types.is_struct(kind):
+        names = dict.fromkeys(itertools.chain.from_iterable(held))
+        inner = {n: _in_order(kind.field(n).type, [value.get(n) for value in held]) for n in names}
+        return pa.struct(inner)
+    return kind
 
 
 def _trec(rows: Iterable[Row], columns: str, mark: str = " ") -> str:

@@ -304,7 +304,7 @@ def is_shown(name: str) -> bool:
 def numbers_in(text: str) -> Counter[str]:
     """Count the numbers that a text shows; the last digits of long ones differ by machine."""
     return Counter(
-        f"{_value(number):.9g}" if len(number) > 12 else number for number in NUMBER.findall(text)
+        f"{_value(number):.6g}" if len(number) > 12 else number for number in NUMBER.findall(text)
     )
 
 

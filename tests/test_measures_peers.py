@@ -157,6 +157,7 @@ def test_ir_measures_writes_measures_alike(text):
 
 
 @pytest.mark.peers
+@pytest.mark.filterwarnings("ignore:.*invalid escape sequence")  # told once, as ranx is compiled
 @settings(max_examples=10, deadline=None)
 @given(SEEDS)
 def test_ranx(seed):
