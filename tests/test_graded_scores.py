@@ -279,5 +279,7 @@ def test_human_grades_of_other_documents_and_scales_are_made_to_fit():
     (grade, *_) = learn(pools, human=[*strange, *human]).shares
     assert grade.humans == 6
     within = [(*item, min(max(relevance, 0), 3)) for *item, relevance in human]
-    assert learn(pools, human=within).shares == learn(pools, human=[*human, *strange]).shares
+    assert repr(learn(pools, human=within).shares) == repr(  # they hold NaN
+        learn(pools, human=[*human, *strange]).shares
+    )
     assert learn(pools, human=strange).shares[0].humans == 0

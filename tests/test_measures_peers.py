@@ -1,5 +1,7 @@
 """Measures against independent libraries, on random runs of every awkward kind."""
 
+import sys
+
 import ir_measures
 import numpy as np
 import pytest
@@ -12,6 +14,9 @@ from tests.contests import metrics_of
 from zelo_ray.evaluation.measures import parse_measure
 
 SEEDS = st.integers(0, 2**32 - 1)
+reads_measures = pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="ir_measures reads measures by ast.Num, which is gone"
+)
 
 
 def contest(seed, *, low=0, high=4, levels=6, complete=False):
@@ -92,6 +97,7 @@ def test_trec_eval_compares_scores_as_32_bit_floats_and_ids_as_bytes(seed):
     assert ours["AP"]["q"] == pytest.approx(theirs["map"], abs=1e-9)
 
 
+@reads_measures
 @settings(max_examples=40, deadline=None)
 @given(SEEDS)
 def test_ir_measures(seed):
@@ -119,6 +125,7 @@ def test_ir_measures(seed):
         agree(ours[text], theirs, queries=truth)
 
 
+@reads_measures
 @pytest.mark.peers
 @settings(max_examples=20, deadline=None)
 @given(SEEDS)
@@ -144,6 +151,7 @@ def of_ir_measures(texts, truth, run):
     return by_text
 
 
+@reads_measures
 @pytest.mark.parametrize(
     "text",
     [
@@ -157,7 +165,6 @@ def test_ir_measures_writes_measures_alike(text):
 
 
 @pytest.mark.peers
-@pytest.mark.filterwarnings("ignore:.*invalid escape sequence")  # told once, as ranx is compiled
 @settings(max_examples=10, deadline=None)
 @given(SEEDS)
 def test_ranx(seed):

@@ -25,7 +25,6 @@ FOREIGN = {
     ("ray/ray_errors.py", "Failed to connect"),
     ("ray/ray_errors.py", "temporary directory"),
     ("providers/gemini/connection.py", "limit: 0,"),  # Google's, of a quota that no field tells
-    ("records.py", "Value error, "),  # pydantic puts it before a validator's own words
     ("cli/arguments.py", "argument "),  # argparse puts it before a flag's name
     ("protocols/prompt_files.py", "=== user ===\n"),  # marks in files of prompts
     ("protocols/prompt_files.py", "=== then ===\n"),

@@ -262,7 +262,7 @@ def test_a_label_names_an_arm_and_keeps_two_of_a_kind_apart():
 @pytest.mark.parametrize(
     ("specs", "says"),
     [
-        (("bm52",), "'bm52'; there are original, bm25, charg"),
+        (("bm52",), "'bm52' (did you mean 'bm25'?); there are original, bm25, charg"),
         (("cohre:rerank-v4",), "No module named 'cohre'; there are original"),
         (("bm25", "bm25"), "bm25 is named twice"),
         (("a=bm25", "a=original"), "a is named twice"),
