@@ -4,7 +4,7 @@ import pytest
 
 from zelo_ray.engine.coordinator import CallCost, LeaseRequest
 from zelo_ray.engine.limiter import Account
-from zelo_ray.engine.tally import Tally
+from zelo_ray.engine.tally import Tally, order_tallies
 from zelo_ray.ray import coordinator as module
 from zelo_ray.ray.coordinator import ActorReport, CoordinatedRun, Coordinator, RunMemory
 from zelo_ray.reasons import Disabled, StopReason
@@ -92,3 +92,10 @@ def test_an_actor_that_dies_again_and_again_without_an_answer_is_given_up(answer
         coordinator.report(FIRST, ActorReport("a", {"openai:m": tally}))
         births.append(coordinator.register_actor(FIRST, ["openai:m"], 2))
     assert births == [True] * 12 if answers else births == [True] * 6 + [False] * 6
+
+
+def test_figures_come_in_the_order_of_the_panel_whichever_judge_reported_first():
+    late_first = {"gemini:n": Tally(answered=1), "gone": Tally(), "openai:m": Tally(answered=2)}
+    ordered = order_tallies(late_first, ["openai:m", "not yet", "gemini:n"])
+    assert [*ordered] == ["openai:m", "gemini:n", "gone"]
+    assert ordered == late_first

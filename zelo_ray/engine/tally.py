@@ -5,7 +5,7 @@ Imports little, as the process of the coordinator has nothing else to do and sta
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -131,3 +131,8 @@ def sum_over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
     for name in ("known", "spared", "queries"):
         setattr(summed, name, max((getattr(tally, name) for tally in tallies.values()), default=0))
     return summed
+
+
+def order_tallies(tallies: Mapping[str, Tally], names: Iterable[str]) -> dict[str, Tally]:
+    """Return figures by judge in the order of ``names``, not in that of their first reports."""
+    return {name: tallies[name] for name in names if name in tallies} | {**tallies}

@@ -23,7 +23,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.coordinator import LeaseRequest, Limiters
 from zelo_ray.engine.limiter import Account, Lease
-from zelo_ray.engine.tally import Tally, sum_over_sweeps
+from zelo_ray.engine.tally import Tally, order_tallies, sum_over_sweeps
 from zelo_ray.reasons import Disabled
 
 if TYPE_CHECKING:
@@ -317,12 +317,12 @@ class RunCoordinator:
         """See `Coordinator`; they are Ray metrics, too.
 
         Args:
-            planned: requests by judge.
+            planned: requests by judge; figures come in this order.
         """
         figures, self._memory = self._call("read_figures", self._memory)
-        self._gauges.set(self._run.run_id, figures[0], planned)
-        answer: RunFigures = figures
-        return answer
+        tallies, stopped, disabled = figures
+        self._gauges.set(self._run.run_id, tallies, planned)
+        return order_tallies(tallies, planned), stopped, disabled
 
 
 def _find_or_make() -> Any:
