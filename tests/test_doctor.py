@@ -35,7 +35,7 @@ def found(monkeypatch, tmp_path):
     def look(*judges, **options):
         told = doctor(judges=list(judges), no_ray=True, **options)
         assert KEY not in str(told)
-        return {row["what"]: (row["state"], row["found"], row["do"]) for row in told}
+        return {row["check"]: (row["state"], row["finding"], row["advice"]) for row in told}
 
     return look
 

@@ -88,11 +88,11 @@ def test_no_key_of_the_shell_goes_to_the_address_of_the_file(own_address, folder
     os.environ[key] = own_address.key
     write(folder, f"{variable}={url}")
     with pytest.warns(UserWarning, match=f"not taken: {variable};"):
-        rows = {row["what"]: row for row in doctor(judges=[name], ask=True, no_ray=True)}
+        rows = {row["check"]: row for row in doctor(judges=[name], ask=True, no_ray=True)}
     assert caught == []
     assert len(own_address.journal) == 1
     assert rows[".env"]["state"] == "warn"
-    assert variable in rows[".env"]["found"]
+    assert variable in rows[".env"]["finding"]
     assert url not in str(rows)
 
 
@@ -101,10 +101,10 @@ def test_a_key_of_the_file_goes_to_the_address_beside_it_and_doctor_says_so(fold
     url, caught = catcher
     key, variable, _ = _PROVIDERS[name]
     write(folder, f"{key}={OF_FILE}", f"{variable}={url}")
-    rows = {row["what"]: row for row in doctor(judges=[name], ask=True, no_ray=True)}
+    rows = {row["check"]: row for row in doctor(judges=[name], ask=True, no_ray=True)}
     assert len(caught) == 1
     assert OF_FILE in caught[0]
-    assert f"from {folder}/.env, and goes to {url}" in rows[f"key of {name}"]["found"]
+    assert f"from {folder}/.env, and goes to {url}" in rows[f"key of {name}"]["finding"]
     assert variable not in os.environ
 
 

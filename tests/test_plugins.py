@@ -179,10 +179,12 @@ def test_a_name_of_two_packages_is_refused_and_a_built_in_one_wins(install, monk
         MeasureError, match=r"^Twin is declared by castor and pollux; uninstall one"
     ):
         parse_measure("Twin@10")
-    findings = {row["what"]: row for row in doctor(judges=["offline"], no_ray=True)}
+    findings = {row["check"]: row for row in doctor(judges=["offline"], no_ray=True)}
     assert findings["measure Twin"]["state"] == findings["measure nDCG"]["state"] == "warn"
-    assert findings["measure Twin"]["found"] == "Twin is declared by castor and pollux"
-    assert "zelo-ray's own is used, and not that of castor 1.0" in findings["measure nDCG"]["found"]
+    assert findings["measure Twin"]["finding"] == "Twin is declared by castor and pollux"
+    assert (
+        "zelo-ray's own is used, and not that of castor 1.0" in findings["measure nDCG"]["finding"]
+    )
 
 
 def test_doctor_lists_what_is_installed_and_imports_nothing(install, monkeypatch, tmp_path, capsys):
@@ -204,5 +206,5 @@ def test_a_key_in_dotenv_is_taken_for_a_declared_provider_that_is_named(
     monkeypatch.setenv("OVERLAP_KEY", "another")
     monkeypatch.delenv("OVERLAP_KEY")
     (tmp_path / ".env").write_text("OVERLAP_KEY=one-for-tests\n")
-    findings = {row["what"]: row for row in doctor(judges=["keyed:plain"], no_ray=True)}
-    assert findings["keyed:plain"]["found"] == "its price is unknown"
+    findings = {row["check"]: row for row in doctor(judges=["keyed:plain"], no_ray=True)}
+    assert findings["keyed:plain"]["finding"] == "its price is unknown"

@@ -14,7 +14,7 @@ from zelo_ray.options.doctor import DoctorOptions
 
 
 class Findings(Table):
-    """Findings of `doctor`, one row per check: ``what``, ``state``, ``found``, ``do``.
+    """Findings of `doctor`, one row per check: ``check``, ``state``, ``finding``, ``advice``.
 
     States are ok, warn, wrong, and - where nothing is needed.
     """

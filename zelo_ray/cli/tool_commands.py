@@ -161,12 +161,7 @@ def run_doctor(options: "DoctorOptions", _words: Words, output: Output) -> "Comm
         status=ExitStatus.FAILED if wrong else ExitStatus.COMPLETE,
         lines=lines,
         lead=lines[-1:],
-        figures={
-            "findings": [
-                {"check": each.what, "state": each.state, "finding": each.found, "advice": each.do}
-                for each in findings
-            ]
-        },
+        figures={"findings": [asdict(finding) for finding in findings]},
         next_command=next_step.after_doctor(options, wrong=wrong, no_judge=no_judge),
     )
 

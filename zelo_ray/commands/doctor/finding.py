@@ -11,8 +11,8 @@ State = Literal["ok", "warn", "wrong", "-"]
 class Finding:
     """Finding of a check: what was checked, its state, and what to do about it."""
 
-    what: str
+    check: str
     state: State
-    found: str
-    do: str = ""
+    finding: str
+    advice: str = ""
     """what to do; empty where nothing is to be done"""

@@ -66,4 +66,4 @@ def is_wrong(findings: Sequence[Finding]) -> bool:
 
 def has_no_judge(findings: Sequence[Finding]) -> bool:
     """Return whether no judge was named and there is no key for one."""
-    return any(finding.what == "judges" and finding.state == "warn" for finding in findings)
+    return any(finding.check == "judges" and finding.state == "warn" for finding in findings)

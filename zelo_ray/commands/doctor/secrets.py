@@ -25,7 +25,7 @@ def make_redactor(
         return text
 
     return lambda finding: Finding(
-        told(finding.what), finding.state, told(finding.found), told(finding.do)
+        told(finding.check), finding.state, told(finding.finding), told(finding.advice)
     )
 
 
