@@ -16,7 +16,7 @@ from zelo_ray.records import Judge, Request
 from zelo_ray.rerankers import local
 
 POOLS = [pool(query_id=f"q{number}") for number in range(6)]
-PAUSE = 0.05
+PAUSE = 0.25
 OWN = f"""
 import asyncio, time
 
@@ -49,7 +49,7 @@ def own(tmp_path):
 
 def test_a_reranker_of_ones_own_is_timed_without_its_queue_and_its_making(own, tmp_path):
     rows = rank(POOLS, tmp_path / "out", {}, f"own={own('Plain')}").books
-    assert [row.seconds for row in rows] == [pytest.approx(PAUSE, rel=0.2)] * 6
+    assert [PAUSE <= row.seconds < 2 * PAUSE for row in rows] == [True] * 6  # no other one's
     assert [row.in_flight for row in rows] == [1] * 6
     loads = sorted(row.load_seconds for row in rows)
     assert loads[:-1] == [0.0] * 5
@@ -58,7 +58,7 @@ def test_a_reranker_of_ones_own_is_timed_without_its_queue_and_its_making(own, t
 
 def test_one_that_waits_is_timed_with_as_many_as_are_in_flight(own, tmp_path):
     rows = rank(POOLS, tmp_path / "out", {}, f"own={own('Waiting')}").books
-    assert [row.seconds for row in rows] == [pytest.approx(PAUSE, rel=0.3)] * 6
+    assert [PAUSE <= row.seconds < 2 * PAUSE for row in rows] == [True] * 6
     assert max(row.in_flight for row in rows) == 6
 
 
