@@ -317,6 +317,11 @@ def test_the_truth_may_be_any_field():
     assert logits([pair_of(0, 0, judge=judge, documents=documents)]) == pytest.approx([2.5])
 
 
+def test_a_number_may_be_a_text_as_in_a_column_of_a_csv_file():
+    judge = judge_of(noise=0)
+    assert logits([pair_of("1", " 2.5", judge=judge)]) == pytest.approx([1.5])
+
+
 # What goes wrong
 
 
@@ -426,7 +431,9 @@ def test_an_option_that_nobody_knows_is_told_before_the_run():
         judge_of(nosie=1)
 
 
-@pytest.mark.parametrize("grade", [None, "3", True, [1], {}, math.nan, math.inf, 10**400])
+@pytest.mark.parametrize(
+    "grade", [None, "three", "nan", "1e999", True, [1], {}, math.nan, math.inf, 10**400]
+)
 def test_a_document_without_a_number_is_refused_alone(grade):
     with pytest.raises(Refused, match=r"^simulated:a: .*'b' .*number .*'grade'"):
         answers_to([pair_of(1, grade)])

@@ -35,6 +35,7 @@ no id.
 """
 
 import asyncio
+import contextlib
 import json
 import math
 import random
@@ -200,6 +201,9 @@ def _text(request: Request, traits: Traits) -> str:
 def _truth(request: Request, document: Document) -> float:
     field = request.judge.options["truth"]
     truth: Any = document.metadata.get(field)
+    if isinstance(truth, str):  # as it comes from a column of a CSV file
+        with contextlib.suppress(ValueError):
+            truth = float(truth)
     if type(truth) in (int, float) and -_LARGEST <= truth <= _LARGEST:
         return float(truth)
     what = f"document {document.id!r} has no number as {field!r} in its metadata"
