@@ -14,9 +14,9 @@ from tests.contests import metrics_of
 from zelo_ray.evaluation.measures import parse_measure
 
 SEEDS = st.integers(0, 2**32 - 1)
-reads_measures = pytest.mark.skipif(
-    sys.version_info >= (3, 14), reason="ir_measures reads measures by ast.Num, which is gone"
-)
+# ir_measures reads measures by ast.Num, which is deprecated and, from Python 3.14 on, gone.
+pytestmark = pytest.mark.filterwarnings(r"ignore:ast\.|Attribute [ns] is:DeprecationWarning")
+reads_measures = pytest.mark.skipif(sys.version_info >= (3, 14), reason="ir_measures needs ast.Num")
 
 
 def contest(seed, *, low=0, high=4, levels=6, complete=False):
