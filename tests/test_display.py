@@ -161,6 +161,16 @@ def test_before_the_first_call_nothing_is_divided_by_zero(clock):
         assert "starting" in file.getvalue()
 
 
+def test_a_run_is_starting_no_more_as_soon_as_one_judge_was_asked(clock):
+    for begun in (Tally(answered=2), Tally(in_flight=1), Tally(retries=1)):
+        console, file = screen(terminal=False)
+        with Display(console) as display:
+            display.show({"a": begun}, {"a": 9, "b": 9})
+            clock.now += 60
+            display.show({"a": begun}, {"a": 9, "b": 9})
+        assert "left: …" in file.getvalue()
+
+
 def test_the_time_left_follows_the_last_minute(clock):
     """A slow start, or a stretch of it, says little about what is to come."""
     console, file = screen(terminal=False)

@@ -255,7 +255,7 @@ def test_an_interrupt_and_a_full_disk_are_documents_too(capsys, monkeypatch, err
     document = printed(capsys, "report", "no where")
     assert (document["status"], document["error"]["code"]) == (1, code)
     assert document["next_command"] == "zelo-ray report 'no where'"
-    assert re.search("every reply that had come is kept|make room", document["error"]["message"])
+    assert re.search("what was recorded is kept|make room", document["error"]["message"])
 
 
 def test_help_stays_a_text(capsys):

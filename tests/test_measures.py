@@ -463,6 +463,8 @@ def test_a_measure_is_read_and_written(written, canonical):
     ("written", "complaint"),
     [
         ("ndgc@10", f"there are {', '.join(MEASURES)}"),
+        ("NDGC@10", "(did you mean 'nDCG'?)"),
+        ("Recal@10", "(did you mean 'Recall'?)"),
         ("", "is not a measure; write for example nDCG@10"),
         ("nDCG@", "is not a measure"),
         ("nDCG@10@20", "is not a measure"),

@@ -29,6 +29,7 @@ FOREIGN = {
     ("protocols/prompt_files.py", "=== user ===\n"),  # marks in files of prompts
     ("protocols/prompt_files.py", "=== then ===\n"),
     ("commands/annotate/report/raters.py", "the people"),  # the name of a rater among others
+    ("records.py", "Value error, "),  # pydantic puts it before a validator's own words
 }
 
 

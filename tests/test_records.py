@@ -1,9 +1,17 @@
 """The nouns: names of judges, and what makes a request what it is (keys: see the ledger)."""
 
 import dataclasses
+from typing import Annotated, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+)
 
 from tests.builders import judge_of, request_of
 from zelo_ray.providers import parse_judge
@@ -56,6 +64,10 @@ class Strict(BaseModel):
 NO_TEXT = "must be a text"
 
 
+def refuse(_):
+    raise ValueError("less than a valid number")
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -69,4 +81,25 @@ NO_TEXT = "must be a text"
 def test_what_is_wrong_is_told_in_one_line_with_its_place(text, says):
     with pytest.raises(ValidationError) as caught:
         Strict.model_validate_json(text)
+    assert first_error(caught.value) == says
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "says"),
+    [
+        (int, "x", "a: must be a whole number"),
+        (int, 1.5, "a: must be a whole number"),
+        (bool, "x", "a: must be true or false"),
+        (Strict, 3, "a: must be an object"),
+        (Annotated[int, Field(ge=1)], 0, "a: must be at least 1"),
+        (Annotated[list[int], Field(max_length=1)], [1, 2], "a: must have at most 1 item, not 2"),
+        # What a model quotes is not put in other words.
+        (Literal["greater than", "b"], "x", "a: must be 'greater than' or 'b'"),
+        (Annotated[str, Field(pattern="^less than$")], "x", "a: must match pattern '^less than$'"),
+        (Annotated[int, AfterValidator(refuse)], 1, "a: less than a valid number"),
+    ],
+)
+def test_errors_are_in_plain_words(kind, value, says):
+    with pytest.raises(ValidationError) as caught:
+        create_model("Model", a=(kind, ...))(a=value)
     assert first_error(caught.value) == says

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import zip_longest
 from math import nan
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_args, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core.core_schema import ErrorType
 
 from zelo_ray.request_key import hash_request, judge_prefix
 from zelo_ray.wrapping import Wrap, unwrap_answer
@@ -924,12 +925,12 @@ class Comparison:
     kin: str = ""
 
 
+_SUBJECT = re.compile("^(?:Input|String|Tuple|List|Set|Dictionary|Value) should ")
 _PLAIN = (
-    ("^Value error, ", ""),
-    (r"(?:Input|String|Tuple|List|Dictionary|Value) should ", "must "),
-    ("Field required", "is missing"),
-    ("Extra inputs are not permitted", "is unknown"),
-    (r", (?:unable to parse string|got a number) .*", ""),
+    ("^Field required$", "is missing"),
+    ("^Extra inputs are not permitted$", "is unknown"),
+    ("^Unable to parse input string as an integer.*", "must be a number of fewer digits"),
+    (r", (?:unable to (?:parse string|interpret)|got a number) .*", ""),
     (" after validation", ""),
     ("greater than or equal to", "at least"),
     ("less than or equal to", "at most"),
@@ -939,10 +940,15 @@ _PLAIN = (
     ("a valid number", "a number"),
     ("a valid string", "a text"),
     ("a valid boolean", "true or false"),
-    (r"a valid (?:array|list|tuple)", "a list"),
-    (r"a valid (?:dictionary|mapping)", "an object"),
+    (r"a valid (?:array|list|tuple|set)", "a list"),
+    (
+        r"a (?:valid )?(?:dictionary|mapping)(?: or (?:an )?(?:instance of|object to) .*)?",
+        "an object",
+    ),
 )
 """Patterns of pydantic's messages, and what is said instead."""
+_QUOTING = ("literal_error", "enum", "string_pattern_mismatch")
+"""Kinds of errors whose messages quote what a model asks for."""
 
 
 def first_error(error: ValidationError, message: str = "") -> str:
@@ -955,8 +961,13 @@ def first_error(error: ValidationError, message: str = "") -> str:
     first = error.errors(include_input=False, include_url=False)[0]
     place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"]).lstrip(".")
     if not message:
-        message = first["msg"]
-        for pattern, plain in _PLAIN if first["type"] != "value_error" else _PLAIN[:1]:
-            message = re.sub(pattern, plain, message)
+        message = first["msg"].removeprefix("Value error, ")
+        kind = first["type"]
+        is_own = kind in ("value_error", "assertion_error") or kind not in get_args(ErrorType)
+        if not is_own:
+            message = _SUBJECT.sub("must ", message)
+        if not (is_own or kind in _QUOTING):
+            for pattern, plain in _PLAIN:
+                message = re.sub(pattern, plain, message)
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{place}: {message}{more}" if place else f"{message}{more}"

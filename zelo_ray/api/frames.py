@@ -18,6 +18,7 @@ from zelo_ray.formats.columns import (
 from zelo_ray.formats.input import long, wide
 from zelo_ray.formats.input.collection import pools_as_lines
 from zelo_ray.formats.input.long import ConversionNotes, note_single_documents
+from zelo_ray.formats.input.row_places import RowPlaces
 from zelo_ray.formats.input.stored_inputs import pool_to_line
 from zelo_ray.formats.interchange.iterables import pools_of
 from zelo_ray.formats.interchange.texts import pool_row
@@ -200,8 +201,9 @@ def _of_rows(
     columns = find_columns("inputs", names, frame)
     if lacking := [role for role in ("query", "content") if role not in columns]:
         raise _missing_column_error(lacking[0], names)
-    table = long.gather_columns(every, {**columns, **_field_columns(names, *shown)})
-    return long.make_long_pools(table, "inputs", notes)
+    places = RowPlaces()
+    table = long.gather_columns(every, {**columns, **_field_columns(names, *shown)}, places)
+    return long.make_long_pools(table, places, notes)
 
 
 def _field_columns(

@@ -59,7 +59,7 @@ FIRST_STEPS = """begin with:
   zelo-ray explain out --query tick-removal --doc tick-removal-01"""
 
 _NO_FOLDER = {
-    errno.EEXIST: "is a file; name a directory, or one that is not there yet",
+    errno.EEXIST: "is there, and is no directory; name another place",
     errno.ENOTDIR: "a part of this path is a file, where a directory is needed",
 }
 """What is said of places where a directory cannot be made, by the error."""
@@ -115,11 +115,13 @@ def _run(words: Sequence[str]) -> int:
                 do = "the disk is full; make room and run the same command again"
                 message, again = f"{error.filename}: {do}", _command_again(words)
                 return output.fail(message, ExitStatus.FAILED, "disk_full", again)
-            what = _NO_FOLDER.get(error.errno or 0) or error.strerror or error
-            message = f"{error.filename or 'output'}: {what}"
+            what = _NO_FOLDER.get(error.errno or 0) if error.filename else ""
+            message = f"{error.filename or 'output'}: {what or error.strerror or error}"
             return output.fail(message, ExitStatus.FAILED, "system")
         except KeyboardInterrupt:
-            message = "interrupted; every reply that had come is kept"
+            message = (
+                "interrupted; calls in flight, if any, are lost, and what was recorded is kept"
+            )
             again = _command_again(words)
             return output.fail(message, ExitStatus.FAILED, "interrupted", again)
         except Exception as error:  # a bug: a program is told of it in the form that it reads

@@ -42,7 +42,7 @@ from zelo_ray.evaluation.measures.ranking import Ranking, rank_run
 from zelo_ray.evaluation.measures.spec import REQUIRED, Linear, MeasureKind, Parameter, Value
 from zelo_ray.evaluation.measures.truth import Truth
 from zelo_ray.options import did_you_mean
-from zelo_ray.plugins import add_installed, load_installed, load_plugin
+from zelo_ray.plugins import add_installed, find_installed, load_installed, load_plugin
 
 __all__ = [
     "MEASURES",
@@ -78,13 +78,11 @@ MEASURES = {
     "Tau": "zelo_ray.evaluation.measures.tau",
     "Pairs": "zelo_ray.evaluation.measures.pairs",
 }
-_BY_WORD = {name.lower(): name for name in MEASURES} | {
-    "map": "AP",
-    "mrr": "RR",
-    "recall": "R",
-    "precision": "P",
+_OTHER_NAMES = {"MAP": "AP", "MRR": "RR", "Recall": "R", "Precision": "P"}
+_BY_WORD = {
+    word.lower(): name for word, name in ({name: name for name in MEASURES} | _OTHER_NAMES).items()
 }
-"""By the lower-case names that people write, the measure."""
+"""The measure by each of its names in lower case, for people write them in any."""
 
 CHUNK_CELLS = 2**17
 """Cells of a matrix of documents by draws that is measured at once: a megabyte."""
@@ -126,7 +124,8 @@ def parse_measure(text: str) -> Measure:
         MeasureError: there is no such measure; the message, one line, lists those that exist.
     """
     name, arguments = _split(text)
-    name = name if ":" in name else _BY_WORD.get(name.lower(), name)
+    if name not in MEASURES and name not in find_installed("measures"):
+        name = _BY_WORD.get(name.lower(), name)
     kind = load_measure(name)
     cutoff = arguments.pop("cutoff", None)
     if cutoff is not None and kind.cutoff == "none":
@@ -198,7 +197,7 @@ def load_measure(name: str) -> MeasureKind:
         return installed
     names = add_installed(MEASURES, "measures")
     raise MeasureError(
-        f"unknown measure {name!r}{did_you_mean(name, names)}; there are "
+        f"unknown measure {name!r}{did_you_mean(name, [*names, *_OTHER_NAMES])}; there are "
         f"{', '.join(names)}, and your own as my_module:MEASURE"
     )
 

@@ -24,6 +24,7 @@ from zelo_ray.formats.input.input_options import InputOptions
 from zelo_ray.formats.input.kinds import DetectedFile, Kind, detect_kind, missing_texts_error
 from zelo_ray.formats.input.long import ConversionNotes, Pool, note_single_documents
 from zelo_ray.formats.input.places import Places, find_places
+from zelo_ray.formats.input.row_places import RowPlaces
 from zelo_ray.formats.input.stored_inputs import (
     find_conversion,
     hash_sources,
@@ -440,13 +441,13 @@ def _pools_of_rows(
         if file.columns.keys() != columns.keys():
             raise InputError(f"{file.probe.place}: has other columns than {held[0].probe.place}")
     fields = long.query_field_columns(input_options.show)
-    tables = []
+    tables, places = [], RowPlaces()
     for file in held:
         shown = [name for name in input_options.show_metadata if name in file.probe.names]
         wanted = {**file.columns, **fields, **long.document_field_columns(shown)}
         rows = file.probe.rows([*dict.fromkeys(wanted.values())])
         are_cells = file.probe.texts_alone
-        tables.append(long.gather_columns(rows, wanted, are_cells=are_cells))
+        tables.append(long.gather_columns(rows, wanted, places, are_cells=are_cells))
     table = pa.concat_tables(tables, promote_options="default")
     input_options.refuse_missing_columns([name for source in held for name in source.probe.names])
     more = (
@@ -457,4 +458,4 @@ def _pools_of_rows(
     texts = read_missing_texts(
         input_options, {*held[0].missing_options, *more}, table, held[0].probe.place
     )
-    yield from long.make_long_pools(table, held[0].probe.place, notes, texts)
+    yield from long.make_long_pools(table, places, notes, texts)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.input.row_places import RowPlaces
 from zelo_ray.formats.interchange.pooling import category_codes
 from zelo_ray.formats.interchange.query_fields import merge_fields, select_fields
 from zelo_ray.formats.interchange.texts import has_visible_text, with_title
@@ -76,27 +77,29 @@ def document_field_columns(names: Iterable[str]) -> dict[str, str]:
 def gather_columns(
     rows: Iterable[tuple[str, Mapping[str, Any]]],
     columns: Mapping[str, str],
+    places: RowPlaces,
     *,
     are_cells: bool = False,
 ) -> pa.Table:
     """Gather the wanted columns of rows by role: ids and texts as text, metadata as JSON.
 
-    The column ``place`` says where each row stands.
+    The column ``place`` has the number of each row's place.
 
     Args:
         rows: where each stands, and the row.
         columns: by role, the name of its column.
+        places: learns where the rows stand.
         are_cells: whether they are cells, around whose ids and queries blanks do not count.
 
     Raises:
         InputError: an id or a text is of another type.
     """
     kinds = {role: pa.float64() if role == "score" else pa.large_string() for role in columns}
-    schema = pa.schema({**kinds, "place": pa.large_string()})
+    schema = pa.schema({**kinds, "place": pa.int64()})
     held: dict[str, list[Any]] = {role: [] for role in schema.names}
     batches = []
     for number, (place, row) in enumerate(rows, 1):
-        held["place"].append(place)
+        held["place"].append(places.to_number(place))
         for role, name in columns.items():
             value = row.get(name)
             if are_cells and role in _STRIPPED and isinstance(value, str):
@@ -110,7 +113,10 @@ def gather_columns(
 
 
 def make_long_pools(
-    table: pa.Table, what: str, left: ConversionNotes, texts: TextsById | None = None
+    table: pa.Table,
+    places: RowPlaces,
+    left: ConversionNotes,
+    texts: TextsById | None = None,
 ) -> Iterator[Pool]:
     """Yield the pools of `gather_columns`, in the order in which queries first appear.
 
@@ -125,7 +131,7 @@ def make_long_pools(
     name = "query" if by_text else "query_id"
     if not by_text and table["query_id"].null_count:
         lacking = table.filter(table["query_id"].is_null())
-        raise InputError(f"{lacking['place'][0]}: has no query_id")
+        raise InputError(f"{places.to_text(lacking['place'][0].as_py())}: has no query_id")
     if by_text:
         left.made_up["queries have no ids: each gets a hash of its text as id"] = None
     if "doc_id" not in table.column_names:
@@ -137,24 +143,28 @@ def make_long_pools(
     ends = [*np.flatnonzero(np.diff(keys)) + 1, len(keys)] if len(keys) else []
     start = 0
     for end in map(int, ends):
-        pool = _pool(table.slice(start, end - start).to_pylist(), what, left, texts)
+        pool = _pool(table.slice(start, end - start).to_pylist(), places, left, texts)
         start = end
         if pool is not None:
             yield pool
 
 
 def _pool(
-    rows: list[dict[str, Any]], what: str, notes: ConversionNotes, texts: TextsById
+    rows: list[dict[str, Any]],
+    places: RowPlaces,
+    notes: ConversionNotes,
+    texts: TextsById,
 ) -> Pool | None:
-    query = _query(rows, what, texts)
+    query = _query(rows, places, texts)
     if not has_visible_text(query["query"] or ""):
-        notes.note_left_out("queries without a text", rows[0].get("query_id") or rows[0]["place"])
+        name = rows[0].get("query_id") or places.to_text(rows[0]["place"])
+        notes.note_left_out("queries without a text", name)
         return None
     documents: dict[str, Pool] = {}
     for row in rows:
-        document = _document(row, texts)
+        document = _document(row, places, texts)
         if document is None:
-            where, doc_id = row["place"], row.get("doc_id")
+            where, doc_id = places.to_text(row["place"]), row.get("doc_id")
             notes.note_left_out(
                 "documents without a text", f"document {doc_id} in {where}" if doc_id else where
             )
@@ -163,7 +173,7 @@ def _pool(
         if same is not document:
             if same["content"] != document["content"]:
                 raise InputError(
-                    f"{row['place']}: document {document['id']!r} of query "
+                    f"{places.to_text(row['place'])}: document {document['id']!r} of query "
                     f"{query['id']!r} has a different text in an earlier row"
                 )
             notes.note_left_out("rows that repeat a document", document["id"])
@@ -173,7 +183,7 @@ def _pool(
     return {"query": query, "documents": [*documents.values()]}
 
 
-def _query(rows: list[dict[str, Any]], what: str, texts: TextsById) -> Pool:
+def _query(rows: list[dict[str, Any]], places: RowPlaces, texts: TextsById) -> Pool:
     """Build the query of a pool; all of its rows must agree on it."""
     first_query: Pool | None = None
     record = texts.queries.get(rows[0].get("query_id") or "") if texts.queries else None
@@ -187,16 +197,18 @@ def _query(rows: list[dict[str, Any]], what: str, texts: TextsById) -> Pool:
         first_query = first_query or query
         if first_query != query:
             raise InputError(
-                f"{row['place']}: query {query['id']!r} has a different text in an earlier row"
+                f"{places.to_text(row['place'])}: query {query['id']!r} has a different text in an "
+                "earlier row"
             )
     assert first_query is not None  # noqa: S101 - there is no pool without a row
     names = {role: role.removeprefix(_ABOUT) for role in rows[0] if role.startswith(_ABOUT)}
     fields = [{name: row[role] for role, name in names.items() if row[role]} for row in rows]
-    about = {**(record.metadata if record else {}), **merge_fields(what, first_query["id"], fields)}
+    merged = merge_fields(places.to_text(rows[0]["place"]), first_query["id"], fields)
+    about = {**(record.metadata if record else {}), **merged}
     return {**first_query, **about}
 
 
-def _document(row: Mapping[str, Any], texts: TextsById) -> Pool | None:
+def _document(row: Mapping[str, Any], places: RowPlaces, texts: TextsById) -> Pool | None:
     """Build a document in the form of an input line; None if it has no text."""
     content, doc_id = row.get("content"), row.get("doc_id")
     record = texts.corpus.get(doc_id) if texts.corpus is not None and doc_id else None
@@ -207,7 +219,7 @@ def _document(row: Mapping[str, Any], texts: TextsById) -> Pool | None:
     if not has_visible_text(document.content):
         return None
     if doc_id == "" or (doc_id is None and "doc_id" in row):
-        raise InputError(f"{row['place']}: has no doc_id")
+        raise InputError(f"{places.to_text(row['place'])}: has no doc_id")
     shown = {
         role.removeprefix(_OF_DOCUMENT): value
         for role, value in row.items()

@@ -12,6 +12,8 @@ from zelo_ray.engine.tally import Tally
 from zelo_ray.reasons import Disabled, judges_by_reason
 
 _SECONDS, _ANSWERS = 60.0, 10
+_STARTING = "starting"
+"""The time left of a judge before its first call."""
 
 
 class Pace:
@@ -101,8 +103,8 @@ def judge_progress(
     elif rate:
         seconds = (needed - done) / rate
         time_left = duration(seconds)
-    elif not (tally.answered or tally.in_flight or tally.waiting):
-        time_left = "starting"
+    elif not (tally.answered or tally.in_flight or tally.waiting or tally.retries):
+        time_left = _STARTING
     if not seconds:
         rate = tally.answered / span if span else 0.0
     return JudgeProgress(name, tally, done, needed, rate, time_left, seconds, span)
@@ -126,13 +128,14 @@ class RunProgress:
         rate = sum(row.rate for row in self.judges if not row.ended)
         if last.ended and span:
             rate = summed.answered / span
+        has_begun = summed.answered or summed.in_flight or summed.waiting or summed.retries
         return JudgeProgress(
             name="total",
             tally=summed,
             done=sum(row.done for row in self.judges),
             needed=sum(row.needed for row in self.judges),
             rate=rate,
-            time_left=last.time_left,
+            time_left="…" if has_begun and last.time_left == _STARTING else last.time_left,
             seconds=last.seconds,
             span=span,
         )
@@ -236,7 +239,7 @@ def _iso_time(seconds: float) -> str:
 
 def _how_late(standing: JudgeProgress) -> tuple[float, int]:
     """Return a sort key by time left; words of the same time by how much they say."""
-    words = ("nothing to ask", "done", "stopped", "…", "starting", "up to a day")
+    words = ("nothing to ask", "done", "stopped", "…", _STARTING, "up to a day")
     return standing.seconds, words.index(standing.time_left) if standing.time_left in words else 0
 
 
