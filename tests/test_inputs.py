@@ -13,6 +13,7 @@ from tests.input_pools import POOLS, ROWS, brought, cells, lines, put
 from zelo_ray.api.frames import convert_pools
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input import InputOptions, convert_inputs
+from zelo_ray.formats.input.row_places import RowPlaces
 
 WIDE = [
     {"query_id": p["query"]["id"], "query": p["query"]["query"], "passages": p["documents"]}
@@ -178,3 +179,11 @@ def test_what_is_not_known_is_told(tmp_path, text, says):
         brought(tmp_path, place)
     assert says in str(told.value)
     assert str(told.value).startswith(place)
+
+
+def test_a_number_stands_for_the_place_of_a_row():
+    places = RowPlaces()
+    texts = ["a.csv:21", "b.parquet: row 3", "a.csv:2", "part-001", "part-1", "a.csv", "x:0", "9"]
+    numbers = [places.to_number(text) for text in texts]
+    assert len(set(numbers)) == len(texts)
+    assert [places.to_text(number) for number in numbers] == texts

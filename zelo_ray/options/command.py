@@ -43,9 +43,10 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     """Suggest a similar known word, as the end of a message; "" if there is none."""
     words, name = list(words), _SYNONYMS.get(_plain(word))
     near = [option for option in words if _plain(option) == name]
-    by_lower_case = {option.lower(): option for option in words}
-    close = difflib.get_close_matches(word.lower(), by_lower_case, 1)
-    near = near or [by_lower_case[option] for option in close]
+    if not near:
+        by_lower_case = {option.lower(): option for option in words}
+        close = difflib.get_close_matches(word.lower(), by_lower_case, 1)
+        near = [by_lower_case[option] for option in close]
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 

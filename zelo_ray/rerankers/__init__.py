@@ -47,15 +47,13 @@ _BY_MODEL = tuple(name for name in RANKERS if name != "rerank")
 _WHOLE = 2**40  # tokens; more than any document has
 _PROMPTED = 2000  # tokens of a document in a prompt, by default
 _LABEL = re.compile(r"[^:/=@]+")
-_KNOWN = ", ".join(
-    [
-        *(_ORIGINAL, *_LEXICAL),
-        *(f"{name}:PATH" for name in ENCODERS),
-        *(f"{name}:MODEL" for name in _HOSTED),
-        "rerank:MODEL@URL",
-        *(f"{name}:JUDGE" for name in _BY_MODEL),
-        "module:Class",
-    ]
+_KNOWN = (
+    *(_ORIGINAL, *_LEXICAL),
+    *(f"{name}:PATH" for name in ENCODERS),
+    *(f"{name}:MODEL" for name in _HOSTED),
+    "rerank:MODEL@URL",
+    *(f"{name}:JUDGE" for name in _BY_MODEL),
+    "module:Class",
 )
 
 
@@ -166,12 +164,8 @@ def _ranker(name: str, spec: str, options: Mapping[str, Any]) -> BakeoffRanker:
         raise PanelError(
             f"{spec} is a judge; write {' or '.join(f'{n}:{spec}' for n in _BY_MODEL)}"
         )
-    names = [
-        *(_ORIGINAL, *_LEXICAL, *ENCODERS, *_HOSTED, *_BY_MODEL),
-        *add_installed((), "rerankers"),
-    ]
-    near = did_you_mean(head, names)
-    raise PanelError(f"unknown reranker {spec!r}{near}; there are {_known()}")
+    near = did_you_mean(head, [known.partition(":")[0] for known in _known()])
+    raise PanelError(f"unknown reranker {spec!r}{near}; there are {', '.join(_known())}")
 
 
 def _is_callable(provider: str, model: str) -> bool:
@@ -182,9 +176,9 @@ def _is_callable(provider: str, model: str) -> bool:
     return bool(model) if installed is None else not isinstance(installed, Provider)
 
 
-def _known() -> str:
+def _known() -> list[str]:
     """List the rerankers, those of installed packages included."""
-    return ", ".join(add_installed([_KNOWN], "rerankers"))
+    return add_installed(_KNOWN, "rerankers")
 
 
 def _with_model(judge: Judge) -> Judge:
@@ -212,7 +206,7 @@ def _prepare_judge(
         try:
             scorer = custom.load_reranker(judge)
         except PanelError as error:
-            raise PanelError(f"{error}; there are {_known()}") from None
+            raise PanelError(f"{error}; there are {', '.join(_known())}") from None
         custom.check_reranker(judge, scorer)
         return custom.with_version(judge, scorer, run_id)
     if ranker.protocol == "rerank" and not is_own_provider(judge.provider):

@@ -93,7 +93,8 @@ def _describe_progress(view: RunView, snapshot: ProgressSnapshot) -> str:
         return f": nothing was written for {quiet}; if it was killed, {_AGAIN}"
     if view.phase is Phase.GONE:
         where = f"process {snapshot.process} on {snapshot.host}"
-        return f": {where} is gone; these figures are of {quiet} ago; {_AGAIN}"
+        of_then = ", of which these figures are" if snapshot.parts else ""
+        return f": {where} is gone, and last wrote {quiet} ago{of_then}; {_AGAIN}"
     ended = "has ended" if snapshot.state is ProgressState.ENDED else "has stopped"
     why = snapshot.message or _STATUSES.get(ExitStatus(snapshot.status or 0), "")
     date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(snapshot.written_at))

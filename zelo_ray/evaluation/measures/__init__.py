@@ -79,8 +79,8 @@ MEASURES = {
     "Pairs": "zelo_ray.evaluation.measures.pairs",
 }
 _OTHER_NAMES = {"MAP": "AP", "MRR": "RR", "Recall": "R", "Precision": "P"}
-_BY_WORD = {
-    word.lower(): name for word, name in ({name: name for name in MEASURES} | _OTHER_NAMES).items()
+_BY_WORD = {name.lower(): name for name in MEASURES} | {
+    word.lower(): name for word, name in _OTHER_NAMES.items()
 }
 """The measure by each of its names in lower case, for people write them in any."""
 
