@@ -121,13 +121,20 @@ def test_what_is_uncertain_about_labels_makes_a_winner_less_sure():
     assert significance_of(other) is Significance.LABELS_COULD_TURN_IT
 
 
-def test_draws_of_labels_are_the_same_in_one_piece_and_in_many(monkeypatch):
+def test_no_contest_is_too_large_for_draws_of_labels(monkeypatch):
+    """What does not fit into memory at once is drawn one by one, and not left out."""
     import zelo_ray.commands.bakeoff
 
-    arms = (entry_of("one", all_like("abcd")), entry_of("other", all_like("bacd")))
-    whole = contest_of(*arms, truth=truth_of(1.0))
-    monkeypatch.setattr(zelo_ray.commands.bakeoff, "_LABEL_CELLS", 100)
-    assert contest_of(*arms, truth=truth_of(1.0)).comparisons == whole.comparisons
+    close = (entry_of("one", all_like("abcd")), entry_of("other", all_like("abdc")))
+    truth = truth_of(2.0, grades={"a": 2.0, "b": 1.0, "c": 0.3, "d": 0.1})
+    plain = {"measures": ("nDCG(dcg='zelo')@10",), "baseline": "other"}
+    whole = contest_of(*close, truth=truth, **plain)
+    monkeypatch.setattr(zelo_ray.commands.bakeoff, "_CELLS", 1)
+    parts = contest_of(*close, truth=truth, **plain)
+    assert parts.label_draws == 200
+    assert (parts.comparisons, parts.gate) == (whole.comparisons, whole.gate)
+    assert significance_of(parts.comparisons[0]) is Significance.LABELS_COULD_TURN_IT
+    assert 0 < parts.gate[0].labels < 1
 
 
 def test_results_by_a_field_and_by_difficulty():

@@ -327,13 +327,18 @@ class TestCompare:
         assert pair(a, b).low != pair(a, b, seed=-1).low
 
 
+def by_measure(drawn):
+    """Draws of the labels, as a bake-off makes them: one after the other."""
+    return ({"m": draw} for draw in drawn)
+
+
 class TestLabelUncertainty:
     values = np.array([[0.6, 0.7, 0.8, 0.4, 0.9, 0.7], [0.5, 0.6, 0.8, 0.3, 0.7, 0.8]])
 
     def p_labels(self, deviation, draws=300):
         noise = np.random.default_rng(0).normal(0, 1, (draws, *self.values.shape))
-        drawn = {"m": self.values + deviation * noise}
-        return pair(*self.values, drawn=drawn).p_labels
+        drawn = self.values + deviation * noise
+        return pair(*self.values, drawn=by_measure(drawn)).p_labels
 
     def test_moves_p_labels_to_a_half(self):
         shares = [self.p_labels(deviation) for deviation in (0.0, 0.2, 1.0, 100.0)]
@@ -342,14 +347,14 @@ class TestLabelUncertainty:
         assert shares[-1] == pytest.approx(0.5, abs=0.1)
 
     def test_leaves_all_else_as_it_was(self):
-        drawn = {"m": np.random.default_rng(0).random((9, *self.values.shape))}
+        drawn = by_measure(np.random.default_rng(0).random((9, *self.values.shape)))
         with_draws, without = pair(*self.values, drawn=drawn), pair(*self.values)
         assert np.isnan(without.p_labels)
         assert numbers(with_draws) == numbers(without)
 
     def test_is_the_share_of_draws(self):
         a = np.concatenate([np.full((30, 1, 8), 0.7), np.full((10, 1, 8), 0.3)])
-        drawn = {"m": np.concatenate([a, np.full_like(a, 0.5)], axis=1)}
+        drawn = by_measure(np.concatenate([a, np.full_like(a, 0.5)], axis=1))
         assert pair([0.7] * 8, [0.5] * 8, drawn=drawn).p_labels == pytest.approx(0.75)
 
     def test_leaves_out_what_was_not_answered(self):
@@ -357,7 +362,7 @@ class TestLabelUncertainty:
         drawn[:, 0, :2] = 0.0  # A would lose by these, which it did not answer
         drawn[:, 0, 2:] = 0.6
         values = [NAN, NAN, 0.6, 0.6], [0.5, 0.5, 0.5, 0.5]
-        assert pair(*values, drawn={"m": drawn}).p_labels == 1.0
+        assert pair(*values, drawn=by_measure(drawn)).p_labels == 1.0
 
 
 class TestLabelDraws:

@@ -1,6 +1,6 @@
 """Decide whether candidates may replace a baseline: better, not worse by a margin, or worse."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, nan, sqrt
 from typing import Literal
@@ -55,7 +55,7 @@ def decide_gate(
     measure: str,
     margin: float,
     confidence: float,
-    drawn: Floats | None = None,
+    drawn: Iterable[Floats] = (),
     estimate: str = "panel",
     labelled: Sequence[int] | None = None,
 ) -> list[GateDecision]:
@@ -75,7 +75,7 @@ def decide_gate(
         measure: the name of the measure.
         margin: the largest loss of the measure that does not matter.
         confidence: of each limit.
-        drawn: metrics under resampled labels, of shape [draws, rankers, queries].
+        drawn: for each draw of the labels, metrics of shape [rankers, queries].
         estimate: the source of the values: the panel, people, or the corrected panel.
         labelled: for each ranker, how many queries have labels of people that distinguish it from
             the baseline; None where the values are not based on such labels.
@@ -84,13 +84,13 @@ def decide_gate(
     base = rankers.index(baseline)
     others = [n for n in range(len(rankers)) if n != base]
     apart = metrics[others] - metrics[base]
+    common = ~np.isnan(apart)
+    drawn_apart = [mean_of(np.where(common, draw[others] - draw[base], np.nan)) for draw in drawn]
     decisions = []
     for row, ranker in enumerate(others):
-        mask = ~np.isnan(apart[row])
-        differences = apart[row, mask]
-        under = np.empty(0)  # mean differences under draws of the labels
-        if drawn is not None and differences.size:
-            under = mean_of((drawn[:, ranker] - drawn[:, base])[:, mask])
+        differences = apart[row, common[row]]
+        # mean differences under draws of the labels
+        under = np.array([means[row] for means in drawn_apart if differences.size])
         lost = int((answered[base] & ~answered[ranker]).sum())
         labelled_queries = None if labelled is None else labelled[ranker]
         ends = limits(differences, confidence, labelled_queries)

@@ -50,7 +50,7 @@ def evaluate_rankers(
     resamples: int,
     confidence: float,
     seed: int,
-    drawn: Mapping[str, Floats] | None = None,
+    drawn: Iterable[Mapping[str, Floats]] = (),
     uncompared: Collection[str] = (),
 ) -> tuple[list[Mean], list[Comparison]]:
     """Compute the means of rankers, and the uncertainty of each difference.
@@ -65,8 +65,8 @@ def evaluate_rankers(
         resamples: how many samples of queries, and of signs, are drawn.
         confidence: chance with which an interval is to hold the true value.
         seed: all chance follows from it.
-        drawn: by the same measures, metrics under resampled labels, of shape [draws, rankers,
-            queries], with as many draws for each; they give ``p_labels``.
+        drawn: for each draw of the labels, metrics by the same measures, of shape [rankers,
+            queries]; they give ``p_labels``.
         uncompared: measures that get means only.
 
     Returns:
@@ -95,7 +95,7 @@ def compare_pairs(
     resamples: int,
     confidence: float,
     seed: int,
-    drawn: Mapping[str, Floats] | None = None,
+    drawn: Iterable[Mapping[str, Floats]] = (),
 ) -> list[Comparison]:
     """Compare all pairs of rankers by all measures, each on the queries where both have a metric.
 
@@ -125,8 +125,8 @@ def compare_pairs(
     low, high = bootstrap_intervals(
         rows, count, resamples=resamples, confidence=confidence, seed=seed
     )
-    redrawn = zip(*(drawn[name] for name in values), strict=True) if drawn else ()
-    p_labels = _share_above((_among(tables, draw, pairs) for draw in redrawn), len(rows))
+    differences = (_among(tables, [draw[name] for name in values], pairs) for draw in drawn)
+    p_labels = _share_above(differences, len(rows))
     numbers = (mean_a, mean_b, difference, low, high, p, corrected, p_better, p_labels, count)
     records = zip(*numbers, *signs, strict=True)
     return [Comparison(*name, *_plain(row)) for name, row in zip(names, records, strict=True)]

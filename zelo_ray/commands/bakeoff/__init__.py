@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -34,10 +35,8 @@ from zelo_ray.formats.interchange.suspicious_scores import find_doubts
 from zelo_ray.formats.judgments.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
 
-_DRAWN_CELLS = 4 * 10**7
-"""Values under resampled labels that are in memory at once: 320 MB."""
-_LABEL_CELLS = 2**22
-"""Resampled labels that are in memory at once: 32 MB."""
+_CELLS = 2**22
+"""Resampled labels, and values under them, that are in memory at once: 32 MB each."""
 _CURVE = (1, 2, 3, 5, 10, 20, 50, 100)
 _UNJUDGED_DEPTH = 10
 
@@ -88,7 +87,8 @@ def measure(
     rankings = {name: rankings[name] for name in rankers}
     answered = np.array([ranking.answered for ranking in rankings.values()])
     values = _values(measures, rankings.values())
-    drawn = _evaluate_label_draws(measures, truth, rankings.values(), options)
+    draws = options.label_draws if np.nan_to_num(truth.std_error).any() else 0
+    drawn = partial(_evaluate_label_draws, truth, [*rankings.values()], draws, options.seed)
     means, comparisons = evaluate_rankers(
         values,
         answered,
@@ -96,7 +96,7 @@ def measure(
         resamples=options.resamples,
         confidence=options.confidence,
         seed=options.seed,
-        drawn=drawn or None,
+        drawn=drawn(measures),
         uncompared={str(measure) for measure in measures if measure.of_labels},
     )
     outcome = BakeoffOutcome(
@@ -116,14 +116,15 @@ def measure(
             for hole in _find_unjudged(name, rankings[name], _UNJUDGED_DEPTH)
         ],
         curves=_curves(truth, measures, rankings),
-        label_draws=len(next(iter(drawn.values()))) if drawn else 0,
+        label_draws=draws,
         confidence=options.confidence,
     )
     outcome.cautions = [*_find_cautions(outcome, options), *cautions]
     outcome.slices = list(compute_slices(outcome, options, fields))
     outcome.people = correct_by_people(outcome, labels, options) if labels else None
     if options.baseline:
-        outcome.gate = [*decide_gates(outcome, options, drawn.get(outcome.leading))]
+        leading = (each[outcome.leading] for each in drawn(measures[:1]))
+        outcome.gate = [*decide_gates(outcome, options, leading)]
     return outcome
 
 
@@ -151,32 +152,18 @@ def _values(measures: Sequence[Measure], rankings: Iterable[Ranking]) -> dict[st
 
 
 def _evaluate_label_draws(
-    measures: Sequence[Measure],
-    truth: Truth,
-    rankings: Iterable[Ranking],
-    options: BakeoffOptions,
-) -> dict[str, Floats]:
-    """Evaluate under resampled labels: by measure [draws, rankers, queries]; none if exact.
-
-    The number of draws is reduced where they would not fit into memory.
-    """
-    if not np.nan_to_num(truth.std_error).any():
-        return {}
-    arm_rankings = list(rankings)
-    room = _DRAWN_CELLS // max(1, len(arm_rankings) * len(measures) * len(truth.query_ids))
-    draws = min(options.label_draws, room)
-    if not draws:
-        return {}
-    labels = label_draws(truth.relevance, truth.std_error, draws, options.seed)
-    at_once = max(1, _LABEL_CELLS // len(truth.relevance))
-    parts = []
+    truth: Truth, rankings: Sequence[Ranking], draws: int, seed: int, measures: Sequence[Measure]
+) -> Iterator[dict[str, Floats]]:
+    """Evaluate under resampled labels, one draw at a time: by measure [rankers, queries]."""
+    labels = label_draws(truth.relevance, truth.std_error, draws, seed)
+    values = len(rankings) * len(measures) * len(truth.query_ids)
+    at_once = max(1, _CELLS // max(1, values, len(truth.relevance)))
     while chunk := [*islice(labels, at_once)]:
         stacked = np.stack(chunk)
-        parts.append(
-            np.stack([evaluate(measures, ranking, stacked) for ranking in arm_rankings], axis=1)
-        )
-    drawn = np.concatenate(parts)
-    return {str(measure): drawn[:, :, m] for m, measure in enumerate(measures)}
+        # [draws, measures, rankers, queries]
+        drawn = np.stack([evaluate(measures, ranking, stacked) for ranking in rankings], axis=2)
+        for draw in drawn:
+            yield {str(measure): draw[m] for m, measure in enumerate(measures)}
 
 
 def _curves(

@@ -1,6 +1,6 @@
 """Decide for each ranker of a bake-off whether it may replace the baseline."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import nan
 from typing import Any
@@ -12,14 +12,14 @@ from zelo_ray.options import BakeoffOptions
 
 
 def decide_gates(
-    outcome: BakeoffOutcome, options: BakeoffOptions, drawn: Floats | None
+    outcome: BakeoffOutcome, options: BakeoffOptions, drawn: Iterable[Floats]
 ) -> Iterator[GateDecision]:
     """Yield the gate of each other ranker against ``options.baseline``, by the leading measure.
 
     Args:
         outcome: of the bake-off.
         options: of the bake-off; its baseline is the name of a ranker.
-        drawn: the leading measure under resampled labels, of shape [draws, rankers, queries].
+        drawn: for each draw of the labels, the leading measure, of shape [rankers, queries].
 
     Raises:
         Stopped: the baseline ranked nothing.
