@@ -3,11 +3,13 @@
 For each pair of runs the queries of the collection are the population: a trial draws as many of
 them with replacement, lets people label some documents of these, and asks whether the 95% interval
 holds the people's mean difference over all queries. The grades of the collection are the people;
-the measure is nDCG@10 by the ideal of the panel's grades. Printed by panel and number of labels:
+the measure is the gain of the first ten on the panel's scale: nDCG@10 by people's grades, divided
+by the ideal of the panel's. Printed by panel and number of labels:
 
 * coverage and width of the panel alone, people alone, whole queries corrected, and corrected by
   documents that the tool draws: by Student's t, which the tool reports where there are labels, and
-  by the bootstrap;
+  by the bootstrap; then what the same figures are as people's own nDCG@10, which they are not
+  called: coverage of its difference, and the slope of the mean differences on the true ones;
 * the labels needed until the standard error is 1.25 times that with all labels (median of pairs);
 * A/A: false alarms (p < .05) where the two runs' lists are exchanged by chance, query by query, and
   where the panel then overrates all that one of them ranks higher; both again where documents are
@@ -66,6 +68,8 @@ class Contest:
     frame: Frame
     people: Floats
     size: Floats
+    own: Floats
+    """the people's difference in their own nDCG@10, by query"""
 
     @property
     def truth(self) -> Floats:
@@ -84,7 +88,7 @@ class Contest:
             turned = rng.integers(0, 2, queries)[query] == 1
             weight = np.where(turned, weight[::-1], weight)
         frame = replace(self.frame, query=query, weight=weight, panel=self.frame.panel[rows])
-        return Contest(frame, self.people[rows], self.size[rows])
+        return Contest(frame, self.people[rows], self.size[rows], self.own[chosen])
 
     def drawn(self, rng: np.random.Generator, labels: int) -> Drawn:
         """Documents as the tool draws them."""
@@ -137,7 +141,7 @@ WAYS: dict[str, tuple[Callable[..., Drawn], Callable[[Contest, Drawn], Floats]]]
 
 def coverage(contests: Sequence[Contest], trials: int, rng: np.random.Generator) -> None:
     """Print how often intervals hold the people's difference, and how wide they are."""
-    held = defaultdict[tuple[str, int], list[tuple[bool, float, bool]]](list)
+    held = defaultdict[tuple[str, int], list[tuple[float, ...]]](list)
     for contest in contests:
         keys, rows, queries = list[tuple[str, int]](), list[Floats](), list[int]()
         for _ in range(trials):
@@ -146,18 +150,21 @@ def coverage(contests: Sequence[Contest], trials: int, rng: np.random.Generator)
                 keys.append(key)
                 rows.append(apart(estimate(sample, drawn)))
                 queries.append(len(np.unique(sample.frame.query[~np.isnan(drawn[0])])))
-        found, wanted = np.stack(rows), contest.truth.mean()
+        found, wanted, own = np.stack(rows), contest.truth.mean(), contest.own.mean()
         _, low, high = bootstrap_means(found, resamples=RESAMPLES, confidence=0.95, seed=0)
         both = zip(found, queries, strict=True)
         ends = [student_intervals(row[np.newaxis], np.array([n]), 0.95)[:2] for row, n in both]
         lower, upper = np.array(ends)[:, :, 0].T
         lower, upper = np.where(np.isnan(lower), [low, high], [lower, upper])
         within = (low <= wanted) & (wanted <= high)
-        holds = (lower <= wanted) & (wanted <= upper)
-        for key, *one in zip(keys, holds, upper - lower, within, strict=True):
-            held[key].append(tuple(one))
+        holds, holds_own = ((lower <= true) & (true <= upper) for true in (wanted, own))
+        products = found.mean(axis=1) * own, np.full(len(found), own**2)
+        figures = (holds, upper - lower, within, holds_own, *products)
+        for key, *one in zip(keys, *figures, strict=True):
+            held[key].append(tuple(map(float, one)))
     for (way, n), each in held.items():
-        figures = np.array(each, dtype=np.float64).mean(axis=0)
+        *figures, product, square = np.array(each).mean(axis=0)
+        figures.append(product / square)
         print(f"  {way:27} {n or '':>5}", *(f" {figure:.3f}" for figure in figures))
 
 
@@ -279,7 +286,15 @@ def contest_of(rankings: Sequence[Ranking], people: Grades) -> Contest:
     said = np.array([people[query_id].get(doc_id, 0.0) for query_id, doc_id in names])
     size = label_sizes(frame)
     two = replace(frame, weight=frame.weight[:2], answered=frame.answered[:2])
-    return Contest(two, said, size)
+    ideal = people_ideal(people, frame.query_ids)
+    own = two.divided_by(ideal)
+    return Contest(two, said, size, apart(own.by_query(own.weight * said)))
+
+
+def people_ideal(people: Grades, query_ids: Sequence[str]) -> Floats:
+    """The ideal DCG@10 of all that people graded, [queries]."""
+    best = (sorted(people[query_id].values(), reverse=True)[:10] for query_id in query_ids)
+    return np.array([sum(g / np.log2(n + 2) for n, g in enumerate(one)) for one in best])
 
 
 def read_grades(path: Path) -> Grades:
@@ -307,7 +322,7 @@ def main() -> None:
         rng = partial(np.random.default_rng, given.seed)
         contests, beside = contests_of(given.folder, judges, given.pairs, given.seed)
         print(f"{name} judges ({', '.join(judges)}): {len(contests)} pairs of runs")
-        print("  whose word                 labels  holds  width  (holds, by bootstrap)")
+        print("  whose word                 labels  holds  width (bootstrap) (own: holds, slope)")
         coverage(contests, given.trials, rng())
         print(f"labels until the error is {FACTOR} times that with all of them")
         needed(contests, 2 * given.trials, rng())

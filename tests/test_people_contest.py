@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from zelo_ray.evaluation.people.sampling_design import (
     sample_threshold,
 )
 from zelo_ray.formats.judgments.labels import PeoplesLabels, read_labels
+from zelo_ray.reports.warning_codes import WarningCode
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +46,13 @@ def contest(tmp_path_factory):
     return folder, people
 
 
+SCALED = "gain@10 on the panel's scale"
 EACH = ("nDCG@10", "P(rel=2)@10", "AP", "P(rel=2)@30")
 
 
-def run_it(folder, *more, runs=("a", "b"), measures=EACH, out="out"):
+def run_it(folder, *more, runs=("a", "b"), measures=EACH, out="out", truth="panel.qrels"):
     files = [str(folder / f"{name}.run") for name in runs]
-    words = ["bakeoff", "--truth", str(folder / "panel.qrels"), "--runs", *files]
+    words = ["bakeoff", "--truth", str(folder / truth), "--runs", *files]
     words += ["--measures", *measures, "--resamples", "500"]
     return main([*words, "--out", str(folder / out), *more])
 
@@ -89,8 +92,7 @@ def test_labels_correct_a_bakeoff_in_report_and_tables(contest, capsys):
     assert run_it(folder, "--human", labels) == 0
     shown = capsys.readouterr().out
     assert "1 person labelled 80 documents, drawn at random" in shown
-    assert "people's labels, a leads by nDCG@10" in shown
-    assert "a leads by nDCG@10. It is above b." in shown
+    assert f"people's labels, a leads by {SCALED}. It is above b." in shown
     _, table = people_in(folder / "out")
     [[first, second, significance, difference, more, panel, alone, p_holm]] = table.rows
     assert (first.text, second.text, significance, more) == ("a", "b", "significant", "none")
@@ -100,15 +102,16 @@ def test_labels_correct_a_bakeoff_in_report_and_tables(contest, capsys):
     rows = rows_of(folder / "out", "comparisons")
     by = {(row["measure"], row["estimate"]): row for row in rows}
     assert set(by) == {(m, "panel") for m in EACH} | {
-        ("nDCG@10", "people"),
-        ("nDCG@10", "corrected"),
+        (SCALED, "graded"),
+        (SCALED, "people"),
+        (SCALED, "corrected"),
     }
-    full = by["nDCG@10", "corrected"]
+    full = by[SCALED, "corrected"]
     assert full["low"] < full["difference"] < full["high"]
     assert (difference.value, difference.low) == (full["difference"], full["low"])
-    assert panel.value == by["nDCG@10", "panel"]["difference"]
-    assert alone.value == by["nDCG@10", "people"]["difference"]
-    alone = by["nDCG@10", "people"]
+    assert panel.value == pytest.approx(by["nDCG@10", "panel"]["difference"])
+    assert alone.value == by[SCALED, "people"]["difference"]
+    alone = by[SCALED, "people"]
     assert full["high"] - full["low"] < alone["high"] - alone["low"]
     told = json.loads((folder / "out" / "run.json").read_text())["summary"]["people"]
     assert told["way"] == "drawn"
@@ -117,7 +120,7 @@ def test_labels_correct_a_bakeoff_in_report_and_tables(contest, capsys):
     assert "What people&#39;s labels change" in page
     assert "1 person labelled 80 documents" in page
     means_of = {(r["run"], r["measure"], r["estimate"]) for r in rows_of(folder / "out", "means")}
-    assert ("a", "nDCG@10", "corrected") in means_of
+    assert ("a", SCALED, "corrected") in means_of
 
 
 def test_a_sample_of_label_corrects_a_contest_and_grows(contest, tmp_path, capsys):
@@ -143,7 +146,7 @@ def test_a_sample_of_label_corrects_a_contest_and_grows(contest, tmp_path, capsy
         assert main(["label", "--out", out, "--read", str(sheet), "--person", "ann"]) == 0
         assert run_it(folder, "--human", out) == 0
         by = {(r["measure"], r["estimate"]): r for r in rows_of(folder / "out", "comparisons")}
-        full = by["nDCG@10", "corrected"]
+        full = by[SCALED, "corrected"]
         widths.append(full["high"] - full["low"])
     assert said == [60, 40]
     assert widths[1] < widths[0]
@@ -300,18 +303,52 @@ def test_a_measure_that_people_cannot_correct_is_joined_by_one_of_the_panel_too(
     labels = drawn_labels(folder, people, 80)
     assert run_it(folder, "--human", labels, measures=["AP"], out="ap") == 0
     by_people, by_panel = BAKEOFF_REPORT.read(str(folder / "ap")).lead
-    assert by_people.startswith("Corrected by people's labels, a leads by nDCG@10. It is above b.")
+    assert by_people.startswith(
+        f"Corrected by people's labels, a leads by {SCALED}. It is above b."
+    )
     assert by_people.endswith(
         "The leaderboard is by AP, which people's labels do not correct: not linear in the labels."
     )
-    assert by_panel == "By the panel alone, a has the highest nDCG@10. It is above b."
+    assert by_panel == f"By the panel alone, a has the highest {SCALED}. It is above b."
     means = BAKEOFF_REPORT.read(str(folder / "ap")).table("people")
-    assert means.columns[1:] == ["nDCG@10 corrected by people", "panel alone"]
+    assert means.columns[1:] == [f"{SCALED}, corrected by people", "panel alone"]
     assert run_it(folder) == 0
     rows = rows_of(folder / "out", "means")
     alone = {row["run"]: row["mean"] for row in rows if row["measure"] == "nDCG@10"}
     assert {row[0].text: row[2].value for row in means.rows} == pytest.approx(alone)
     assert "Next step: zelo-ray label --contest" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["grades", "scores"])
+def test_labels_of_all_documents_give_peoples_own_figures(contest, kind):
+    """As of the same labels as truth; of all but a few it is named otherwise."""
+    folder, people = contest
+    rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items()]
+    labels, measures = written(folder / "all.csv", rows), ["nDCG@10", "nDCG@3", "P(rel=2)@5"]
+    if kind == "scores":
+        assert scored(folder, measures, labels) == 0
+    else:
+        assert run_it(folder, "--human", labels, measures=measures, out="scored") == 0
+    assert run_it(folder, measures=measures, out="by-people", truth="all.csv") == 0
+    shown = {"nDCG@10", "nDCG@3"} | ({"P(rel=2)@5"} if kind == "grades" else set())
+    for table, columns in (("means", ("mean",)), ("comparisons", ("mean_a", "mean_b"))):
+        own = {figure_key(row): row for row in rows_of(folder / "by-people", table)}
+        of = [r for r in rows_of(folder / "scored", table) if r["estimate"] == "corrected"]
+        assert {row["measure"] for row in of} == shown
+        for row in of:
+            for column in columns:
+                assert row[column] == pytest.approx(own[figure_key(row)][column], abs=1e-9)
+    part = written(folder / "part.csv", [row for row in rows if row["doc_id"] != "d0"])
+    whole = run_it(folder, "--human", part, measures=measures, out="part")
+    assert whole == 0
+    named = {
+        r["measure"] for r in rows_of(folder / "part", "means") if r["estimate"] == "corrected"
+    }
+    assert not named & {"nDCG@10", "nDCG@3"}
+
+
+def figure_key(row):
+    return tuple(row[name] for name in ("run", "run_a", "run_b", "measure") if name in row)
 
 
 def scored(folder, measure, labels, *more):
@@ -374,6 +411,49 @@ def test_arms_of_which_few_labels_tell_say_so(contest, capsys):
     assert "a is not worse than near" in shown
     assert "too few of people's labels" in shown
     assert "What people&#39;s labels change" in (folder / "out" / "report.html").read_text()
+
+
+def test_too_few_labels_are_said_before_and_after_and_are_no_verdict(contest, tmp_path, capsys):
+    """30 labels of three rankers tell of no two: neither that more queries nor what would help."""
+    folder, people = contest
+    runs = ("a", "b", "c")
+    with (folder / "a.run").open() as file:
+        lines = [line.split() for line in file]
+    for number, line in enumerate(lines):  # another order
+        line[4:] = str(number * 7919 % 101), "c"
+    (folder / "c.run").write_text("".join(" ".join(line) + "\n" for line in lines))
+    assert run_it(folder, runs=runs, measures=["P@1"], out="few") == 0
+    sheet, out = str(tmp_path / "open.csv"), str(tmp_path / "labels")
+    pools = tmp_path / "pools.jsonl"
+    with pools.open("w") as file:
+        for query_id in sorted({query_id for query_id, _ in people}):
+            documents = [{"id": d, "content": f"{q} {d}"} for q, d in people if q == query_id]
+            pool = {"query": {"id": query_id, "query": "?"}, "documents": documents}
+            file.write(json.dumps(pool) + "\n")
+    words = ["label", "--contest", str(folder / "few"), "--pools", str(pools), "--csv", sheet]
+    capsys.readouterr()
+    assert main([*words, "--labels", "30", "--out", out]) == 0
+    said = "".join(capsys.readouterr())
+    enough = int(re.search(r"--labels (\d+)", said)[1])
+    assert enough > 30
+    for labels, told in ((30, False), (enough - 1, False), (enough, True)):
+        where = f"{out}-{labels}"
+        assert main([*words, "--labels", str(labels), "--out", where]) == 0
+        assert ("too few" not in "".join(capsys.readouterr())) == told
+        with Path(sheet).open(newline="", encoding="utf-8-sig") as file:
+            rows = [*csv.DictReader(file)]
+        for row in rows:
+            row["grade"] = f"{people[tuple(row['document'].split())]:g}"
+        written(Path(sheet), rows)
+        assert main(["label", "--out", where, "--read", sheet, "--person", "ann"]) == 0
+        human = ("--human", where)
+        assert run_it(folder, *human, runs=runs, measures=["P@1"], out="few") == 0
+        report = BAKEOFF_REPORT.read(str(folder / "few"))
+        codes = {warning.code for warning in report.warnings.every}
+        by = [r for r in rows_of(folder / "few", "comparisons") if r["estimate"] == "corrected"]
+        assert any(not np.isnan(row["p"]) for row in by) == told
+        assert WarningCode.TOO_FEW_LABELS in codes or told
+        capsys.readouterr()
 
 
 def test_people_who_cannot_say_are_missing_by_chance(contest, capsys):

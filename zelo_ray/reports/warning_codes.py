@@ -281,6 +281,13 @@ class WarningCode(Enum):
         "no difference can be tested",
         "Use at least {fewest} queries, and about fifty to see differences of .05",
     )
+    TOO_FEW_LABELS = (
+        66,
+        "people",
+        "Too few of people's labels bear on the difference to {others}",
+        "what people would say of it is not known yet",
+        "Label more documents: zelo-ray label --out LABELS --more N",
+    )
     NO_SIGNIFICANT_LEAD = (
         70,
         "differences",
@@ -385,6 +392,7 @@ IN_RESULTS = frozenset(
         WarningCode.ANSWERS_MISSING,
         WarningCode.LINES_REJECTED,
         WarningCode.TOO_FEW_QUERIES,
+        WarningCode.TOO_FEW_LABELS,
         WarningCode.NO_SIGNIFICANT_LEAD,
         WarningCode.LEAD_UNSURE_BY_LABELS,
         WarningCode.LEAD_ONLY_BY_KIN,

@@ -57,6 +57,7 @@ def _other_measure(people: Corrections, outcome: BakeoffOutcome) -> str:
     If the truth is zELO scores, people's grades correct nDCG in place of nDCG(dcg='zelo').
     """
     leading, corrected = outcome.measures[0], people.measures[0]
+    corrected = (people.on_panel_scale or {}).get(corrected, corrected)
     if corrected in (str(leading), str(replace(leading, parameters=()))):
         return ""
     return f"people's labels correct {corrected}, not {leading}: name it first in --measures"

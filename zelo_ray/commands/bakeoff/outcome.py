@@ -222,6 +222,9 @@ class Corrections:
     refused: str = ""
     measures: tuple[str, ...] = ()
     """the corrected ones; the first is the leading one"""
+    on_panel_scale: Mapping[str, str] | None = None
+    """by corrected measure that is divided by the ideal of the panel's grades, the measure that it
+    stands for; one that is not here is people's own"""
     left_out: Mapping[str, str] | None = None
     """by measure that is not corrected, why"""
     leader: str = ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import isnan
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
@@ -18,19 +19,27 @@ from zelo_ray.commands.bakeoff.outcome import (
 from zelo_ray.commands.bakeoff.significance import ALPHA
 from zelo_ray.commands.label.people_agreement import compare_people, describe_agreement
 from zelo_ray.evaluation.measures import Measure, Truth
-from zelo_ray.evaluation.people.correctable_measures import select_correctable
+from zelo_ray.evaluation.people.correctable_measures import on_panel_scale, select_correctable
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.corrected import (
     correct_metrics,
+    count_deciding_queries,
     metrics_by_panel,
     metrics_by_people,
     predict_gains,
 )
 from zelo_ray.evaluation.people.error_forecast import forecast_error
-from zelo_ray.evaluation.people.frame import TOP, Frame, Ints, build_frame, label_sizes
+from zelo_ray.evaluation.people.frame import (
+    TOP,
+    Frame,
+    Ints,
+    build_frame,
+    ideals_by_people,
+    label_sizes,
+)
 from zelo_ray.evaluation.people.student_tests import compare_with_labels
 from zelo_ray.evaluation.significance import FEWEST, compare_pairs
-from zelo_ray.formats.judgments.labels import PeoplesLabels
+from zelo_ray.formats.judgments.labels import PeoplesLabels, ids_in_table
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Comparison, Estimate, Mean
@@ -52,6 +61,19 @@ class LabelledFrame:
     way: SampleDesign | None = None
     refused: str = ""
     """why ``way`` is None"""
+    ideal: Floats | None = None
+    """that of people's labels, [queries], if every document has one and the measure needs it"""
+
+    @property
+    def name(self) -> str:
+        """Return the measure, or what nDCG is if divided by the ideal of the panel's grades."""
+        of_panel = self.frame.linear.ideal and self.ideal is None
+        return on_panel_scale(self.frame.measure) if of_panel else str(self.frame.measure)
+
+    @property
+    def scaled(self) -> Frame:
+        """Return the frame, divided by people's ideal where that is known."""
+        return self.frame if self.ideal is None else self.frame.divided_by(self.ideal)
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
@@ -72,29 +94,21 @@ class LabelledFrame:
     def deciding_queries(self) -> Ints:
         """Count the queries whose labels bear on the difference of two rankers: [rankers, rankers].
 
-        For a drawn sample it is 0 where too few labels bear on the difference: most of them may
-        be of documents that only a third ranker ranks differently. If everything, or whole
-        queries, is labelled, each query counts, also where two rankers are alike.
+        If everything, or whole queries, is labelled, each query counts, also where two rankers are
+        alike.
         """
-        frame, rankers = self.frame, len(self.frame.weight)
-        if self.way != "drawn":
-            count = len(frame.query_ids) if self.way == "complete" else self.queries
-            return np.full((rankers, rankers), count)
-        rows, counts = np.flatnonzero(self.labelled), np.zeros((rankers, rankers), np.int64)
-        weight, answered = frame.weight[:, rows], frame.answered[:, frame.query[rows]]
-        starts = np.unique(frame.query[rows], return_index=True)[1]
-        for ranker in range(rankers):
-            apart = (weight != weight[ranker]) & answered & answered[ranker]
-            queries = np.logical_or.reduceat(apart, starts, axis=1).sum(axis=1)
-            counts[ranker] = np.where(apart.sum(axis=1) < FEWEST_LABELS, 0, queries)
-        return counts
+        rankers = len(self.frame.weight)
+        if self.way == "drawn":
+            return count_deciding_queries(self.frame, self.labelled)
+        count = len(self.frame.query_ids) if self.way == "complete" else self.queries
+        return np.full((rankers, rankers), count)
 
 
 def join_labels(outcome: BakeoffOutcome, measure: Measure, labels: PeoplesLabels) -> LabelledFrame:
     """Return the documents on which a measure depends, with people's labels of some.
 
     The gains of several people for one document are averaged. Rows without a grade are treated as
-    missing at random.
+    missing at random. If every document has one, nDCG is divided by the ideal of people's labels.
     """
     frame, rows = build_frame(measure, outcome.rankings), labels.rows
     row = frame.rows_of(rows["query_id"].to_pylist(), rows["doc_id"].to_pylist())
@@ -111,7 +125,19 @@ def join_labels(outcome: BakeoffOutcome, measure: Measure, labels: PeoplesLabels
     labelled = LabelledFrame(frame, label_sizes(frame), gain, chances)
     if refused := _explain_no_labels(labelled, labels) or _explain_scale(outcome.truth, labels):
         return replace(labelled, refused=refused)
-    return _set_design(labelled, labels, outcome.ranker_names)
+    labelled = _set_design(labelled, labels, outcome.ranker_names)
+    if not frame.linear.ideal:
+        return labelled
+    return replace(labelled, ideal=_ideals_by_people(frame, outcome.truth, labels))
+
+
+def _ideals_by_people(frame: Frame, truth: Truth, labels: PeoplesLabels) -> Floats | None:
+    """Return the ideals of people's labels, [queries]; None where a document lacks a label."""
+    rows, ids = labels.rows, ["query_id", "doc_id"]
+    gains = pa.array(frame.linear.gains(rows["grade"].to_numpy()))
+    means = rows.select(ids).append_column("gain", gains).group_by(ids, use_threads=False)
+    labelled = means.aggregate([("gain", "mean")])
+    return ideals_by_people(frame, truth, ids_in_table(labelled), labelled["gain_mean"].to_numpy())
 
 
 def _explain_no_labels(labelled: LabelledFrame, labels: PeoplesLabels) -> str:
@@ -226,12 +252,13 @@ def correct_by_people(
     """Correct every measure that is linear in the labels, or say why that is impossible."""
     chosen, left_out = select_correctable(outcome.measures, scores=outcome.truth.kind == "scores")
     tried = {str(measure): join_labels(outcome, measure, labels) for measure in chosen}
-    by_measure = {name: labelled for name, labelled in tried.items() if labelled.way}
+    by_measure = {labelled.name: labelled for labelled in tried.values() if labelled.way}
     left_out |= {name: labelled.refused for name, labelled in tried.items() if not labelled.way}
     if labels.frame is None:  # unknown whether deeper documents could have been drawn
         drawn = [name for name, labelled in by_measure.items() if labelled.way == "drawn"]
         left_out |= dict.fromkeys(
-            drawn[1:], "it is unknown which other documents could have been drawn"
+            (str(by_measure[name].frame.measure) for name in drawn[1:]),
+            "it is unknown which other documents could have been drawn",
         )
         by_measure = {
             name: labelled for name, labelled in by_measure.items() if name not in drawn[1:]
@@ -271,6 +298,11 @@ def correct_by_people(
         about,
         way=leading.way,
         measures=tuple(by_measure),
+        on_panel_scale={
+            name: str(labelled.frame.measure)
+            for name, labelled in by_measure.items()
+            if name != str(labelled.frame.measure)
+        },
         leader=leader,
         values=values["corrected"][first],
         telling=telling[first],
@@ -284,7 +316,7 @@ def _compute_estimates(outcome: BakeoffOutcome, by_measure: Mapping[str, Labelle
     """Compute the metrics, [rankers, queries], by estimate and measure."""
     values: dict[Estimate, dict[str, Floats]] = {"graded": {}, "people": {}, "corrected": {}}
     for name, labelled in by_measure.items():
-        labels = labelled.frame, labelled.gain, labelled.chances
+        labels = labelled.scaled, labelled.gain, labelled.chances
         together = labelled.way == "queries"
         values["corrected"][name] = correct_metrics(*labels, whole_queries=together)
         values["people"][name] = metrics_by_people(*labels)
@@ -349,7 +381,7 @@ def _forecasts(
     It is assumed that the difference stays as it is, and that Holm's correction is at its
     strictest. Rankers whose difference too few labels bear on are left out.
     """
-    frame, place = labelled.frame, {ranker: i for i, ranker in enumerate(rankers)}
+    frame, place = labelled.scaled, {ranker: i for i, ranker in enumerate(rankers)}
     guess = predict_gains(frame, labelled.gain)
     residual = labelled.gain - guess
     for row in corrected:

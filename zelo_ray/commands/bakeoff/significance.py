@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from enum import Enum, auto
+from math import isnan
 
 from zelo_ray.evaluation.regression_gate import LABELS_SURE
 from zelo_ray.evaluation.significance import FEWEST
@@ -23,6 +24,7 @@ class Significance(Enum):
     ONLY_BY_OWN_FAMILY = auto()
     """significant only with judges of the same model family as one of the two"""
     TOO_FEW_QUERIES = auto()
+    TOO_FEW_LABELS = auto()
 
     @property
     def is_significant(self) -> bool:
@@ -34,6 +36,8 @@ def significance_of(comparison: Comparison) -> Significance:
     """Return the significance of the difference, seen from A."""
     if comparison.queries < FEWEST:
         return Significance.TOO_FEW_QUERIES
+    if comparison.estimate in ("people", "corrected") and isnan(comparison.p):
+        return Significance.TOO_FEW_LABELS
     if not comparison.p_holm < ALPHA:
         return Significance.NOT_SIGNIFICANT
     same = comparison.p_labels if comparison.difference > 0 else 1 - comparison.p_labels

@@ -19,7 +19,7 @@ from zelo_ray.commands.label.texts import pools_of_bakeoff
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.measures import Truth, linear_of, parse_measure, rank_run
 from zelo_ray.evaluation.people.correctable_measures import select_correctable
-from zelo_ray.evaluation.people.frame import build_frame, label_sizes
+from zelo_ray.evaluation.people.frame import Frame, build_frame, label_sizes
 from zelo_ray.evaluation.people.sampling_design import Floats
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import list_directory, read_record
@@ -56,6 +56,8 @@ class Candidates:
     columns: tuple[str, ...] = ()
     measure: str = ""
     """for which they are drawn; empty for a run"""
+    frame: Frame | None = None
+    """of the measure; None for a run"""
     rankers: tuple[str, ...] = ()
     options: BakeoffOptions | None = None
     """of the bake-off, with the measures and the baseline's name that were used in the end"""
@@ -112,6 +114,7 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
         wording=find_wording(options),
         columns=options.columns,
         measure=str(chosen),
+        frame=frame,
         rankers=tuple(runs),
         options=options,
         is_stale=run["summary"]["truth"].get("digest", digest) != digest,

@@ -7,6 +7,7 @@ the sample is extended by going on in that order, without the bake-off.
 
 import hashlib
 import io
+from bisect import bisect_left
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -34,7 +35,11 @@ from zelo_ray.commands.label.texts import (
 from zelo_ray.engine.durable import write_durably
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import parse_measure
+from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
+from zelo_ray.evaluation.people.corrected import count_deciding_queries
+from zelo_ray.evaluation.people.frame import Frame
 from zelo_ray.evaluation.people.sampling_design import priorities, sample_threshold
+from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import read_record
 from zelo_ray.formats.input import InputOptions, convert_inputs
@@ -118,6 +123,12 @@ def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[Samp
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
     elif options.more and size > answered:
         say(f"Nothing added: {size - answered:,} documents of the sample are not judged yet.")
+    if frame and frame.frame and (enough := _count_enough(frame.frame, table, size)) != size:
+        say(
+            f"{size:,} labels are too few to correct anything: it takes {FEWEST_LABELS} in "
+            f"{FEWEST} queries that bear on the difference of two rankers. With --labels {enough} "
+            "there are as many."
+        )
     eager = bool(frame or options.pools)
     table = _add_texts(table, size, about, eager=eager, anew=anew)
     if frame and frame.options:
@@ -132,6 +143,19 @@ def _find_candidates(options: LabelOptions, about: SampleRecord) -> Candidates |
         find = find_pair_candidates if unit_of_sample(about) is PAIR else find_run_candidates
         return find(options.run, draw)
     return find_candidates(options.contest, about.get("measure")) if options.contest else None
+
+
+def _count_enough(frame: Frame, table: pa.Table, size: int) -> int:
+    """Return the least number of labels, from this one on, that tells any two rankers apart."""
+    ids = [table[name].to_pylist() for name in DOCUMENT.ids]
+    rows = frame.rows_of(*ids)
+
+    def is_enough(labels: int) -> bool:
+        labelled = np.zeros(len(frame.query), np.bool_)
+        labelled[rows[:labels][rows[:labels] >= 0]] = True
+        return bool((count_deciding_queries(frame, labelled) >= FEWEST).any())
+
+    return bisect_left(range(len(table)), True, lo=size, key=is_enough)
 
 
 def labels_of(about: SampleRecord) -> int:

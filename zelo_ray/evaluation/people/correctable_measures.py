@@ -9,6 +9,15 @@ from zelo_ray.evaluation.measures import Measure, linear_of, load_measure, parse
 OTHERWISE = "nDCG@10"
 
 
+def on_panel_scale(measure: Measure) -> str:
+    """Name what an nDCG becomes if people's gains are divided by the ideal of the panel's grades.
+
+    It is not people's own nDCG: where many documents are relevant it is near it, and where few are
+    it is less than half of it (``benchmarks/people.py``).
+    """
+    return f"{str(measure).replace('nDCG', 'gain', 1)} on the panel's scale"
+
+
 def select_correctable(
     measures: Iterable[Measure], *, scores: bool = False
 ) -> tuple[tuple[Measure, ...], dict[str, str]]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from zelo_ray.evaluation.people.frame import Frame
+from zelo_ray.evaluation.people.frame import Frame, Ints
 
 Floats = NDArray[np.float64]
 
@@ -25,6 +25,30 @@ FOLDS = 10
 """Folds of the queries, each predicted from the labels of the others."""
 FEWEST = 30
 """With fewer labels nothing is learned: f is then the panel's own gain."""
+
+
+def count_deciding_queries(frame: Frame, labelled: NDArray[np.bool_]) -> Ints:
+    """Count the queries with labels that bear on the difference of two rankers.
+
+    It is 0 where fewer than `FEWEST` labels do: most may be of documents that only a third ranker
+    ranks differently.
+
+    Args:
+        frame: of the bake-off.
+        labelled: whether each document has, or is to have, a label, [rows].
+
+    Returns:
+        Of shape [rankers, rankers].
+    """
+    rows, rankers = np.flatnonzero(labelled), len(frame.weight)
+    counts = np.zeros((rankers, rankers), np.int64)
+    weight, answered = frame.weight[:, rows], frame.answered[:, frame.query[rows]]
+    starts = np.unique(frame.query[rows], return_index=True)[1]
+    for ranker in range(rankers if len(rows) else 0):
+        apart = (weight != weight[ranker]) & answered & answered[ranker]
+        queries = np.logical_or.reduceat(apart, starts, axis=1).sum(axis=1)
+        counts[ranker] = np.where(apart.sum(axis=1) < FEWEST, 0, queries)
+    return counts
 
 
 def correct_metrics(

@@ -1,7 +1,7 @@
 """Collect the documents that rankers rank within a measure's depth, with their weights."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,8 @@ class Frame:
     """what a gain of 1 adds to a ranker's metric of the query, [rankers, rows]"""
     panel: Floats
     """the panel's grade, [rows]; NaN if unjudged"""
+    ideal: Floats
+    """what gains are divided by, [queries]; ``weight`` includes it"""
     answered: NDArray[np.bool_]
     """[rankers, queries]"""
 
@@ -50,12 +52,18 @@ class Frame:
         rows = [place.get(pair, -1) for pair in zip(query_ids, doc_ids, strict=True)]
         return np.array(rows, np.int64)
 
+    def divided_by(self, ideal: Floats) -> "Frame":
+        """Return the same with other divisors, [queries]; metrics are 0 where one is 0."""
+        scale = np.divide(self.ideal, ideal, out=np.zeros(len(ideal)), where=ideal > 0)
+        return replace(self, weight=self.weight * scale[self.query], ideal=ideal)
+
 
 def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
     """Collect the documents that determine a measure.
 
-    nDCG is divided by the ideal of the *panel's* grades, a number fixed beforehand: with the ideal
-    of people's labels the metric would not be linear in them, and its interval would be too narrow.
+    nDCG is divided by the ideal of the *panel's* grades, a number fixed beforehand, so that it is
+    linear in people's labels: it is then a gain on the panel's scale, not people's own nDCG. Once
+    every document is labelled, `Frame.divided_by` and `ideals_by_people` make it that.
 
     Args:
         measure: one that is linear in the labels.
@@ -78,7 +86,12 @@ def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
     weight = np.zeros((len(parts), len(keys)))
     weight[ranker, row] = np.concatenate([part.discount for part in parts])
     judged = np.concatenate([part.row for part in parts])[first]
-    weight /= _ideals(truth, grades, linear)[query[first]]
+    ideals = np.ones(len(truth.query_ids))
+    if linear.ideal:  # the panel's own, but at least that of one document of grade 1
+        least = LEAST_IDEAL * linear.gains(np.ones(1))[0]
+        gains = linear.gains(grades)
+        ideals = np.maximum(_ideals(truth.query, gains, linear, len(ideals)), least)
+    weight /= ideals[query[first]]
     panel = np.where(judged < 0, np.nan, np.append(grades, np.nan)[judged])
     return Frame(
         measure=measure,
@@ -88,6 +101,7 @@ def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
         doc_ids=names.take(pa.array(codes[first])).to_pylist(),
         weight=weight,
         panel=panel,
+        ideal=ideals,
         answered=np.array([ranking.answered for ranking in rankings.values()]),
     )
 
@@ -145,18 +159,37 @@ def _part_of(ranking: Ranking, linear: Linear) -> _Part:
     return _Part(query[inside], doc_ids, ranking.rows[inside], discount[inside])
 
 
-def _ideals(truth: Truth, grades: Floats, linear: Linear) -> Floats:
-    """Return the divisors of a metric, [queries]: the panel's own ideal, or 1."""
-    if not linear.ideal:
-        return np.ones(len(truth.query_ids))
-    gains = linear.gains(grades)
-    order = np.lexsort((-gains, truth.query))
-    query = truth.query[order]
-    starts = np.searchsorted(query, np.arange(len(truth.query_ids)))
+def ideals_by_people(
+    frame: Frame, truth: Truth, ids: Sequence[tuple[str, ...]], gains: Floats
+) -> Floats | None:
+    """Return the ideals of people's own labels, [queries]; None where a document lacks a label.
+
+    Args:
+        frame: of a measure that is divided by an ideal.
+        truth: what the panel judged.
+        ids: the query's and the document's, of each labelled document, [labels].
+        gains: of their labels, [labels].
+    """
+    if len(ids) < len(truth.query):
+        return None
+    place = {query_id: n for n, query_id in enumerate(truth.query_ids)}
+    labelled = set(ids)
+    judged = zip((truth.query_ids[q] for q in truth.query), truth.doc_ids.to_pylist(), strict=True)
+    ranked = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
+    if not labelled.issuperset(judged) or not labelled.issuperset(ranked):
+        return None
+    query = np.array([place.get(query_id, -1) for query_id, _ in ids], np.int64)
+    known = query >= 0
+    return _ideals(query[known], gains[known], frame.linear, len(place))
+
+
+def _ideals(query: Ints, gains: Floats, linear: Linear, queries: int) -> Floats:
+    """Return the sum of discounted gains in their best order, [queries]."""
+    order = np.lexsort((-gains, query))
+    query = query[order]
+    starts = np.searchsorted(query, np.arange(queries))
     rank = np.arange(len(order)) - starts[query]
     inside = np.ones(len(order), np.bool_) if linear.depth is None else rank < linear.depth
     discounts = linear.discounts(int(rank.max(initial=0)) + 1)
     terms = gains[order[inside]] * discounts[rank[inside]]
-    sums = np.bincount(query[inside], terms, len(truth.query_ids))
-    ideals: Floats = np.maximum(sums, LEAST_IDEAL * linear.gains(np.ones(1))[0])
-    return ideals
+    return np.bincount(query[inside], terms, queries).astype(np.float64)

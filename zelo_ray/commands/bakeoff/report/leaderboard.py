@@ -44,6 +44,7 @@ _PHRASES = {
     ),
     Significance.ONLY_BY_OWN_FAMILY: "differs from {}, but only by judges of a ranker's family",
     Significance.TOO_FEW_QUERIES: "cannot be compared with {}",
+    Significance.TOO_FEW_LABELS: "cannot be compared with {} by so few labels",
     Significance.ABOVE: "is above {}",
 }
 """How the leader compares with some others, in order of importance."""
@@ -69,6 +70,8 @@ def significance_text(comparison: Comparison) -> str:
             return f"only by judges of {comparison.kin}"
         case Significance.TOO_FEW_QUERIES:
             return "too few queries"
+        case Significance.TOO_FEW_LABELS:
+            return "too few labels"
 
 
 def lead_sentence(results: BakeoffResults) -> str:

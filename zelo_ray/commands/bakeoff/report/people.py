@@ -1,7 +1,6 @@
 """Show what people's labels change in a bake-off, and how many more would settle it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,7 @@ def panel_lead(results: BakeoffResults) -> str:
     measure = results.people["measures"][0]
     groups, means = _by_estimate(results, measure), _means_by(results, measure)
     alone = _panels_estimate(groups)
-    if measure == results.leading or alone not in groups:
+    if _base(measure, results) == results.leading or alone not in groups:
         return f"By the panel alone: {lead_sentence(results)}"
     best = max(results.rankers, key=lambda ranker: means[ranker, alone])
     others = compare_with_others("It", closest_first(best, groups[alone]), results)
@@ -73,13 +72,18 @@ def panel_lead(results: BakeoffResults) -> str:
 
 def _other_measure(results: BakeoffResults) -> str:
     """Say why people's labels do not correct the measure of the leaderboard; empty if they do."""
-    measure, leading = results.people["measures"][0], results.leading
+    measure, leading = _base(results.people["measures"][0], results), results.leading
     if measure == leading:
         return ""
     why = (results.people["left_out"] or {}).get(leading)
     if why is None:
         return f"The leaderboard is by {leading}: the panel gives scores, and people grades."
     return f"The leaderboard is by {leading}, which people's labels do not correct: {why}."
+
+
+def _base(measure: str, results: BakeoffResults) -> str:
+    """Return the measure that a corrected one stands for, as the report writes it."""
+    return results.title((results.people.get("on_panel_scale") or {}).get(measure, measure))
 
 
 def _panels_estimate(groups: Mapping[Estimate, Sequence[Comparison]]) -> Estimate:
@@ -109,8 +113,7 @@ def people_section(results: BakeoffResults) -> Section | None:
         {name: _forest(results, groups, name) for name, groups in measures.items()},
         "By how much the ranker that leads by the corrected measure is above each other one, with "
         "intervals. A corrected point is filled where the difference is significant after "
-        "correction for all comparisons. The measure is divided by the ideal of the panel's grades "
-        "in every case.",
+        "correction for all comparisons.",
         "measure",
     )
     tables = _means_table(results, people["measures"][0]), _comparisons_table(results, measures)
@@ -147,6 +150,12 @@ def _remarks(people: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"{text[0].upper()}{text[1:]}: intervals are exact only for a number of labels that "
             "was fixed beforehand (docs/people.md)."
+        )
+    if scaled := people.get("on_panel_scale"):
+        yield (
+            f"{', '.join(scaled)}: people's gains, divided by the best sum that the panel's grades "
+            f"allow. That is not people's own {', '.join(scaled.values())}, which only labels of "
+            "all documents give."
         )
     yield from people["between"]
     if people["unsure"]:
@@ -188,7 +197,7 @@ def _means_table(results: BakeoffResults, measure: str) -> ReportTable:
     means = _means_by(results, measure)
     alone = _panels_estimate(_by_estimate(results, measure))
     rankers = sorted(results.rankers, key=lambda ranker: -means[ranker, "corrected"])
-    columns = [f"{measure} {_NAMES['corrected']}", _name(alone, results)]
+    columns = [f"{measure}, {_NAMES['corrected']}", _name(alone, results)]
     cells: list[Cells] = [
         [TextCell(ranker), *(format_number(means[ranker, name]) for name in ("corrected", alone))]
         for ranker in rankers
@@ -207,9 +216,9 @@ def _comparisons_table(
         (frozenset((row["run_a"], row["run_b"])), row["measure"]): row["outlook"]
         for row in people["forecasts"]
     }
-    alone = _panels_estimate(next(iter(measures.values())))
     leader, cells = people["leader"], list[Cells]()
     for measure, groups in measures.items():
+        alone = _panels_estimate(groups)
         of = {name: _by_pair(groups.get(name, ())) for name in (alone, "people")}
         corrected = groups.get("corrected", ())
         ahead = closest_first(leader, corrected)
@@ -227,7 +236,7 @@ def _comparisons_table(
                 [
                     TextCell(row.run_a),
                     TextCell(row.run_b),
-                    "too few labels" if isnan(row.low) else significance_text(row),
+                    significance_text(row),
                     _difference(row),
                     _more_labels(row, forecasts.get((pair, measure))),
                     *map(_difference, beside),
@@ -235,6 +244,7 @@ def _comparisons_table(
                     *([measure] if len(measures) > 1 else []),
                 ]
             )
+    alone = _panels_estimate(next(iter(measures.values())))
     numbers = ["A minus B", "more labels", _name(alone, results), _NAMES["people"], "p (Holm)"]
     caption = (
         "Differences corrected by people (prediction-powered: Angelopoulos et al. 2023; "

@@ -47,6 +47,7 @@ class RankerFigures:
         cautions: reasons why scores or grades may mislead.
         asked: the rankers that were asked, not read from run files: they can be asked again.
         has_gate: whether a gate decides about a baseline.
+        few_labels: rankers whose difference to the leader too few of people's labels bear on.
     """
 
     queries: int
@@ -60,12 +61,16 @@ class RankerFigures:
     cautions: Sequence[Caution] = ()
     asked: Collection[str] = ()
     has_gate: bool = False
+    few_labels: Sequence[str] = ()
 
 
 def warn_of_rankers(figures: RankerFigures) -> Iterator[ResultWarning]:
     """Yield a warning for everything that speaks against a decision by the leaderboard."""
     for caution in figures.cautions:
         yield _caution(caution)
+    if figures.few_labels:
+        others = {"others": _listed(figures.few_labels)}
+        yield ResultWarning(WarningCode.TOO_FEW_LABELS, others)
     yield from _unsure_lead(figures)
     yield from _missing(figures)
     yield from _unjudged(figures)
@@ -222,12 +227,16 @@ def _ranker_figures(results: BakeoffResults) -> RankerFigures:
     measure, people = results.leading, results.people
     rivals = results.rivals(measure, results.rankers[0]) if results.rankers else []
     rows = [row for rows_of_measure in results.comparisons.values() for row in rows_of_measure]
+    few_labels = list[str]()
     if people.get("way"):
         corrected = [row for row in results.all_comparisons if row.estimate == "corrected"]
         by_first = [row for row in corrected if row.measure == people["measures"][0]]
         others = closest_first(people["leader"], by_first)
-        if others and all(isfinite(rival.p_holm) for rival in others):
-            measure, rivals, rows = people["measures"][0], others, corrected
+        few_labels = [
+            rival.run_b for rival in others if significance_of(rival) is Significance.TOO_FEW_LABELS
+        ]
+        if told := [rival for rival in others if rival.run_b not in few_labels]:
+            measure, rivals, rows = people["measures"][0], told, corrected
     unjudged = Counter[str]()
     if results.unjudged is not None:
         unjudged.update(results.unjudged["run"].to_pylist())
@@ -245,4 +254,5 @@ def _ranker_figures(results: BakeoffResults) -> RankerFigures:
         cautions=[Caution(**fields) for fields in results.summary.get("warnings", ())],
         asked=results.run.get("judges", ()),
         has_gate=bool(results.summary.get("gate")),
+        few_labels=few_labels,
     )
