@@ -188,7 +188,7 @@ def _set_design(
     )
     if not (has == totals)[has > 0].all():
         why = (
-            f"{labelled.label_count:,} of {matters.sum():,} documents that matter are labelled, "
+            f"{has.sum():,} of {matters.sum():,} documents that matter are labelled, "
             "without "
             "known inclusion probabilities: if they were not drawn at random, but are, say, the "
             "top of each query, a correction by them would be wrong. Draw documents with zelo-ray "
